@@ -14,9 +14,9 @@ import numpy as np
 from measure import table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.loop_choice.main_loop import find_loops
 from strobe.steps.loops.structure import structure_of
-from strobe.steps.offline_search import steps_of
 from strobe.steps.thread_spans import Stream
 from tests.unit.streams import sample
 

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from measure import table
 
+from benchmarks.encoded_sizes import order_bytes
 from strobe.native import core
-from strobe.steps.loops.temporal import order_bytes
 
 Ids = npt.NDArray[np.int64]
 ROUNDS = 5

@@ -104,7 +104,7 @@ def analyses() -> str:
         parts += [f"## {spelled(analysis.name)}", "", analysis.question, ""]
         parts += [f"`strobe {spelled(analysis.name)} TRACE`, `trace.{analysis.name}(...)`", ""]
         parts += [f"Needs: {needs}.", ""] if needs else []
-        parts += [(analysis.details or "").partition("\n\n")[2].strip(), ""]
+        parts += [analysis.details.partition("\n\n")[2].strip(), ""]
         if analysis.options:
             parts += ["Options:", ""]
             for option in analysis.options:

@@ -1,5 +1,6 @@
 // cutter.h - where one iteration ends and the next begins, and what each is made of, decided mark by mark. The rules
-// are those of strobe.steps.cuts and split: marks count the iterations; a person cuts where the loop asks for data.
+// are those of strobe.steps.finding.cuts and step_parts: marks count the iterations; a person cuts where the loop asks
+// for data.
 #pragma once
 #include <stdint.h>
 #include <functional>

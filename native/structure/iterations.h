@@ -8,7 +8,7 @@
 
 namespace strobe::structure {
 
-// What a step is made of, in the order of strobe.steps.activities.PARTS.
+// What a step is made of, in the order of strobe.steps.training_activities.PARTS.
 enum Part : uint8_t { kDataWait = 0, kForward = 1, kBackward = 2, kOptimizer = 3, kRest = 4, kParts = 5 };
 
 // By what the iterations of a loop are marked, in order of authority.

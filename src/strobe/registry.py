@@ -8,9 +8,10 @@ from importlib import import_module
 from typing import Any
 
 KINDS = {"analyses": "ANALYSIS", "advice": "RULE", "formats": "FORMAT", "cli": "VERB", "record.adapters": "ADAPTER"}
-# Kinds whose plug-ins lie in folders of their own, one a subject: their names are unique all the same.
-_BY_SUBJECT = {"analyses"}
-# Modules in a plug-in folder that are not plug-ins.
+# Folders that are no plug-ins but hold several: for analyses every one (a subject), for formats these. The names of
+# plug-ins are unique all the same.
+_GROUPS: dict[str, set[str] | None] = {"analyses": None, "formats": {"nvprof", "profiles", "tables"}}
+# Modules in a plug-in folder that are no plug-ins.
 _SHARED = {
     "cli": {"main", "forms", "options", "recording_options"},
     "advice": {"rank"},
@@ -25,7 +26,7 @@ def names(kind: str) -> list[str]:
 
 def load(kind: str, name: str) -> object:
     """Import one plug-in and return its description (the value of its `ANALYSIS`, `RULE`, ...)."""
-    module = _modules(kind)[name] if kind in _BY_SUBJECT else f"strobe.{kind}.{name}"
+    module = _modules(kind)[name] if kind in _GROUPS else f"strobe.{kind}.{name}"
     plugin: object = getattr(import_module(module), KINDS[kind])
     return plugin
 
@@ -51,7 +52,8 @@ def _modules(kind: str) -> dict[str, str]:
                 is_module = suffix == "py"
             else:
                 is_module = os.path.exists(os.path.join(folder, name, "__init__.py"))
-                if is_module and kind in _BY_SUBJECT and package == root:
+                groups = _GROUPS.get(kind, set())
+                if is_module and package == root and (groups is None or name in groups):
                     waiting.append((f"{root}.{name}", os.path.join(folder, name)))
                     continue
             if is_module:

@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.loop_choice.events import events_of
-from strobe.steps.offline_search import steps_of
 from strobe.steps.thread_spans import Stream
 from tests.corpus.judge import FIRST, is_right
 from tests.corpus.kineto import SINGLE_PASSES, TRAININGS, TWO_STEPS, Trace

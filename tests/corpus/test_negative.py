@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import strobe
+from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.loop_choice.levels import find_levels
-from strobe.steps.offline_search import steps_of
 from strobe.steps.steps import find_steps
 from tests.corpus.judge import judge
 from tests.corpus.kineto import stream

@@ -166,7 +166,7 @@ def test_a_captured_collective_is_executed_by_every_launch_of_its_graph():
         for start, end, row in zip(
             each.start_ns.tolist(),
             each.end_ns.tolist(),
-            each.said.select(["collective", "sent_bytes"]).to_pylist(),
+            each.attributes.select(["collective", "sent_bytes"]).to_pylist(),
             strict=True,
         )
     ]

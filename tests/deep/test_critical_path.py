@@ -105,8 +105,8 @@ def test_what_if_must_be_understood(tmp_path):
     assert changes("void f<float, 4>(int)=0.5, launch=0") == [("void f<float, 4>(int)", 0.5), ("launch", 0.0)]
     trace = gpu_bound(tmp_path)
     for text, said in (
-        ("gemm*", "is no change"),
-        ("gemm*=fast", "is no change"),
+        ("gemm*", "is not a change"),
+        ("gemm*=fast", "is not a change"),
         ("nothing*=0.5", "no region of this trace is called 'nothing"),
     ):
         with pytest.raises(UsageError, match=said):

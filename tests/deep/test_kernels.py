@@ -71,7 +71,7 @@ def test_sums_delays_and_priorities(tmp_path):
     ]
     assert [row["stream"] for row in rows(trace.kernels(by="stream"))] == ["GPU 0 stream 7", "GPU 0 stream 9"]
     table = trace.kernels(by="collective")
-    assert "no kernel says which collective" in table.note
+    assert "no kernel is marked as a collective" in table.note
     assert len(table) == 2
 
 

@@ -31,10 +31,10 @@ def launched(trace, most=1 << 19):
     for device in devices(trace):
         for found, by in launches(trace, device, most):
             for k in range(len(found)):
-                called = span(by.call_location[k], by.call_row[k], by.call_region[k])
-                assert called is None or called[1] == by.call_start_ns[k] // US
-                operator_of = span(by.operator_location[k], by.operator_row[k], by.operator_region[k])
-                end = int(by.call_end_ns[k]) // US if called else None
+                called = span(by.call.location[k], by.call.row[k], by.call.region[k])
+                assert called is None or called[1] == by.call.start_ns[k] // US
+                operator_of = span(by.operator.location[k], by.operator.row[k], by.operator.region[k])
+                end = int(by.call.end_ns[k]) // US if called else None
                 out.append((names[found.region[k]], int(found.start_ns[k]) // US, called, end, operator_of))
     return out
 
@@ -99,11 +99,11 @@ def test_nsys_calls_are_those_of_plain_sql(public):
     for most in (500, 1 << 19):
         sums = np.zeros(3, dtype=np.int64)
         for found, by in launches(trace, device, most):
-            known = by.call_row >= 0
+            known = by.call.row >= 0
             sums += (
                 known.sum(),
-                (found.start_ns - by.call_start_ns)[known].sum(),
-                (found.end_ns - by.call_end_ns)[known].sum(),
+                (found.start_ns - by.call.start_ns)[known].sum(),
+                (found.end_ns - by.call.end_ns)[known].sum(),
             )
         assert tuple(sums.tolist()) == expected
 
@@ -124,8 +124,8 @@ def test_kineto_operators_are_those_that_it_names_itself(public, name):
     found, known = [], 0
     for device in devices(trace):
         for done, by in launches(trace, device, 5000):
-            known += int((by.call_row >= 0).sum())
-            pairs = zip([names[k] for k in done.region], by.operator_region, strict=True)
+            known += int((by.call.row >= 0).sum())
+            pairs = zip([names[k] for k in done.region], by.operator.region, strict=True)
             found += [
                 (name, names[operator] if operator >= 0 else "") for name, operator in pairs if "nccl" not in name
             ]
@@ -141,8 +141,8 @@ def test_operators_have_the_device_time_that_the_tensorboard_plugin_gives_them(p
     sums = np.zeros(len(names), dtype=np.int64)
     for device in devices(trace):
         for found, by in launches(trace, device):
-            known = by.operator_region >= 0
-            np.add.at(sums, by.operator_region[known], (found.end_ns - found.start_ns)[known])
+            known = by.operator.region >= 0
+            np.add.at(sums, by.operator.region[known], (found.end_ns - found.start_ns)[known])
     assert len(told) >= 10
     for row in told:
         assert sums[names.index(row["name"])] == row["device_self_duration"] * US, row["name"]

@@ -48,7 +48,7 @@ def test_of_an_unknown_gpu_only_the_busy_time_is_known(tmp_path):
     table = profile(tmp_path, kernel("a", 0, 10, **launch(1, 32, 32)), kernel("b", 30, 10)).utilisation()
     (row,) = table.to_pylist()
     assert (row["busy_share"], row["sms_filled_share"], row["warps_there_share"]) == (0.5, None, None)
-    assert "what the GPUs are" in table.note
+    assert "models of the GPUs are not in this trace" in table.note
 
 
 def test_without_a_gpu_a_sentence_says_so(tmp_path):

@@ -95,9 +95,9 @@ def attributed(trace: strobe.Trace) -> list[dict[str, Any]]:
                         "start_ns": int(work.start_ns[i]) + zero,
                         "end_ns": int(work.end_ns[i]) + zero,
                         "device": device.number,
-                        "call": name_of.get(int(who.call_region[i])),
-                        "callers": callers(int(who.call_path[i])),
-                        "call_start_ns": int(who.call_start_ns[i]) + zero,
+                        "call": name_of.get(int(who.call.region[i])),
+                        "callers": callers(int(who.call.path[i])),
+                        "call_start_ns": int(who.call.start_ns[i]) + zero,
                     }
                 )
     return sorted(found, key=lambda each: (each["start_ns"], each["name"]))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import strobe
-from strobe.steps.activities import PARTS
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
+from strobe.steps.training_activities import PARTS
 from tests.record.workshop import Workshop
 
 pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 import strobe
-from strobe.formats.collapsed import FORMAT
+from strobe.formats.profiles.collapsed import FORMAT
 from tests.record.workshop import Workshop
 
 pytestmark = pytest.mark.every_python

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.steps.activities import PARTS
 from strobe.steps.steps import find_steps
+from strobe.steps.training_activities import PARTS
 from tests.unit.hand_made import ZERO_NS, HandMadeProcess, Span, make_trace
 
 NO_CLASS = 0xFFFFFFFF

@@ -28,6 +28,10 @@ VIOLATIONS = {
     "Analyses are declared without what computes them": ("analyses/gpu/planted.py", "import numpy"),
     "Rules do not import each other": ("advice/planted.py", "import strobe.advice.planted_too"),
     "Formats do not import each other": ("formats/planted.py", "import strobe.formats.planted_too"),
+    "Formats in one folder do not import each other": (
+        "formats/profiles/planted.py",
+        "import strobe.formats.profiles.planted_too",
+    ),
     "Adapters do not import each other": ("record/adapters/planted.py", "import strobe.record.adapters.planted_too"),
     "The core is reached through these doors only": ("present/planted.py", "import strobe.native"),
     "Only tables.query_engine knows the query engine": ("tables/planted.py", "import duckdb"),

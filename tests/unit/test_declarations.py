@@ -34,7 +34,6 @@ def test_a_declaration_is_complete(name: str) -> None:
     analysis = declared(name)
     assert analysis.name == name
     assert analysis.question.endswith("?")
-    assert analysis.details is not None
     assert len(analysis.details) > 100, "users read how the columns are computed"
     assert set(analysis.needs) <= set(RECORDED_WITH)
     options = {option.name for option in analysis.options}
@@ -64,7 +63,7 @@ def test_columns_may_depend_on_options() -> None:
         *when(either, by=("step", "line")),
         *when(changed, text=GIVEN),
     )
-    analysis = Analysis("x", "x?", "x:x", None, columns, options=options)
+    analysis = Analysis("x", "x?", columns, options=options)
 
     def names(**chosen: str) -> list[str]:
         return [column.name for column in analysis.columns_with(**chosen)]

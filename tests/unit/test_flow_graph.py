@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.encoded_sizes import order_bytes
 from strobe.errors import InconclusiveError, TraceError
 from strobe.steps.loops.flow_graph import FlowGraph, build_graph, decode_graph
-from strobe.steps.loops.loops import chains_of, loops_of
-from strobe.steps.loops.temporal import order_bytes
+from strobe.steps.loops.flow_graph_loops import chains_of, loops_of
 from tests.unit import flow_graph_twin
 from tests.unit.programs import program, sequences
 

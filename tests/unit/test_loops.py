@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from strobe.steps.loops.flow_graph import FlowGraph, build_graph
-from strobe.steps.loops.loops import Loop, chains_of, loops_of
+from strobe.steps.loops.flow_graph_loops import Loop, chains_of, loops_of
 from tests.unit import loops_twin
 from tests.unit.programs import sequences
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from strobe.errors import UsageError
-from strobe.steps.iteration_stack.positions import MOST_POSITIONS, align, align_steps
+from strobe.steps.finding.offline_search import steps_of
+from strobe.steps.iteration_stack.alignment import MOST_POSITIONS, align, align_steps
 from strobe.steps.iteration_stack.stack import END, Stack, build_stack, stack_of
-from strobe.steps.offline_search import steps_of
 from tests.unit.hand_made import MS, make_trace, span, train_steps
 from tests.unit.streams import BACKWARD, FORWARD, SINGLE_WAIT, STEP, ZERO, Program, sample
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strobe.steps.activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, PARTS, REST
-from strobe.steps.offline_search import steps_of
+from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Stream
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, PARTS, REST
 from tests.unit.hand_made import make_trace, span, train_steps
 from tests.unit.streams import BACKWARD as BACKWARD_NAMES
 from tests.unit.streams import FORWARD as FORWARD_NAMES

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strobe.steps.offline_search import steps_of
+from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.thread_spans import Stream
 from tests.unit.streams import Program

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from strobe.cli.main import main
 from strobe.errors import UsageError
 from strobe.present.drawn_structure import drawn
+from strobe.steps.finding.offline_search import steps_of
+from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
 from strobe.steps.loop_choice.events import events_of
 from strobe.steps.loops.flow_graph import build_graph
 from strobe.steps.loops.graph_and_expression import draw_recorded
 from strobe.steps.loops.loop_tree import TreeLevel, add_recorded
 from strobe.steps.loops.structure import Structure, opened_graph, structure_of
-from strobe.steps.offline_search import steps_of
-from strobe.steps.requested import Asked
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Stream, read_streams
 from tests.unit.folding import FoldedProcess, iterations_of

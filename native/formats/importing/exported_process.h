@@ -1,5 +1,5 @@
 // exported_process.h - what our own exports say of a process, as JSON:
-// src/strobe/formats/writing/process_description.py writes it.
+// src/strobe/formats/writing/processes.py writes it.
 #pragma once
 #include <memory>
 #include <string>

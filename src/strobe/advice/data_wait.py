@@ -7,24 +7,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from strobe.answers import sql
-from strobe.breakdown.data_pipeline import pipelines
+from strobe.breakdown.data_pipeline import FETCH, pipelines
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-from strobe.steps.activities import DATA_WAIT
-from strobe.steps.typical import evidence, usual_steps
+from strobe.steps.training_activities import DATA_WAIT
+from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
 
 # Waiting this part of a step is worth a finding; torch_tb_profiler's rule fires at 5 %, too.
 LEAST_SHARE = 0.05
 # It must not be the business of a few slow steps: those are outliers (rule `outlier`).
 LEAST_STEPS = 0.2
-FETCH = "DataLoader.fetch"
 
 
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield one finding if waiting is at least 5 % of the usual step, in at least 20 % of the usual steps.
 
-    Only time in which the GPU, where there is one, has nothing to do counts: what it computes meanwhile is no loss.
+    Only time in which the GPU, where there is one, has nothing to do counts: what it computes meanwhile is not lost.
     Without worker processes, the wait is the fetch itself. Workers do it beside the step, so at most the shorter of
     fetch and rest of the step is saved; at least half of that, as long as a core is free. With workers, the wait is
     what they fall short by: more of them save it all (upper bound) unless the machine has no core left (lower bound:

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_count, format_ns, format_share
-from strobe.steps.typical import evidence, usual_steps
+from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
 
 

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from strobe.model.plugins import Evidence, Finding, Rule
 from strobe.model.units import format_ns
-from strobe.steps.activities import PARTS
 from strobe.steps.thread_spans import Bools, Ints
-from strobe.steps.typical import evidence, usual_steps
+from strobe.steps.training_activities import PARTS
+from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
 
 Reals = npt.NDArray[np.float64]
 
-# Fewer slow steps are listed, but are no pattern that a fix is promised for.
+# Fewer slow steps are listed, but no fix is promised for them: that is not a pattern.
 LEAST_TIMES = 3
 # So many of the steps that a rhythm would have must be slow.
 LEAST_PRESENT = 0.75

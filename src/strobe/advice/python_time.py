@@ -10,8 +10,8 @@ import numpy as np
 from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-from strobe.steps.selection import Windows, select_steps
-from strobe.steps.typical import usual_steps
+from strobe.steps.selection import select_steps
+from strobe.steps.usual_steps import usual_steps
 from strobe.sums.path_statistics import path_statistics
 from strobe.trace.trace import Trace
 
@@ -22,7 +22,7 @@ BEST, WORST = 0.9, 0.5
 
 _DO = "loops in Python, files, printing, sleeping? vectorise it, or do it less often"
 # Another tool has CUPTI's callbacks: what a function waits for GPUs is not taken out of its own time.
-_BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls says how long they took"
+_BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls has their times"
 
 
 def run(trace: Trace) -> Iterator[Finding]:
@@ -39,9 +39,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     process = usual.steps.process
     steps = select_steps(trace, {process: chosen + usual.steps.first_number})
 
-    assert isinstance(steps.stretches, Windows)
     own = {process: (steps.classes or {}).get(process, frozenset())}
-    sums = path_statistics(trace, replace(steps, stretches=steps.stretches.alone(process), classes=own))
+    sums = path_statistics(trace, replace(steps, windows=steps.windows and steps.windows.alone(process), classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))

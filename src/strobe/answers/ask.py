@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from strobe import registry
 from strobe.errors import UsageError
 from strobe.model.plugins import Analysis
@@ -14,12 +12,13 @@ from strobe.trace.trace import Trace
 def ask(trace: Trace, name: str, **options: object) -> Table:
     """Run an analysis; options that are left out have their defaults.
 
-    An empty answer explains itself: its note names what was not recorded. Raises UsageError where there is no such
-    analysis or option, or the option has no such choice.
+    An empty answer explains itself: its note names what was not recorded. Raises UsageError for an analysis,
+    an option or a choice that does not exist.
     """
     if name not in registry.names("analyses"):
         raise UsageError(f"no analysis '{name}'", do=f"Analyses: {', '.join(registry.names('analyses'))}")
-    analysis = cast(Analysis, registry.load("analyses", name))
+    analysis = registry.load("analyses", name)
+    assert isinstance(analysis, Analysis)
     values: dict[str, object] = {option.name: option.default for option in analysis.options}
     if unknown := set(options) - set(values):
         raise UsageError(f"{name} has no option '{sorted(unknown)[0]}'", do=f"Options: {', '.join(values) or 'none'}")

@@ -82,7 +82,6 @@ VIEWS = {
         for name in SPAN_TABLES
     },
 }
-_DEFINITIONS = ("processes", "locations", "regions", "call_paths", "quality")
 
 
 def query(trace: Trace, text: str, *, timeout_s: float | None = None) -> Table:
@@ -97,9 +96,6 @@ def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
     def analysis(name: str) -> Callable[[], pa.Table]:
         return lambda: ask(trace, name).to_arrow()
 
-    def definition(name: str) -> Callable[[], pa.Table]:
-        return lambda: getattr(trace, name).to_arrow()
-
     def side_table(name: str) -> Callable[[], pa.Table]:
         return lambda: trace.side_table(name).to_arrow()
 
@@ -108,7 +104,11 @@ def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
     return {
         **{name: analysis(name) for name in registry.names("analyses") if name not in VIEWS},
         "_statistics": analysis("statistics"),
-        **{name: definition(name) for name in _DEFINITIONS},
+        "processes": lambda: trace.processes.to_arrow(),
+        "locations": lambda: trace.locations.to_arrow(),
+        "regions": lambda: trace.regions.to_arrow(),
+        "call_paths": lambda: trace.call_paths.to_arrow(),
+        "quality": lambda: trace.quality.to_arrow(),
         **{f"_{name}": side_table(name) for name in SPAN_TABLES},
         **{name: side_table(name) for name in EVENT_TABLES},
         "metrics": lambda: trace.metrics().to_arrow(),

@@ -37,7 +37,7 @@ class Analyses:
             min_ns (int64, ns): shortest
             max_ns (int64, ns): longest
             stddev_ns (float64, ns): standard deviation of the durations
-            library (string): CUDA runtime or driver, where the file says so
+            library (string): CUDA runtime or driver, where the file has it
 
         Raises:
             UsageError: where an option has no such choice.
@@ -55,10 +55,10 @@ class Analyses:
         A collective takes from the start to the end of its kernel (NCCL, RCCL), call (MPI) or execution on
         a thread of its own (gloo), or from its request to its completion (MPI, not blocking). That includes
         waiting for ranks that come later: bandwidths are what the program saw, and the peak, of the fastest
-        single collective, is nearer to what the network can do. What kernels of a recording move is what
-        the call of NCCL says in which they were launched; calls of a group (ncclGroupStart) are one
-        execution, whose bytes add up. Where NCCL's kernels are not recorded, its calls are shown, with
-        their bytes: their time is that of handing over to the GPU.
+        single collective, is nearer to what the network can do. In a recording, the call of NCCL that
+        launched a kernel has the number of bytes; calls of a group (ncclGroupStart) are one execution,
+        whose bytes add up. Where NCCL's kernels are not recorded, its calls are shown, with their bytes:
+        their time is that of handing over to the GPU.
 
         in, out = elements times the size of their type (PyTorch), or bytes sent to all and received from
         all (MPI, as Score-P counts). size: as nccl-tests defines it (doc/PERFORMANCE.md): the buffer of an
@@ -96,7 +96,7 @@ class Analyses:
             peak_busbw_gb_s (float64, GB/s): the same of the fastest collective
 
         Raises:
-            UsageError: where there is no such rank.
+            UsageError: where the trace has no such rank.
         """
 
     def copies(
@@ -195,10 +195,10 @@ class Analyses:
         path anew.
 
         Options:
-            by: One row per kind of work, per region, or per part of the path in order of time.
-            rank: all: one path through all ranks; each: one path per rank; or the number of a rank.
+            by: One row per kind of work, region, or part of the path in order.
+            rank: all: one path through all ranks; each: one per rank; or the number of a rank.
             step: Number of the step, as in strobe steps; or all, for the whole run.
-            what_if: Predict the duration with other times: 'nccl*=0.5,launch=0' (name or kind = factor).
+            what_if: Predict the duration with other times of names or kinds: 'nccl*=0.5,launch=0'.
 
         Columns:
             rank (int64): rank, null where there is none or the path goes through all
@@ -214,8 +214,8 @@ class Analyses:
             parts (int64): parts of the path that it is [by=kind or region]
 
         Raises:
-            UsageError: where there is no such rank or step, or `what_if` is not a change of something in
-                the path; or where an option has no such choice.
+            UsageError: where the trace has no such rank or step, or `what_if` is not a change of something
+                in the path; or where an option has no such choice.
         """
 
     def data_pipeline(
@@ -231,10 +231,10 @@ class Analyses:
         Verdict: `data processing` (batches are not ready), `data transmission` (they are, but do not reach
         the GPU in time), or `neither`. Where the queue between workers and loop is known (strobe recorded
         the workers) it is MindInsight's rule: processing if no batch is ready more than 30 % of the times
-        that one is asked for, else transmission. Elsewhere the wait itself tells. Either counts only from 5
-        % of the step on (torch-tb-profiler, XProf): an empty queue that costs nothing is no bottleneck.
-        `highly` is from 20 % on. The wait is exposed time: neither the GPU nor calls of its runtime have
-        anything to do.
+        that one is asked for, else transmission. Elsewhere the wait itself decides. Either counts only from
+        5 % of the step on (torch-tb-profiler, XProf): an empty queue that costs nothing is not a
+        bottleneck. `highly` is from 20 % on. The wait is exposed time: neither the GPU nor calls of its
+        runtime have anything to do.
 
         Prediction: with enough workers, fetching is hidden behind the rest, `best_step_ns` = step - exposed
         wait: stages side by side run at the pace of the slowest, max(rest, fetch / workers). Workers also
@@ -271,7 +271,7 @@ class Analyses:
             best_step_ns (int64, ns): duration if all fetching were hidden [form=verdict]
             predicted_gain (float64): part of the step that the prediction saves, 0 to 1 [form=verdict]
             advice (string): what to do about it [form=verdict]
-            stage (string): fetch, queue, copy, compute, host: in the order in which a batch meets them
+            stage (string): fetch, queue, copy, compute, host: in the order that a batch meets them
                 [form=stages]
             done_by (string): who does it [form=stages]
             time_ns (int64, ns): time it works in a step, all workers together; null where not recorded
@@ -279,7 +279,7 @@ class Analyses:
             exposed_ns (int64, ns): part of the step that only it accounts for; adds up to the step
                 [form=stages]
             share (float64): exposed_ns as a part of the step, 0 to 1 [form=stages]
-            utilisation (float64): part of its time that it works; of the queue: that a batch was ready
+            utilisation (float64): part of its time that it works (queue: that a batch was ready)
                 [form=stages]
             bottleneck (bool): whether the step goes at the pace of this stage [form=stages]
 
@@ -345,11 +345,11 @@ class Analyses:
         product of (m, k) and (k, n) takes 2 m n k (formulas: `strobe.operators.flops`); bytes are those of
         the operands and the result, each once. device_ns = sum of the durations of the kernels launched
         inside. gflops = FLOPs / device_ns, or / host_ns where the process used no GPU. efficiency = gflops
-        / peak of the type; it may exceed 1 where a convolution multiplies less than its definition says
+        / peak of the type; it may exceed 1 where a convolution multiplies less than its definition
         (Winograd, FFT). bound: `compute` where FLOPs a byte (intensity) reach peak / bandwidth, else
         `memory`; of_roofline = gflops / min(peak, intensity x bandwidth). Peaks are as stated in the
         options, else those of the GPU's data sheet, where it is a known one; float32 is measured against
-        TF32 where the names of the kernels say that tensor cores computed it.
+        TF32 where tensor cores computed it, by the names of the kernels.
 
         Options:
             peak_gflops: Peak performance of the GPU in GFLOP/s, for all types.
@@ -377,7 +377,7 @@ class Analyses:
             efficiency (float64): speed as a part of the peak, 0 to 1
             bound (string): what limits it at best: compute or memory
             of_roofline (float64): speed as a part of what peak and bandwidth allow, 0 to 1
-            tf32 (bool): whether names of kernels say float32 was multiplied on tensor cores
+            tf32 (bool): whether float32 was multiplied on tensor cores, by names of kernels
             shapes (string): shapes of the inputs, as JSON
 
         Raises:
@@ -405,8 +405,8 @@ class Analyses:
         predicted_ns = n-fold FLOPs / speed; speed = that of the products of the same type in this trace, on
         the same GPU, which take half to twice as many FLOPs a call (`basis`: trace); where there are none,
         or that is more than the roofline allows, min(peak, intensity of the merged product x bandwidth),
-        which is the best case (`basis`: roofline). gain_ns = device_ns - predicted_ns; where that is not
-        more than 0, there is no row.
+        which is the best case (`basis`: roofline). gain_ns = device_ns - predicted_ns; products for which
+        that is not above 0 have no row.
 
         Options:
             peak_gflops: Peak performance of the GPU in GFLOP/s, for all types.
@@ -558,10 +558,8 @@ class Analyses:
             grid (string): blocks of the launch [by=shape]
             block (string): threads of a block [by=shape]
             stream (string): stream that it ran on [by=stream]
-            operator (string): innermost operator when it was launched, or captured into a CUDA graph
-                [by=operator]
-            function (string): innermost function when it was launched, or captured into a CUDA graph
-                [by=function]
+            operator (string): innermost operator at its launch or graph capture [by=operator]
+            function (string): innermost function at its launch or graph capture [by=function]
             collective (string): which collective it is [by=collective]
             dtype (string): type of its elements [by=collective]
             share (float64): part of the time of all kernels of the GPU, 0 to 1
@@ -573,12 +571,11 @@ class Analyses:
             min_ns (int64, ns): shortest
             max_ns (int64, ns): longest
             stddev_ns (float64, ns): standard deviation of the durations
-            launch_delay_avg_ns (float64, ns): mean of call's start to kernel's start, null where unknown
-            queue_avg_ns (float64, ns): mean of call's end to kernel's start, of those that start later
-            queued (int64): kernels that start after the end of the call that launched them, null where none
-                is known
+            launch_delay_avg_ns (float64, ns): mean from call's start to its own; null: unknown
+            queue_avg_ns (float64, ns): mean from call's end to its start, of the `queued`
+            queued (int64): kernels that start after the end of their call, null where unknown
             kind (string): computation or communication
-            tensor_cores (bool): whether it computes on tensor cores: as measured, else by its name
+            tensor_cores (bool): whether tensor cores compute it: as measured, else by name
             occupancy (float64): estimated achieved occupancy, 0 to 1, null where unknown
             theoretical_occupancy (float64): occupancy that its launch allows at most, 0 to 1
             sm_efficiency (float64): estimated part of the multiprocessors at work, 0 to 1
@@ -604,8 +601,8 @@ class Analyses:
 
         all = from the start of the launching call to the end on the GPU, which is less than the sum of its
         parts where the GPU begins before the call returns; queue = from the end of the call to the start on
-        the GPU, of the `queued` ones that start after it. short = shorter than its call while that is no
-        long one; long calls = those of more than `long_call_us`; late = queue time above `late_us` (HTA:
+        the GPU, of the `queued` ones that start after it. short = shorter than its call, where that is not
+        a long one; long calls = those of more than `long_call_us`; late = queue time above `late_us` (HTA:
         launch statistics). Only what has a call in the trace.
 
         by stream: how many launches wait, looked at after each event: one more at the start of a call, one
@@ -626,7 +623,7 @@ class Analyses:
             kernel (string): name without result, name spaces, templates and arguments [by=kernel]
             launches (int64): executions whose call is known [by=kernel]
             queued (int64): those that start on the GPU after the end of their call [by=kernel]
-            short (int64): those that are shorter than their call, where that is no long one [by=kernel]
+            short (int64): those that are shorter than their call, where that is not a long one [by=kernel]
             long_calls (int64): those whose call is longer than --long-call-us [by=kernel]
             late (int64): those that wait longer than --late-us [by=kernel]
             all_avg_ns (float64, ns): from the start of the call to the end on the GPU: avg [by=kernel]
@@ -690,11 +687,11 @@ class Analyses:
         the line was being executed, on the same thread, in it or in what it calls, whenever they ran; of a
         CUDA graph those that were captured meanwhile, each time that they run. A recursion counts once.
         These are counted as they happen, in all iterations, whether kept in detail or not; what the
-        backward pass launches on threads of its own is no line's, and after a kill what CUPTI had not told
-        (a second, about) is missing. Null where no calls were recorded on threads (those beside them, where
-        another tool has CUPTI's callbacks, are no line's). Of an imported profile of samples, `hits` are
-        samples and the time is the line's own. `function` is a name, or part of one. With `whole`, lines
-        that never ran are listed, too, as long as the source file is there.
+        backward pass launches on threads of its own belongs to no line, and after a kill about a second of
+        what CUPTI had not delivered is missing. Null where no calls were recorded on threads (those beside
+        them, where another tool has CUPTI's callbacks, belong to no line). Of an imported profile of
+        samples, `hits` are samples and the time is the line's own. `function` is a name, or part of one.
+        With `whole`, lines that never ran are listed, too, as long as the source file is there.
 
         Options:
             function: Only functions whose name contains this.
@@ -746,20 +743,20 @@ class Analyses:
     ) -> Table:
         """How much memory of GPUs and of the host is in use, when is it most, and in which step?
 
-        Say how much memory is in use: at most, in each step, or over time; by process, GPU and kind of
+        Show how much memory is in use: at most, in each step, or over time; by process, GPU and kind of
         memory.
 
         `memory`: GPU and host are what PyTorch's allocators give out; Device, Managed, Pinned, ... are
         allocations of CUDA (`--trace +cuda+memory`, Nsight Systems), where reserved counts what pools hold;
         resident is the memory of the whole process. allocated = in use; reserved = what the allocator holds
-        for that. Where a trace tells sizes only, allocated counts from the first event on: it was at least
+        for that. Where a trace has sizes only, allocated counts from the first event on: it was at least
         that much (`exact` is false). by step: from the start of a step to its end, with what was in use
         when it began. by time: a row is what was in use from then on; the highest of each of `points` equal
         parts of the time, 0: every change.
 
         Options:
             by: One row per kind of memory, per step, or its curve over time.
-            points: Largest number of rows of a curve, each the maximum of an interval of time (0: all).
+            points: Most rows of a curve, each the maximum of an interval (0: all).
 
         Columns:
             rank (int64): rank of the process, null if it has none
@@ -777,7 +774,7 @@ class Analyses:
             allocations (int64): how often memory was allocated [by=device]
             allocated_bytes (int64, bytes): sum of what was allocated [by=device]
             freed_bytes (int64, bytes): sum of what was freed [by=device]
-            exact (bool): whether the allocator said how much is in use; false: at least that [by=device]
+            exact (bool): whether the allocator reported the amount in use; false: at least that [by=device]
             location (uint32): thread that allocated the peak, null where unknown [by=device]
             step (int64): number of the step in its process [by=step]
             start_bytes (int64, bytes): in use when it began [by=step]
@@ -831,7 +828,7 @@ class Analyses:
         innermost Python function around the operator that is neither Python's own nor of an installed
         package, with the line where it begins; from the call stacks of older profiles, the line of the
         call. search keeps rows whose names hold all its words, in any case. Waits for data and
-        communication are no operators; what a collective launches belongs to the operator around it.
+        communication are not operators; what a collective launches belongs to the operator around it.
 
         Options:
             by: One row per name, type, input shape, module or line.
@@ -848,9 +845,9 @@ class Analyses:
             shapes (string): shapes of its inputs, as JSON; null where not recorded [by=shape]
             type (string): type of the operator: its name without name space, in-place mark and variant
                 [by=type]
-            module (string): innermost module around the operators, null where there is none [by=module]
-            line (string): file:line of the innermost function around the operators that is the user's own,
-                null where unknown [by=line]
+            module (string): innermost module around them, null: none [by=module]
+            line (string): file:line of the user's innermost function around them, null where unknown
+                [by=line]
             function (string): name of that function [by=line]
             calls (int64): executions
             total_ns (int64, ns): time in it and in what it calls
@@ -862,8 +859,7 @@ class Analyses:
             max_ns (int64, ns): longest call
             calls_per_step (float64): executions per step
             self_per_step_ns (float64, ns): self time per step
-            device_total_ns (int64, ns): time of GPUs in what was launched or captured inside, null without
-                a GPU
+            device_total_ns (int64, ns): time of GPUs in what was launched or captured inside, null: no GPU
             device_self_ns (int64, ns): the same without what operators inside launched
             kernels (int64): kernels, copies and sets that were launched or captured inside
             type (string): type of the operator: its name without name space, in-place mark and variant
@@ -943,7 +939,7 @@ class Analyses:
         below `min_share` are left out.
 
         Options:
-            form: One row per function, or a tree of callers or callees.
+            form: A row per function, or a tree of callers or callees.
             step: Steps to include: steady, all, 14, 10..20.
             step_class: Only steps of this class.
             min_share: Leave out rows with a smaller share of the time, 0 to 1.
@@ -1023,8 +1019,8 @@ class Analyses:
         the GIL or for a processor, and what is left of the time of samples that ran. waiting: it slept in
         the kernel. All of these are of the innermost function; total is the time that ran (python and
         native) in it and in what it calls, recursion counted once. share: python + native as a part of that
-        of everything. By line: the line of the innermost function, of steps that were kept. Of imported
-        samples that tell no time, a sample counts as 1 ns.
+        of everything. By line: the line of the innermost function, of steps that were kept. Imported
+        samples without a time count as 1 ns each.
 
         Options:
             by: One row per function, line, or thread.
@@ -1128,12 +1124,12 @@ class Analyses:
         sets, communication (kernels of NCCL and its like, collectives and messages on the host), calls of
         CUDA or HIP, waits for the data loader, operators and ranges on the host. `other` is what is left:
         Python, mostly. So the eight columns add up to `duration_ns`. Source: torch-tb-profiler 0.4.3
-        (overall_parser.py); unlike it, kernels that communicate are told by their own names. A step lasts
-        until the work that it launched is done on the GPU; where the profiler marked steps, its marks are
-        the steps. The rows of ranks and classes are means over steps that are complete.
+        (overall_parser.py); unlike it, kernels that communicate are recognised by their own names. A step
+        lasts until the work that it launched is done on the GPU; where the profiler marked steps, its marks
+        are the steps. The rows of ranks and classes are means over steps that are complete.
 
         Options:
-            by: One row per rank (the mean of its steps), per rank and class of steps, or per step.
+            by: One row per rank, per rank and class (means of their steps), or per step.
 
         Columns:
             rank (int64): rank of the process, null if it has none
@@ -1179,16 +1175,15 @@ class Analyses:
         interval = from the end of the step before to the first operator of the forward pass; of it
         `wait_ns` for data; forward_backward = from there to the end of the last one of the backward pass
         (of a step that has none: of the step); tail = the rest: gradients still under way, the optimizer.
-        They add up to `duration_ns`. Nothing has to be marked: the passes are told by PyTorch's names.
-        Where steps launch kernels that compute, times are those of the kernels. The rows of ranks and
-        classes are means over steps that are complete (MindSpore: over all). MindInsight advises to look at
-        the interval where its mean is above 0.5 ms. With `by=collective`, a row is what a line
+        They add up to `duration_ns`. Nothing has to be marked: the passes are recognised by PyTorch's
+        names. Where steps launch kernels that compute, times are those of the kernels. The rows of ranks
+        and classes are means over steps that are complete (MindSpore: over all). MindInsight advises to
+        look at the interval where its mean is above 0.5 ms. With `by=collective`, a row is what a line
         `stream_<number>_<k>` of MindSpore is: the k-th collective of a step on a stream. Source: MindSpore
         2.0.0 (mindspore/profiler/parser/step_trace_parser.py).
 
         Options:
-            by: One row per rank (the mean of its steps), per rank and class, per step, or per collective of
-                a step.
+            by: One row per rank, rank and class (means of their steps), step, or collective of a step.
 
         Columns:
             rank (int64): rank of the process, null if it has none
@@ -1233,10 +1228,10 @@ class Analyses:
 
         List the steps, by process and in order of time; see schema `steps` for the columns.
 
-        Steps are found without a marker: by what PyTorch says of itself (optimizer, data loader), otherwise
-        by what repeats in the calls. `strobe.step` or profiler steps decide where the program has them.
-        They are all here, whether they were kept in detail or folded into statistics. `step_class` and
-        `only` leave rows out.
+        Steps are found without a marker: by PyTorch's own ranges (optimizer, data loader), otherwise by
+        what repeats in the calls. `strobe.step` or profiler steps decide where the program has them. They
+        are all here, whether they were kept in detail or folded into statistics. `step_class` and `only`
+        leave rows out.
 
         Options:
             step_class: Only steps of this class.
@@ -1270,8 +1265,8 @@ class Analyses:
             spans: strobe run --preset auto
 
         Raises:
-            UsageError: where there is no such class of steps, loop or event; or where an option has no such
-                choice.
+            UsageError: where the trace has no such class of steps, loop or event; or where an option has no
+                such choice.
         """
 
     def stragglers(
@@ -1297,7 +1292,7 @@ class Analyses:
         collective, else by order, else by what overlaps.
 
         Options:
-            by: One row per rank, per rank and kind of collective, or per collective.
+            by: One row per rank, rank and kind of collective, or collective.
 
         Columns:
             rank (int64): rank of the process, null if it has none [by=rank or kind]
@@ -1335,7 +1330,7 @@ class Analyses:
     def streams(self) -> Table:
         """What did each stream of each GPU do: how long was it busy, and how long alone?
 
-        Say what each stream of each GPU did between the first start and the last end of the GPU's work.
+        Show what each stream of each GPU did between the first start and the last end of the GPU's work.
 
         busy = time in which a kernel, copy or set of the stream runs; alone = the part of it in which no
         other stream of the GPU has anything to run: what all of it is for the only stream that is used, and
@@ -1363,7 +1358,7 @@ class Analyses:
     def utilisation(self) -> Table:
         """How much of each GPU was used: busy, SMs filled, warps there, work done?
 
-        Say how much of each GPU was used, from the first start to the last end of its work.
+        Show how much of each GPU was used, from the first start to the last end of its work.
 
         Folded steps count by the sums of what they launched: with the launches that the same kernels have
         in detail.
@@ -1373,8 +1368,8 @@ class Analyses:
         / multiprocessors, 1). warps there = each kernel counting with the warps that its launch can have at
         once, as a part of those that the GPU can hold: min(warps of all blocks / (multiprocessors * warps
         of one), theoretical occupancy). Kernels that run at the same time add up, to no more than the rung
-        before. What is lost between two rungs says what to do: launch sooner (idle), launch more blocks
-        (SMs), use fewer registers, less shared memory, other blocks (warps). These are upper bounds:
+        before. The largest loss between two rungs is where to begin: launch sooner (idle), launch more
+        blocks (SMs), use fewer registers, less shared memory, other blocks (warps). These are upper bounds:
         `strobe devices` has what the GPU measured itself, `strobe metrics` what single kernels did.
 
         roofline = part of the time that the work would take at least, each kernel as long as the GPU needs
@@ -1382,12 +1377,11 @@ class Analyses:
         longer, and no longer than it took. What it does is known from hardware counters, where `strobe
         metrics --metrics roofline --trace TRACE` kept them beside the trace (means over the launches that
         were measured, by the kernel's full name), else from the shapes of the matrix product, convolution
-        or attention that launched it: FLOPs, and each operand and result moved once. Peaks are what the GPU
-        says of its clock and bandwidth, else those of its data sheet. Of other kernels nothing is known,
-        and nothing is assumed: roofline known = part of the time of kernels (each with its duration) that
-        the estimate is about, and roofline is a lower bound where that is below 1. Null where nothing is
-        known. A kernel may be near the roofline with few warps, so that this rung may be above the one of
-        warps.
+        or attention that launched it: FLOPs, and each operand and result moved once. Peaks follow from the
+        GPU's own clock and bandwidth, else from its data sheet. Of other kernels nothing is known, and
+        nothing is assumed: roofline known = part of the time of kernels (each with its duration) that the
+        estimate is about, and roofline is a lower bound where that is below 1. Null where nothing is known.
+        A kernel may be near the roofline with few warps, so that this rung may be above the one of warps.
 
         Columns:
             rank (int64): rank of the process, null if it has none

@@ -82,7 +82,7 @@ def _text(value: object) -> str:
 
 def documentation(analysis: Analysis) -> str:
     """Return what `help` shows of an analysis: question, formulas, options, columns with units, and errors."""
-    _, _, details = (analysis.details or "").partition("\n\n")
+    _, _, details = analysis.details.partition("\n\n")
     paragraphs = (textwrap.fill(each, _WIDTH, break_on_hyphens=False) for each in details.strip().split("\n\n") if each)
     return "\n\n".join([analysis.question, *paragraphs, *_sections(analysis)])
 

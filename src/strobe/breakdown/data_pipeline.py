@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans, step_spans
 from strobe.breakdown.step_time import ROLES, Kinds, divide_steps, roles
-from strobe.steps.activities import DATA_LOADER
-from strobe.steps.thread_spans import Ints, main_location
+from strobe.steps.thread_spans import Bools, Ints, main_location
+from strobe.steps.training_activities import DATA_LOADER
 from strobe.trace.definition_rows import location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -78,9 +78,9 @@ class Pipeline:
         """What holds the step up: `data processing`, `data transmission`, or `neither`.
 
         MindInsight's order: processing if the queue of batches is empty in more than 30 % of the steps; else
-        transmission if the GPU lacks data all the same. Where the queue is unknown, the wait itself tells: a batch
+        transmission if the GPU lacks data all the same. Where the queue is unknown, the wait itself decides: a batch
         that is ready is not waited for. Only what takes 5 % of the step is worth a verdict: an empty queue that costs
-        nothing is no bottleneck.
+        nothing is not a bottleneck.
         """
         ready = self.asked is not None and self.empty is not None and self.empty <= _OFTEN_EMPTY * self.asked
         if self.wait_share >= MODERATE:
@@ -123,7 +123,9 @@ def pipelines(trace: Trace) -> list[Pipeline]:
     found = []
     for steps in step_spans(trace):
         if steps.counted.any() and (location := main_location(trace, steps.process)) is not None:
-            begin, end, in_loop = _asked(trace, location, asks, names)
+            # When the main thread asked for each batch and had it, and whether it fetched them all itself.
+            begin, end, regions, _ = _spans_in(trace, [location], asks)
+            in_loop = all(_IN_THE_LOOP in names[region] for region in np.unique(regions).tolist())
             if len(begin):
                 found.append(_pipeline(trace, steps, begin, end, in_loop))
     return found
@@ -170,15 +172,15 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
     )
 
 
-def _asked(trace: Trace, location: int, asks: npt.NDArray[np.bool_], names: list[str]) -> tuple[Ints, Ints, bool]:
-    """Return when the main thread asked for each batch and had it, and whether it fetched them all itself."""
-    starts, ends, regions = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], set[int]()
-    for spans in trace.span_batches(location):
-        chosen = asks[spans["region"]]
-        starts.append(spans["start_ns"][chosen])
-        ends.append((spans["start_ns"] + spans["duration_ns"])[chosen])
-        regions.update(np.unique(spans["region"][chosen]).tolist())
-    return np.concatenate(starts), np.concatenate(ends), all(_IN_THE_LOOP in names[each] for each in regions)
+def _spans_in(trace: Trace, locations: Iterable[int], regions: Bools) -> Ints:
+    """Return start, end, region and location (a row each) of the spans in some regions."""
+    parts = [np.zeros((4, 0), dtype=np.int64)]
+    for location in locations:
+        for spans in trace.span_batches(location):
+            (at,) = np.nonzero(regions[spans["region"]])
+            start, region = spans["start_ns"][at], spans["region"][at].astype(np.int64)
+            parts.append(np.stack((start, start + spans["duration_ns"][at], region, np.full(len(at), location))))
+    return np.concatenate(parts, axis=1)
 
 
 def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
@@ -187,15 +189,10 @@ def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
     pid = next(each.pid for each in processes if each.process == process)
     children = {each.process for each in processes if each.process != process and each.parent_pid == pid}
     fetches = np.array([name == FETCH for name in trace.regions.column("name")], dtype=bool)
-    starts, ends, workers = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], set[int]()
-    for at in location_rows(trace):
-        for spans in trace.span_batches(at.location) if at.process in children and at.span_count else ():
-            chosen = fetches[spans["region"]]
-            if chosen.any():
-                workers.add(at.process)
-                starts.append(spans["start_ns"][chosen])
-                ends.append((spans["start_ns"] + spans["duration_ns"])[chosen])
-    return workers, np.concatenate(starts), np.concatenate(ends)
+    locations = location_rows(trace)
+    of_children = [at.location for at in locations if at.process in children and at.span_count]
+    starts, ends, _, where = _spans_in(trace, of_children, fetches)
+    return {locations[location].process for location in np.unique(where).tolist()}, starts, ends
 
 
 def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> _Fetching:

@@ -10,8 +10,8 @@ from strobe.breakdown.step_spans import StepSpans
 from strobe.gpu.devices import devices
 from strobe.gpu.launches import launches
 from strobe.gpu.work import KINDS
-from strobe.steps.activities import BACKWARD, DATA_WAIT, FORWARD, Activities, activities
 from strobe.steps.thread_spans import Ints, read_streams
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, Activities, activities
 from strobe.trace.trace import Trace
 
 _COMPUTATION, _COMMUNICATION = KINDS.index("computation"), KINDS.index("communication")
@@ -56,9 +56,9 @@ def _of_process(trace: Trace, steps: StepSpans, acts: Activities) -> Phases:
     collectives = [np.zeros((5, 0), dtype=np.int64)]
     for device in devices(trace):
         for found, by in launches(trace, device) if device.process == steps.process else ():
-            step = np.searchsorted(steps.host_start_ns, by.call_start_ns, side="right") - 1
-            inside = (by.call_row >= 0) & (step >= 0) & (found.kind == _COMPUTATION)
-            inside &= (by.call_start_ns >= forward[step]) & (by.call_start_ns < backward[step])
+            step = np.searchsorted(steps.host_start_ns, by.call.start_ns, side="right") - 1
+            inside = (by.call.row >= 0) & (step >= 0) & (found.kind == _COMPUTATION)
+            inside &= (by.call.start_ns >= forward[step]) & (by.call.start_ns < backward[step])
             np.minimum.at(first, step[inside], found.start_ns[inside])
             np.maximum.at(last, step[inside], found.end_ns[inside])
             step = np.searchsorted(steps.start_ns, found.start_ns, side="right") - 1

@@ -1,18 +1,19 @@
-"""Steps as somebody who waits for them sees them: from mark to mark, and until the work on the GPU is done."""
+"""Steps from mark to mark, each until the work that it launched on the GPU is done."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from strobe.gpu.devices import devices
 from strobe.gpu.launches import launches
-from strobe.steps.activities import PROFILER_STEP
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, main_location
-from strobe.steps.typical import KEPT_AS_SLOW
+from strobe.steps.training_activities import PROFILER_STEP
+from strobe.steps.usual_steps import KEPT_AS_SLOW
 from strobe.trace.definition_rows import ranks_of, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -31,7 +32,7 @@ class StepSpans:
     They follow each other and never overlap. host_start_ns, host_end_ns: the same on the host alone, where launching
     runs ahead. counted: those that enter an average: complete, with their work on the GPU recorded to its end, and,
     where most steps are statistics only, standing for those.
-    said: what bounds a step.
+    bounds: a phrase for what bounds a step.
     """
 
     process: int
@@ -43,7 +44,7 @@ class StepSpans:
     host_end_ns: Ints
     classes: tuple[str, ...]
     counted: Bools
-    said: str
+    bounds: str
 
     def __len__(self) -> int:
         return len(self.number)
@@ -62,14 +63,40 @@ def step_spans(trace: Trace) -> list[StepSpans]:
     return [_of_process(trace, each) for each in find_steps(trace).processes]
 
 
+def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of a process: a row per `step`, or the means over the steps that count, by `class` or of all.
+
+    A row has `duration_ns`, and of each of `parts` (nanoseconds of every step) `NAME_ns` and `NAME_share`.
+    """
+    who = {"rank": steps.rank, "process": steps.process}
+    times = np.column_stack((steps.end_ns - steps.start_ns, *parts.values()))
+
+    def cells(duration: int, *of_parts: int) -> dict[str, object]:
+        named = dict(zip(parts, of_parts, strict=True))
+        shares = {f"{name}_share": part / duration if duration else None for name, part in named.items()}
+        return {"duration_ns": duration, **{f"{name}_ns": part for name, part in named.items()}, **shares}
+
+    if by == "step":
+        columns = (steps.number.tolist(), steps.classes, steps.start_ns.tolist(), steps.counted.tolist())
+        for number, name, start, counted, row in zip(*columns, times.tolist(), strict=True):
+            yield {**who, "step": number, "class": name, "start_ns": start, **cells(*row), "counted": counted}
+        return
+    classes = np.array(steps.classes, dtype=object)
+    for class_name in dict.fromkeys(steps.classes) if by == "class" else (None,):
+        chosen = steps.counted if class_name is None else steps.counted & (classes == class_name)
+        if count := int(chosen.sum()):
+            means = [round(int(total) / count) for total in times[chosen].sum(axis=0)]
+            yield {**who, "class": class_name, "steps": count, **cells(*means)}
+
+
 def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
-    start, end, said = steps.start_ns.copy(), steps.start_ns + steps.duration_ns, _FOUND
+    start, end, bounds = steps.start_ns.copy(), steps.end_ns, _FOUND
     if any(loop.kind == "range" for loop in steps.loops):
-        end, said = _ends_of_marks(trace, steps.process, start, end), _MARKED
+        end, bounds = _ends_of_marks(trace, steps.process, start, end), _MARKED
     complete = steps.complete & (steps.kept.all() | _stands_for_all(steps))
     before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
     if launched.any():
-        said += _DEVICE
+        bounds += _DEVICE
         complete &= _with_all_work(launched)
         done = np.maximum.accumulate(np.maximum(end, device_end))
         begun = np.maximum(start, np.concatenate(([before_ns], done[:-1])))
@@ -88,7 +115,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
         host_end_ns=end[kept],
         classes=tuple(steps.classes[k] for k in kept.tolist()),
         counted=complete[kept],
-        said=said,
+        bounds=bounds,
     )
 
 
@@ -127,19 +154,17 @@ def _device_ends(trace: Trace, process: int, start: Ints, end: Ints) -> tuple[in
     lowest = np.iinfo(np.int64).min
     first_work, device_end = np.iinfo(np.int64).max, np.full(len(start), lowest)
     count = np.zeros(len(start), dtype=np.int64)
-    foreign_start = np.full(0, lowest)
-    foreign_end = foreign_start
+    foreign_end = np.full(0, lowest)
     for device in devices(trace):
         for found, by in launches(trace, device) if device.process == process else ():
-            step = np.searchsorted(start, by.call_start_ns, side="right") - 1
-            inside = (by.call_row >= 0) & (step >= 0)
-            inside &= by.call_end_ns <= end[step]
+            step = np.searchsorted(start, by.call.start_ns, side="right") - 1
+            inside = (by.call.row >= 0) & (step >= 0)
+            inside &= by.call.end_ns <= end[step]
             np.maximum.at(device_end, step[inside], found.end_ns[inside])
             np.add.at(count, step[inside], 1)
             first = found.start_ns[inside & (step == 0)]
             first_work = min(first_work, int(first.min()) if len(first) else first_work)
             foreign = ~inside & (found.start_ns < end[0])
-            foreign_start = np.concatenate((foreign_start, found.start_ns[foreign]))
             foreign_end = np.concatenate((foreign_end, found.end_ns[foreign]))
     earlier = foreign_end[foreign_end < first_work] if count[0] else foreign_end[:0]
     return max(int(start[0]), int(earlier.max()) if len(earlier) else lowest), device_end, count

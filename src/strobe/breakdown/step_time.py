@@ -1,4 +1,4 @@
-"""The time of a step, each nanosecond once: to what comes first in a fixed order of the kinds of work that run."""
+"""The time of a step by kind of work: each nanosecond goes to the first kind, in a fixed order, that runs then."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans
 from strobe.model.kinds import GPU_PARADIGMS
-from strobe.steps.activities import PROFILER_STEP, STEP_HINT
 from strobe.steps.thread_spans import Ints, outermost
+from strobe.steps.training_activities import PROFILER_STEP, STEP_HINT
 from strobe.trace.definition_rows import Region, location_rows, region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace

@@ -31,7 +31,7 @@ def run(words: list[str]) -> int:
     from strobe.present.summary import summarise
     from strobe.present.summary_text import summary_text
     from strobe.present.text import supports
-    from strobe.steps.requested import Asked
+    from strobe.steps.finding.requested_steps import Asked
     from strobe.steps.steps import choose_steps
 
     trace = open_trace(arguments.trace)

@@ -162,6 +162,6 @@ class LineProfiler:
 
     def dump_stats(self, filename: str) -> None:
         """Write a `.lprof` file."""
-        from strobe.formats.line_profiler import pickled
+        from strobe.formats.profiles.line_profiler import pickled
 
         Path(filename).write_bytes(pickled(list(self._counted.values())))

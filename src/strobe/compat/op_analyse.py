@@ -183,9 +183,9 @@ def _add_work(trace: Trace, device: Device, threads: dict[int, _Executions], *, 
     """Add what executions launched on a GPU."""
     nothing = _Executions(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
     for found, by in launches(trace, device, numbering=lambda at: threads.get(at, nothing).numbering()):
-        known = by.code_row >= 0
-        location = np.where(known, by.code_location, by.operator_location)
-        execution = np.where(known, by.code_path, by.operator_path)
+        known = by.code.row >= 0
+        location = np.where(known, by.code.location, by.operator.location)
+        execution = np.where(known, by.code.path, by.operator.path)
         for each in np.unique(location[execution >= 0]).tolist():
             mine = (location == each) & (execution >= 0)
             if is_chosen:

@@ -1,7 +1,7 @@
 """XPlane (.xplane.pb): what JAX and TensorFlow profile; XProf and TensorBoard read it.
 
-Times of events are picoseconds since the start of their line. Both ends go down to whole nanoseconds, so that what
-nests goes on to nest; how many events were not whole is counted (`times_rounded`).
+Times of events are picoseconds since the start of their line. Both ends are rounded down to nanoseconds, so that nested
+events stay nested; the number of rounded events is counted (`times_rounded`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNIX_NS = 1_000_000_000 * 1_000_000_000
 
 
 def sniff(head: bytes) -> bool:
-    """Return whether it begins with a plane that has a name and nothing that planes do not have."""
+    """Return whether it begins with a plane that has a name and only fields of planes."""
     try:
         for number, kind, _, body in protobuf.fields(head):
             if _SPACE.get(number) != kind:
@@ -44,23 +44,20 @@ def _is_plane(body: bytes) -> bool:
                 return False
             if number == 2:
                 named = bool(inside) and inside.decode("utf-8").isprintable()
-            elif number in (4, 5) and any(_ENTRY.get(field.number) != field.kind for field in _sound(inside)):
+            elif number in (4, 5) and not _is_entry(inside):
                 return False
     except protobuf.CutError:
-        pass  # the plane is longer than what we look at
+        pass  # the plane is longer than the head of the file
     except ValueError:
         return False
     return named
 
 
-def _sound(body: bytes) -> list[protobuf.Field]:
-    found = []
+def _is_entry(body: bytes) -> bool:
     try:
-        for each in protobuf.fields(body):
-            found.append(each)
+        return all(_ENTRY.get(field.number) == field.kind for field in protobuf.fields(body))
     except protobuf.CutError:
-        pass
-    return found
+        return True
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -71,10 +68,10 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         whole = np.frombuffer(mapped, dtype=np.uint8)
         try:
-            told = native.read_xplane(whole, blocks, target.buffer_bytes, source.name)
+            result = native.read_xplane(whole, blocks, target.buffer_bytes, source.name)
         finally:
             del whole  # else the file cannot be closed
-    report = json.loads(told.decode("utf-8", "replace"))
+    report = json.loads(result.decode("utf-8", "replace"))
     first = report["first_ns"]
     return Imported(
         processes=1,
@@ -88,10 +85,4 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     )
 
 
-FORMAT = Format(
-    "xplane",
-    "XPlane: JAX, TensorFlow",
-    suffixes=(".xplane.pb",),
-    sniff=sniff,
-    read=read,
-)
+FORMAT = Format("xplane", "XPlane: JAX, TensorFlow", suffixes=(".xplane.pb",), sniff=sniff, read=read)

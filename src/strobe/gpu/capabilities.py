@@ -1,4 +1,4 @@
-"""What GPUs can do, by the imported file; and how many warps of a kernel fit onto them."""
+"""What GPUs can do, by the recorder or an imported file; and how many warps of a kernel fit onto them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # Blocks that a multiprocessor holds, by compute capability (CUDA C++ Programming Guide, technical specifications).
 _MOST_BLOCKS = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24}
@@ -46,7 +43,7 @@ class GpuModel:
     def occupancy(self, threads_per_block: Ints, registers_per_thread: Ints, shared_bytes: Ints) -> Floats:
         """Return the part of a multiprocessor's warps that blocks like these can fill at most, 0 to 1.
 
-        NaN for what is no launch.
+        NaN if this cannot be a launch.
         """
         warps_there = self.threads // _WARP
         warps = -(-threads_per_block // _WARP)
@@ -55,7 +52,7 @@ class GpuModel:
         return np.where((warps > 0) & (share > 0), share, np.nan)
 
     def limits(self, threads_per_block: Ints, registers_per_thread: Ints, shared_bytes: Ints) -> dict[str, Ints]:
-        """Return how many blocks like these a multiprocessor holds at most, by what there is no more of.
+        """Return how many blocks like these a multiprocessor holds at most, by the resource that limits them.
 
         As NVIDIA's occupancy calculator has it, for compute capability 7 and later: registers are given to warps in
         units of 256 and to four warps at a time; shared memory in units of 256 bytes (128 from 8.0 on, and 1 KiB of
@@ -74,7 +71,7 @@ class GpuModel:
 
 
 def model_of_capability(capability: tuple[int, int]) -> GpuModel | None:
-    """Return what GPUs of a compute capability hold at least, but for how many multiprocessors; None where unknown."""
+    """Return the least that GPUs of a compute capability hold, with 0 multiprocessors; None if unknown."""
     known = _MULTIPROCESSORS.get(capability)
     if known is None:
         return None
@@ -84,51 +81,52 @@ def model_of_capability(capability: tuple[int, int]) -> GpuModel | None:
 
 
 def gpu_model(trace: Trace, number: int | None) -> GpuModel | None:
-    """Return what the recorder, or an imported file, knows of GPU `number`; None where that is not enough."""
-    said = _said(trace, number)
-    return _model(said) if said else None
+    """Return the model of GPU `number` by the recorder or an imported file; None if they lack a part of it."""
+    return _model(_properties(trace, number))
 
 
 def gpu_memory_bytes(trace: Trace, number: int | None) -> int | None:
-    """Return how much memory GPU `number` has; None where no imported file has it."""
-    said = _said(trace, number) or {}
-    size = said.get("totalGlobalMem", said.get("totalMemory"))
+    """Return how much memory GPU `number` has; None if unknown."""
+    properties = _properties(trace, number)
+    size = properties.get("totalGlobalMem", properties.get("totalMemory"))
     return size if isinstance(size, int) and 0 < size < 2**62 else None
 
 
 def gpu_name(trace: Trace, number: int | None) -> str:
-    """Return what an imported file calls GPU `number`; "" where it is not known."""
-    return str((_said(trace, number) or {}).get("name", ""))
+    """Return the name of GPU `number` in an imported file; "" if unknown."""
+    return str(_properties(trace, number).get("name", ""))
 
 
 def properties_of(trace: Trace, number: int | None, process: int) -> Mapping[str, Any]:
-    """Return what is known of the GPU that a process calls `number`, by the names of Kineto or of Nsight Systems."""
+    """Return what is known of GPU `number` of a process, under the names of Kineto or of Nsight Systems."""
     own = (each for each in trace.device_properties(process) if each.get("id") == number and number is not None)
-    return next(own, None) or _said(trace, number) or {}
+    return next(own, None) or _properties(trace, number)
 
 
-def _said(trace: Trace, number: int | None) -> Mapping[str, Any] | None:
+def imported_files(trace: Trace) -> list[dict[str, Any]]:
+    """Return the descriptions of the files that a trace was imported from; none of a recorded trace."""
     files = trace.job.imported.get("files")
-    for each in trace.device_properties():
-        if each.get("id") == number and number is not None:
-            return each
-    for file in files if isinstance(files, list) else ():
+    return files if isinstance(files, list) else []
+
+
+def _properties(trace: Trace, number: int | None) -> Mapping[str, Any]:
+    listed: list[object] = [*trace.device_properties()]
+    for file in imported_files(trace):
         properties = file.get("properties") or {}
-        for each in properties.get("deviceProperties") or properties.get("TARGET_INFO_GPU") or ():
-            if isinstance(each, dict) and each.get("id") == number and number is not None:
-                return each
-    return None
+        listed += properties.get("deviceProperties") or properties.get("TARGET_INFO_GPU") or ()
+    known = (each for each in listed if isinstance(each, dict) and each.get("id") == number and number is not None)
+    return next(known, {})
 
 
-def _model(said: Mapping[str, Any]) -> GpuModel | None:
+def _model(properties: Mapping[str, Any]) -> GpuModel | None:
     """Return the model from the keys of Kineto or of Nsight Systems."""
 
     def number(*names: str) -> int:
-        return next((int(said[name]) for name in names if isinstance(said.get(name), int)), 0)
+        return next((int(properties[name]) for name in names if isinstance(properties.get(name), int)), 0)
 
     capability = number("computeMajor"), number("computeMinor")
     model = GpuModel(
-        str(said.get("name", "")),
+        str(properties.get("name", "")),
         capability,
         number("numSms", "smCount"),
         number("maxThreadsPerMultiprocessor") or number("maxWarpsPerSm") * _WARP,

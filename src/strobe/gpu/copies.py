@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.devices import Device
 from strobe.gpu.work import COPY, beginning, stretches
 from strobe.sums.attributes import Attributes, integers, reals
 from strobe.sums.groups import Texts
+from strobe.tables.column_arrays import Columns, Floats, Ints
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
-# `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy HtoD]`; what is no copy sets memory: `Memset (Device)`.
+# `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy HtoD]`; others set memory: `Memset (Device)`.
 _COPY = re.compile(r"memcpy (?P<kind>\w+)(?: \((?P<source>\w+) -> (?P<destination>\w+)\))?", re.IGNORECASE)
 _SET = re.compile(r"memset(?: \((?P<destination>\w+)\))?", re.IGNORECASE)
 SET = "set"
@@ -26,51 +23,46 @@ _COLUMNS = ("copy_kind", "source_kind", "destination_kind", "size_bytes", "bandw
 
 
 @dataclass(frozen=True)
-class Copies:
-    """Copies and sets that begin in [begin_ns, stop_ns); columns of equal length, by stream and in order of start.
+class Copies(Columns):
+    """Copies and sets, by stream and in order of start.
 
-    kind (HtoD, ..., set), source, destination: numbers of texts, -1 where unknown. size: bytes, -1 where unknown.
-    told: bytes by nanosecond (GB/s) as the tool gave them, NaN where it did not.
+    kind (HtoD, ..., set), source, destination: numbers of texts, -1 if unknown. size: bytes, -1 if unknown.
+    bandwidth: bytes a nanosecond (GB/s) by the tool, NaN if it has none.
     """
 
-    begin_ns: int
-    stop_ns: int
     kind: Ints
     source: Ints
     destination: Ints
     start_ns: Ints
     end_ns: Ints
     size: Ints
-    told: Floats
+    bandwidth: Floats
 
 
-def copies(trace: Trace, device: Device, texts: Texts) -> Iterator[Copies]:
-    """Yield the copies and sets of a GPU, stretch by stretch in constant memory."""
+def copies(trace: Trace, device: Device, texts: Texts) -> Iterator[tuple[int, Copies]]:
+    """Yield the copies and sets of a GPU by stretches of time, each with its end, in constant memory."""
     attributes = {at: Attributes(trace, "copy_spans", at, _COLUMNS) for at in device.locations}
     names = trace.regions.to_arrow().column("name").to_pylist()
-    in_names = np.array([[texts.number(word) for word in said_by_name(name)] for name in names])
+    in_names = np.array([[texts.number(word) for word in parts_of_name(name)] for name in names])
     for begin, stop in stretches(device):
         found = beginning(trace, device, begin, stop)
-        parts = [np.zeros((6, 0), dtype=np.int64)]
-        told = [np.zeros(0)]
+        parts = []
         for location, own in attributes.items():
             (at,) = np.nonzero((found.location == location) & (1 << found.kind == COPY))
             if not len(at):
                 continue
-            said = own.of(found.row[at])
-            known = [texts.numbers(said.column(name)) for name in _COLUMNS[:3]]
-            words = [np.where(k >= 0, k, in_names[found.region[at], n]) for n, k in enumerate(known)]
-            size = integers(said.column("size_bytes"))
-            parts.append(np.stack((*words, found.start_ns[at], found.end_ns[at], size)))
-            told.append(reals(said.column("bandwidth_gb_s")))
-        kind, source, destination, start, end, size = np.concatenate(parts, axis=1)
-        yield Copies(begin, stop, kind, source, destination, start, end, size, np.concatenate(told))
+            rows = own.of(found.row[at])
+            known = [texts.numbers(rows.column(name)) for name in _COLUMNS[:3]]
+            words = (np.where(k >= 0, k, in_names[found.region[at], n]) for n, k in enumerate(known))
+            kind, source, destination = words
+            size, bandwidth = integers(rows.column("size_bytes")), reals(rows.column("bandwidth_gb_s"))
+            parts.append(Copies(kind, source, destination, found.start_ns[at], found.end_ns[at], size, bandwidth))
+        yield stop, Copies.joined(parts)
 
 
-def said_by_name(name: str) -> tuple[str | None, str | None, str | None]:
+def parts_of_name(name: str) -> tuple[str | None, str | None, str | None]:
     """Return kind, source and destination of a copy or set by its name, None for what is not in it."""
-    found = _COPY.search(name)
-    if found:
+    if found := _COPY.search(name):
         return found["kind"], found["source"], found["destination"]
     found = _SET.search(name)
     return SET if found else None, None, found["destination"] if found else None
@@ -78,7 +70,7 @@ def said_by_name(name: str) -> tuple[str | None, str | None, str | None]:
 
 @dataclass(frozen=True)
 class Speeds:
-    """How fast one kind of copies was, piece after piece: columns of equal length.
+    """How fast one kind of copies was, piece by piece.
 
     Between start_ns and end_ns the same copies run: `running` of them, with `speed` bytes a nanosecond (GB/s) in all.
     """
@@ -93,23 +85,23 @@ class Speeds:
 def speeds(trace: Trace, device: Device, texts: Texts, cuts: Ints) -> Iterator[Speeds]:
     """Yield the pieces of time in which copies of each kind run, also cut at `cuts`, in order of time for each kind.
 
-    A copy is equally fast all along: by its size, else by the speed that the tool gives. What has no length or no known
-    speed is left out. HTA: memory bandwidth time series.
+    A copy has one speed: its size by its duration, else the tool's bandwidth. Copies without a duration or a known
+    speed are left out. HTA: memory bandwidth time series.
     """
     running: dict[int, tuple[Ints, Ints, Floats]] = {}
-    for found in copies(trace, device, texts):
+    for stop_ns, found in copies(trace, device, texts):
         duration = found.end_ns - found.start_ns
         with np.errstate(divide="ignore", invalid="ignore"):
-            speed = np.where(found.size >= 0, found.size / duration, found.told)
+            speed = np.where(found.size >= 0, found.size / duration, found.bandwidth)
         timed = (duration > 0) & np.isfinite(speed)
         for kind in {*running, *np.unique(found.kind[timed]).tolist()}:
             own = timed & (found.kind == kind)
             new = found.start_ns[own], found.end_ns[own], speed[own]
             start, end, of = (np.concatenate(pair) for pair in zip(running.pop(kind, _NONE), new, strict=True))
-            yield _pieces(kind, start, end, of, cuts, found.stop_ns)
-            left = end > found.stop_ns
+            yield _pieces(kind, start, end, of, cuts, stop_ns)
+            left = end > stop_ns
             if left.any():
-                running[kind] = np.full(int(left.sum()), found.stop_ns), end[left], of[left]
+                running[kind] = np.full(int(left.sum()), stop_ns), end[left], of[left]
     for kind, (start, end, of) in running.items():
         yield _pieces(kind, start, end, of, cuts, int(end.max()))
 
@@ -125,7 +117,7 @@ def _pieces(kind: int, start: Ints, end: Ints, speed: Floats, cuts: Ints, stop_n
     count = np.cumsum(np.bincount(begins, minlength=len(times)) - np.bincount(ends, minlength=len(times)))
     change = np.bincount(begins, speed, len(times)) - np.bincount(ends, speed, len(times))
     level = np.cumsum(change)
-    # Sums of real numbers do not come back to 0: each busy stretch counts from where nothing ran.
+    # Sums of real numbers do not come back to 0: each busy stretch counts from if nothing ran.
     idle = np.maximum.accumulate(np.where(count == 0, np.arange(len(times)), 0))
     level -= np.where(idle > 0, level[idle], 0)
     (at,) = np.nonzero(count[:-1])

@@ -1,4 +1,4 @@
-"""Hardware metrics of kernels as tables: one row a launch, or one a kernel; and beside a trace, where they are kept."""
+"""Hardware metrics of kernels: as tables by launch or kernel, and in a file beside a trace."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def needed(names: Sequence[str], chip: str) -> list[str]:
 
 
 def present(launches: Sequence[Launch]) -> list[str]:
-    """Return the metrics that launches hold, in our names where there is one; of several that mean one, the first."""
+    """Return the metrics of launches, under our names if they have one; of several names for one metric, the first."""
     there = _there(launches)
     found: dict[str, str] = {}
     used = {_MOST_WARPS, *_LIMITS, *_USED}
@@ -67,7 +67,7 @@ def present(launches: Sequence[Launch]) -> list[str]:
 
 
 def check_present(names: Iterable[str], launches: Sequence[Launch]) -> None:
-    """Raise UsageError for the first name of which no launch has anything."""
+    """Raise UsageError for the first name without a value in any launch."""
     there, chips = _there(launches), _chips(launches)
     for name in names:
         if not any(there.issuperset(counters([name], chip)) for chip in chips):
@@ -80,19 +80,18 @@ def _there(launches: Iterable[Launch]) -> set[str]:
 
 
 def _chips(launches: Iterable[Launch]) -> list[str]:
-    """Return the chips of launches, and none: versions of ncu differ in what they call counters of new chips."""
+    """Return the chips of launches, and "": versions of ncu differ in their names for counters of new chips."""
     return list(dict.fromkeys(["", *(CHIPS.get(launch.capability, "") for launch in launches)]))
 
 
 def readings(launch: Launch, names: Iterable[str], chip: str = "") -> list[Reading]:
-    """Return the values of metrics for a launch; `chip` is what was asked for counters of, its own if empty."""
+    """Return the values of metrics for a launch; `chip` names their counters, by default its own."""
     chip = chip or CHIPS.get(launch.capability, "")
     found = []
     for name in names:
         own = unit(name)
         known = value(name, launch.values, chip)
-        if known is None:
-            known = value(name, launch.values)  # an older ncu, with the older names
+        known = value(name, launch.values) if known is None else known  # an older ncu, with the older names
         found.append(Reading(name, known, launch.units.get(name, "") if own is None else own))
         if name == "achieved_occupancy" and (most := _theoretical(launch)):
             found.append(most)
@@ -100,7 +99,7 @@ def readings(launch: Launch, names: Iterable[str], chip: str = "") -> list[Readi
 
 
 def _theoretical(launch: Launch) -> Reading | None:
-    """Return the occupancy that a launch allows: ncu's own value, else computed from what it shows of the launch."""
+    """Return the occupancy that a launch allows: ncu's own value, else computed from its shape and resources."""
     percent = launch.values.get(_MOST_WARPS)
     if percent is None:
         return _computed(launch)
@@ -218,11 +217,6 @@ def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: s
         unfinished.replace(path)
     except OSError as error:
         raise TraceError(f"cannot write '{path}': {error.strerror}") from error
-
-
-def _by_name(launch: Launch, names: Sequence[str], chip: str) -> dict[str, Reading]:
-    """Return what was measured, without what follows from the launch alone."""
-    return {each.metric: each for each in readings(launch, names, chip) if each.metric != THEORETICAL}
 
 
 def measured_means(folder: Path) -> dict[str, dict[str, float]]:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from strobe.trace.definition_rows import Location, location_rows, ranks_of
 from strobe.trace.trace import Trace
 
-# Why a table about GPUs has no rows, if the recorder does not say.
+# Why a table about GPUs has no rows, if the recorder noted no reason.
 _NO_DEVICE = (
-    "no GPU did anything in this trace: `strobe doctor` says what recording them needs; profiles of PyTorch, Nsight "
-    "Systems, nvprof and Score-P hold what GPUs did, too"
+    "no GPU did anything in this trace: `strobe doctor` lists what recording it needs; profiles of PyTorch, Nsight "
+    "Systems, nvprof and Score-P contain it, too"
 )
 
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU as one process used it. `number` is None where it is not known."""
+    """A GPU as one process used it. `number` is None if unknown."""
 
     process: int
     rank: int | None
@@ -33,14 +33,14 @@ class Device:
 
     @property
     def name(self) -> str:
-        """How it is called in tables: `GPU 0`."""
+        """Its name in tables: `GPU 0`."""
         return "GPU" if self.number is None else f"GPU {self.number}"
 
 
 def no_device(trace: Trace) -> str:
-    """Return a sentence about why a table about GPUs has no rows: the recorder's reason, where it has one."""
-    said = [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "gpu_failed"]
-    return f"no GPU did anything in this trace: {said[0]}" if said else _NO_DEVICE
+    """Return a sentence about why a table about GPUs has no rows: the recorder's reason, if it noted one."""
+    reasons = [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "gpu_failed"]
+    return f"no GPU did anything in this trace: {reasons[0]}" if reasons else _NO_DEVICE
 
 
 def devices(trace: Trace) -> list[Device]:
@@ -64,8 +64,15 @@ def devices(trace: Trace) -> list[Device]:
     ]
 
 
+def streams_of(trace: Trace, device: Device) -> dict[int, int]:
+    """Return, for every location of the device, the first one of the same stream: overlapping work has several."""
+    locations = location_rows(trace)
+    first: dict[int, int] = {}
+    return {each: first.setdefault(locations[each].thread_id, each) for each in sorted(device.locations)}
+
+
 def beside_streams(trace: Trace, device: Device) -> list[int]:
-    """Return the locations beside a device's streams: what they waited for, where that has rows of its own."""
+    """Return the locations beside a device's streams, which hold what these waited for."""
     return [
         location.location
         for location in location_rows(trace)

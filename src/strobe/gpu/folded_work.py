@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.devices import Device
 from strobe.model.units import format_count
 from strobe.steps.folded_time import Stretches, folded_stretches
 from strobe.sums.path_statistics import path_tree
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.folded import Folded
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
-
-Ints = npt.NDArray[np.int64]
 
 # Later than every moment of a run, ns; sums of such still fit.
 _NEVER = 2**61
@@ -101,7 +99,7 @@ class FoldedWork:
 
 
 def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
-    """Return what folded iterations ran on a GPU; None where nothing was folded."""
+    """Return what folded iterations ran on a GPU; None if nothing was folded."""
     found = folded_rows(trace, device)
     if found is None:
         return None
@@ -113,7 +111,7 @@ def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
 
 
 def folded_rows(trace: Trace, device: Device) -> tuple[Folded, Ints] | None:
-    """Return statistics of what folded iterations ran on a GPU, and their regions; None where nothing was folded."""
+    """Return statistics of what folded iterations ran on a GPU, and their regions; None if nothing was folded."""
     folded = trace.folded.get(device.process)
     if folded is None:
         return None
@@ -134,6 +132,6 @@ def folded_note(trace: Trace, there: Sequence[Device]) -> str:
         return ""
     whole = missing + sum(device.spans for device in there)
     return (
-        f"of what GPUs ran, {format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded "
-        "steps, which are sums only: what is said of GPUs here is of the others"
+        f"{format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded steps, which are "
+        "sums only: this is about the others"
     )

@@ -1,4 +1,4 @@
-"""Why GPUs had nothing to do: every gap between activities, and what the host did meanwhile."""
+"""Why GPUs were idle: every gap between activities, and what the host did meanwhile."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from strobe.gpu.devices import Device
+from strobe.gpu.devices import Device, streams_of
 from strobe.gpu.folded_work import known_time
 from strobe.gpu.launches import launches
 from strobe.gpu.work import sweep
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.steps.folded_time import folded_stretches
-from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.tables.column_arrays import Bools, Ints
+from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 # Why a GPU (or a stream) waits for its next activity. The first four: the host had not launched it yet.
 CAUSES = ("data", "sync", "copy", "host", "kernel", "other")
@@ -55,13 +53,13 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
     A gap lies between the last end so far and the start of the next activity. Where the call that launched that
     activity began after the gap had, the host was late: what the launching thread did until then (waiting for data, for
     the GPU, in a copy, anything else) takes its part of the gap, and what follows the call is the host's.
-    Where the launch came before, the gap is the GPU's own if shorter than `kernel_gap_ns` (one kernel after the other);
-    else, or where the launch is unknown, it is `other` (waits between streams, above all). Sums of the first four are
-    Holistic Trace Analysis' `host_wait`. Of gaps that reach into the time of folded iterations only what is known
-    (`known_time`) counts, each piece as a gap; and none of a gap whose activity had been launched before it, behind
-    folded iterations: what those had launched ran in it.
+    If the launch came before, the gap is the GPU's own if shorter than `kernel_gap_ns` (one kernel after the other);
+    else, or if the launch is unknown, it is `other` (mostly waits between streams). The sums of the first four are
+    Holistic Trace Analysis' `host_wait`. Of gaps that reach into the time of folded iterations only the known time
+    (`known_time`) counts, each piece as a gap. A gap does not count if its activity had been launched before it, behind
+    folded iterations: their launches ran in it.
     """
-    stream_of = _streams(trace, device) if per_stream else {}
+    stream_of = streams_of(trace, device) if per_stream else {}
     reach: dict[int, int] = {}  # the last end so far, by stream
     launched: dict[int, int] = {}  # the latest launch so far
     folded = folded_stretches(trace, device.process)
@@ -75,7 +73,7 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
             before = np.maximum.accumulate(np.concatenate(([reach.get(key, int(start[0]))], end)))
             reach[key] = int(before[-1])
             idle = start > before[:-1]
-            called = np.where(who.call_location[at] >= 0, who.call_start_ns[at], NO_CALL)
+            called = np.where(who.call.location[at] >= 0, who.call.start_ns[at], NO_CALL)
             if len(folded):
                 at_ns = np.where(called == NO_CALL, start, called)
                 latest = np.maximum.accumulate(np.concatenate(([launched.get(key, int(at_ns[0]))], at_ns)))
@@ -87,19 +85,12 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
                 # What follows such a piece was folded: it had not been launched by then.
                 called = np.where((until < start[gap]) & (called[gap] != NO_CALL), until, called[gap])
                 at, start = at[gap], until
-            time = host.causes(begin, start, who.call_location[at], called, kernel_gap_ns)
+            time = host.causes(begin, start, who.call.location[at], called, kernel_gap_ns)
             yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time)
 
 
-def _streams(trace: Trace, device: Device) -> dict[int, int]:
-    """Return, for every location of the device, the first one of the same stream: overlapping work has several."""
-    threads = [each.thread_id for each in location_rows(trace)]
-    first: dict[object, int] = {}
-    return {location: first.setdefault(threads[location], location) for location in sorted(device.locations)}
-
-
 class HostWork:
-    """What threads did that keeps them from launching: waiting for data, waiting for the GPU, copying."""
+    """What keeps threads from launching: waiting for data, waiting for the GPU, copying."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -117,7 +108,7 @@ class HostWork:
     def causes(self, begin: Ints, end: Ints, thread: Ints, called: Ints, kernel_gap_ns: int) -> Ints:
         """Return the parts of gaps [begin, end) that each cause takes: (causes, gaps), by the rule of `gaps`.
 
-        thread, called: on which thread the activity after each gap was launched, and when; NO_CALL where unknown.
+        thread, called: on which thread the activity after each gap was launched, and when; NO_CALL if unknown.
         """
         time = np.zeros((len(CAUSES), len(begin)), dtype=np.int64)
         known = called != NO_CALL
@@ -152,8 +143,8 @@ class HostWork:
         return np.stack(out)
 
 
-def _until(time: Ints, edges: Ints, runs: npt.NDArray[np.bool_], until: Ints) -> Ints:
-    """Return for how long it ran until each time; `until`: the same at the edges."""
+def _until(time: Ints, edges: Ints, runs: Bools, until: Ints) -> Ints:
+    """Return how long a cause had run by each time; `until`: the same at the edges."""
     at = np.searchsorted(edges, time, side="right") - 1
     inside = np.maximum(at, 0)
     return np.where(at < 0, 0, until[inside] + (time - edges[inside]) * runs[inside])

@@ -1,4 +1,4 @@
-"""The GPUs of a run: which process used which, what is known of each, and which readings are its own."""
+"""The GPUs of a run: which process used which, their properties, and the readings of each."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Property:
 
 @dataclass(frozen=True)
 class KnownGpu:
-    """A GPU as a process of the run used it. None or "": not known.
+    """A GPU as a process of the run used it. None or "": unknown.
 
-    `number`: as the process counts. `process` is None for a GPU that was read, and that no process is known to have
-    used. `readings`: process and number that its row in `strobe devices` has, None where it was not read.
-    `by_uuid`: these are surely its own; else they are those of the same number on its machine.
+    `number`: as the process counts. `process` is None for a GPU that has readings and no known user. `readings`:
+    process and number of its row in `strobe devices`, None without readings. `by_uuid`: these are surely its own; else
+    they are those of the same number on its machine.
     """
 
     process: int | None
@@ -51,7 +51,7 @@ class KnownGpu:
     throttled: Mapping[str, float] = field(default_factory=dict)  # part of the readings, by reason, the highest first
 
 
-# What it is called; the keys of Kineto (and of our recorder) and of Nsight Systems; unit, and what it is divided by.
+# Name; the keys of Kineto (and of our recorder) and of Nsight Systems; unit; divisor.
 _FACTS: tuple[tuple[str, tuple[str, ...], str, float], ...] = (
     ("threads of a multiprocessor", ("maxThreadsPerMultiprocessor",), "", 1),
     ("warps of a multiprocessor", ("maxWarpsPerSm",), "", 1),
@@ -72,12 +72,12 @@ _FACTS: tuple[tuple[str, tuple[str, ...], str, float], ...] = (
 
 
 def known_gpus(trace: Trace) -> list[KnownGpu]:
-    """Return the GPUs that worked, in order of process and number, then those that were only read."""
+    """Return the GPUs that worked, in order of process and number, then those that only have readings."""
     read = gpu_readings(trace)
     hosts = [process.host for process in process_rows(trace)]
     found, used = [], set[tuple[int, int | None]]()
     for device in devices(trace):
-        gpu = _said(trace, KnownGpu(device.process, device.rank, device.number, hosts[device.process] or ""))
+        gpu = _described(trace, KnownGpu(device.process, device.rank, device.number, hosts[device.process] or ""))
         readings = _of(gpu, read, shared=bool(trace.gpus))
         if readings is not None:
             used.add((readings.process, readings.number))
@@ -117,27 +117,27 @@ def _measured(gpu: KnownGpu, readings: GpuReadings) -> KnownGpu:
     )
 
 
-def _said(trace: Trace, gpu: KnownGpu) -> KnownGpu:
-    """Return the GPU with what the recorder, or an imported file, knows of it."""
+def _described(trace: Trace, gpu: KnownGpu) -> KnownGpu:
+    """Return the GPU with its properties by the recorder or an imported file."""
     assert gpu.process is not None
-    said = properties_of(trace, gpu.number, gpu.process)
-    major, minor = (_whole(said.get(key)) for key in ("computeMajor", "computeMinor"))
-    uuid = str(said.get("uuid") or "")
+    properties = properties_of(trace, gpu.number, gpu.process)
+    major, minor = (_whole(properties.get(key)) for key in ("computeMajor", "computeMinor"))
+    uuid = str(properties.get("uuid") or "")
     return replace(
         gpu,
-        name=str(said.get("name") or ""),
+        name=str(properties.get("name") or ""),
         uuid=uuid if uuid.startswith(("GPU-", "MIG-")) or not uuid else f"GPU-{uuid}",
         capability="" if major is None or minor is None else f"{major}.{minor}",
-        multiprocessors=_whole(said.get("numSms", said.get("smCount"))),
-        memory_bytes=_whole(said.get("totalGlobalMem", said.get("totalMemory"))),
-        mig=said.get("mig") is True,
-        properties=tuple(_facts(said)),
+        multiprocessors=_whole(properties.get("numSms", properties.get("smCount"))),
+        memory_bytes=_whole(properties.get("totalGlobalMem", properties.get("totalMemory"))),
+        mig=properties.get("mig") is True,
+        properties=tuple(_facts(properties)),
     )
 
 
-def _facts(said: Mapping[str, Any]) -> Iterator[Property]:
+def _facts(properties: Mapping[str, Any]) -> Iterator[Property]:
     for name, keys, unit, divisor in _FACTS:
-        value = next((whole for key in keys if (whole := _whole(said.get(key)))), None)
+        value = next((whole for key in keys if (whole := _whole(properties.get(key)))), None)
         if value is not None:
             yield Property(name, value if divisor == 1 else value / divisor, unit)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.sums.groups import Spread
-
-Ints = npt.NDArray[np.int64]
+from strobe.tables.column_arrays import Ints
 
 # A stream runs its launches in order. Calls of several threads may be out of order by less than this, so that what
 # happened that long before the latest call is known as a whole.

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 # Columns of `allocations`, and what stands for null.
 _COLUMNS = {
@@ -37,7 +35,7 @@ class Curve:
     memory: GPU or host (PyTorch's allocators), allocator (whose memory is not known), Device, Managed, Pinned, ...
     (CUDA: from CUPTI and Nsight Systems), resident (of the whole process: from the operating system). device:
     number of the GPU, None for the host. allocated: bytes in use from then on; reserved: bytes that the allocator
-    holds for it, -1 where unknown; change: bytes allocated, below 0 freed, 0 where unknown; location: thread, -1 where
+    holds for it, -1 if unknown; change: bytes allocated, below 0 freed, 0 if unknown; location: thread, -1 where
     unknown. exact: whether `allocated` comes from the allocator; else it is what was allocated since the first
     event, and at least that.
     """
@@ -65,7 +63,7 @@ def curves(trace: Trace) -> list[Curve]:
 
 
 def allocator_curves(trace: Trace) -> list[Curve]:
-    """Return the same without the memory of whole processes; at once where nothing is known of allocations."""
+    """Return the same without the memory of whole processes; at once if nothing is known of allocations."""
     ranks = ranks_of(trace)
     return [
         curve
@@ -104,7 +102,7 @@ def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]
         known = total[mine] >= 0
         level = np.cumsum(size[mine])
         if known.any():
-            # Where the total is unknown (a kill takes that of the last events), it counts on from where it was.
+            # Where the total is unknown (a kill takes that of the last events), it counts on from if it was.
             last = np.maximum.accumulate(np.where(known, np.arange(len(known)), int(known.argmax())))
             level += (total[mine] - level)[last]
         else:

@@ -7,19 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.capabilities import gpu_memory_bytes, gpu_name
 from strobe.gpu.devices import devices
 from strobe.steps.steps import find_steps
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
 _OF_GPU = re.compile(r"GPU (\d+): (.+)")
-# What Nsight Systems calls the same (`--gpu-metrics-devices`), percent as ours.
+# Names of Nsight Systems for our metrics (`--gpu-metrics-devices`), in percent as ours.
 _OTHERS_NAMES = {"SMs Active": "SM activity", "Tensor Active": "tensor activity", "GR Active": "utilisation"}
 _REASON = "throttled: "
 _S = 1e9
@@ -38,7 +35,7 @@ class GpuReadings:
     series: dict[str, tuple[Ints, Floats]] = field(default_factory=dict)
 
     def values(self, metric: str) -> Floats:
-        """Return the readings of a metric, none where it was not read."""
+        """Return the readings of a metric, maybe none."""
         return self.series[metric][1] if metric in self.series else np.zeros(0)
 
     @property
@@ -59,7 +56,7 @@ class GpuReadings:
 
 
 def gpu_readings(trace: Trace) -> list[GpuReadings]:
-    """Return every GPU that was asked, in order of process and number; and those of imported files that worked."""
+    """Return every GPU with readings, in order of process and number; and those of imported files that worked."""
     hosts = [process.host for process in process_rows(trace)]
     found: dict[tuple[int, int | None], GpuReadings] = {}
 

@@ -1,8 +1,8 @@
-"""What GPUs did: kernels, copies and memory sets of all streams of a device, stretch by stretch in constant memory."""
+"""The work of GPUs: kernels, copies and memory sets of all streams of a device, by stretches in constant memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,20 +11,21 @@ import numpy.typing as npt
 from strobe.gpu.devices import Device
 from strobe.gpu.folded_work import folded_work
 from strobe.steps.folded_time import folded_stretches
-from strobe.tables.column_arrays import Columns
+from strobe.sums.attributes import Attributes, integers
+from strobe.tables.column_arrays import Columns, Floats, Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-Ints = npt.NDArray[np.int64]
-
-# What an activity does. A set of kinds is a mask: bit k stands for KINDS[k].
+# Kinds of activities. A set of kinds is a mask: bit k stands for KINDS[k].
 KINDS = ("computation", "communication", "copy")
 COMPUTATION, COMMUNICATION, COPY = (1 << k for k in range(3))
 MASKS = 1 << len(KINDS)
 _KIND_OF_GROUP = {"compute": 0, "communication": 1, "copy": 2}
 _ROLES = ("kernel", "copy")
-# Activities that a stretch holds about.
+# The side tables of activities.
+WORK_TABLES = ("kernel_spans", "copy_spans")
+# Approximate number of activities in a stretch.
 _STRETCH = 1 << 19
 
 
@@ -42,9 +43,33 @@ class Work(Columns):
 
 @cached_on_trace
 def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
-    """Return the kind of every region as a number; -1 for those that are no work of a device (ranges, waits)."""
+    """Return the kind of every region as a number; -1 for those that are not work of a device (ranges, waits)."""
     kinds = [_KIND_OF_GROUP.get(r.group, -1) if r.role in _ROLES else -1 for r in region_rows(trace)]
     return np.array(kinds, dtype=np.int8)
+
+
+class WorkNumbers:
+    """Whole numbers from the side tables of activities, which are asked for in order of time."""
+
+    def __init__(self, trace: Trace, device: Device, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self._tables = {
+            location: [Attributes(trace, table, location, columns) for table in WORK_TABLES]
+            for location in device.locations
+        }
+
+    def of(self, found: Work) -> list[Ints]:
+        """Return the columns as long as `found`; -1 where a number is missing, or not above 0."""
+        out = [np.full(len(found), -1, dtype=np.int64) for _ in self._columns]
+        for location, tables in self._tables.items():
+            (at,) = np.nonzero(found.location == location)
+            at = at[np.argsort(found.row[at])]
+            for table in tables:
+                known = table.of(found.row[at])
+                for column, name in zip(out, self._columns, strict=True):
+                    values = integers(known.column(name))
+                    column[at[values > 0]] = values[values > 0]
+        return out
 
 
 def work(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Work:
@@ -57,22 +82,22 @@ def work(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int 
         begin = spans["start_ns"][chosen]
         region = spans["region"][chosen]
         where = np.full(len(begin), location, dtype=np.uint32)
-        parts.append((where, spans["row"][chosen], begin, begin + spans["duration_ns"][chosen], region, kinds[region]))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.argsort(columns[2], kind="stable")
-    return Work(*(column[order] for column in columns))
+        end = begin + spans["duration_ns"][chosen]
+        parts.append(Work(where, spans["row"][chosen], begin, end, region, kinds[region]))
+    found = Work.joined(parts)
+    return found.chosen(np.argsort(found.start_ns, kind="stable"))
 
 
 def stretches(device: Device, most: int = _STRETCH) -> Iterator[tuple[int, int]]:
-    """Cut the device's time into stretches [start, end) that hold about `most` activities each."""
+    """Divide the device's time into stretches [start, end) of about `most` activities each."""
     width = (device.last_ns - device.first_ns) // max(1, -(-device.spans // most)) + 1
     for begin in range(device.first_ns, device.last_ns + 1, width):
         yield begin, min(begin + width, device.last_ns + 1)
 
 
 def beginning(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Work:
-    """Return the activities that begin in [start_ns, end_ns), in order of start: in stretches each is there once."""
-    # From the moment before, so that an activity without any length is in it.
+    """Return the activities that begin in [start_ns, end_ns), in order of start: over all stretches each comes once."""
+    # From the moment before, to include activities of length 0.
     found = work(trace, device, start_ns - 1, end_ns)
     return found.chosen((found.start_ns >= start_ns) & (found.start_ns < end_ns))
 
@@ -80,9 +105,9 @@ def beginning(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Work:
 def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
     """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
 
-    Without them: from the first start to the last end of its activities, or of a folded iteration; zeros where it has
-    none. Folded iterations count by the sums of what they launched, evenly over their time, and beyond it where the
-    GPU is behind: up to all of the time in which nothing else ran. How much of that ran at once is as in detail.
+    Without them: from the first start to the last end of its activities, or of a folded iteration; zeros if it has
+    none. Folded iterations count by the sums of their launches, spread evenly over their time, and beyond it if the
+    GPU is behind: at most all of the time in which nothing else ran. Kinds overlap as they do in detail.
     """
     first, last = device.last_ns, device.first_ns
     sums = np.zeros(MASKS, dtype=np.int64)
@@ -104,10 +129,7 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
 
 
 def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int, most_ns: int) -> Ints:
-    """Return how long each set of kinds ran for folded iterations in [start_ns, end_ns); nothing of the set of none.
-
-    All together at most `most_ns`.
-    """
+    """Return how long each set of kinds ran for folded iterations in [start_ns, end_ns), together at most `most_ns`."""
     folded = folded_stretches(trace, device.process)
     if not len(folded) or not (inside := folded.inside_ns(start_ns, max(start_ns, end_ns))):
         return np.zeros(MASKS, dtype=np.int64)
@@ -118,8 +140,8 @@ def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int, most_ns: i
 
 
 @cached_on_trace
-def _folded_sums(trace: Trace, device: Device) -> npt.NDArray[np.float64]:
-    """Return how long each set of kinds ran for all folded iterations: sums by kind, at once as in detail."""
+def _folded_sums(trace: Trace, device: Device) -> Floats:
+    """Return how long each set of kinds ran for all folded iterations: their sums by kind, overlapping as in detail."""
     out = np.zeros(MASKS)
     done = folded_work(trace, device)
     if done is None:
@@ -166,7 +188,7 @@ def busy(found: Work) -> tuple[Ints, Ints]:
 
 
 def sweep(begin: Ints, end: Ints, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
-    """Return the moments at which something begins or ends, in order, and which kinds run from there on."""
+    """Return the moments at which something begins or ends, in order, and the mask of kinds that run from then on."""
     times = np.concatenate((begin, end))
     order = np.argsort(times, kind="stable")
     mask = np.zeros(len(times), dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strobe.model.schema import Column
+from strobe.model.schema import Column as Column
 
 # In `when`: the option has a value, whichever (not "", 0, False or None).
 GIVEN = "given"
@@ -15,6 +15,24 @@ DEVICE = Column("device", "int64", "", "number of the GPU, null if unknown")
 # Whose row it is, of analyses about GPUs.
 OF_GPU = (RANK, PROCESS, DEVICE)
 STEP = Column("step", "int64", "", "number of the step in its process")
+
+
+def durations(
+    *, calls: str = "executions", what: str = "duration", shown: tuple[str, ...] = ("avg_ns", "max_ns")
+) -> tuple[Column, ...]:
+    """Return the columns of `sums.groups.Summary.cells`: of the statistics, those that are not `shown` are extra."""
+    statistics = (
+        ("avg_ns", "float64", f"mean {what}"),
+        ("median_ns", "float64", f"median {what}"),
+        ("min_ns", "int64", "shortest"),
+        ("max_ns", "int64", "longest"),
+        ("stddev_ns", "float64", f"standard deviation of the {what}s"),
+    )
+    return (
+        Column("total_ns", "int64", "ns", f"sum of the {what}s"),
+        Column("calls", "int64", "", calls),
+        *(Column(name, type, "ns", meaning, extra=name not in shown) for name, type, meaning in statistics),
+    )
 
 
 def when(*columns: Column, **options: str | tuple[str, ...]) -> tuple[Column, ...]:

@@ -152,6 +152,11 @@ class Option:
         raise ValueError(f"'{_short(text)}' is not a whole number{bounds}")
 
 
+def one_of(name: str, help: str, *choices: str, flags: bool = False) -> Option:
+    """Return an option that takes one of these texts, by default the first."""
+    return Option(name, help, default=choices[0], choices=choices, flags=flags)
+
+
 def yes_or_no(text: str) -> bool:
     """Read 1, yes, true, on and their opposites. Raises ValueError."""
     word = text.strip().lower()

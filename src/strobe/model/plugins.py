@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,23 +17,35 @@ from strobe.model.schema import Column
 class Analysis:
     """A question to a trace: a verb, a method of Trace, and a route of the server.
 
-    The file `analyses/SUBJECT/NAME.py` holds it, and imports nothing that computes. `run` is `package.module:function`:
-    it gets a trace and every option as a keyword, and returns a Table with the columns of `columns_with(options)`.
-    `details` explain how the columns are computed. `needs` are keys of `model.kinds.RECORDED_WITH`: what must have been
-    recorded, so that an empty answer can name the option that would have recorded it. A name in `columns` may end in
-    `*`: then the trace decides which such columns there are. `raises` completes "UsageError where ...". `shows` is the
-    number of rows a terminal shows unless asked for more.
+    The file `analyses/SUBJECT/NAME.py` (`module`, its `__name__`) holds it, and imports nothing that computes: that is
+    in `answers/SUBJECT/NAME.py`. `needs` are keys of `model.kinds.RECORDED_WITH`: what must have been recorded, so that
+    an empty answer can name the option that would have recorded it. A name in `columns` may end in `*`: then the trace
+    decides which such columns there are. `raises` completes "UsageError where ...". `shows` is the number of rows a
+    terminal shows unless asked for more.
     """
 
-    name: str
+    module: str
     question: str
-    run: str
-    details: str | None
     columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     raises: tuple[str, ...] = ()
     shows: int = 20
+
+    @property
+    def name(self) -> str:
+        """The name of the verb and of the method."""
+        return self.module.rpartition(".")[2]
+
+    @property
+    def details(self) -> str:
+        """How the columns are computed: the docstring of the file."""
+        return sys.modules[self.module].__doc__ or ""
+
+    @property
+    def run(self) -> str:
+        """The function that computes the answer: it takes a trace and every option, and returns a Table."""
+        return f"{self.module.replace('.analyses.', '.answers.', 1)}:run"
 
     def columns_with(self, **options: object) -> tuple[Column, ...]:
         """Return the columns of the answer to these options; one that is left out has its default."""

@@ -1,4 +1,4 @@
-"""How many floating-point operations an operator of PyTorch takes, and how much it must move: from shapes alone.
+"""Floating-point operations of PyTorch's operators, and the elements that they must move: from shapes alone.
 
 A multiplication and an addition count as two, so a matrix product takes 2 m n k (m n (2k - 1) to be exact; every peak
 of a GPU is stated in the same way). A causal mask is not subtracted, bias and activation are not counted. The counts
@@ -40,7 +40,7 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class Product:
-    """What an operator computes: `batch` products of (m, k) and (k, n) matrices, or what amounts to them.
+    """The computation of an operator: `batch` products of (m, k) and (k, n) matrices, or their equivalent.
 
     Of a convolution m = positions of the output in all images, n = output channels and k = elements of a filter, of
     one group; batch = groups. Of attention m = queries, n = keys, k = size of a head, batch = heads in all; `flop`
@@ -63,17 +63,17 @@ class Product:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs of an operator in order: shapes (empty where it is no tensor), and values of those that are none."""
+    """Inputs of an operator in order: shapes (empty if it is not a tensor), and the values of the others."""
 
     shapes: tuple[Shape, ...]
     values: tuple[object, ...] = ()
 
     def shape(self, at: int) -> Shape:
-        """Return a shape, empty where there is none."""
+        """Return a shape, empty if there is none."""
         return self.shapes[at] if at < len(self.shapes) else ()
 
     def value(self, at: int) -> object:
-        """Return the value of an input, None where it is not known."""
+        """Return the value of an input, None if it is not known."""
         return self.values[at] if at < len(self.values) else None
 
 
@@ -84,7 +84,7 @@ def parsed(shapes: str | None, values: str | None) -> Inputs:
 
 
 def dtype_of(name: str, types: str | None) -> str:
-    """Return the type of the operands of an operator, in short where it is a usual one; "" where unknown."""
+    """Return the type of the operands of an operator, in short if it is a usual one; "" if unknown."""
     formula = _FORMULAS.get(_base(name))
     given = _json_list(types)
     at = formula[0] if formula else 0
@@ -98,9 +98,9 @@ def is_product(name: str) -> bool:
 
 
 def product(name: str, inputs: Inputs, known: Sequence[Convolution] = ()) -> Product | None:
-    """Return what an operator computes; None where that does not follow from its shapes (and values).
+    """Return the computation of an operator; None if its shapes (and values) do not define it.
 
-    `known`: convolutions of the same trace, for those whose stride or filter was not recorded. They help where only
+    `known`: convolutions of the same trace, for operators whose stride or filter was not recorded. They help if exactly
     one of them fits.
     """
     formula = _FORMULAS.get(_base(name))
@@ -125,7 +125,7 @@ def convolution_of(name: str, inputs: Inputs) -> Convolution | None:
 def matrices(a: Shape, b: Shape, *, bias: Shape = ()) -> Product:
     """Return the product of two matrices, or stacks of them, as `torch.matmul` takes them. Raises ValueError."""
     if not a or not b:
-        raise ValueError("a scalar is no matrix")
+        raise ValueError("a scalar is not a matrix")
     rows = a if len(a) > 1 else (1, *a)
     columns = b if len(b) > 1 else (*b, 1)
     if rows[-1] != columns[-2]:
@@ -186,7 +186,7 @@ def transposed_size(
 ) -> Shape:
     """Return the shape of a transposed convolution's output (the formula of `torch.nn.ConvTranspose2d`).
 
-    `weight` as if there were no groups; `extra`: the output padding. Raises ValueError.
+    `weight` as without groups; `extra`: the output padding. Raises ValueError.
     """
     sizes = len(image) - 2
     options = zip(*(_each(value, sizes) for value in (stride, padding, dilation, extra)), strict=True)
@@ -270,7 +270,7 @@ def _input_gradient(inputs: Inputs, known: Sequence[Convolution]) -> Product | N
     """cudnn_convolution_backward_input(input sizes, gradient, weight, ...), PyTorch before 1.11."""
     output, weight = inputs.shape(1), inputs.shape(2)
     fits = [convolution(image, weight, output) for image, w, o in known if (w, o) == (weight, output)]
-    # They differ in the stride, so in the size of the image, but not in what is multiplied: the least counts.
+    # They differ in the stride, so in the size of the image, but not in the products: the least counts.
     return min(fits, key=lambda each: each.elements, default=None)
 
 
@@ -291,7 +291,7 @@ def _attends(query: int, *, backward: bool = False, lengths: int | None = None) 
         shapes = [inputs.shape(query + i) for i in range(3)]
         if lengths is not None:
             if inputs.shape(lengths):
-                return None  # how long each of them is, shapes do not say
+                return None  # their shapes do not contain the lengths
             shapes = [(b, heads, tokens, size) for b, tokens, heads, size in shapes]
         return attention(*shapes, backward=backward)
 
@@ -363,7 +363,7 @@ def _with_batch(image: Shape, weight: Shape) -> Shape:
 
 
 def _only(found: set[Shape]) -> Shape | None:
-    """Return the only shape that fits, None where there are none or several."""
+    """Return the only shape that fits, None if there are none or several."""
     return next(iter(found)) if len(found) == 1 else None
 
 
@@ -385,12 +385,12 @@ def _json_list(text: str | None) -> list[object]:
 
 
 def _shape(dims: object) -> Shape:
-    """Return dims as a shape; that of a list of tensors is of no use here."""
+    """Return dims as a shape; empty for a list of tensors."""
     return tuple(dims) if isinstance(dims, list) and all(type(size) is int for size in dims) else ()
 
 
 def _value(text: object) -> object:
-    """Return a value as Python writes it: `[2, 2]`, `False`; None where there is none, or it is no such value."""
+    """Return a value as Python writes it: `[2, 2]`, `False`; None for anything else."""
     if not isinstance(text, str):
         return None
     try:

@@ -1,8 +1,8 @@
-"""What operators are summed by: name, type, shapes of the inputs, module, line. A label for each operator of a trace.
+"""The labels by which operators are summed: name, type, shapes of the inputs, module, line.
 
 Names, and the Python around operators, follow from call paths; shapes, call stacks and module hierarchies are
-attributes of each operator. Either way operators get *nodes*: numbers of a tree in which a node's parent is what is
-around it, so that what they cost can be summed by node first, and each label of a chain be counted once.
+attributes of each operator. Either way operators get *nodes*: numbers of a tree in which the parent of a node is the
+node around it. So costs are summed by node first, and each label of a chain counts once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,16 +19,15 @@ from strobe.gpu.launches import Numbering
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
 from strobe.sums.path_statistics import outermost, path_tree
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import Region, location_rows, processes_of_locations, region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-# What a table shows of a label, a cell for each of its columns.
+# The cells of a table for a label, one for each of its columns.
 Cells = tuple[str | None, ...]
 
-# How many cells labels have, by what they are made of; 1 unless it is here.
+# Number of cells by kind of label; the others have 1.
 CELLS = {"shape": 2, "line": 2}
 MODULE = "nn.Module: "
 _BACKWARD = re.compile(r"^(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?(\w+?)Backward\d*$")
@@ -56,7 +54,7 @@ def type_of(name: str) -> str:
 
 
 def is_users(file: str) -> bool:
-    """Whether a source file is none of Python's own, of PyTorch, or of an installed package."""
+    """Whether a source file belongs to the user: not to Python, PyTorch, or an installed package."""
     if not file or _INSTALLED.search(file):
         return False
     first = re.split(r"[/\\]", file)[0].removesuffix(".py")
@@ -72,9 +70,9 @@ def operators_of(trace: Trace) -> Bools:
 
 
 class Labels:
-    """The labels of a trace's operators by their call paths. `cells`: what a table shows of each label.
+    """The labels of a trace's operators by their call paths. `cells`: the cells of a table for each label.
 
-    `known`: whether the trace holds what the labels are made of; else operators cannot be kept apart.
+    `known`: whether the trace contains the labels; else operators cannot be distinguished.
     """
 
     def __init__(self, trace: Trace, cells_of_region: Sequence[Cells | None], around: Bools | None = None) -> None:
@@ -95,7 +93,7 @@ class Labels:
         self.known = True if around is None else bool(around.any())
 
     def of_path(self, call_path: Ints) -> Ints:
-        """Return the labels of the operators at the ends of these call paths, -1 for what is no operator."""
+        """Return the labels of the operators at the ends of these call paths, -1 for other regions."""
         return self._label[call_path]
 
     def numbering(self, location: int) -> Numbering:
@@ -132,7 +130,7 @@ class AttributeLabels(Labels):
         self._nodes, self._known_nodes = Groups(), np.zeros((0, 3), dtype=np.int64)
 
     def of_path(self, call_path: Ints) -> Ints:
-        """Return the labels of operators of which no more is known than their call paths."""
+        """Return the labels of operators that are known by their call paths only."""
         region = self._region_of_path[call_path].astype(np.int64)
         labels = self._numbers(region, np.full(len(region), -1, dtype=np.int64))
         return np.where(self.is_operator[region], labels, -1)
@@ -150,8 +148,8 @@ class AttributeLabels(Labels):
                 at = np.minimum(np.searchsorted(open_rows, row), len(open_rows) - 1)
                 node = np.where(open_rows[at] == row, open_nodes[at], -1)
             (at,) = np.nonzero(self.is_operator[spans["region"][new]])
-            told = self._told(spans, new[at], attributes.of(row[new[at]]), location)
-            self._add_nodes(spans, new, at, told, node)
+            own = self._own_labels(spans, new[at], attributes.of(row[new[at]]), location)
+            self._add_nodes(spans, new, at, own, node)
             if len(new):
                 still = spans["start_ns"] + spans["duration_ns"] >= spans["start_ns"][new[-1]]
                 open_rows, open_nodes = row[still], node[still]
@@ -171,11 +169,10 @@ class AttributeLabels(Labels):
             self._known_nodes = np.concatenate((self._known_nodes, np.array(new, dtype=np.int64)))
         return self._known_nodes
 
-    def _told(self, spans: SpanArrays, at: Ints, attributes: pa.Table, location: int) -> tuple[Ints, Bools]:
-        """Return what operators say of themselves: their labels, and whether those hold for all inside of them.
+    def _own_labels(self, spans: SpanArrays, at: Ints, attributes: pa.Table, location: int) -> tuple[Ints, Bools]:
+        """Return the labels of operators, and whether these hold for all operators inside.
 
-        The latter is true where the label is the operator's own; the others have that of the one around them, if
-        there is one that holds.
+        The latter is true for a label of the operator's own; the others inherit the label around them, if that holds.
         """
         column = attributes.column(self.columns[0])
         text = self._texts.numbers(pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column))
@@ -183,14 +180,14 @@ class AttributeLabels(Labels):
         labels = self._numbers(spans["region"][at].astype(np.int64), text)
         return labels, (text >= 0) | (not self._inherited)
 
-    def _add_nodes(self, spans: SpanArrays, new: Ints, at: Ints, told: tuple[Ints, Bools], node: Ints) -> None:
+    def _add_nodes(self, spans: SpanArrays, new: Ints, at: Ints, own: tuple[Ints, Bools], node: Ints) -> None:
         """Fill in the nodes of new spans, from the outermost to the innermost; spans new[at] are operators.
 
-        What is no operator has the node of what is around it. A node is the node around it, its label, and whether
-        that label holds for all inside.
+        Other spans have the node around them. A node consists of the node around it, its label, and whether that label
+        holds for all inside.
         """
         label, holds = (np.zeros(len(new), dtype=np.int64) for _ in range(2))
-        label[at], holds[at] = told
+        label[at], holds[at] = own
         operator = np.zeros(len(new), dtype=bool)
         operator[at] = True
         parent = spans["parent"][new]
@@ -241,10 +238,10 @@ class ForwardLabels(AttributeLabels):
                 self._read_forward(location.location, location.process)
 
     def of_path(self, call_path: Ints) -> Ints:
-        """Return the labels of operators of which no more is known than their call paths."""
+        """Return the labels of operators that are known by their call paths only."""
         return self._by_path.of_path(call_path)
 
-    def _told(self, spans: SpanArrays, at: Ints, attributes: pa.Table, location: int) -> tuple[Ints, Bools]:
+    def _own_labels(self, spans: SpanArrays, at: Ints, attributes: pa.Table, location: int) -> tuple[Ints, Bools]:
         label = self._by_path.of_path(spans["call_path"][at].astype(np.int64))
         number, backward = _sequence(attributes)
         numbers, labels = self._forward.get(self._process_of[location], (number[:0], number[:0]))

@@ -1,4 +1,4 @@
-"""Matrix products, convolutions and attention of a run: what each computes, on which GPU, and for how long.
+"""Matrix products, convolutions and attention of a run: their work, their GPUs and their times.
 
 Of operators inside each other (linear, addmm) only the outermost counts; the type of its operands is that of the
 innermost, as autocast converts them in between.
@@ -7,24 +7,22 @@ innermost, as autocast converts them in between.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.errors import UsageError
+from strobe.gpu.capabilities import imported_files
 from strobe.gpu.devices import Device, devices
 from strobe.gpu.launches import launches
 from strobe.gpu.nvidia.peaks import Peak, peak, uses_tf32
 from strobe.gpu.work import KINDS
 from strobe.operators.flops import ITEM_BYTES, Product, convolution_of, dtype_of, is_product, parsed, product
 from strobe.sums.attributes import Attributes
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # Why a table about matrix products has no rows, or lacks columns.
 NO_SHAPES = (
@@ -32,11 +30,11 @@ NO_SHAPES = (
     "and open its trace"
 )
 NO_FLOPS = (
-    "{} of {} operators without FLOPs: their shapes alone do not say what is computed (a convolution's stride or "
+    "{} of {} operators without FLOPs: their shapes alone do not define the computation (a convolution's stride or "
     "gradients; newer versions of PyTorch record them)"
 )
 NO_PEAK = "peak unknown for {}: give --peak-gflops and --bandwidth-gb-s"
-# Name of an operator, and what the trace holds of its inputs: shapes, types, values.
+# Name of an operator, and shapes, types and values of its inputs as recorded.
 _Inputs = tuple[str, str, str, str]
 _TEXTS = ("shapes", "types", "concrete_inputs")
 _COMPUTES = KINDS.index("computation")
@@ -44,7 +42,7 @@ _COMPUTES = KINDS.index("computation")
 
 @dataclass(frozen=True)
 class Kind:
-    """An operator with certain inputs. `shapes` as recorded; `product` is None where they do not define it."""
+    """An operator with certain inputs. `shapes` as recorded; `product` is None if they do not define it."""
 
     name: str
     shapes: str
@@ -52,7 +50,7 @@ class Kind:
     product: Product | None
 
     def moved_bytes(self, dtype: str) -> int | None:
-        """Bytes of operands and result of a type, each once; None where unknown."""
+        """Bytes of operands and result of a type, each once; None if unknown."""
         size = ITEM_BYTES.get(dtype)
         return None if size is None or self.product is None else size * self.product.elements
 
@@ -62,8 +60,8 @@ class Gemms:
     """The products that one thread called, in order of start; equally long columns.
 
     `kind`, `dtype_kind`: numbers of kinds: the one that it counts as, and the innermost one in it. `device`: index of
-    the GPU in `devices`, -1 where no kernel is known. `device_ns`: sum of the durations of the kernels launched inside.
-    `replays`: launches of the CUDA graph that it was captured into, 0 where it was computed as it was called.
+    the GPU in `devices`, -1 if no kernel is known. `device_ns`: sum of the durations of the kernels launched inside.
+    `replays`: launches of the CUDA graph that it was captured into, 0 if it was computed as it was called.
     `others`: kernels that other operators launched between the product before it and this one.
     """
 
@@ -122,11 +120,11 @@ class Sum:
 
     @property
     def flop(self) -> int | None:
-        """Floating-point operations of one call, None where unknown."""
+        """Floating-point operations of one call, None if unknown."""
         return self.kind.product.flop if self.kind.product else None
 
     def hardware(self, trace: Trace) -> str:
-        """Return what the trace calls the GPU, or the processor."""
+        """Return the name of the GPU or the processor in the trace."""
         name = str(_properties(trace, self.device).get("name", "")) if self.device else "the host"
         return name or "a GPU without a name"
 
@@ -140,15 +138,15 @@ class Found:
     devices: list[Device]
 
     def dtype(self, kind: int, dtype_kind: int) -> str:
-        """Return the type of the operands of a product, "" where unknown."""
+        """Return the type of the operands of a product, "" if unknown."""
         return self.kinds[dtype_kind].dtype or self.kinds[kind].dtype
 
 
 def find(trace: Trace, without: Bools | None = None) -> Found:
     """Find the matrix products, convolutions and attentions of all ranks, and the kernels that they launched.
 
-    Memory grows with the number of products alone, about 100 bytes each. `without`: by region, kernels that are
-    somebody else's matter; products that launched one are as those without a GPU.
+    Memory grows with the number of products alone, about 100 bytes each. `without`: regions of kernels that do not
+    count; products that launched one are treated as those without a GPU.
     """
     regions = region_rows(trace)
     names = [each.name for each in regions]
@@ -195,32 +193,43 @@ def sums(found: Found) -> list[Sum]:
 
 
 def stated_peak(gflops: float | None, gb_s: float | None) -> Peak:
-    """Return a peak as the user states it. Raises UsageError where it is none."""
+    """Return the peak that a user gave. Raises UsageError if it is not positive."""
     if (gflops is not None and not gflops > 0) or (gb_s is not None and not gb_s > 0):
         raise UsageError("the peak of a GPU is more than 0", do="Give --peak-gflops and --bandwidth-gb-s as positive")
     return Peak(gflops, gb_s)
 
 
 def peak_of(trace: Trace, device: Device | None, dtype: str, tf32: bool, stated: Peak) -> Peak:
-    """Return what a GPU does at most with a type: as stated, else by what GPU the trace names."""
+    """Return the peak of a GPU for a type: the stated one, else that of the GPU's model."""
     by_name = peak(_properties(trace, device), "tf32" if tf32 else dtype) if device else Peak()
     return Peak(stated.gflops or by_name.gflops, stated.gb_s or by_name.gb_s)
 
 
 def _properties(trace: Trace, device: Device) -> Mapping[str, Any]:
-    """Return what the recorder, or the imported file, knows about a GPU; empty where that is nothing."""
-    for said in trace.device_properties():
-        if device.number is not None and said.get("id") == device.number:
-            return said
-    files = cast("Sequence[Mapping[str, object]]", trace.job.imported.get("files", ()))
+    """Return the properties of a GPU from the recorder or the imported file; empty if unknown."""
+    for properties in trace.device_properties():
+        if device.number is not None and properties.get("id") == device.number:
+            return properties
     name = trace.files[device.process].blocks.stem if trace.files else ""
     origin = trace.job.processes.get(name, {}).get("file")
-    for each in files:
-        if origin in (None, each.get("name")):
-            told = cast("Mapping[str, object]", each.get("properties") or {}).get("deviceProperties")
-            known = [gpu for gpu in told if isinstance(gpu, dict)] if isinstance(told, list) else []
+    for file in imported_files(trace):
+        if origin in (None, file.get("name")):
+            listed = (file.get("properties") or {}).get("deviceProperties")
+            known = [gpu for gpu in listed if isinstance(gpu, dict)] if isinstance(listed, list) else []
             return next((gpu for gpu in known if gpu.get("id") == device.number), known[0] if len(known) == 1 else {})
     return {}
+
+
+@dataclass(frozen=True)
+class _Candidates(Columns):
+    """Products of a thread, also those inside each other. `last_row`: up to this row spans lie inside."""
+
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+    call_path: Ints
+    last_row: Ints
+    kind: Ints
 
 
 def _candidates(
@@ -233,35 +242,33 @@ def _candidates(
 ) -> Gemms:
     """Return all products of a thread whose shapes are known, also those inside each other.
 
-    Adds what their inputs are to `inputs`; kinds are the numbers there.
+    Adds their inputs to `inputs`; kinds are the numbers there.
     """
     attributes = Attributes(trace, "operator_spans", location, _TEXTS)
-    done: list[Ints] = []
-    still_open = np.zeros((6, 0), dtype=np.int64)
+    done: list[_Candidates] = []
+    still_open = _Candidates.joined(())
     for spans in trace.span_batches(location):
         (at,) = np.nonzero(wanted[spans["region"]])
-        new = np.zeros((6, len(at)), dtype=np.int64)
-        start = spans["start_ns"]
-        for line, column in enumerate((spans["row"], start, start + spans["duration_ns"], spans["call_path"])):
-            new[line] = column[at]
-        new[4] = new[0]
-        new[5] = _numbered(attributes, new[0], spans["region"][at].astype(np.int64), names, inputs)
-        both = np.concatenate((still_open, new[:, new[5] >= 0]), axis=1)
+        row, start, region = spans["row"][at], spans["start_ns"][at], spans["region"][at].astype(np.int64)
+        kind = _numbered(attributes, row, region, names, inputs)
+        path = spans["call_path"][at].astype(np.int64)
+        new = _Candidates(row, start, start + spans["duration_ns"][at], path, row, kind)
+        both = _Candidates.joined((still_open, new.chosen(kind >= 0)))
         # Inside a span is what begins before its end.
-        inside = int(spans["row"][0]) + np.searchsorted(start, both[2], side="left") - 1
-        both[4] = np.maximum(both[4], inside)
-        is_open = both[2] > start[-1]
-        done.append(both[:, ~is_open])
-        still_open = both[:, is_open]
-    row, start, end, path, last, kind = np.concatenate((*done, still_open), axis=1) if done else still_open
-    order = np.argsort(row)
-    return Gemms(location, process, *(column[order] for column in (row, start, end, path, last, kind, kind)))
+        inside = int(spans["row"][0]) + np.searchsorted(spans["start_ns"], both.end_ns, side="left") - 1
+        both = replace(both, last_row=np.maximum(both.last_row, inside))
+        is_open = both.end_ns > spans["start_ns"][-1]
+        done.append(both.chosen(~is_open))
+        still_open = both.chosen(is_open)
+    found = _Candidates.joined((*done, still_open))
+    found = found.chosen(np.argsort(found.row))
+    return Gemms(location, process, **vars(found), dtype_kind=found.kind)
 
 
 def _numbered(
     attributes: Attributes, rows: Ints, regions: Ints, names: Sequence[str], inputs: dict[_Inputs, int]
 ) -> Ints:
-    """Return the number of the inputs of each operator, -1 where no shapes were recorded."""
+    """Return the number of the inputs of each operator, -1 if no shapes were recorded."""
     if not len(rows):
         return rows
     table = attributes.of(rows)
@@ -326,8 +333,8 @@ def _add_kernels(
         captured = launched.captured
         computes = found.kind == _COMPUTES
         for location, gemms in threads.items():
-            own = computes & (launched.operator_location == location)
-            row = launched.operator_row[own]
+            own = computes & (launched.operator.location == location)
+            row = launched.operator.row[own]
             at = np.searchsorted(gemms.row, row, side="right") - 1
             inside = (at >= 0) & (row <= gemms.last_row[at])
             mine = at[inside]
@@ -339,14 +346,14 @@ def _add_kernels(
             replayed = np.flatnonzero(own)[inside][captured[own][inside]]
             if len(replayed):
                 which = at[inside][captured[own][inside]]
-                launch = np.stack((which, launched.call_location[replayed], launched.call_row[replayed]))
+                launch = np.stack((which, launched.call.location[replayed], launched.call.row[replayed]))
                 there = set(zip(*launch.tolist(), strict=True))
                 for product, *_ in there - before.get(location, set()):
                     gemms.replays[product] += 1
                 before[location] = there
-            # Kernels that no operator launched are in the way all the same.
-            bare = computes & (launched.operator_location < 0) & (launched.code_location == location)
-            first = np.searchsorted(gemms.start_ns, launched.code_start_ns[bare], side="right")
+            # Kernels that no operator launched count as well.
+            bare = computes & (launched.operator.location < 0) & (launched.code.location == location)
+            first = np.searchsorted(gemms.start_ns, launched.code.start_ns[bare], side="right")
             following = np.concatenate((at[~inside] + 1, first))
             np.add.at(gemms.others, following[following < len(gemms)], 1)
     for location, products in others.items():

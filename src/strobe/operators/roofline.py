@@ -1,7 +1,7 @@
-"""How long the work of kernels would take at least on their GPU: the longer of computing and moving, at its peak.
+"""The least time that the work of kernels would take on their GPU: the longer of computing and moving, at its peak.
 
-What a kernel computes and moves, hardware counters say (`strobe metrics --metrics roofline --trace TRACE`), else the
-shapes of the matrix product, convolution or attention that launched it. Of all other kernels nothing is known.
+The operations and bytes of a kernel come from hardware counters (`strobe metrics --metrics roofline --trace TRACE`),
+else from the shapes of the matrix product, convolution or attention that launched it. Those of others are unknown.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.counters import same_name
 from strobe.gpu.devices import Device
 from strobe.gpu.kernel_names import uses_tensor_cores
 from strobe.gpu.nvidia.peaks import Peak
 from strobe.operators.matrix_products import Found, find, peak_of, sums
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Metrics = Mapping[str, float]
 
 # Counts by precision, and the type whose peak they are held against: outside of the tensor cores halves are slower than
@@ -31,14 +29,14 @@ _COUNTS = {"sp": "float32", "dp": "float64", "hp": "float16"}
 
 @dataclass(frozen=True)
 class Roofline:
-    """Of the kernels of a GPU whose work is known: what they took, and would take at least; ns, summed."""
+    """Sums over the kernels of a GPU whose work is known, ns: their time, and the least that it could be."""
 
     took_ns: int
     least_ns: float
 
 
 class Work:
-    """What is known of the work of kernels in one process. `means`: of counters, by kernel (`measured_means`)."""
+    """The known work of kernels in one process. `means`: of counters, by kernel (`measured_means`)."""
 
     def __init__(self, trace: Trace, means: Mapping[str, Metrics]) -> None:
         """Find the products whose kernels were not measured."""
@@ -49,7 +47,7 @@ class Work:
         self._products: Found = find(trace, measured)
 
     def of(self, device: Device, calls: Ints, took_ns: Ints) -> Roofline:
-        """Return what is known of a GPU. By region: how many kernels of it ran there, and how long in all."""
+        """Return the roofline of a GPU. `calls`, `took_ns`: number and time of its kernels, by region."""
         least, took = 0.0, 0
         peaks = {dtype: self._peak(device, dtype) for dtype in _COUNTS.values()}
         for region in np.flatnonzero(calls).tolist() if self._measured else ():
@@ -71,7 +69,7 @@ class Work:
 
 
 def _whole(name: str, metrics: Metrics) -> Metrics | None:
-    """Return the metrics of a kernel if they say what it computes and what it moves, else None."""
+    """Return the metrics of a kernel if they contain both its operations and its bytes, else None."""
     computes = any(each in metrics for each in ("flop_count_sp", "flop_sp_efficiency"))
     computes &= "tensor_throughput" in metrics or not uses_tensor_cores(name)
     rates = all(f"dram_{each}_bytes" in metrics for each in ("read", "write"))

@@ -1,4 +1,4 @@
-"""What operators cost on the host and on GPUs, summed by their labels over all locations, in constant memory."""
+"""The cost of operators on the host and on GPUs, summed by their labels over all locations, in constant memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps, step_at
 from strobe.sums.groups import Groups, Spread
 from strobe.sums.path_statistics import histogram_of, median_of, outermost, path_tree, selected_statistics
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.folded import BUCKETS
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import Join, MapCombine, Tables, over_processes
-
-Ints = npt.NDArray[np.int64]
 
 # Spans that a stretch holds about.
 _STRETCH = 1 << 18
@@ -38,11 +37,11 @@ _HIGHEST = np.iinfo(np.int64).max
 class OperatorSums:
     """Sums of each row, in order of labels; columns of equal length.
 
-    label (its cells), split: what it is (`split` is a process, a step, or 0). calls: executions. time_ns: sum of all
-    durations. total_ns: the same with an execution inside of one of the same label counted once. own_ns: without what
-    runs directly inside. device_total_ns, device_own_ns: sum of the durations of what the executions launched on GPUs:
-    anywhere inside, and not inside of an operator inside. activities: how many that were, anywhere inside. known:
-    whether labels are known of any process.
+    label (its cells), split (a process, a step, or 0): the key. calls: executions. time_ns: sum of all durations.
+    total_ns: the same, with an execution inside of one of the same label counted once. own_ns: without the spans
+    directly inside. device_total_ns, device_own_ns: sum of the durations of their launches on GPUs: anywhere inside,
+    and not inside of an inner operator. activities: the number of these launches, anywhere inside. known: whether any
+    process has labels.
     """
 
     label: list[Cells]
@@ -53,7 +52,7 @@ class OperatorSums:
     own_ns: Ints
     min_ns: Ints
     max_ns: Ints
-    median_ns: npt.NDArray[np.float64]
+    median_ns: Floats
     device_total_ns: Ints
     device_own_ns: Ints
     activities: Ints
@@ -138,7 +137,7 @@ def _finished(found: Mapping[str, pa.Table], cells: Sequence[str], split: str) -
 
 
 class _Growing:
-    """Numbers by row, for as many rows as are met; `add` joins what is there and what comes by a ufunc."""
+    """Numbers by row, for as many rows as are met; `add` combines old and new values by a ufunc."""
 
     def __init__(self, join: np.ufunc = np.add, start: int = 0) -> None:
         self._join, self._start = join, start
@@ -219,11 +218,11 @@ class _Sums:
         """Add what GPUs did for the operators."""
         for device in devices(self._trace):
             for found, by in launches(self._trace, device, numbering=self._labels.numbering):
-                called = by.call_row >= 0
-                location = np.where(by.code_row >= 0, by.code_location, by.operator_location)
-                location = np.where(called, by.call_location, location)
-                node = np.where(by.code_path >= 0, by.code_path, by.operator_path)
-                start, duration = np.where(called, by.call_start_ns, found.start_ns), found.end_ns - found.start_ns
+                called = by.call.row >= 0
+                location = np.where(by.code.row >= 0, by.code.location, by.operator.location)
+                location = np.where(called, by.call.location, location)
+                node = by.path
+                start, duration = np.where(called, by.call.start_ns, found.start_ns), found.end_ns - found.start_ns
                 for each in np.unique(location[location >= 0]).tolist():
                     (at,) = np.nonzero((location == each) & (node >= 0))
                     mask = self._selection.keep(each, start[at])
@@ -243,8 +242,8 @@ class _Sums:
         label, split = np.array(keys, dtype=np.int64).reshape(-1, 2).T
 
         def named(row: Ints) -> dict[str, object]:
-            told = [self._labels.cells[each] for each in label[row].tolist()]
-            padded = [(*each, *(None,) * (cells - len(each))) for each in told]
+            shown = (self._labels.cells[each] for each in label[row].tolist())
+            padded = [(*each, *(None,) * (cells - len(each))) for each in shown]
             named = {f"cell_{k}": pa.array([each[k] for each in padded], pa.string()) for k in range(cells)}
             coded = {name: column.dictionary_encode() for name, column in named.items()}
             return {**coded, **({self._split: split[row]} if self._split else {})}
@@ -298,7 +297,7 @@ class _Sums:
         return self._rows.numbers([label, split]) if self._split and split is not None else label
 
     def _splits(self, location: int, start_ns: Ints) -> Ints | None:
-        """Return what the rows of executions in a location are split by, None where they are not."""
+        """Return the split of executions in a location, None without a split."""
         if self._split == "step":
             return step_at(self._trace, location, start_ns)
         return np.full(len(start_ns), self._process_of[location], dtype=np.int64) if self._split else None

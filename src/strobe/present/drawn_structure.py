@@ -6,7 +6,8 @@ from strobe.model.units import format_count
 from strobe.present.flow_graph.dot import graph_dot
 from strobe.present.flow_graph.svg import graph_svg
 from strobe.present.loop_tree_text import tree_text
-from strobe.steps.loops.structure import Structure, structure_asked
+from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.loops.structure import Structure, find_structure
 from strobe.trace.trace import Trace
 
 
@@ -43,4 +44,4 @@ def drawn_structure(
     step_at: str | None = None,
 ) -> DrawnStructure:
     """Return the loops of a process, with the step that the user asks for: what `trace.structure()` returns."""
-    return drawn(structure_asked(trace, process, stream, step_level=step_level, step_at=step_at))
+    return drawn(find_structure(trace, process, stream, Asked(step_level, step_at)))

@@ -21,7 +21,7 @@ from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import Gpu, gpu_verdict, gpus
 from strobe.steps.selection import select
 from strobe.steps.steps import find_steps
-from strobe.steps.typical import Usual, representativeness, usual_steps
+from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.path_statistics import path_statistics
 from strobe.trace.derived.beginning_of_run import beginning_of
 

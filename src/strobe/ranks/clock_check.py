@@ -1,47 +1,47 @@
-"""Clocks checked by what cannot be: a message that is there before it was sent, a barrier left before all have come.
+"""Clocks checked by impossible events: a message received before it was sent, a barrier left before all have come.
 
-And repaired where they show it. First each clock is shifted, as little as is needed, so that no message arrives before
-it was sent, if one shift for the whole run can do that. What is left is repaired by the controlled logical clock
+And repaired if there are some. First each clock is shifted, as little as needed, so that no message arrives before it
+was sent, if one shift for the whole run can do that. The rest is repaired by the controlled logical clock
 (Rabenseifner, 1997) with forward amortisation: a receive that comes too early is moved to its send, what follows on
-that clock is moved too, and the clock goes 1 % slow until it is back. All processes of a node are moved together. So
+that clock is moved too, and the clock runs 1 % slow until it is back. All processes of a node are moved together. So
 the order of events on a clock stays, no stretch becomes shorter by more than 1 %, and only those in which a moved
-receive ends become longer. Without backward amortisation: that stretch takes it all.
+receive ends become longer. Without backward amortisation: that stretch takes all of the change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
 from strobe.ranks.collective_kinds import kind_of
+from strobe.ranks.messages import MessageEnds, matched, message_ends, numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
+from strobe.tables.column_arrays import Bools, Columns, Floats, Ints
 from strobe.trace.clocks.node_clocks import Points, Repairs, write_repairs
 from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-
 _ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier"}
-# Slower by this while a clock goes back to where it was: gamma = 0.99, as Scalasca has it.
+# Slower by this while a clock goes back to if it was: gamma = 0.99, as Scalasca has it.
 _BACK = 0.01
 _ROUNDS = 1000
 _MOST_SHIFTED = 256  # clocks: each is compared with each
 _ROUNDING_NS = 4
 CHEAP_ROWS = 2_000_000  # some seconds
 _AROUND_NS = 1_000_000_000
+_ALWAYS = 1 << 61  # later than every moment of a run, ns
 
 
 @dataclass(frozen=True)
 class Meetings:
-    """What orders the events of different clocks; columns of equal length, ns since the trace's zero.
+    """Messages and collectives, which order events of different clocks; columns of equal length, ns of the trace.
 
-    meeting, clock, begin_ns, end_ns: nobody ends before those have begun whom it needs. A message is a meeting of two:
-    the sender only begins (`ends` false), the receiver only ends; in a collective all do both.
+    No party of a meeting ends before those have begun that it needs. A message is a meeting of two: the sender only
+    begins (`ends` false), the receiver only ends; in a collective all do both.
     """
 
     clocks: list[str]
@@ -49,13 +49,13 @@ class Meetings:
     clock: Ints
     begin_ns: Ints
     end_ns: Ints
-    begins: npt.NDArray[np.bool_]
-    ends: npt.NDArray[np.bool_]
+    begins: Bools
+    ends: Bools
     messages: int  # the first so many meetings are messages
 
     def early(self, shift: tuple[Ints, Ints] | None = None) -> tuple[Ints, Ints, Ints]:
-        """Return by entry by how much it ends too early (0 and less: it does not), and for whom: the clock and moment
-        of the last of another clock to begin. `shift`: what begins and ends are moved by."""
+        """Return for each entry how much too early it ends (0 or less: it does not), and the entry and moment of the
+        last of another clock to begin. `shift`: what begins and ends are moved by."""
         begin = self.begin_ns + (shift[0] if shift else 0)
         end = self.end_ns + (shift[1] if shift else 0)
         low = np.iinfo(np.int64).min // 4
@@ -63,22 +63,23 @@ class Meetings:
         if not len(begin):
             return begin, begin, begin
         # The last to begin, and the last of another clock than that one's.
-        order = np.lexsort((begin, self.meeting))
-        last = np.flatnonzero(np.diff(self.meeting[order], append=-1))
-        top = order[last][self.meeting]
+        top = self._last_to_begin(begin)
         others = np.where(self.clock != self.clock[top], begin, low)
-        order = np.lexsort((others, self.meeting))
-        last = np.flatnonzero(np.diff(self.meeting[order], append=-1))
-        second = order[last][self.meeting]
+        second = self._last_to_begin(others)
         whom = np.where(self.clock == self.clock[top], second, top)
         needed = np.where(self.clock == self.clock[top], others[second], begin[top])
         early = np.where(self.ends & (needed > low), needed - end, low)
         return early, whom, begin[whom]
 
+    def _last_to_begin(self, begin: Ints) -> Ints:
+        """Return for each entry the one that begins last in its meeting."""
+        order = np.lexsort((begin, self.meeting))
+        return order[np.flatnonzero(np.diff(self.meeting[order], append=-1))][self.meeting]
+
 
 @dataclass(frozen=True)
 class Found:
-    """How many messages and collectives between clocks were looked at, and how many of them cannot be; the worst."""
+    """The number of messages and collectives between clocks, how many of them are impossible, and the worst one."""
 
     messages: int
     bad_messages: int
@@ -93,10 +94,10 @@ class Found:
 
 
 def check(trace: Trace) -> Found:
-    """Count the messages and collectives between processes of different clocks that the clocks put into no order.
+    """Count the messages and collectives between processes of different clocks that are impossible by these clocks.
 
     Messages are matched as MPI does: the n-th of a sender, receiver, communicator and tag; blocking collectives in
-    which all need all by their order in the communicator. Where iterations were folded, those before the first of them.
+    which all need all by their order in the communicator. If iterations were folded, those before the first of them.
     """
     return counted(meetings(trace))
 
@@ -117,9 +118,9 @@ def counted(met: Meetings) -> Found:
 
 
 def repair(trace: Trace) -> Repairs | None:
-    """Check the clocks of a trace, repair what is wrong, write it into the trace's folder, and return it.
+    """Check the clocks of a trace, write repairs into the trace's folder, and return them; None if all share a clock.
 
-    Returns None where all processes share a clock. What was repaired is seen by who opens the trace from now on.
+    The repairs apply whenever the trace is opened from now on.
     """
     if len(set(trace.clocks)) < 2:
         return None
@@ -145,135 +146,103 @@ def rows_to_check(trace: Trace) -> int:
 
 def meetings(trace: Trace) -> Meetings:
     """Return the messages and collectives that processes of different clocks have in common."""
-    names = trace.clocks
-    clocks = list(dict.fromkeys(names))
-    number = np.array([clocks.index(name) for name in names], dtype=np.int64)
-    until = [_complete_until(trace, process) for process in range(len(names))]
+    clocks = list(dict.fromkeys(trace.clocks))
+    clock_of = np.array([clocks.index(name) for name in trace.clocks], dtype=np.int64)
+    until = np.array([_complete_until(trace, process) for process in range(len(clock_of))], dtype=np.int64)
     texts = Texts()
-    sent, received = _messages(trace, texts, number, until)
-    met = _collectives(trace, texts, number, until)
-    count = sent.shape[1]
-    nothing, yes = np.zeros(count, dtype=np.int64), np.ones(count, dtype=bool)
-    every = np.ones(met.shape[1], dtype=bool)
+    ends = _messages(trace, texts, until)
+    process = np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
+    send, receive = matched(ends, complete=bool((until == _ALWAYS).all()))
+    between = clock_of[process[send]] != clock_of[process[receive]]
+    send, receive = send[between], receive[between]
+    parties = _collectives(trace, texts, clock_of, until)
+    count, nothing = len(send), np.zeros(len(send), dtype=np.int64)
+    message, is_end, every = np.arange(count), np.ones(count, dtype=bool), np.ones(len(parties), dtype=bool)
     return Meetings(
         clocks,
-        np.concatenate((np.arange(count), np.arange(count), met[0] + count)),
-        np.concatenate((sent[0], received[0], met[1])),
-        np.concatenate((sent[1], nothing, met[2])),
-        np.concatenate((nothing, received[1], met[3])),
-        np.concatenate((yes, ~yes, every)),
-        np.concatenate((~yes, yes, every)),
-        count,
+        meeting=np.concatenate((message, message, parties.meeting + count)),
+        clock=np.concatenate((clock_of[process[send]], clock_of[process[receive]], parties.clock)),
+        begin_ns=np.concatenate((ends.time_ns[send], nothing, parties.begin_ns)),
+        end_ns=np.concatenate((nothing, ends.time_ns[receive], parties.end_ns)),
+        begins=np.concatenate((is_end, ~is_end, every)),
+        ends=np.concatenate((~is_end, is_end, every)),
+        messages=count,
     )
 
 
 def _complete_until(trace: Trace, process: int) -> int:
-    """Return up to when all rows of a process are there: to the first iteration that was folded."""
+    """Return up to when a process has all its rows: to the first iteration that was folded."""
     records = trace.iterations(process)
-    folded = records.start_ns[records.detail != 2]
-    return int(folded.min()) if len(folded) else 1 << 61
+    return int(records.start_ns[records.detail != 2].min(initial=_ALWAYS))
+
+
+def _messages(trace: Trace, texts: Texts, until: Ints) -> MessageEnds:
+    """Return the sends and receives between known ranks; `place` is the location."""
+    ranked = [(location, rank) for location, _, rank in _locations(trace)]
+    ends = message_ends(trace, ranked, texts)
+    ends = replace(ends, place=np.array([location for location, _ in ranked], dtype=np.int64)[ends.place])
+    process = np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
+    return ends.chosen((ends.sender >= 0) & (ends.receiver >= 0) & (ends.time_ns < until[process]))
 
 
 def _locations(trace: Trace) -> Iterator[tuple[int, int, int]]:
     ranks = ranks_of(trace)
     for location, process in enumerate(processes_of_locations(trace)):
-        rank = ranks[process]
-        if rank is not None:
+        if (rank := ranks[process]) is not None:
             yield location, process, rank
 
 
-def _messages(trace: Trace, texts: Texts, clock: Ints, until: list[int]) -> tuple[Ints, Ints]:
-    """Return clock and moment of the two ends of each message between clocks: two arrays of two rows."""
-    parts = [np.zeros((7, 0), dtype=np.int64)]  # sender, receiver, communicator, tag, whether sent, clock, time
-    for location, process, rank in _locations(trace):
-        for batch in trace.side_batches("messages", location):
-            direction = texts.numbers(batch.column("direction"))
-            sent = direction == texts.number("send")
-            peer, own = integers(batch.column("peer_rank")), np.full(len(batch), rank)
-            time = integers(batch.column("time_ns"))
-            chosen = (sent | (direction == texts.number("receive"))) & (peer >= 0) & (time < until[process])
-            of = texts.numbers(batch.column("communicator")), integers(batch.column("tag"))
-            pair = np.where(sent, own, peer), np.where(sent, peer, own)
-            columns = (*pair, *of, sent, np.full(len(batch), clock[process]), time)
-            parts.append(np.stack(columns)[:, chosen].astype(np.int64))
-    whole = np.concatenate(parts, axis=1)
-    key = _numbered(whole[:4])
-    place = _places(key * 2 + whole[4], whole[6])
-    send, receive = (np.flatnonzero(whole[4] == side) for side in (1, 0))
-    if all(each == 1 << 61 for each in until):  # else one side may have more of its messages
-        size = int(key.max(initial=-1)) + 1
-        as_many = np.bincount(key[send], minlength=size) == np.bincount(key[receive], minlength=size)
-        send, receive = send[as_many[key[send]]], receive[as_many[key[receive]]]
-    _, first, second = np.intersect1d(
-        _pair(key[send], place[send]), _pair(key[receive], place[receive]), return_indices=True
-    )
-    send, receive = send[first], receive[second]
-    between = whole[5, send] != whole[5, receive]
-    return whole[5:7, send[between]], whole[5:7, receive[between]]
+@dataclass(frozen=True)
+class _Parties(Columns):
+    """Spans of collectives in which all need all: whose, and when. `meeting`: the same number for the same one."""
+
+    communicator: Ints
+    size: Ints
+    kind: Ints
+    process: Ints
+    clock: Ints
+    begin_ns: Ints
+    end_ns: Ints
+    meeting: Ints
 
 
-def _collectives(trace: Trace, texts: Texts, clock: Ints, until: list[int]) -> Ints:
-    """Return number, clock, begin and end of each party of the collectives that ranks of several clocks ran."""
-    parts = [np.zeros((7, 0), dtype=np.int64)]  # communicator, size, kind, process, clock, begin, end
+def _collectives(trace: Trace, texts: Texts, clock_of: Ints, until: Ints) -> _Parties:
+    """Return the parties of the collectives that ranks of several clocks ran."""
+    parts = []
     for location, process, _ in _locations(trace):
-        rows = [
-            np.stack((texts.numbers(batch.column("communicator")), integers(batch.column("group_size")),
-                      _kinds(texts, texts.numbers(batch.column("collective"))), integers(batch.column("row"))))
-            [:, integers(batch.column("request")) < 0]
-            for batch in trace.side_batches("collective_spans", location)
-        ]  # fmt: skip
-        if not rows:
+        batches = list(trace.side_batches("collective_spans", location))
+        if not batches:
             continue
-        own = np.concatenate(rows, axis=1)
+        table = pa.concat_tables(batches)
+        table = table.filter(pa.array(integers(table.column("request")) < 0))
+        rows, size = integers(table.column("row")), integers(table.column("group_size"))
+        communicator = texts.numbers(table.column("communicator"))
+        kind = _kinds(texts, texts.numbers(table.column("collective")))
         for spans in trace.span_batches(location):
-            at = np.searchsorted(spans["row"], own[3])
-            here = (at < len(spans["row"])) & (spans["row"][np.minimum(at, len(spans["row"]) - 1)] == own[3])
+            at = np.searchsorted(spans["row"], rows)
+            here = (at < len(spans["row"])) & (spans["row"][np.minimum(at, len(spans["row"]) - 1)] == rows)
             begin = spans["start_ns"][at[here]]
             end = begin + spans["duration_ns"][at[here]]
-            who = np.full(len(begin), process), np.full(len(begin), clock[process])
-            found = np.stack((*own[:3, here], *who, begin, end))
-            parts.append(found[:, end < until[process]])
-    whole = np.concatenate(parts, axis=1)
-    whole = whole[:, whole[0] >= 0]
-    place = _places(_numbered(whole[[0, 3]]), whole[5])
-    meeting = _numbered(np.stack((whole[0], place)))
+            own, clock, unknown = (np.full(len(begin), value) for value in (process, clock_of[process], -1))
+            found = _Parties(communicator[here], size[here], kind[here], own, clock, begin, end, unknown)
+            parts.append(found.chosen(end < until[process]))
+    found = _Parties.joined(parts)
+    found = found.chosen(found.communicator >= 0)
+    meeting = numbered(found.communicator, places(numbered(found.communicator, found.process), found.begin_ns))
     members = np.bincount(meeting, minlength=1)
     lowest, highest = np.full(len(members), 1 << 40), np.full(len(members), -1)
-    np.minimum.at(lowest, meeting, whole[4])
-    np.maximum.at(highest, meeting, whole[4])
-    good = (whole[2] >= 0) & (lowest < highest)[meeting] & (members[meeting] == whole[1])
-    return np.stack((_numbered(meeting[good][None, :]), *whole[4:7, good]))
+    np.minimum.at(lowest, meeting, found.clock)
+    np.maximum.at(highest, meeting, found.clock)
+    good = (found.kind >= 0) & (lowest < highest)[meeting] & (members[meeting] == found.size)
+    return replace(found.chosen(good), meeting=numbered(meeting[good]))
 
 
 def _kinds(texts: Texts, names: Ints) -> Ints:
-    known = list(texts.texts)
-    good = np.array([kind_of(text) in _ALL_NEED_ALL for text in known] + [False])
+    good = np.array([kind_of(text) in _ALL_NEED_ALL for text in texts.texts] + [False])
     return np.where(good[names], names, -1)
 
 
-def _numbered(columns: Ints) -> Ints:
-    """Number the different columns."""
-    if not columns.shape[1]:
-        return np.zeros(0, dtype=np.int64)
-    _, number = np.unique(columns, axis=1, return_inverse=True)
-    return number.ravel().astype(np.int64)
-
-
-def _places(group: Ints, time: Ints) -> Ints:
-    """Return the place of each entry in its group, in order of time."""
-    order = np.lexsort((np.arange(len(group)), time, group))
-    ordered = group[order]
-    begin = np.flatnonzero(np.diff(ordered, prepend=-1))
-    place = np.empty(len(group), dtype=np.int64)
-    place[order] = np.arange(len(group)) - np.repeat(begin, np.diff(begin, append=len(group)))
-    return place
-
-
-def _pair(first: Ints, second: Ints) -> Ints:
-    return first * 2**32 + second
-
-
-Knots = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+Knots = tuple[Floats, Floats]
 
 
 def solve(met: Meetings) -> tuple[Ints, dict[int, Knots]]:
@@ -316,7 +285,7 @@ def added(knots: dict[int, Knots], clock: Ints, time: Ints) -> Ints:
 
 
 def _shifts(met: Meetings) -> Ints:
-    """Return the least shifts of whole clocks that repair everything, the first one's 0; all 0 where none do."""
+    """Return the least shifts of whole clocks that repair everything, the first one's 0; all 0 if none do."""
     count = len(met.clocks)
     none = np.zeros(count, dtype=np.int64)
     if not 1 < count <= _MOST_SHIFTED or not len(met.meeting):
@@ -356,7 +325,8 @@ def _points(trace: Trace, met: Meetings, shifts: Ints, knots: dict[int, Knots]) 
         # Beyond the first and the last point clocks go on as between the two before: nothing happens there.
         moments = {first - _AROUND_NS, first, max(last, first + 1), last + _AROUND_NS}
         note = trace.job.processes.get(trace.files[process].blocks.stem, {})
-        base = cast(Points, note.get("clock_points") or [])
+        given = note.get("clock_points")
+        base: Points = given if isinstance(given, list) else []
         moments |= {at - zero for _, at in base}
         if own is not None:
             jumps = own[0].astype(np.int64) - int(shifts[number])

@@ -1,13 +1,13 @@
-"""Kernels of collectives, and what is known of each: from its own row, or from the call of NCCL that launched it."""
+"""Executions of collectives and their attributes: kernels (by their own rows or NCCL's calls) and calls of threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.gpu.devices import Device, devices
@@ -15,38 +15,43 @@ from strobe.gpu.launches import Launches, launches
 from strobe.gpu.work import COMMUNICATION, Work, beginning, stretches
 from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import Attributes, integers
-from strobe.trace.definition_rows import Region, location_rows, region_rows
+from strobe.sums.groups import Texts
+from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.trace.definition_rows import Location, Region, location_rows, region_rows, threads_of
+from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
+Kind = Callable[[str | None], str | None]  # from a name to the kind of collective that it means
 
 _TABLE = "collective_spans"
-# Of the calls of a group these add up; of the others, what all have in common is known.
+# Calls that only request a collective; its completion is recorded elsewhere, if at all.
+_NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
+# In a group of calls these add up; other attributes are known if all calls have the same.
 _SUMS = ("in_elements", "out_elements", "sent_bytes", "received_bytes")
 
 
 @dataclass(frozen=True)
 class Executions:
-    """Collectives that a GPU ran; equally long columns, of which `said` has those that were asked for."""
+    """Collectives that a GPU ran; equally long columns. `attributes` are those that were asked for."""
 
     location: Ints
     row: Ints
     start_ns: Ints
     end_ns: Ints
     region: Ints
-    said: pa.Table
+    attributes: pa.Table
 
 
 def executions(trace: Trace, device: Device, columns: Sequence[str]) -> Iterator[Executions]:
     """Yield the collectives that a GPU ran, with these columns of `collective_spans`, each once, in no order.
 
-    A kernel's own row comes first (profiles of PyTorch have one). Else it is that of the call in which the
-    kernel was launched: NCCL's, or PyTorch's around it. What is launched when a group of calls ends (ncclGroupEnd) is
-    all of them: bytes add up, the number is the first one's, and sends with receives are `send_recv`. What was captured
-    into a CUDA graph is an execution in each launch of that, with the number of the call that was captured. Nothing is
-    known of a group in several communicators or unknown ones, nor in a process with several GPUs: nothing shows which
-    kernel is whose. Of a group of different collectives the bytes are not: they make no bandwidth together. Several
-    kernels of a call or group are one execution, from the first start to the last end.
+    A kernel's own row comes first (profiles of PyTorch have one). Else it is that of the call in which the kernel was
+    launched: NCCL's, or PyTorch's around it. A launch at the end of a group of calls (ncclGroupEnd) stands for all of
+    them: bytes add up, the number is the first one's, and sends with receives are `send_recv`. A kernel that was
+    captured into a CUDA graph is an execution in each launch of that, with the number of the captured call. The
+    attributes of a group in several or unknown communicators, or in a process with several GPUs, are unknown, because
+    its kernels cannot be distinguished; so are the bytes of a group of different collectives, which have no bandwidth
+    in common. Several kernels of a call or group are one execution, from the first start to the last end.
     """
     own = {at: Attributes(trace, _TABLE, at, columns) for at in device.locations}
     calls = _Calls(trace, device.process, columns)
@@ -60,10 +65,36 @@ def executions(trace: Trace, device: Device, columns: Sequence[str]) -> Iterator
 
 
 def hands_over(region: Region) -> bool:
-    """Return whether a region is a call that gives a collective or message to the GPU: NCCL's, or PyTorch's of it."""
+    """Return whether a region is a call that hands a collective or message to the GPU: NCCL's, or PyTorch's around."""
     if region.paradigm == "torch":
         return region.role == "collective" and region.name.startswith("nccl:")
     return region.paradigm == "nvtx" and region.role in ("collective", "p2p")
+
+
+def blocks(region: Region) -> bool:
+    """Return whether a region is a blocking collective of MPI, or one that gloo runs on a thread of its own."""
+    mpi = region.paradigm == "mpi" and region.role in ("collective", "sync")
+    return (mpi and not _NOT_BLOCKING.match(region.name)) or region.name.startswith("gloo:")
+
+
+def thread_spans(trace: Trace, columns: Sequence[str]) -> Iterator[tuple[Location, SpanArrays, Attributes]]:
+    """Yield the spans of all threads, batch by batch, with the reader of these columns of `collective_spans`."""
+    for each in location_rows(trace):
+        if each.kind != "stream" and each.span_count:
+            attributes = Attributes(trace, _TABLE, each.location, columns)
+            for spans in trace.span_batches(each.location):
+                yield each, spans, attributes
+
+
+def kinds_by_name(trace: Trace, texts: Texts, wanted: Callable[[Region], bool], kind: Kind = kind_of) -> Ints:
+    """Return the kind of collective by the name of each region, as the number of a text; -1 for unwanted regions."""
+    kinds = (kind(region.name) if wanted(region) else None for region in region_rows(trace))
+    return np.array([texts.number(each) for each in kinds], dtype=np.int64)
+
+
+def kinds_of_texts(texts: Texts, kind: Kind = kind_of) -> Ints:
+    """Return the kind of collective that each text so far means, as the number of a text; at the end -1 for none."""
+    return np.array([texts.number(kind(text)) for text in list(texts.texts)] + [-1], dtype=np.int64)
 
 
 def _with_own_rows(found: Work, own: dict[int, Attributes]) -> Iterator[Executions]:
@@ -71,87 +102,95 @@ def _with_own_rows(found: Work, own: dict[int, Attributes]) -> Iterator[Executio
         (at,) = np.nonzero(found.location == location)
         if len(at):
             at = at[np.argsort(found.row[at])]
-            said = attributes.of(found.row[at])
-            where = np.full(len(at), location, dtype=np.int64)
-            times = found.start_ns[at], found.end_ns[at]
-            yield Executions(where, found.row[at], *times, found.region[at].astype(np.int64), said)
+            where, region = np.full(len(at), location, dtype=np.int64), found.region[at].astype(np.int64)
+            row = found.row[at]
+            yield Executions(where, row, found.start_ns[at], found.end_ns[at], region, attributes.of(row))
+
+
+@dataclass(frozen=True)
+class _Launched(Columns):
+    """Kernels by the unit of calls that they were launched in, and the launch of a graph (row of the call, else -1)."""
+
+    unit: Ints
+    launch: Ints
+    location: Ints
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+    region: Ints
 
 
 def _launched(found: Work, by: Launches, own: dict[int, Attributes], calls: _Calls) -> Iterator[Executions]:
     (chosen,) = np.nonzero(1 << found.kind == COMMUNICATION)
-    found, unit = found.chosen(chosen), calls.units(by.code_location[chosen], by.code_start_ns[chosen])
+    found, unit = found.chosen(chosen), calls.units(by.code.location[chosen], by.code.start_ns[chosen])
     # Each launch of a graph is an execution of what was captured.
-    launch = np.where(by.captured[chosen], by.call_row[chosen], -1)
+    launch = np.where(by.captured[chosen], by.call.row[chosen], -1)
     keys = zip(found.location.tolist(), found.row.tolist(), strict=True)
     unit_of = dict(zip(keys, zip(unit.tolist(), launch.tolist(), strict=True), strict=True))
     others = []
     for each in _with_own_rows(found, own):
-        has_own = each.said.column("row").is_valid().to_numpy()
+        has_own = each.attributes.column("row").is_valid().to_numpy()
         numbers = [unit_of[key] for key in zip(each.location.tolist(), each.row.tolist(), strict=True)]
         units, launches_of = np.array(numbers, dtype=np.int64).reshape(-1, 2).T
-        launched_by = np.where(has_own, -1, units)
-        yield _some(each, np.flatnonzero(launched_by < 0), each.said)
-        (at,) = np.nonzero(launched_by >= 0)
-        others.append(np.stack((launched_by[at], launches_of[at], each.location[at], each.row[at], each.start_ns[at],
-                                each.end_ns[at], each.region[at])))  # fmt: skip
-    if not others:
+        kernels = _Launched(units, launches_of, each.location, each.row, each.start_ns, each.end_ns, each.region)
+        by_call = ~has_own & (units >= 0)
+        yield _executions(kernels.chosen(~by_call), each.attributes.filter(pa.array(~by_call)))
+        others.append(kernels.chosen(by_call))
+    joined = _Launched.joined(others)
+    if not len(joined):
         return
-    joined = np.concatenate(others, axis=1)
-    joined = joined[:, np.lexsort((joined[4], joined[1], joined[0]))]
-    begin = np.flatnonzero((np.diff(joined[:2], prepend=-2) != 0).any(axis=0))
-    if not len(begin):
-        return
-    until = np.maximum.reduceat(joined[5], begin)
-    number, launch, location, row, start, _, region = joined[:, begin]
-    yield Executions(location, row, start, until, region, calls.said(number, launch))
+    joined = joined.chosen(np.lexsort((joined.start_ns, joined.launch, joined.unit)))
+    begin = np.flatnonzero((np.diff(joined.unit, prepend=-2) != 0) | (np.diff(joined.launch, prepend=-2) != 0))
+    first = replace(joined.chosen(begin), end_ns=np.maximum.reduceat(joined.end_ns, begin))
+    yield _executions(first, calls.attributes(first.unit, first.launch))
 
 
-def _some(each: Executions, at: npt.NDArray[np.intp], said: pa.Table) -> Executions:
-    columns = each.location[at], each.row[at], each.start_ns[at], each.end_ns[at], each.region[at]
-    return Executions(*columns, said.take(pa.array(at)))
+def _executions(kernels: _Launched, attributes: pa.Table) -> Executions:
+    columns = kernels.location, kernels.row, kernels.start_ns, kernels.end_ns, kernels.region
+    return Executions(*columns, attributes)
 
 
 class _Calls:
-    """Calls of a process with what they move, and groups of such: its units, of which each is one execution."""
+    """The units of a process, each of which is one execution: calls with their bytes, and groups of such calls."""
 
     def __init__(self, trace: Trace, process: int, columns: Sequence[str]) -> None:
         regions = region_rows(trace)
         of_call = np.array([hands_over(region) for region in regions], dtype=bool)
-        marks = np.array([_MARKS.get(region.name, 0) if _of_nccl(region) else 0 for region in regions])
+        marks = np.array(
+            [
+                _MARKS.get(region.name, 0) if (region.paradigm, region.module) == ("nvtx", "NCCL") else 0
+                for region in regions
+            ]
+        )
         self._trace, self._columns = trace, list(columns)
         self._one_gpu = sum(each.process == process for each in devices(trace)) < 2
-        self._said: list[pa.Table] = []
-        self._told: Ints | None = None  # the launch for which each unit was told last
-        self._where: dict[int, Ints] = {}  # by thread: start, end and number of units, in order of start
+        self._attributes: list[pa.Table] = []
+        self._last_launch: Ints | None = None  # by unit: the launch for which its attributes were returned last
+        self._units: dict[int, _Units] = {}  # by thread
         self.count = 0
         if of_call.any():
-            for location in location_rows(trace):
-                if location.process == process and location.kind == "thread" and location.span_count:
-                    self._read(location.location, of_call, marks)
+            for thread in threads_of(trace, process):
+                self._read(thread.location, of_call, marks)
 
     def units(self, location: Ints, ns: Ints) -> Ints:
-        """Return the unit that each call was made in, by its thread and start; -1 where there is none."""
+        """Return the unit of each call, by its thread and start; -1 if there is none."""
         out = np.full(len(ns), -1, dtype=np.int64)
-        for thread, (start, end, number) in self._where.items():
+        for thread, units in self._units.items():
             (at,) = np.nonzero(location == thread)
-            last = np.searchsorted(start, ns[at], side="right") - 1
-            inside = (last >= 0) & (end[last] > ns[at])
-            out[at[inside]] = number[last[inside]]
+            last = np.searchsorted(units.start_ns, ns[at], side="right") - 1
+            inside = (last >= 0) & (units.end_ns[last] > ns[at])
+            out[at[inside]] = units.number[last[inside]]
         return out
 
-    def said(self, units: Ints, launch: Ints) -> pa.Table:
-        """Return what is known of these units in launches of graphs (-1: of none).
+    def attributes(self, units: Ints, launch: Ints) -> pa.Table:
+        """Return the attributes of these units in launches of graphs (-1: of none), each once: bytes count once."""
+        if self._last_launch is None:
+            self._last_launch = np.full(self.count, -2, dtype=np.int64)
+        missing = self._last_launch[units] == launch
+        self._last_launch[units] = launch
+        return pa.concat_tables(self._attributes).take(pa.array(units, mask=missing))
 
-        Nothing of those that were asked for before: bytes count once.
-        """
-        if self._told is None:
-            self._told = np.full(self.count, -2, dtype=np.int64)
-        table = pa.concat_tables(self._said)
-        missing = self._told[units] == launch
-        self._told[units] = launch
-        return table.take(pa.array(units, mask=missing))
-
-    def _read(self, thread: int, of_call: npt.NDArray[np.bool_], marks: Ints) -> None:
+    def _read(self, thread: int, of_call: Bools, marks: Ints) -> None:
         """Read a thread's calls and groups."""
         if next(self._trace.side_batches(_TABLE, thread), None) is None:
             return
@@ -177,14 +216,14 @@ class _Calls:
         start, end = np.concatenate(starts), np.concatenate(ends)
         groups, more = self._groups(np.concatenate(events, axis=1), start, table)
         number = self.count + np.arange(len(start) + len(groups), dtype=np.int64)
-        units = np.stack((np.append(start, groups[:, 0]), np.append(end, groups[:, 1]), number))
-        self._where[thread] = units[:, np.argsort(units[0], kind="stable")]
-        self._said += [table, *([pa.Table.from_pylist(more, schema=table.schema)] if more else [])]
+        units = _Units(np.append(start, groups[:, 0]), np.append(end, groups[:, 1]), number)
+        self._units[thread] = units.chosen(np.argsort(units.start_ns, kind="stable"))
+        self._attributes += [table, *([pa.Table.from_pylist(more, schema=table.schema)] if more else [])]
         self.count += len(number)
 
     def _groups(self, events: Ints, start: Ints, table: pa.Table) -> tuple[Ints, list[dict[str, Any]]]:
-        """Return begin and end of what ends each outermost group with calls in it, and their cells together."""
-        found, said, depth, begun = [], [], 0, 0
+        """Return begin and end of the calls that end outermost groups, and the joint attributes of each group."""
+        found, attributes, depth, begun = [], [], 0, 0
         for begin, end, mark in events.T.tolist():
             if mark > 0 and depth == 0:
                 begun = end
@@ -193,12 +232,12 @@ class _Calls:
                 first, last = np.searchsorted(start, (begun, begin)).tolist()
                 if together := self._together(table.slice(first, last - first).to_pylist()):
                     found.append((begin, end))
-                    said.append(together)
+                    attributes.append(together)
             depth = max(depth, 0)  # of one that began before the recording
-        return np.array(found, dtype=np.int64).reshape(-1, 2), said
+        return np.array(found, dtype=np.int64).reshape(-1, 2), attributes
 
     def _together(self, calls: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return what calls of a group are together; nothing is known where that is not one thing."""
+        """Return the joint attributes of the calls of a group; empty if they are not of one communicator."""
         communicators = {tuple(call.get(name) for name in ("group", "communicator", "group_ranks")) for call in calls}
         one = self._one_gpu and len(communicators) == 1 and communicators != {(None,) * 3}
         if not calls or not (one or len(calls) == 1):
@@ -220,8 +259,13 @@ class _Calls:
         return out
 
 
+@dataclass(frozen=True)
+class _Units(Columns):
+    """Units of a thread in order of start."""
+
+    start_ns: Ints
+    end_ns: Ints
+    number: Ints
+
+
 _MARKS = {"ncclGroupStart": 1, "ncclGroupEnd": -1}
-
-
-def _of_nccl(region: Region) -> bool:
-    return region.paradigm == "nvtx" and region.module == "NCCL"

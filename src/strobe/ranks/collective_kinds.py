@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from strobe.tables.column_arrays import Ints
 
 # Of kernels (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`), of what PyTorch runs (`_allgather_base`, `gloo:all_reduce`),
 # of calls of MPI and of OTF2's collectives. What comes first in a name counts; of names that begin alike, the longer.
@@ -58,7 +57,7 @@ def has_bandwidth(kind: str | None) -> bool:
 
 
 def size_of_buffers(kind: str | None, in_bytes: Ints, out_bytes: Ints) -> Ints:
-    """Return the size of collectives of a kind as nccl-tests counts it, from a rank's own buffers; -1 where unknown.
+    """Return the size of collectives of a kind as nccl-tests counts it, from a rank's own buffers; -1 if unknown.
 
     It is the larger one: what an all-gather puts out, what a reduce-scatter takes in, either of an all-reduce.
     """
@@ -71,7 +70,7 @@ def size_of_messages(kind: str | None, ranks: int, sent: Ints, received: Ints) -
     Of an all-reduce that is the buffer once for every rank; of a broadcast the root sends it to every rank and itself,
     and every rank receives it once; of a reduction the other way round. Of gather and scatter the root knows all parts,
     the others take theirs for one of equal ones. What is done in place counts without the own part, which nobody writes
-    down: its size comes out by one of `ranks` parts too small. -1 where unknown, also without a number of ranks.
+    down: its size comes out by one of `ranks` parts too small. -1 if unknown, also without a number of ranks.
     """
     larger = np.maximum(sent, received)
     sizes = {

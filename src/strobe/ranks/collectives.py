@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
-from strobe.ranks.collective_kernels import executions, hands_over
+from strobe.ranks.collective_kernels import (
+    blocks,
+    executions,
+    hands_over,
+    kinds_by_name,
+    kinds_of_texts,
+    thread_spans,
+)
 from strobe.ranks.collective_kinds import kind_of
-from strobe.sums.attributes import Attributes, integers
+from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
-from strobe.trace.definition_rows import Region, location_rows, process_rows, ranks_of, region_rows
+from strobe.tables.column_arrays import Columns, Ints
+from strobe.trace.definition_rows import Region, process_rows, ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
-
-Ints = npt.NDArray[np.int64]
 
 # Those in which everybody needs data (or a sign of life) of everybody: whoever comes early waits for the last. Before
 # 2022 kernels of NCCL called an all-to-all SendRecv, too.
 _ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv"}
-_NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
-# Collectives on the host that PyTorch runs itself, on a thread of their own.
-_OF_HOST = "gloo:"
 _COLUMNS = ("collective", "group", "group_ranks", "communicator", "sequence")
 # Counting is right where at least this part of the collectives that it finds run at the same moment everywhere.
 _TOGETHER = 0.5
@@ -36,10 +37,10 @@ _WITHIN = 0.9
 
 @dataclass(frozen=True)
 class Party:
-    """Who takes part in collectives: a GPU of a process, or a process (`device` is None, `on_gpu` false).
+    """A participant in collectives: a GPU of a process, or a process (`device` is None, `on_gpu` false).
 
-    hands_over: its calls give the collective to the GPU and return (NCCL, of whose kernels nothing is in the trace):
-    they begin when the rank arrives, and their ends mean nothing.
+    hands_over: its calls give the collective to the GPU and return (NCCL, without kernels in the trace): they begin
+    when the rank arrives, and their ends mean nothing.
     """
 
     process: int
@@ -50,7 +51,7 @@ class Party:
 
     @property
     def name(self) -> str:
-        """How it is called in sentences: `rank 3`."""
+        """Its name in sentences: `rank 3`."""
         return f"process {self.process}" if self.rank is None else f"rank {self.rank}"
 
 
@@ -59,9 +60,9 @@ class Collectives:
     """Executions of collectives by all parties, in order of party and start; columns of equal length.
 
     party, line: numbers in `parties` and `lines`; a line is the kind of collective (`allreduce`) and the name of the
-    group, None where it is not known. sequence: number in the group, -1 where unknown. collective: the same number for
-    all who took part in the same one, -1 for those without a partner in the trace. clock_error_ns: by party, by how
-    much its times may be wrong against those of the others.
+    group, None if unknown. sequence: number in the group, -1 if unknown. collective: the same number for all
+    participants of one, -1 without a partner in the trace. clock_error_ns: possible error of the times of each party
+    against those of the others.
     """
 
     parties: list[Party]
@@ -85,93 +86,94 @@ def collectives(trace: Trace) -> Collectives:
     """Return the collectives of a trace in which all wait for all, matched among ranks; computed once per open trace.
 
     They are kernels of NCCL and its like, whose start on the GPU is the arrival (from then on the kernel waits for the
-    others; see `executions`), blocking calls of MPI and collectives of gloo, which arrive when
-    they begin. Where no kernels are recorded, calls of NCCL arrive when they begin. The same collective has the same
-    group and number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). Where the
-    number is not known, all who ran a kind of collective in a group are counted through, if they ran it equally often
-    and what that puts together did run at the same moment; else the same are those that overlap in time: nobody is
-    done before the last one has come. Calls of MPI whose communicator is not recorded count as of one group. A kernel
-    SendRecv may be an all-to-all or messages of a pair: either way who comes early waits.
+    others; see `executions`), blocking calls of MPI and collectives of gloo, which arrive when they begin. If no
+    kernels are recorded, calls of NCCL arrive when they begin. Executions of one collective have the same group and
+    number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). If the number is
+    unknown, the executions of a kind in a group are matched by their order, if all parties ran it equally often and
+    those matched ran at the same moment; else those that overlap in time are matched: nobody is done before the last
+    one has come. Calls of MPI without a recorded communicator count as of one group. A kernel SendRecv may be an
+    all-to-all or messages of a pair: either way who comes early waits.
     """
     return _matched(_read(trace))
 
 
+@dataclass(frozen=True)
+class _Found(Columns):
+    """Executions as read; kind, group, ranks: numbers of texts; numbered: whether there is a sequence number."""
+
+    kind: Ints
+    group: Ints
+    ranks: Ints
+    numbered: Ints
+    sequence: Ints
+    location: Ints
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+
+
 def _read(trace: Trace) -> Collectives:
-    parties: list[Party] = []
-    parts = [np.zeros((7, 0), dtype=np.int64)]
     lines, texts = Groups(), Texts()
     on_gpus = list(_on_gpus(trace, texts))
-    with_kernels = {party.process for party, found in on_gpus if found.shape[1]}
-    handed_over = (each for each in _handed_over(trace, texts) if each[0].process not in with_kernels)
-    for party, found in [*on_gpus, *_on_hosts(trace, texts), *handed_over]:
-        if found.shape[1]:
-            kind, group, ranks, numbered, *rest = found
-            # Names of groups are the same on all ranks, but not only there: who is in them belongs to the name.
-            line = lines.numbers([kind, group, ranks, numbered])
-            parts.append(np.stack((np.full(len(line), len(parties)), line, *rest)))
-            parties.append(party)
-    columns = np.concatenate(parts, axis=1)
-    columns = columns[:, np.lexsort((columns[5], columns[0]))]
+    with_kernels = {party.process for party, found in on_gpus if len(found)}
+    on_hosts = _on_threads(trace, texts, blocks, hands_over=False)
+    handed_over = _on_threads(trace, texts, hands_over, hands_over=True)
+    handed_over = (each for each in handed_over if each[0].process not in with_kernels)
+    read = [(party, found) for party, found in [*on_gpus, *on_hosts, *handed_over] if len(found)]
+    parties = [party for party, _ in read]
+    found = _Found.joined(found for _, found in read)
+    party = np.repeat(np.arange(len(read)), np.array([len(found) for _, found in read], dtype=np.int64))
+    # Names of groups are the same on all ranks, but not only there: who is in them belongs to the name.
+    own_lines = [lines.numbers([each.kind, each.group, each.ranks, each.numbered]) for _, each in read]
+    line = np.concatenate([np.zeros(0, dtype=np.int64), *own_lines])
+    order = np.lexsort((found.start_ns, party))
+    found, party, line = found.chosen(order), party[order], line[order]
     named = [(texts.texts[kind], texts.text(group)) for kind, group, *_ in lines.keys]
-    party, line, sequence, location, row, start, end = columns
-    none = np.full(columns.shape[1], -1, dtype=np.int64)
-    errors = _told_errors(trace, parties)
-    return Collectives(parties, named, party, line, sequence, location, row, start, end, none, errors)
+    return Collectives(
+        parties,
+        named,
+        party=party,
+        line=line,
+        sequence=found.sequence,
+        location=found.location,
+        row=found.row,
+        start_ns=found.start_ns,
+        end_ns=found.end_ns,
+        collective=np.full(len(found), -1, dtype=np.int64),
+        clock_error_ns=_known_errors(trace, parties),
+    )
 
 
-def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
-    """Yield the collectives of every GPU: kind, group, its ranks, whether numbered, and the columns from `sequence`."""
-    in_name = _kinds(trace, texts, lambda region: region.group == "communication")
+def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
+    in_name = kinds_by_name(trace, texts, lambda region: region.group == "communication", _kind)
     for device in devices(trace):
-        parts = [np.zeros((9, 0), dtype=np.int64)]
+        parts = []
         for each in executions(trace, device, _COLUMNS) if (in_name >= 0).any() else ():
             spans = (each.location, each.row, each.start_ns, each.end_ns)
-            parts.append(_columns(each.said, in_name[each.region], spans, texts))
-        party = Party(device.process, device.rank, device.number, on_gpu=True)
-        yield party, np.concatenate(parts, axis=1)
+            parts.append(_found(each.attributes, in_name[each.region], spans, texts))
+        yield Party(device.process, device.rank, device.number, on_gpu=True), _Found.joined(parts)
 
 
-def _on_hosts(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
-    """Yield the same of every process that calls MPI, or runs gloo."""
-
-    def waits(region: Region) -> bool:
-        name = region.name
-        mpi = region.paradigm == "mpi" and region.role in ("collective", "sync")
-        return (mpi and not _NOT_BLOCKING.match(name)) or name.startswith(_OF_HOST)
-
-    yield from _on_threads(trace, texts, _kinds(trace, texts, waits), hands_over=False)
-
-
-def _handed_over(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
-    """Yield the same of every process that calls NCCL."""
-    yield from _on_threads(trace, texts, _kinds(trace, texts, hands_over), hands_over=True)
-
-
-def _on_threads(trace: Trace, texts: Texts, in_name: Ints, *, hands_over: bool) -> Iterator[tuple[Party, Ints]]:
+def _on_threads(
+    trace: Trace, texts: Texts, wanted: Callable[[Region], bool], *, hands_over: bool
+) -> Iterator[tuple[Party, _Found]]:
+    """Yield the collectives of every process that calls MPI, or runs gloo; or calls NCCL, which hands them over."""
+    in_name = kinds_by_name(trace, texts, wanted, _kind)
     if not (in_name >= 0).any():
         return
+    parts: dict[int, list[_Found]] = {}
+    for location, spans, own in thread_spans(trace, _COLUMNS):
+        (at,) = np.nonzero(in_name[spans["region"]] >= 0)
+        start = spans["start_ns"][at]
+        kind, end = in_name[spans["region"][at]], start + spans["duration_ns"][at]
+        if hands_over:  # a call without a row is part of a collective of PyTorch, which has it
+            kind = np.full(len(at), -1, dtype=np.int64)
+        where = np.full(len(at), location.location)
+        found = _found(own.of(spans["row"][at]), kind, (where, spans["row"][at], start, end), texts)
+        parts.setdefault(location.process, []).append(found)
     ranks = ranks_of(trace)
-    threads = [each for each in location_rows(trace) if each.kind != "stream" and each.span_count]
-    for process, rank in enumerate(ranks):
-        parts = [np.zeros((9, 0), dtype=np.int64)]
-        for location in (each.location for each in threads if each.process == process):
-            own = Attributes(trace, "collective_spans", location, _COLUMNS)
-            for spans in trace.span_batches(location):
-                (at,) = np.nonzero(in_name[spans["region"]] >= 0)
-                start = spans["start_ns"][at]
-                kind, end = in_name[spans["region"][at]], start + spans["duration_ns"][at]
-                if hands_over:  # a call without a row is part of a collective of PyTorch, which has it
-                    kind = np.full(len(at), -1, dtype=np.int64)
-                where = np.full(len(at), location)
-                parts.append(_columns(own.of(spans["row"][at]), kind, (where, spans["row"][at], start, end), texts))
-        yield Party(process, rank, None, on_gpu=False, hands_over=hands_over), np.concatenate(parts, axis=1)
-
-
-def _kinds(trace: Trace, texts: Texts, wanted: Callable[[Region], bool]) -> Ints:
-    """Return the kind of collective that every region is by its name, a number of a text; -1 for all others."""
-    regions = region_rows(trace)
-    kinds = [_kind(region.name) if wanted(region) else None for region in regions]
-    return np.array([texts.number(kind) for kind in kinds], dtype=np.int64)
+    for process in sorted(parts):
+        yield Party(process, ranks[process], None, on_gpu=False, hands_over=hands_over), _Found.joined(parts[process])
 
 
 def _kind(name: str | None) -> str | None:
@@ -179,20 +181,18 @@ def _kind(name: str | None) -> str | None:
     return kind if kind in _ALL_NEED_ALL else None
 
 
-def _columns(said: pa.Table, kind: Ints, spans: tuple[Ints, Ints, Ints, Ints], texts: Texts) -> Ints:
+def _found(attributes: pa.Table, kind: Ints, spans: tuple[Ints, Ints, Ints, Ints], texts: Texts) -> _Found:
     """Return the collectives among spans (location, row, start, end); the side table comes first."""
-    name, group, ranks, communicator = (texts.numbers(said.column(column)) for column in _COLUMNS[:4])
+    name, group, ranks, communicator = (texts.numbers(attributes.column(column)) for column in _COLUMNS[:4])
     # Under its own name, a broadcast remains one whatever the kernel is called.
-    of_text = np.array([texts.number(_kind(text)) for text in list(texts.texts)] + [-1], dtype=np.int64)
-    kind = np.where(name >= 0, of_text[name], kind)
-    sequence = integers(said.column("sequence"))
-    columns = (kind, np.where(group >= 0, group, communicator), ranks, (sequence >= 0).astype(np.int64), sequence,
-               *spans)  # fmt: skip
-    return np.stack(columns)[:, kind >= 0].astype(np.int64)
+    kind = np.where(name >= 0, kinds_of_texts(texts, _kind)[name], kind)
+    sequence = integers(attributes.column("sequence"))
+    group, numbered = np.where(group >= 0, group, communicator), (sequence >= 0).astype(np.int64)
+    return _Found(kind, group, ranks, numbered, sequence, *spans).chosen(kind >= 0)
 
 
-def _told_errors(trace: Trace, parties: list[Party]) -> Ints:
-    """Return the error of the clock of every party: -1 where it is unknown and hosts differ."""
+def _known_errors(trace: Trace, parties: list[Party]) -> Ints:
+    """Return the error of the clock of every party: -1 if it is unknown and hosts differ."""
     hosts = [process.host for process in process_rows(trace)]
     quality = trace.quality.to_arrow().to_pylist()
     errors: dict[int, int | None] = {row["process"]: row["value"] for row in quality if row["what"] == "clock_error_ns"}
@@ -242,7 +242,7 @@ def _by_number(party: Ints, sequence: Ints) -> Ints:
 
 
 def _by_order(found: Collectives, at: Ints, tolerance: int) -> Ints | None:
-    """Return the place of every execution in its party's order, None where that is not what they have in common."""
+    """Return the place of every execution in its party's order, None if the order does not match them."""
     parties, count = np.unique(found.party[at], return_counts=True)
     if len(parties) < 2 or (count != count[0]).any():
         return None
@@ -272,7 +272,7 @@ def _by_time(found: Collectives, at: Ints, tolerance: int) -> Ints:
 
 
 def _errors(found: Collectives) -> Ints:
-    """Return the error of the clocks; where the trace does not know it, how far apart the same collective ends."""
+    """Return the error of the clocks; if the trace lacks it, how far apart the ends of the same collective are."""
     out = found.clock_error_ns.copy()
     handed_over = np.array([party.hands_over for party in found.parties], dtype=bool)
     (at,) = np.nonzero((found.collective >= 0) & ~handed_over[found.party])

@@ -1,4 +1,4 @@
-"""Links: which spans belong to a span because it started them, or they started it, sent to it, or met it."""
+"""Links: spans that a span started, that started it, sent to it, or took part in the same."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.ranks.collectives import collectives
+from strobe.ranks.messages import matched, message_ends, numbered
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 # The tables of what GPUs do; a call shares its correlation with what it started.
 _ON_GPU = ("kernel_spans", "copy_spans", "sync_spans")
-# Rows of tables, and for collectives spans, up to which an index is made while somebody waits: some seconds, once.
+# Up to so many rows of tables (for collectives: spans) an index is made while a user waits: some seconds, once.
 MOST_INDEXED = 20_000_000
 # Flows that repeat what correlations hold.
 _OF_LAUNCHES = ("ac2g", "async_gpu", "async_cpu_to_gpu")
@@ -31,8 +29,8 @@ class Link:
     """The other end of a link: a span by its row, or whatever runs in a location at a moment (`row` -1).
 
     kind: launch, backward (of a forward operator), message, collective, or the category of a flow. way: `to` what
-    follows from the span, `from` what it follows from, `with` who took part in the same. inside: it is a link of a
-    span inside of the one that was asked about.
+    follows from the span, `from` what it follows from, `with` those that took part in the same. inside: the link is
+    that of a span inside of the chosen one.
     """
 
     kind: str
@@ -45,7 +43,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The span whose links are asked for: its row, up to which row spans lie inside of it, when and what it runs."""
+    """The span whose links are wanted. `last_row`: spans up to this row lie inside of it."""
 
     location: int
     row: int
@@ -56,7 +54,7 @@ class Chosen:
 
 
 def left_out(trace: Trace, span: Chosen) -> list[str]:
-    """Return the kinds of links that are not looked for, as the run holds more of them than can be read meanwhile."""
+    """Return the kinds of links that are skipped because the run has too many of them."""
     process = _process_of(trace, span.location)
     sizes = {
         "launch": _rows_of(trace, [process], ("call_spans", *_ON_GPU)),
@@ -89,23 +87,30 @@ def links_of(trace: Trace, span: Chosen) -> Iterator[Link]:
     if "backward" not in without:
         yield from _backward(trace, process, span)
     if "message" not in without:
-        yield from _messages(trace, span)
+        yield from _matched_messages(trace).of(span)
     if "collective" not in without and span.communicates and _has_collectives(trace):
         yield from _collectives(trace, span)
     if "flow" not in without:
-        yield from _flows(trace, span)
+        yield from _matched_flows(trace).of(span)
+
+
+@dataclass(frozen=True)
+class _Entries(Columns):
+    """Spans with a number that they share with others; `second` is the side of the link."""
+
+    number: Ints
+    location: Ints
+    row: Ints
+    second: Bools
 
 
 class _Numbered:
-    """Spans that share numbers with others; `second` is the side of the link."""
+    """Entries in order of number, location and row."""
 
-    def __init__(self, parts: Sequence[Ints]) -> None:
-        """Take columns of number, location, row, and side (0 or 1)."""
-        columns = np.concatenate([np.zeros((4, 0), dtype=np.int64), *parts], axis=1)
-        columns = columns[:, np.lexsort((columns[2], columns[1], columns[0]))]
-        self.number, self.location, self.row = columns[0], columns[1], columns[2]
-        self.second = columns[3] > 0
-        key = _key(self.location, self.row)
+    def __init__(self, parts: Iterable[_Entries]) -> None:
+        entries = _Entries.joined(parts)
+        self.entries = entries.chosen(np.lexsort((entries.row, entries.location, entries.number)))
+        key = _key(self.entries.location, self.entries.row)
         self._by_row = np.argsort(key, kind="stable")
         self._key = key[self._by_row]
 
@@ -117,10 +122,15 @@ class _Numbered:
 
     def others(self, entry: int) -> Ints:
         """Return the entries on the other side with the same number, in order of location and row."""
-        number = self.number[entry]
-        begin, end = np.searchsorted(self.number, (number, number + 1))
-        found: Ints = begin + np.flatnonzero(self.second[begin:end] != self.second[entry])
+        number, second = self.entries.number, self.entries.second
+        begin, end = np.searchsorted(number, (number[entry], number[entry] + 1))
+        found: Ints = begin + np.flatnonzero(second[begin:end] != second[entry])
         return found
+
+    def link(self, kind: str, entry: int, other: int, *, inside: bool = False) -> Link:
+        """Return the link from an entry to another."""
+        way = "from" if self.entries.second[entry] else "to"
+        return Link(kind, way, int(self.entries.location[other]), int(self.entries.row[other]), 0, inside)
 
 
 def _key(location: Ints | int, row: Ints | int) -> Ints:
@@ -130,18 +140,14 @@ def _key(location: Ints | int, row: Ints | int) -> Ints:
 def _launched(trace: Trace, process: int, span: Chosen) -> Iterator[Link]:
     known = _launch_numbers(trace, process)
     for entry in known.own(span).tolist():
-        others = known.others(entry)
-        if known.second[entry]:
-            # Of several calls with the same correlation (the driver's inside the runtime's) the outermost counts.
-            others = others[:1]
+        # Of several calls with the same correlation (the driver's inside the runtime's) the outermost counts.
+        others = known.others(entry)[: 1 if known.entries.second[entry] else None]
         for other in others.tolist():
-            way = "from" if known.second[entry] else "to"
-            inside = bool(known.row[entry] != span.row)
-            yield Link("launch", way, int(known.location[other]), int(known.row[other]), 0, inside)
+            yield known.link("launch", entry, other, inside=bool(known.entries.row[entry] != span.row))
 
 
 def launching_call(trace: Trace, location: int, row: int) -> tuple[int, int] | None:
-    """Return location and row of the call that launched an activity; None where that is not known."""
+    """Return location and row of the call that launched an activity; None if unknown."""
     span = Chosen(location, row, row + 1, 0, 0)
     if "launch" in left_out(trace, span):
         return None
@@ -151,22 +157,16 @@ def launching_call(trace: Trace, location: int, row: int) -> tuple[int, int] | N
 
 @cached_on_trace
 def _launch_numbers(trace: Trace, process: int) -> _Numbered:
-    parts: list[Ints] = []
+    return _Numbered(_launch_entries(trace, process))
+
+
+def _launch_entries(trace: Trace, process: int) -> Iterator[_Entries]:
     for location in _locations(trace, process):
-        parts += _entries(trace, "call_spans", location, "correlation", 0)
-        for table in _ON_GPU:
-            parts += _entries(trace, table, location, "correlation", 1)
-    return _Numbered(parts)
-
-
-def _entries(trace: Trace, table: str, location: int, column: str, side: int) -> Iterator[Ints]:
-    for batch in trace.side_batches(table, location):
-        number = integers(batch.column(column))
-        yield _stacked(number, location, integers(batch.column("row")), side)[:, number > 0]
-
-
-def _stacked(number: Ints, location: int, row: Ints, side: int | Ints) -> Ints:
-    return np.stack(np.broadcast_arrays(number, location, row, side)).astype(np.int64)
+        for table in ("call_spans", *_ON_GPU):
+            for batch in trace.side_batches(table, location):
+                number, row = integers(batch.column("correlation")), integers(batch.column("row"))
+                second = np.full(len(row), table in _ON_GPU)
+                yield _Entries(number, np.full(len(row), location), row, second).chosen(number > 0)
 
 
 def _locations(trace: Trace, process: int) -> list[int]:
@@ -182,40 +182,34 @@ def _backward(trace: Trace, process: int, span: Chosen) -> Iterator[Link]:
     """
     known = _operator_numbers(trace, process)
     for entry in known.own(span).tolist():
-        if known.row[entry] != span.row:
-            continue
-        others = known.others(entry)
-        if known.second[entry]:
-            others = others[-1:]
-        elif _later_forward(known, entry):
-            continue
-        else:
-            others = others[:1]
-        for other in others.tolist():
-            way = "from" if known.second[entry] else "to"
-            yield Link("backward", way, int(known.location[other]), int(known.row[other]), 0)
+        if known.entries.row[entry] == span.row and not _later_forward(known.entries, entry):
+            others = known.others(entry)
+            for other in (others[-1:] if known.entries.second[entry] else others[:1]).tolist():
+                yield known.link("backward", entry, other)
 
 
-def _later_forward(known: _Numbered, entry: int) -> bool:
-    """Whether a forward operator with the same number began later in the same thread."""
+def _later_forward(known: _Entries, entry: int) -> bool:
+    """Whether this is a forward operator, and one with the same number began later in the same thread."""
     return bool(
-        entry + 1 < len(known.number)
+        entry + 1 < len(known)
         and known.number[entry + 1] == known.number[entry]
         and known.location[entry + 1] == known.location[entry]
+        and not known.second[entry]
         and not known.second[entry + 1]
     )
 
 
 @cached_on_trace
 def _operator_numbers(trace: Trace, process: int) -> _Numbered:
-    parts = []
+    return _Numbered(_operator_entries(trace, process))
+
+
+def _operator_entries(trace: Trace, process: int) -> Iterator[_Entries]:
     for location in _locations(trace, process):
         for batch in trace.side_batches("operator_spans", location):
-            number = integers(batch.column("sequence_number"))
+            number, row = integers(batch.column("sequence_number")), integers(batch.column("row"))
             backward = integers(batch.column("forward_thread")) > 0
-            rows = integers(batch.column("row"))
-            parts.append(_stacked(number, location, rows, backward.astype(np.int64))[:, number >= 0])
-    return _Numbered(parts)
+            yield _Entries(number, np.full(len(row), location), row, backward).chosen(number >= 0)
 
 
 @dataclass(frozen=True)
@@ -239,52 +233,20 @@ class _Moments:
                 yield Link(self.kind[entry], self.way[entry], where, -1, when)
 
 
-def _messages(trace: Trace, span: Chosen) -> Iterator[Link]:
-    yield from _matched_messages(trace).of(span)
-
-
 @cached_on_trace
 def _matched_messages(trace: Trace) -> _Moments:
-    """Match messages: the n-th of a sender, receiver, communicator and tag is the n-th received, if as many are."""
     ranks = ranks_of(trace)
-    texts = Texts()
-    parts = [np.zeros((7, 0), dtype=np.int64)]  # sender, receiver, communicator, tag, location, time, whether sent
-    for location, process in enumerate(processes_of_locations(trace)):
-        rank = ranks[process]
-        if rank is None:
-            continue
-        for batch in trace.side_batches("messages", location):
-            direction = texts.numbers(batch.column("direction"))
-            sent = direction == texts.number("send")
-            chosen = sent | (direction == texts.number("receive"))
-            peer, own = integers(batch.column("peer_rank")), np.full(len(batch), rank)
-            pair = np.where(sent, own, peer), np.where(sent, peer, own)
-            of = texts.numbers(batch.column("communicator")), integers(batch.column("tag"))
-            time = integers(batch.column("time_ns"))
-            parts.append(np.stack((*pair, *of, np.full(len(time), location), time, sent))[:, chosen])
-    whole = np.concatenate(parts, axis=1)
-    whole = whole[:, np.lexsort((whole[5], whole[4]))]
-    other = np.full(whole.shape[1], -1, dtype=np.int64)
-    if len(other):
-        key, _ = _keys(whole[:4])
-        order = np.lexsort((whole[5], whole[6], key))
-        sorted_key, sent = key[order], whole[6][order] > 0
-        counts = [np.bincount(sorted_key[which], minlength=int(sorted_key[-1]) + 1) for which in (sent, ~sent)]
-        as_many = (counts[0] == counts[1])[sorted_key]
-        # In each group the received ones come first, both in order of time: the n-th of one is the n-th of the other.
-        other[order[sent & as_many]] = order[~sent & as_many]
-        other[order[~sent & as_many]] = order[sent & as_many]
-    way = np.where(whole[6] > 0, "to", "from").tolist()
-    return _Moments(whole[4], whole[5], way, ["message"] * len(other), other)
-
-
-def _keys(columns: Ints) -> tuple[Ints, Ints]:
-    """Number the combinations in columns; return the number of each, and how often it is there."""
-    if not columns.shape[1]:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    _, key, counts = np.unique(columns, axis=1, return_inverse=True, return_counts=True)
-    key = key.ravel()
-    return key, counts[key]
+    owners = enumerate(processes_of_locations(trace))
+    ranked = [(location, rank) for location, process in owners if (rank := ranks[process]) is not None]
+    ends = message_ends(trace, ranked, Texts())
+    location = np.array([location for location, _ in ranked], dtype=np.int64)[ends.place]
+    order = np.lexsort((ends.time_ns, location))
+    ends, location = ends.chosen(order), location[order]
+    send, receive = matched(ends)
+    other = np.full(len(ends), -1, dtype=np.int64)
+    other[send], other[receive] = receive, send
+    way = np.where(ends.sent, "to", "from").tolist()
+    return _Moments(location, ends.time_ns, way, ["message"] * len(ends), other)
 
 
 def _collectives(trace: Trace, span: Chosen) -> Iterator[Link]:
@@ -302,40 +264,53 @@ def _has_collectives(trace: Trace) -> bool:
     return len(trace.processes) > 1 and "communication" in trace.regions.column("group")
 
 
-def _flows(trace: Trace, span: Chosen) -> Iterator[Link]:
-    yield from _matched_flows(trace).of(span)
+@dataclass(frozen=True)
+class _Points(Columns):
+    """Points of flows: start, steps, end."""
+
+    flow: Ints
+    flow_name: Ints
+    name: Ints
+    category: Ints
+    process: Ints
+    location: Ints
+    time_ns: Ints
 
 
 @cached_on_trace
 def _matched_flows(trace: Trace) -> _Moments:
-    """Put the points of each flow one after the other: start, steps, end. A flow is its number, name and category."""
+    """Link neighbours among the points of each flow, in order of time. A flow is its number, name and category."""
     texts = Texts()
-    parts = [np.zeros((7, 0), dtype=np.int64)]  # flow, its name, name, category, process, location, time
+    parts = []
     for location, process in enumerate(processes_of_locations(trace)):
         for batch in trace.side_batches("flows", location):
-            category = texts.numbers(batch.column("category"))
-            chosen = ~np.isin(category, [texts.number(each) for each in _OF_LAUNCHES])
-            named = texts.numbers(batch.column("flow_name")), texts.numbers(batch.column("name"))
-            time = integers(batch.column("time_ns"))
-            where = (np.full(len(batch), each) for each in (process, location))
-            columns = np.stack((integers(batch.column("flow")), *named, category, *where, time))
-            parts.append(columns[:, chosen])
-    whole = np.concatenate(parts, axis=1)
-    key, count = _keys(whole[:5])
-    # Files of several ranks number flows each from the start; only what has no other end at home may go elsewhere.
-    key, _ = _keys(np.vstack((whole[:4], np.where(count > 1, whole[4], -1))))
-    whole = whole[[0, 1, 2, 3, 5, 6]]
-    order = np.lexsort((whole[5], key))
+            points = _Points(
+                flow=integers(batch.column("flow")),
+                flow_name=texts.numbers(batch.column("flow_name")),
+                name=texts.numbers(batch.column("name")),
+                category=texts.numbers(batch.column("category")),
+                process=np.full(len(batch), process),
+                location=np.full(len(batch), location),
+                time_ns=integers(batch.column("time_ns")),
+            )
+            parts.append(points.chosen(~np.isin(points.category, [texts.number(each) for each in _OF_LAUNCHES])))
+    points = _Points.joined(parts)
+    named = (points.flow, points.flow_name, points.name, points.category)
+    at_home = numbered(*named, points.process)
+    # Files of several ranks number flows each from the start; only a point that is alone at home may have its other end
+    # elsewhere.
+    key = numbered(*named, np.where(np.bincount(at_home)[at_home] > 1, points.process, -1))
+    order = np.lexsort((points.time_ns, key))
     first, second = order[:-1], order[1:]
     joined = key[first] == key[second]
-    first, second = first[joined], second[joined]
     # Each pair of neighbours is one link, seen from both of its ends.
-    columns = np.concatenate((whole[:, first], whole[:, second]), axis=1)
-    other = np.concatenate((np.arange(len(first)) + len(first), np.arange(len(first))))
-    way = np.repeat((0, 1), len(first))
-    place = np.lexsort((columns[5], columns[4]))
+    count = int(joined.sum())
+    ends = points.chosen(np.concatenate((first[joined], second[joined])))
+    other = np.concatenate((np.arange(count) + count, np.arange(count)))
+    place = np.lexsort((ends.time_ns, ends.location))
     moved = np.empty_like(place)
     moved[place] = np.arange(len(place))
-    kinds = ["backward" if text == "fwdbwd" else text or "flow" for text in map(texts.text, columns[3][place].tolist())]
-    ways = ["to" if each == 0 else "from" for each in way[place].tolist()]
-    return _Moments(columns[4][place], columns[5][place], ways, kinds, moved[other[place]])
+    categories = map(texts.text, ends.category[place].tolist())
+    kinds = ["backward" if text == "fwdbwd" else text or "flow" for text in categories]
+    ways = np.where(place < count, "to", "from").tolist()
+    return _Moments(ends.location[place], ends.time_ns[place], ways, kinds, moved[other[place]])

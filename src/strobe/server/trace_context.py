@@ -21,11 +21,11 @@ from strobe.present.summary import SOON_SPANS, summarise_part
 from strobe.server.pictures.cell_tiles import RegionNames
 from strobe.server.run.series import Series
 from strobe.server.run.step_list import StepList
-from strobe.steps.activities import PROFILER_STEP
+from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.steps.loops.structure import FlowDict, graph_dict, opened_graph
-from strobe.steps.requested import Asked
 from strobe.steps.steps import choose_steps, find_steps
+from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import merged_paths, one_for_each_name
 from strobe.trace.derived.beginning_of_run import beginning_of
 

@@ -1,4 +1,4 @@
-"""When the iterations of a process ran that were folded into statistics: nothing else is known of that time.
+"""When those iterations of a process ran that were folded into statistics: nothing else is known of that time.
 
 What is looked for in spans alone (another level of the loops) sees gaps there.
 """
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.activities import PARTS
 from strobe.steps.thread_spans import Bools, Ints
+from strobe.steps.training_activities import PARTS
+from strobe.tables.column_arrays import Columns
 from strobe.trace.folded import ALL, PART, Iterations
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
@@ -23,7 +24,7 @@ _REST = PARTS.index("rest")
 
 
 @dataclass(frozen=True)
-class Stretches:
+class Stretches(Columns):
     """When the folded iterations of a process ran, or what of each was folded: begins and ends in order, ns.
 
     `rows` are those of the records.
@@ -33,13 +34,9 @@ class Stretches:
     end_ns: Ints
     rows: Ints
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def overlapping(self, start_ns: int, end_ns: int) -> Stretches:
         """Return those that reach into [start_ns, end_ns)."""
-        some = (self.end_ns > start_ns) & (self.begin_ns < end_ns)
-        return Stretches(self.begin_ns[some], self.end_ns[some], self.rows[some])
+        return self.chosen((self.end_ns > start_ns) & (self.begin_ns < end_ns))
 
     def before(self, time_ns: Ints) -> Ints:
         """Return how much folded time lies before each of some moments, ns."""
@@ -58,8 +55,8 @@ class Stretches:
     def until_known(self, spans: SpanArrays) -> Stretches:
         """Return the same for a thread beside the one whose iterations these are.
 
-        What began there in a folded iteration was folded as a whole, also if it ended later: only the next begin or end
-        of a span says what runs.
+        What began there in a folded iteration was folded as a whole, also if it ended later: what runs is known again
+        from the next begin or end of a span on.
         """
         known = np.unique(np.concatenate([spans["start_ns"], spans["start_ns"] + spans["duration_ns"]]))
         at = np.searchsorted(known, self.end_ns)
@@ -125,22 +122,21 @@ class FoldedTime:
         known = found[:, _REST] >= 0
         return np.where(known[:, None], found, parts_ns)
 
-    def said(self, starts_ns: Ints) -> str:
+    def note(self, starts_ns: Ints) -> str:
         """Return a phrase for what steps that begin then are made from."""
         folded, count = len(self.stretches), len(self.iterations)
         if self.is_inside(starts_ns):
             return f"seen only where there is detail: {folded} of {count} recorded iterations are statistics only"
         return (
             f"{folded} of the {count} recorded iterations in them are statistics only: "
-            "their parts are those of the records, and classes tell only what is in detail"
+            "their parts are those of the records, and classes are those of what is in detail"
         )
 
 
 def folded_stretches(trace: Trace, process: int) -> Stretches:
     """Return when iterations of a process were folded, none where all of it is in detail."""
     found = folded_time(trace, process)
-    nothing = np.zeros(0, dtype=np.int64)
-    return found.stretches if found else Stretches(nothing, nothing, nothing)
+    return found.stretches if found else Stretches.joined(())
 
 
 def folded_time(trace: Trace, process: int) -> FoldedTime | None:

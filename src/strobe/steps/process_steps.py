@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from strobe.steps.outliers import Drift
+from strobe.errors import UsageError
+from strobe.steps.finding.outliers import Drift
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.tables.column_arrays import Columns
 from strobe.trace.folded import ALL
@@ -58,7 +61,7 @@ class ProcessSteps:
     whose rows sum to the durations exactly. warm_up: slow steps at the very beginning. outlier: much slower than its
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself marks the steps. confidence: `high`, `medium`, `low`, or `none` where
-    no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
+    no loop was found; reason: how it was found (of the loop that takes most time, if there are several). loops:
     those that run one after the other; they are the phases of the run. first_number: what the first step is called, so
     that ranks give steps that they run together the same number. recorded: None where all steps were found
     afterwards, and are in the trace in detail.
@@ -85,9 +88,20 @@ class ProcessSteps:
         return len(self.start_ns)
 
     @property
+    def end_ns(self) -> Ints:
+        """End of every step."""
+        return self.start_ns + self.duration_ns
+
+    @property
     def loop(self) -> Ints:
         """Number of the loop (index into `loops`) that each step is an iteration of."""
         return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
+
+    @property
+    def rows_of_loops(self) -> list[slice]:
+        """The steps that are the iterations of each loop."""
+        ends = np.cumsum([loop.step_count for loop in self.loops], dtype=np.int64).tolist()
+        return [slice(end - loop.step_count, end) for loop, end in zip(self.loops, ends, strict=True)]
 
     @cached_property
     def class_names(self) -> tuple[str, ...]:
@@ -123,3 +137,10 @@ class Steps:
 
     def __len__(self) -> int:
         return sum(map(len, self.processes))
+
+
+def unknown_class(name: str, processes: Iterable[ProcessSteps]) -> UsageError:
+    """Return the error for a class that no step of these processes has, with those that they have."""
+    counted = Counter(each for steps in processes for each in steps.classes)
+    known = ", ".join(f"{each} ({count})" for each, count in counted.most_common())
+    return UsageError(f"no class of steps '{name}'", do=f"Classes: {known}")

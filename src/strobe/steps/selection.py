@@ -1,75 +1,45 @@
 """Which part of a run a question is about: `auto`, `all`, `steady`, `14`, `10..20`, and a class of steps.
 
-Steps that were folded can be answered for only as whole classes: their statistics do not tell one step from another.
-A selection takes the statistics of a class if all folded steps of the class are wanted. Wanted steps of which only a
-record remains are left out, and the note says so.
+Steps that were folded can be answered for only as whole classes: their statistics cannot be divided by step. A
+selection takes the statistics of a class if all folded steps of the class are wanted. Wanted steps of which only a
+record remains are left out, with a note.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.units import format_count
+from strobe.steps.process_steps import unknown_class
 from strobe.steps.step_times import step_at, step_times
 from strobe.steps.steps import find_steps
-from strobe.steps.steps_table import steps_columns
-from strobe.tables.table import make_table
+from strobe.steps.thread_spans import Bools, Ints
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.folded import ALL, NONE, Iterations
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 _STEPS = re.compile(r"(\d+)?(\.\.)?(\d+)?")
 # A process without steps of its own folds by its own iterations, which never end with the main process's steps: its
 # statistics are taken if this share of them lies in the wanted steps.
 _MOSTLY = 0.9
 
-
-Bools = npt.NDArray[np.bool_]
-
-
-Stretches = tuple[Ints, Ints]
-
-
-class Keep(Protocol):
-    """Which spans belong to a selection: those that begin in stretches of time."""
-
-    def __call__(self, location: int) -> Stretches | None:
-        """Return begins and ends of the stretches of a location, disjoint and in order; None for all of its time."""
-
-    def of_process(self, process: int) -> Keep:
-        """Return the same for one process as a trace of its own."""
-
-
-class Everything:
-    """All spans."""
-
-    def __call__(self, location: int) -> None:
-        """Return None: all of the time."""
-
-    def of_process(self, process: int) -> Everything:
-        """Return the same."""
-        return self
+Stretches = tuple[Ints, Ints]  # begins and ends, disjoint and in order
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Stretches of time by process. process_of: by location. Processes without an entry have that of `stand_in`."""
+    """Stretches of time by process. process_of: by location. Processes without an entry have those of `stand_in`."""
 
     process_of: Sequence[int]
     windows: Mapping[int, Stretches]
     stand_in: int
 
-    def __call__(self, location: int) -> Stretches:
+    def of_location(self, location: int) -> Stretches:
         """Return begins and ends of the stretches of a location."""
         return self._of(self.process_of[location] if self.process_of else 0)
 
@@ -101,15 +71,15 @@ def _windows(begin: Ints, end: Ints, wanted: Bools) -> tuple[Ints, Ints]:
 class Selection:
     """The part of a run a question is about, in words (`about`), and how many steps these are: None for the whole run.
 
-    stretches: by location, begin and end of the stretches of time whose spans (by their start) belong to it, in order
-    and without overlap; None for all. classes: by process, the classes whose statistics belong to it; None for all of
-    them, also of what ran outside of steps. short_classes: those of which what was left out as too short belongs to it.
-    note: what cannot be answered. source: what tables of it are computed from.
+    windows: stretches of time whose spans (by their start) belong to it; None for all. classes: by process, the classes
+    whose statistics belong to it; None for all of them, also of what ran outside of steps. short_classes: those of
+    which what was left out as too short belongs to it. note: what cannot be answered. source: what tables of it are
+    computed from.
     """
 
     about: str
     step_count: int | None
-    stretches: Keep
+    windows: Windows | None
     classes: Mapping[int, frozenset[int]] | None = field(default_factory=dict)
     note: str = ""
     source: str = "spans"
@@ -119,7 +89,12 @@ class Selection:
         """Return the same for one process as a trace of its own."""
         own = None if self.classes is None else {0: self.classes.get(process, frozenset())}
         short = {0: self.short_classes.get(process, frozenset())}
-        return replace(self, stretches=self.stretches.of_process(process), classes=own, short_classes=short)
+        windows = None if self.windows is None else self.windows.of_process(process)
+        return replace(self, windows=windows, classes=own, short_classes=short)
+
+    def stretches(self, location: int) -> Stretches | None:
+        """Return begins and ends of the stretches of a location that belong to it; None for all of its time."""
+        return None if self.windows is None else self.windows.of_location(location)
 
     def keep(self, location: int, start_ns: Ints) -> Bools | None:
         """Return which spans of a location belong to it, by their starts; None for all."""
@@ -141,40 +116,46 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     low, high = (0, 2**62) if step in ("auto", "all", "steady") else _range_of(step)
     if step == "all" and step_class is None:
         return _whole_run(trace)
-    steps = make_table("steps", steps_columns(find_steps(trace))).to_arrow()
-    if not steps.num_rows and step == "auto" and step_class is None:
+    processes = sorted(find_steps(trace).processes, key=lambda steps: steps.process)
+    if not processes and step == "auto" and step_class is None:
         return _whole_run(trace)
-    if not steps.num_rows:
+    if not processes:
         raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
+    if step_class is not None and all(step_class not in each.classes for each in processes):
+        raise unknown_class(step_class, processes)
     if step == "auto":
         step = "all" if step_class else "steady"
-    number, process = (steps.column(name).to_numpy().astype(np.int64) for name in ("step", "process"))
-    wanted = (number >= low) & (number <= high)
-    if step == "steady":
-        wanted &= steps.column("steady").to_numpy()
-    if step_class is not None:
-        classes = steps.column("class").to_pylist()
-        if step_class not in classes:
-            known = ", ".join(f"{name} ({count})" for name, count in Counter(classes).most_common())
-            raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {known}")
-        wanted &= np.array([name == step_class for name in classes], dtype=bool)
+    chosen = {}
+    for each in processes:
+        number = np.arange(len(each)) + each.first_number
+        wanted = (number >= low) & (number <= high)
+        if step == "steady":
+            wanted &= each.steady
+        if step_class is not None:
+            wanted &= np.array([name == step_class for name in each.classes], dtype=bool)
+        chosen[each.process] = number[wanted]
     kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
-    return select_steps(trace, {int(each): number[wanted & (process == each)] for each in np.unique(process)}, kind)
+    return select_steps(trace, chosen, kind)
 
 
 def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Selection:
     """Select steps by process and number. `kind` is a word for what they have in common."""
     process_of = processes_of_locations(trace)
-    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    # A process without steps of its own (a worker of the loader) lives in those of the first that has some.
     stand_in = min(chosen)
     answered, classes, notes = dict(chosen), dict[int, frozenset[int]](), list[str]()
     short_classes, short = dict[int, frozenset[int]](), 0
     for process, sums in trace.folded.items():
         wanted = chosen.get(process, chosen[stand_in])
-        iterations, step = _with_steps(trace, process, process_of.index(process))
-        taken, near = _classes(iterations, np.isin(step, wanted), exact=process in chosen)
+        iterations = trace.iterations(process)
+        # The step in which each begins, -1 outside of every step.
+        step = step_at(trace, process_of.index(process), iterations.start_ns)
+        inside = np.isin(step, wanted)
+        taken, near = _classes(iterations, inside, exact=process in chosen)
         classes[process] = frozenset(taken)
-        whole = _classes_kept(iterations, np.isin(step, wanted))
+        # Classes of which all iterations that are in detail are wanted.
+        kept = iterations.detail != NONE
+        whole = np.setdiff1d(iterations.class_id[kept], iterations.class_id[kept & ~inside]).tolist()
         short_classes[process] = frozenset(whole)
         short += int(sums.count[sums.is_short & ~np.isin(sums.class_id, whole)].sum())
         if process in chosen:
@@ -183,7 +164,7 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
             continue
         if near:
             notes.append(f"the statistics of process {process} hold {near} of its iterations outside of these steps")
-        left = int((np.isin(step, wanted) & (iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)).sum())
+        left = int((inside & (iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)).sum())
         if left:
             notes.append(f"{left} iterations of process {process} are in statistics of other steps, too, and left out")
 
@@ -191,10 +172,11 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
     for process, numbers in answered.items():
         step, begin, end = step_times(trace, process)
         windows[process] = _windows(begin, end, np.isin(step, numbers))
-    stretches = Windows(process_of, windows, stand_in)
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
     most = max(chosen, key=lambda process: len(chosen[process]))
-    folded = _folded_steps(trace, most, classes.get(most, frozenset()))
+    iterations = trace.iterations(most)
+    by_statistics = np.isin(iterations.class_id, list(classes.get(most, ())))
+    folded = int(((iterations.detail != ALL) & by_statistics).sum())
     about = f"{format_count(len(chosen[most]))} {kind} steps".replace("  ", " ")
     if folded:
         kept = len(answered[most]) - folded
@@ -202,8 +184,9 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
     notes = [*_lost(chosen, answered), *notes]
     if short:
         notes.append(f"{format_count(short)} calls below --min-duration are counted in the whole run only (--step all)")
-    source = _source(any(classes.values()) or any(short_classes.values()))
-    return Selection(about, len(answered[most]), stretches, classes, "; ".join(notes), source, short_classes)
+    source = "spans and statistics" if any(classes.values()) or any(short_classes.values()) else "spans"
+    within = Windows(process_of, windows, stand_in)
+    return Selection(about, len(answered[most]), within, classes, "; ".join(notes), source, short_classes)
 
 
 def _lost(chosen: Mapping[int, Ints], answered: Mapping[int, Ints]) -> Iterator[str]:
@@ -222,20 +205,10 @@ def _whole_run(trace: Trace) -> Selection:
     about = (
         f"the whole run, from spans and the statistics of {format_count(folded)} steps" if folded else "the whole run"
     )
-    return Selection(about, None, Everything(), None, source=_source(bool(trace.folded)))
+    return Selection(about, None, None, None, source="spans and statistics" if trace.folded else "spans")
 
 
-def _source(with_statistics: bool) -> str:
-    return "spans and statistics" if with_statistics else "spans"
-
-
-def _with_steps(trace: Trace, process: int, location: int) -> tuple[Iterations, Ints]:
-    """Return the iterations of a process, and the step in which each begins, -1 outside of every step."""
-    iterations = trace.iterations(process)
-    return iterations, step_at(trace, location, iterations.start_ns)
-
-
-def _classes(iterations: Iterations, wanted: npt.NDArray[np.bool_], *, exact: bool) -> tuple[list[int], int]:
+def _classes(iterations: Iterations, wanted: Bools, *, exact: bool) -> tuple[list[int], int]:
     """Return the classes whose folded iterations are wanted, all or (not `exact`) nearly all; and how many are not."""
     taken, near = [], 0
     folded = iterations.detail != ALL
@@ -245,20 +218,6 @@ def _classes(iterations: Iterations, wanted: npt.NDArray[np.bool_], *, exact: bo
             taken.append(each)
             near += int((~inside).sum())
     return taken, near
-
-
-def _classes_kept(iterations: Iterations, wanted: Bools) -> list[int]:
-    """Return the classes of which all iterations that are in detail are wanted."""
-    kept = iterations.detail != NONE
-    left = np.unique(iterations.class_id[kept & ~wanted])
-    found: list[int] = np.setdiff1d(iterations.class_id[kept], left).tolist()
-    return found
-
-
-def _folded_steps(trace: Trace, process: int, classes: frozenset[int]) -> int:
-    """Number of steps of a process that statistics of these classes stand for."""
-    iterations = trace.iterations(process)
-    return int(((iterations.detail != ALL) & np.isin(iterations.class_id, list(classes))).sum())
 
 
 def _range_of(step: str) -> tuple[int, int]:

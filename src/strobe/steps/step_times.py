@@ -1,4 +1,4 @@
-"""When the steps of each process were: for moments and rows that belong to one of them, and for processes alone."""
+"""When the steps of each process began and ended, and the step that a moment lies in."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.steps import chosen_steps, find_steps, steps_as_asked
+from strobe.steps.thread_spans import Ints
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import KnownResult, cached_on_trace
 
-Ints = npt.NDArray[np.int64]
 Times = tuple[Ints, Ints, Ints]  # number, begin and end of steps, in order; ns since the trace's zero
 
 
@@ -23,7 +22,7 @@ def step_times(trace: Trace, process: int) -> Times:
     if not by_process:
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
-    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    # A process without steps of its own (a worker of the loader) lives in those of the first that has some.
     return by_process.get(process, by_process[min(by_process)])
 
 
@@ -64,4 +63,4 @@ def _times_by_process(trace: Trace) -> dict[int, Times]:
 def _times(steps: ProcessSteps) -> Times:
     order = np.argsort(steps.start_ns, kind="stable")
     number = np.arange(len(steps), dtype=np.int64) + steps.first_number
-    return number[order], steps.start_ns[order], (steps.start_ns + steps.duration_ns)[order]
+    return number[order], steps.start_ns[order], steps.end_ns[order]

@@ -1,4 +1,4 @@
-"""Steps: the iterations of the main loop, cut where a person would; class, split, and what made the slow ones slow."""
+"""Finds the steps of a trace: the iterations of the main loop of every process, on which the ranks of a job agree."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.steps.finding.loop_steps import joined_steps
+from strobe.steps.finding.offline_search import steps_of, steps_of_loop
+from strobe.steps.finding.recorded_steps import with_records
+from strobe.steps.finding.requested_steps import Asked, levels_to_ask_for, not_there
 from strobe.steps.folded_time import folded_time
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
 from strobe.steps.loop_choice.main_loop import find_loop_of, find_loops
-from strobe.steps.offline_search import steps_of, steps_of_loop
 from strobe.steps.process_steps import ProcessSteps, Steps
-from strobe.steps.records import with_records
-from strobe.steps.requested import Asked, levels_to_ask_for, not_there
 from strobe.steps.thread_spans import read_streams
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.folded import read_extras
@@ -47,7 +48,7 @@ def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
 def class_labels(trace: Trace, process: int) -> list[str]:
     """Return the name of every class of a process's iterations, in the words of its steps.
 
-    A process whose iterations are no steps (a loader's worker) has none; its classes are then called by their number.
+    A process whose iterations are not steps (a loader's worker) has none; its classes are then called by their number.
     """
     extras = read_extras(trace.readers[process], trace.definitions.region_maps[process])
     names = [f"class {number}" for number in range(len(extras))]
@@ -68,7 +69,7 @@ def _steps_alone(part: Trace) -> list[ProcessSteps]:
 def _steps_of_count(part: Trace, count: int, wanted: bool) -> list[ProcessSteps]:
     streams = read_streams(part) if wanted else ()
     found = ((stream, process, find_loop_of(stream, count)) for process, stream in streams)
-    return [steps_of_loop(stream, loop, process) for stream, process, loop in found if loop is not None]
+    return [joined_steps(process, [steps_of_loop(stream, loop)]) for stream, process, loop in found if loop is not None]
 
 
 @dataclass(frozen=True)

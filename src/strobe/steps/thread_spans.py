@@ -1,4 +1,4 @@
-"""Stream: the spans of one thread as arrays, with the names that tell what they are. What steps are found in."""
+"""Stream: the spans of one thread as arrays, with the names of their regions; steps are found in it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from strobe.native import core
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
+
+# What reports the program's own functions and ranges.
+FUNCTION_PARADIGMS = ("python", "user", "nvtx", "itt")
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -77,6 +80,15 @@ def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
     ended_before = np.concatenate([start_ns[:1], np.maximum.accumulate(end_ns)[:-1]])
     outer: Bools = start_ns >= ended_before
     return outer
+
+
+def within(starts_ns: Ints, begins_ns: Ints, ends_ns: Ints) -> Bools:
+    """Return which of some starts, given in order, lie in one of the intervals [begin, end)."""
+    edges = np.zeros(len(starts_ns) + 1, dtype=np.int64)
+    np.add.at(edges, np.searchsorted(starts_ns, begins_ns), 1)
+    np.add.at(edges, np.searchsorted(starts_ns, ends_ns), -1)
+    inside: Bools = np.cumsum(edges[:-1]) > 0
+    return inside
 
 
 def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""Attributes that only some spans have (the side tables), for spans that are asked for in order of their rows."""
+"""Attributes that only some spans have (the side tables), read in the order of the spans."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strobe.steps.thread_spans import Ints
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 
 class Attributes:
@@ -55,6 +54,12 @@ class Attributes:
 def integers(column: pa.ChunkedArray, missing: int = -1) -> Ints:
     """Return a column of whole numbers as numpy has them, `missing` for null."""
     values: Ints = column.cast(pa.int64()).fill_null(missing).to_numpy()
+    return values
+
+
+def product(table: pa.Table, columns: Sequence[str]) -> Ints:
+    """Return the product of columns of whole numbers, 0 where one is null."""
+    values: Ints = np.prod([integers(table.column(name), 0) for name in columns], axis=0, dtype=np.int64)
     return values
 
 

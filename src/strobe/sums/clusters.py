@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from strobe.steps.thread_spans import Ints
+
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_CLUSTERS = 16
 # Regions that are compared one by one: those in which profiles differ most. The others count together.

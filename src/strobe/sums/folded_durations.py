@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from strobe.steps.thread_spans import Ints
 from strobe.sums.groups import Spread, Summary
 from strobe.sums.path_statistics import median_of
 from strobe.trace.folded import BUCKETS, Folded, bucket_edges_ns
-
-Ints = npt.NDArray[np.int64]
 
 
 def with_folded(durations: Spread, groups: int, group: Ints, folded: Folded) -> Summary:

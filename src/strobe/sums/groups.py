@@ -1,4 +1,4 @@
-"""Sums by group over columns that come stretch by stretch: groups are numbered as they are met, medians are exact."""
+"""Sums by group over columns that come in pieces: groups are numbered as they are met, medians are exact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
+from strobe.steps.thread_spans import Ints
+
 Floats = npt.NDArray[np.float64]
 
 # Pairs of group and value that are held; beyond that, values keep their 12 highest bits (error below 0.03 %) for the
@@ -111,7 +112,7 @@ class Spread:
     def pairs(self, most: int, bits: int = _BITS) -> tuple[Ints, Ints, Ints]:
         """Return the different pairs of group and value, in order, and how often each is there.
 
-        Where these are more than `most`, values are told by so many of their highest bits.
+        Where these are more than `most`, values keep so many of their highest bits.
         """
         self._merge()
         if len(self._group) <= most:
@@ -184,34 +185,29 @@ class Weighted:
     """Means of numbers by group, each number with a weight; what is NaN is left out."""
 
     def __init__(self) -> None:
-        self._sum, self._weight, self._count = (np.zeros(0) for _ in range(3))
+        self._sums = np.zeros((3, 0))  # by group: of numbers times weights, of weights, of how many numbers
 
     def add(self, group: Ints, value: npt.NDArray[Any], weight: npt.NDArray[Any] | None = None) -> None:
         """Add numbers to their groups; each counts once where no weight is given."""
         known = ~np.isnan(value)
         group, value = group[known], value[known]
-        weight = np.ones(len(value)) if weight is None else weight[known]
-        self._sum = _plus(self._sum, group, value * weight)
-        self._weight = _plus(self._weight, group, weight)
-        self._count = _plus(self._count, group, np.ones(len(value)))
+        ones = np.ones(len(value))
+        weight = ones if weight is None else weight[known]
+        self._sums = self._padded(int(group.max(initial=-1)) + 1)
+        for sums, values in zip(self._sums, (value * weight, weight, ones), strict=True):
+            np.add.at(sums, group, values)
 
     def mean(self, groups: int) -> list[float | None]:
         """Return the mean of each of the first `groups` groups, None for those without a number."""
-        sums, weights = (np.pad(each, (0, groups - len(each))) for each in (self._sum, self._weight))
-        return [s / w if w > 0 else None for s, w in zip(sums.tolist(), weights.tolist(), strict=True)]
+        sums, weights, _ = self._padded(groups).tolist()
+        return [s / w if w > 0 else None for s, w in zip(sums, weights, strict=True)]
 
     def count(self, groups: int) -> list[int]:
         """Return how many numbers each of the first `groups` groups has."""
-        return [int(n) for n in np.pad(self._count, (0, groups - len(self._count)))]
+        return [int(count) for count in self._padded(groups)[2]]
 
-
-def _plus(sums: Floats, group: Ints, value: npt.NDArray[Any]) -> Floats:
-    """Return the sums of all groups with these values added."""
-    size = max(len(sums), int(group.max(initial=-1)) + 1)
-    out = np.zeros(size)
-    out[: len(sums)] = sums
-    np.add.at(out, group, value)
-    return out
+    def _padded(self, groups: int) -> Floats:
+        return np.pad(self._sums, ((0, 0), (0, max(0, groups - self._sums.shape[1]))))
 
 
 class Texts:

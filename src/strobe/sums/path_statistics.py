@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.steps.selection import Selection
+from strobe.steps.thread_spans import Bools, Ints
 from strobe.trace.folded import ALL, Folded, bucket_edges_ns
 from strobe.trace.spans import PathSums
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import Join, MapCombine, Tables, Workers, over_processes
 
 _AT_A_TIME = 2  # locations that are read at the same time
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,14 +29,14 @@ class PathStatistics:
     or recursion would count twice.
     """
 
-    calls: Integers
-    total_ns: Integers
-    own_ns: Integers
-    min_ns: Integers
-    max_ns: Integers
-    parent: Integers  # -1 at the root
-    region: Integers
-    outermost: npt.NDArray[np.bool_]
+    calls: Ints
+    total_ns: Ints
+    own_ns: Ints
+    min_ns: Ints
+    max_ns: Ints
+    parent: Ints  # -1 at the root
+    region: Ints
+    outermost: Bools
 
 
 def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
@@ -146,7 +145,7 @@ def _corrections(trace: Trace, selection: Selection, process: int, rows: Folded)
     return replace(rows, own_ns=own)
 
 
-def median_of(histogram: Integers, low_ns: int, high_ns: int) -> float:
+def median_of(histogram: Ints, low_ns: int, high_ns: int) -> float:
     """Estimate a median from the counts of a histogram's buckets: in its bucket, which is half an octave (41 %) wide.
 
     Within the bucket it is where durations spread evenly (over the logarithm) would have it; never beyond the shortest
@@ -161,21 +160,21 @@ def median_of(histogram: Integers, low_ns: int, high_ns: int) -> float:
     return float(np.clip(edges[bucket] * (edges[bucket + 1] / edges[bucket]) ** inside, low_ns, high_ns))
 
 
-def histogram_of(duration_ns: Integers) -> Integers:
+def histogram_of(duration_ns: Ints) -> Ints:
     """Count durations in the buckets of `bucket_edges_ns`."""
     edges = bucket_edges_ns()
     bucket = np.searchsorted(edges[1:-1], duration_ns, side="right")
     return np.bincount(bucket, minlength=len(edges) - 1).astype(np.int64)
 
 
-def path_tree(trace: Trace) -> tuple[Integers, Integers]:
+def path_tree(trace: Trace) -> tuple[Ints, Ints]:
     """Return parent (-1 at the root) and region of every call path."""
     paths = trace.call_paths.to_arrow()
     parent = paths.column("parent").cast("int64").fill_null(-1).to_numpy()
     return parent, paths.column("region").to_numpy().astype(np.int64)
 
 
-def one_for_each_name(trace: Trace) -> Integers:
+def one_for_each_name(trace: Trace) -> Ints:
     """Return which region stands for each: itself, or one for each MPI function (with a region per caller)."""
     regions = trace.regions.to_arrow()
     first: dict[object, int] = {}
@@ -184,7 +183,7 @@ def one_for_each_name(trace: Trace) -> Integers:
     return np.array([first.setdefault(key, i) for i, key in enumerate(alike)], dtype=np.int64)
 
 
-def merged_paths(parent: Integers, region: Integers, region_of: Integers) -> Integers:
+def merged_paths(parent: Ints, region: Ints, region_of: Ints) -> Ints:
     """Return which call path stands for each: the first with the same regions, where some stand for others.
 
     `parent`, `region`: of every path, after its parent; `region_of`: what stands for each region.
@@ -199,8 +198,8 @@ def merged_paths(parent: Integers, region: Integers, region_of: Integers) -> Int
     return np.array(found, dtype=np.int64)
 
 
-def outermost(parent: Integers, key: Integers) -> npt.NDArray[np.bool_]:
-    """Return for each call path whether its key (say, its last region) occurs nowhere above it."""
+def outermost(parent: Ints, key: Ints) -> Bools:
+    """Return for each call path whether its key (its last region, for example) occurs nowhere above it."""
     result = np.ones(len(parent), dtype=bool)
     above = parent.copy()
     # All paths climb one level at a time: as many rounds as the deepest path is deep.

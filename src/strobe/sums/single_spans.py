@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from strobe.trace.definition_rows import location_rows
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, those
 from strobe.trace.trace import Trace
 
 # Spans that are read at once where a search has come so near.
@@ -79,6 +77,4 @@ def span_at(trace: Trace, location: int, time_ns: int) -> SpanArrays | None:
 
 def one_span(spans: SpanArrays, at: int) -> SpanArrays:
     """Return one of some spans, as arrays of length one."""
-    return cast(
-        "SpanArrays", {name: values[at : at + 1] for name, values in cast("dict[str, np.ndarray]", spans).items()}
-    )
+    return those(spans, np.array([at]))

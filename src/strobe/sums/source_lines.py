@@ -1,4 +1,4 @@
-"""Counted source lines, put together over threads and processes; and the text of the lines, while it is the same."""
+"""Counted source lines, summed over threads and processes; and their text, where the file is unchanged."""
 
 from __future__ import annotations
 
@@ -29,12 +29,10 @@ class CountedFunction:
 
     def add(self, other: CountedFunction) -> None:
         """Add what was counted elsewhere."""
-        for line, (hits, ns) in other.lines.items():
-            own = self.lines.get(line, (0, 0))
-            self.lines[line] = (own[0] + hits, own[1] + ns)
-        for line, (ns, kernels) in other.on_gpu.items():
-            own = self.on_gpu.get(line, (0, 0))
-            self.on_gpu[line] = (own[0] + ns, own[1] + kernels)
+        for sums, more in ((self.lines, other.lines), (self.on_gpu, other.on_gpu)):
+            for line, (first, second) in more.items():
+                known = sums.get(line, (0, 0))
+                sums[line] = (known[0] + first, known[1] + second)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class Columns:

@@ -157,16 +157,16 @@ def kernels(trace: Any) -> list[dict[str, Any]]:
     for device in devices(trace):
         for work, who in launches(trace, device):
             for i in range(len(work)):
-                known = int(who.call_row[i]) >= 0
+                known = int(who.call.row[i]) >= 0
                 found.append(
                     {
                         "name": names[int(work.region[i])],
                         "start_ns": int(work.start_ns[i]) + zero,
                         "end_ns": int(work.end_ns[i]) + zero,
-                        "call": names.get(int(who.call_region[i])),
-                        "thread": threads.get(int(who.call_location[i])),
-                        "call_start_ns": int(who.call_start_ns[i]) + zero if known else None,
-                        "call_end_ns": int(who.call_end_ns[i]) + zero if known else None,
+                        "call": names.get(int(who.call.region[i])),
+                        "thread": threads.get(int(who.call.location[i])),
+                        "call_start_ns": int(who.call.start_ns[i]) + zero if known else None,
+                        "call_end_ns": int(who.call.end_ns[i]) + zero if known else None,
                     }
                 )
     return sorted(found, key=lambda each: each["start_ns"])

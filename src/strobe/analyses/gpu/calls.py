@@ -7,21 +7,14 @@ counts in both. stddev is that of a sample, 0 for one call. A call that waits la
 work, is done: kernels that ran meanwhile are in its time.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK, when
-from strobe.model.option import Option
+from strobe.model.columns import RANK, Column, durations, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "calls",
+    __name__,
     "Which calls of CUDA or HIP take the time of the host?",
-    run="strobe.answers.gpu.calls:run",
-    details=__doc__,
-    options=(
-        Option("by", "One row per function, or per function and thread.", default="name", choices=("name", "thread")),
-    ),
+    options=(one_of("by", "One row per function, or per function and thread.", "name", "thread"),),
     columns=(
         RANK,
         Column("process", "uint32", "", "process that called", extra=True),
@@ -29,13 +22,7 @@ ANALYSIS = Analysis(
         *when(Column("thread", "string", "", "thread that called"), by="thread"),
         Column("waits", "bool", "", "whether it waits for the GPU, or asks whether it is done"),
         Column("share", "float64", "", "part of the time of all calls of the process, 0 to 1"),
-        Column("total_ns", "int64", "ns", "sum of the durations"),
-        Column("calls", "int64", "", "executions"),
-        Column("avg_ns", "float64", "ns", "mean duration"),
-        Column("median_ns", "float64", "ns", "median duration", extra=True),
-        Column("min_ns", "int64", "ns", "shortest", extra=True),
-        Column("max_ns", "int64", "ns", "longest"),
-        Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
-        Column("library", "string", "", "CUDA runtime or driver, where the file says so", extra=True),
+        *durations(),
+        Column("library", "string", "", "CUDA runtime or driver, where the file has it", extra=True),
     ),
 )

@@ -11,25 +11,16 @@ something is copied; 0: from change to change, the sum of what runs at once (HTA
 copy counts as equally fast all along; those without length or size are left out.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU, when
-from strobe.model.option import Option
+from strobe.model.columns import OF_GPU, Column, durations, when
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _OF_KINDS = (
     Column("source", "string", "", "memory copied from: Pageable, Pinned, Device, ..., null where unknown", extra=True),
     Column("destination", "string", "", "memory copied to, or set", extra=True),
     Column("pageable", "bool", "", "whether memory of the host took part that was not pinned, null where unknown"),
     Column("share", "float64", "", "part of the time of all copies and sets of the GPU, 0 to 1"),
-    Column("total_ns", "int64", "ns", "sum of the durations"),
-    Column("calls", "int64", "", "copies or sets"),
-    Column("avg_ns", "float64", "ns", "mean duration", extra=True),
-    Column("median_ns", "float64", "ns", "median duration", extra=True),
-    Column("min_ns", "int64", "ns", "shortest", extra=True),
-    Column("max_ns", "int64", "ns", "longest", extra=True),
-    Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
+    *durations(calls="copies or sets", shown=()),
     Column("size_bytes", "int64", "bytes", "bytes copied or set; null where no size is known"),
     Column("avg_size_bytes", "float64", "bytes", "mean size", extra=True),
     Column("median_size_bytes", "float64", "bytes", "median size", extra=True),
@@ -49,12 +40,10 @@ _OVER_TIME = (
 )
 
 ANALYSIS = Analysis(
-    "copies",
+    __name__,
     "What is copied to, from and on each GPU, and how fast?",
-    run="strobe.answers.gpu.copies:run",
-    details=__doc__,
     options=(
-        Option("by", "One row per kind, or per kind and interval of time.", default="kind", choices=("kind", "time")),
+        one_of("by", "One row per kind, or per kind and interval of time.", "kind", "time"),
         Option("points", "Number of equal intervals of time (0: one row per change).", type=int, default=500),
     ),
     raises=("`points` is above 1,000,000",),

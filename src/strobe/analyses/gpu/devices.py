@@ -1,4 +1,4 @@
-"""What the GPUs of a run said of themselves: how busy, how full, how hot, and what it cost in energy.
+"""Readings of the GPUs of a run: how busy, how full, how hot, and how much energy.
 
 Sum up the readings of every GPU of the nodes of the run, whoever used it: means and extremes of all readings.
 
@@ -8,16 +8,12 @@ difference of the GPU's counter, else power summed over time; per step of those 
 Of imported files: the GPUs that worked, with the readings that the file has (Nsight Systems: GPU metrics).
 """
 
-from __future__ import annotations
-
 from strobe.model.plugins import Analysis
 from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "devices",
+    __name__,
     "How busy, full and hot was each GPU, and how much energy did it take?",
-    run="strobe.answers.gpu.devices:run",
-    details=__doc__,
     columns=(
         Column("host", "string", "", "name of the machine", extra=True),
         Column("device", "int64", "", "number of the GPU, as NVML counts (imported: as the file does)"),

@@ -7,18 +7,13 @@ Z; what a file does not hold is null. throughput is that of the file, else size 
 per ns). Raises UsageError where `limit` is negative.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import DEVICE, PROCESS
+from strobe.model.columns import DEVICE, PROCESS, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "gpu_trace",
+    __name__,
     "What ran on the GPUs, kernel by kernel and copy by copy?",
-    run="strobe.answers.gpu.gpu_trace:run",
-    details=__doc__,
     options=(
         Option("limit", "Show at most the first N activities of each GPU (0: all).", type=int, default=1_000_000),
     ),

@@ -10,25 +10,15 @@ The sum of the first four is the `host_wait` of Holistic Trace Analysis, kernel 
 `other`, without its rounding to microseconds.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU, when
-from strobe.model.option import Option
+from strobe.model.columns import OF_GPU, Column, when
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "idle",
+    __name__,
     "Why do the GPUs have nothing to do?",
-    run="strobe.answers.gpu.idle:run",
-    details=__doc__,
     options=(
-        Option(
-            "by",
-            "Gaps of each GPU as a whole, or of each of its streams.",
-            default="device",
-            choices=("device", "stream"),
-        ),
+        one_of("by", "Gaps of each GPU as a whole, or of each of its streams.", "device", "stream"),
         Option(
             "kernel_gap_ns",
             "Longest gap between two launched kernels that counts as the GPU's own.",

@@ -17,26 +17,17 @@ stream, where their medians are estimates and all means but that of the duration
 they do not.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU, when
-from strobe.model.option import Option
+from strobe.model.columns import OF_GPU, Column, durations, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
+
+_DURATIONS = durations(shown=("avg_ns",))
+_SPLITS = ("name", "shape", "stream", "operator", "function", "collective")
 
 ANALYSIS = Analysis(
-    "kernels",
+    __name__,
     "Which kernels take the time of each GPU, and which of them should be improved first?",
-    run="strobe.answers.gpu.kernels:run",
-    details=__doc__,
-    options=(
-        Option(
-            "by",
-            "One row per kernel name, or split further.",
-            default="name",
-            choices=("name", "shape", "stream", "operator", "function", "collective"),
-        ),
-    ),
+    options=(one_of("by", "One row per kernel name, or split further.", *_SPLITS),),
     columns=(
         *OF_GPU,
         Column("kernel", "string", "", "name without result, name spaces, templates and arguments"),
@@ -46,53 +37,22 @@ ANALYSIS = Analysis(
             by="shape",
         ),
         *when(Column("stream", "string", "", "stream that it ran on"), by="stream"),
-        *when(
-            Column("operator", "string", "", "innermost operator when it was launched, or captured into a CUDA graph"),
-            by="operator",
-        ),
-        *when(
-            Column("function", "string", "", "innermost function when it was launched, or captured into a CUDA graph"),
-            by="function",
-        ),
+        *when(Column("operator", "string", "", "innermost operator at its launch or graph capture"), by="operator"),
+        *when(Column("function", "string", "", "innermost function at its launch or graph capture"), by="function"),
         *when(
             Column("collective", "string", "", "which collective it is"),
             Column("dtype", "string", "", "type of its elements"),
             by="collective",
         ),
         Column("share", "float64", "", "part of the time of all kernels of the GPU, 0 to 1"),
-        Column("total_ns", "int64", "ns", "sum of the durations"),
-        Column("calls", "int64", "", "executions"),
-        Column("avg_ns", "float64", "ns", "mean duration"),
+        *_DURATIONS[:3],
         Column("measured_*", "float64", "", "mean of a hardware metric, in its unit (strobe metrics)", extra=True),
-        Column("median_ns", "float64", "ns", "median duration", extra=True),
-        Column("min_ns", "int64", "ns", "shortest", extra=True),
-        Column("max_ns", "int64", "ns", "longest", extra=True),
-        Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
-        Column(
-            "launch_delay_avg_ns",
-            "float64",
-            "ns",
-            "mean of call's start to kernel's start, null where unknown",
-            extra=True,
-        ),
-        Column(
-            "queue_avg_ns",
-            "float64",
-            "ns",
-            "mean of call's end to kernel's start, of those that start later",
-            extra=True,
-        ),
-        Column(
-            "queued",
-            "int64",
-            "",
-            "kernels that start after the end of the call that launched them, null where none is known",
-            extra=True,
-        ),
+        *_DURATIONS[3:],
+        Column("launch_delay_avg_ns", "float64", "ns", "mean from call's start to its own; null: unknown", extra=True),
+        Column("queue_avg_ns", "float64", "ns", "mean from call's end to its start, of the `queued`", extra=True),
+        Column("queued", "int64", "", "kernels that start after the end of their call, null where unknown", extra=True),
         Column("kind", "string", "", "computation or communication", extra=True),
-        Column(
-            "tensor_cores", "bool", "", "whether it computes on tensor cores: as measured, else by its name", extra=True
-        ),
+        Column("tensor_cores", "bool", "", "whether tensor cores compute it: as measured, else by name", extra=True),
         Column("occupancy", "float64", "", "estimated achieved occupancy, 0 to 1, null where unknown", extra=True),
         Column("theoretical_occupancy", "float64", "", "occupancy that its launch allows at most, 0 to 1", extra=True),
         Column("sm_efficiency", "float64", "", "estimated part of the multiprocessors at work, 0 to 1", extra=True),

@@ -4,7 +4,7 @@ Sum the executions of kernels, copies and sets of every GPU by name and call (Ns
 
 all = from the start of the launching call to the end on the GPU, which is less than the sum of its parts where
 the GPU begins before the call returns; queue = from the end of the call to the start on the GPU, of the `queued`
-ones that start after it. short = shorter than its call while that is no long one; long calls = those of more
+ones that start after it. short = shorter than its call, where that is not a long one; long calls = those of more
 than `long_call_us`; late = queue time above `late_us` (HTA: launch statistics). Only what has a call in the trace.
 
 by stream: how many launches wait, looked at after each event: one more at the start of a call, one less at the
@@ -12,12 +12,9 @@ start of what it launched (HTA: queue length). An empty queue means that the GPU
 `full_queue` launches wait, the host does: the next call does not return (HTA: time blocked on a full queue).
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU, when
-from strobe.model.option import Option
+from strobe.model.columns import OF_GPU, Column, when
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 # Parts of an execution; `all` is from the start of the call to the end on the GPU.
 _PARTS = {
@@ -31,7 +28,7 @@ _OF_KERNELS = (
     Column("kernel", "string", "", "name without result, name spaces, templates and arguments"),
     Column("launches", "int64", "", "executions whose call is known"),
     Column("queued", "int64", "", "those that start on the GPU after the end of their call", extra=True),
-    Column("short", "int64", "", "those that are shorter than their call, where that is no long one", extra=True),
+    Column("short", "int64", "", "those that are shorter than their call, where that is not a long one", extra=True),
     Column("long_calls", "int64", "", "those whose call is longer than --long-call-us", extra=True),
     Column("late", "int64", "", "those that wait longer than --late-us", extra=True),
     *(
@@ -57,17 +54,10 @@ _OF_STREAMS = (
 )
 
 ANALYSIS = Analysis(
-    "launches",
+    __name__,
     "How long do kernels wait from their call to their end, and are enough of them queued?",
-    run="strobe.answers.gpu.launches:run",
-    details=__doc__,
     options=(
-        Option(
-            "by",
-            "One row per kernel and call, or the queue of each stream.",
-            default="kernel",
-            choices=("kernel", "stream"),
-        ),
+        one_of("by", "One row per kernel and call, or the queue of each stream.", "kernel", "stream"),
         Option("long_call_us", "Shortest duration of a long call.", type=int, default=50, unit="us"),
         Option("full_queue", "Number of waiting launches on a stream at which calls block.", type=int, default=1024),
         Option("late_us", "Shortest time in the queue of a late launch.", type=int, default=100, unit="us"),

@@ -1,21 +1,18 @@
 """How much memory of GPUs and of the host is in use over time, when it is most, and in which step.
 
-Say how much memory is in use: at most, in each step, or over time; by process, GPU and kind of memory.
+Show how much memory is in use: at most, in each step, or over time; by process, GPU and kind of memory.
 
 `memory`: GPU and host are what PyTorch's allocators give out; Device, Managed, Pinned, ... are allocations of CUDA
 (`--trace +cuda+memory`, Nsight Systems), where reserved counts what pools hold; resident is the memory of the whole
-process. allocated = in use; reserved = what the allocator holds for that. Where a trace tells sizes only, allocated
+process. allocated = in use; reserved = what the allocator holds for that. Where a trace has sizes only, allocated
 counts from the first event on: it was at least that much (`exact` is false). by step: from the start of a step to
 its end, with what was in use when it began. by time: a row is what was in use from then on; the highest of each of
 `points` equal parts of the time, 0: every change.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK, STEP, when
-from strobe.model.option import Option
+from strobe.model.columns import RANK, STEP, Column, when
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _PEAK = Column("peak_bytes", "int64", "bytes", "most that was in use at once")
 _PEAK_TIME = Column("peak_time_ns", "int64", "ns", "when it was, for the first time")
@@ -44,7 +41,7 @@ _SUMS = (
     Column("freed_bytes", "int64", "bytes", "sum of what was freed", extra=True),
 )
 _OF_PEAK = (
-    Column("exact", "bool", "", "whether the allocator said how much is in use; false: at least that", extra=True),
+    Column("exact", "bool", "", "whether the allocator reported the amount in use; false: at least that", extra=True),
     Column("location", "uint32", "", "thread that allocated the peak, null where unknown", extra=True),
 )
 _OVER_TIME = (
@@ -57,23 +54,11 @@ _OVER_TIME = (
 )
 
 ANALYSIS = Analysis(
-    "memory",
+    __name__,
     "How much memory of GPUs and of the host is in use, when is it most, and in which step?",
-    run="strobe.answers.gpu.memory:run",
-    details=__doc__,
     options=(
-        Option(
-            "by",
-            "One row per kind of memory, per step, or its curve over time.",
-            default="device",
-            choices=("device", "step", "time"),
-        ),
-        Option(
-            "points",
-            "Largest number of rows of a curve, each the maximum of an interval of time (0: all).",
-            type=int,
-            default=500,
-        ),
+        one_of("by", "One row per kind of memory, per step, or its curve over time.", "device", "step", "time"),
+        Option("points", "Most rows of a curve, each the maximum of an interval (0: all).", type=int, default=500),
     ),
     columns=(
         RANK,

@@ -12,12 +12,9 @@ steps count by the sums of what they launched, of which as much runs at the same
 have no rows.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU, STEP, when
-from strobe.model.option import Option
+from strobe.model.columns import OF_GPU, STEP, Column, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 # Sets of kinds of work that may run at once, by number in binary: see `strobe.gpu.work.KINDS`.
 _SETS = (
@@ -31,11 +28,9 @@ _SETS = (
 )
 
 ANALYSIS = Analysis(
-    "overlap",
+    __name__,
     "What does the time of each GPU go into, and is communication hidden behind computation?",
-    run="strobe.answers.gpu.overlap:run",
-    details=__doc__,
-    options=(Option("by", "One row per GPU, or per GPU and step.", default="rank", choices=("rank", "step")),),
+    options=(one_of("by", "One row per GPU, or per GPU and step.", "rank", "step"),),
     columns=(
         *OF_GPU,
         *when(STEP, by="step"),

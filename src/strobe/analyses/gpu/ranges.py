@@ -10,16 +10,12 @@ graph, unless it was launched inside the same execution. Executions that launche
 one is open may be anybody's.
 """
 
-from __future__ import annotations
-
 from strobe.model.plugins import Analysis
 from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "ranges",
+    __name__,
     "What did the ranges that the program marked do on the GPU?",
-    run="strobe.answers.gpu.ranges:run",
-    details=__doc__,
     columns=(
         Column("name", "string", "", "name of the range"),
         Column("paradigm", "string", "", "who marked it: nvtx, itt, user, torch, ...", extra=True),

@@ -11,18 +11,13 @@ those as deep as the one that is the least deep in the whole file). `least`: act
 share = part of the time of all activities of the GPU, summed.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU
+from strobe.model.columns import OF_GPU, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "sequences",
+    __name__,
     "Which sequences of kernels do operators run again and again?",
-    run="strobe.answers.gpu.sequences:run",
-    details=__doc__,
     options=(
         Option("operator", "Only operators and ranges whose names contain this.", default=""),
         Option("least", "Smallest number of kernels, copies and memory sets in a sequence.", type=int, default=3),

@@ -1,6 +1,6 @@
 """What each stream of a GPU did: how long it was busy, how long alone, and with what.
 
-Say what each stream of each GPU did between the first start and the last end of the GPU's work.
+Show what each stream of each GPU did between the first start and the last end of the GPU's work.
 
 busy = time in which a kernel, copy or set of the stream runs; alone = the part of it in which no other stream of
 the GPU has anything to run: what all of it is for the only stream that is used, and what several streams are to
@@ -8,17 +8,12 @@ lessen. Kernels and copies of a stream follow each other but for some that a GPU
 may add up to more than busy. priority: lower numbers run first; null where it is not known.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU
+from strobe.model.columns import OF_GPU, Column
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "streams",
+    __name__,
     "What did each stream of each GPU do: how long was it busy, and how long alone?",
-    run="strobe.answers.gpu.streams:run",
-    details=__doc__,
     columns=(
         *OF_GPU,
         Column("stream", "string", "", "name of the stream"),

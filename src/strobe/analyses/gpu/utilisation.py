@@ -1,6 +1,6 @@
 """How much of each GPU was used, rung by rung: kernels ran, blocks filled multiprocessors, warps these, work done.
 
-Say how much of each GPU was used, from the first start to the last end of its work.
+Show how much of each GPU was used, from the first start to the last end of its work.
 
 Folded steps count by the sums of what they launched: with the launches that the same kernels have in detail.
 
@@ -8,7 +8,7 @@ busy = part of the time in which some kernel ran (what `nvidia-smi` calls utilis
 each kernel counting with the part of the multiprocessors that its blocks fill: min(blocks / multiprocessors, 1).
 warps there = each kernel counting with the warps that its launch can have at once, as a part of those that the GPU
 can hold: min(warps of all blocks / (multiprocessors * warps of one), theoretical occupancy). Kernels that run at
-the same time add up, to no more than the rung before. What is lost between two rungs says what to do: launch
+the same time add up, to no more than the rung before. The largest loss between two rungs is where to begin: launch
 sooner (idle), launch more blocks (SMs), use fewer registers, less shared memory, other blocks (warps). These are
 upper bounds: `strobe devices` has what the GPU measured itself, `strobe metrics` what single kernels did.
 
@@ -17,23 +17,18 @@ compute (FLOPs) or to move (bytes of device memory) what it does, whichever is l
 What it does is known from hardware counters, where `strobe metrics --metrics roofline --trace TRACE` kept them
 beside the trace (means over the launches that were measured, by the kernel's full name), else from the shapes of
 the matrix product, convolution or attention that launched it: FLOPs, and each operand and result moved once.
-Peaks are what the GPU says of its clock and bandwidth, else those of its data sheet. Of other kernels nothing is
+Peaks follow from the GPU's own clock and bandwidth, else from its data sheet. Of other kernels nothing is
 known, and nothing is assumed: roofline known = part of the time of kernels (each with its duration) that the
 estimate is about, and roofline is a lower bound where that is below 1. Null where nothing is known. A kernel may
 be near the roofline with few warps, so that this rung may be above the one of warps.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import OF_GPU
+from strobe.model.columns import OF_GPU, Column
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "utilisation",
+    __name__,
     "How much of each GPU was used: busy, SMs filled, warps there, work done?",
-    run="strobe.answers.gpu.utilisation:run",
-    details=__doc__,
     columns=(
         *OF_GPU,
         Column("duration_ns", "int64", "ns", "first start to last end of its work"),

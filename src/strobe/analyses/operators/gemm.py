@@ -6,24 +6,19 @@ Of operators inside each other (linear, addmm) the outermost counts. FLOPs follo
 (m, k) and (k, n) takes 2 m n k (formulas: `strobe.operators.flops`); bytes are those of the operands and the
 result, each once. device_ns = sum of the durations of the kernels launched inside. gflops = FLOPs / device_ns, or
 / host_ns where the process used no GPU. efficiency = gflops / peak of the type; it may exceed 1 where a
-convolution multiplies less than its definition says (Winograd, FFT). bound: `compute` where FLOPs a
+convolution multiplies less than its definition (Winograd, FFT). bound: `compute` where FLOPs a
 byte (intensity) reach peak / bandwidth, else `memory`; of_roofline = gflops / min(peak, intensity x bandwidth).
 Peaks are as stated in the options, else those of the GPU's data sheet, where it is a known one; float32 is measured
-against TF32 where the names of the kernels say that tensor cores computed it.
+against TF32 where tensor cores computed it, by the names of the kernels.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK
+from strobe.model.columns import RANK, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "gemm",
+    __name__,
     "How fast are matrix products, convolutions and attention, and how close to what the GPU can do?",
-    run="strobe.answers.operators.gemm:run",
-    details=__doc__,
     options=(
         Option("peak_gflops", "Peak performance of the GPU in GFLOP/s, for all types.", type=float),
         Option("bandwidth_gb_s", "Memory bandwidth of the GPU in GB/s.", type=float),
@@ -51,7 +46,7 @@ ANALYSIS = Analysis(
         Column("efficiency", "float64", "", "speed as a part of the peak, 0 to 1"),
         Column("bound", "string", "", "what limits it at best: compute or memory"),
         Column("of_roofline", "float64", "", "speed as a part of what peak and bandwidth allow, 0 to 1", extra=True),
-        Column("tf32", "bool", "", "whether names of kernels say float32 was multiplied on tensor cores", extra=True),
+        Column("tf32", "bool", "", "whether float32 was multiplied on tensor cores, by names of kernels", extra=True),
         Column("shapes", "string", "", "shapes of the inputs, as JSON", extra=True),
     ),
 )

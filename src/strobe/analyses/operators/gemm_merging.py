@@ -11,21 +11,16 @@ is `by size` where a result has as many elements as neither operand, so that it 
 predicted_ns = n-fold FLOPs / speed; speed = that of the products of the same type in this trace, on the same GPU,
 which take half to twice as many FLOPs a call (`basis`: trace); where there are none, or that is more than the
 roofline allows, min(peak, intensity of the merged product x bandwidth), which is the best case (`basis`: roofline).
-gain_ns = device_ns - predicted_ns; where that is not more than 0, there is no row.
+gain_ns = device_ns - predicted_ns; products for which that is not above 0 have no row.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK
+from strobe.model.columns import RANK, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "gemm_merging",
+    __name__,
     "Which matrix products could be merged into one, and what would that gain?",
-    run="strobe.answers.operators.gemm_merging:run",
-    details=__doc__,
     options=(
         Option("peak_gflops", "Peak performance of the GPU in GFLOP/s, for all types.", type=float),
         Option("bandwidth_gb_s", "Memory bandwidth of the GPU in GB/s.", type=float),

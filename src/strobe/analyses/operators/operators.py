@@ -17,39 +17,24 @@ innermost function `forward` that strobe recorded; the backward pass belongs to 
 with its sequence numbers, where the trace has these. By line: the innermost Python function around the operator
 that is neither Python's own nor of an installed package, with the line where it begins; from the call stacks of
 older profiles, the line of the call. search keeps rows whose names hold all its words, in any case.
-Waits for data and communication are no operators; what a collective launches belongs to the operator around it.
+Waits for data and communication are not operators; what a collective launches belongs to the operator around it.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 
-from strobe.model.columns import RANK, when
-from strobe.model.option import Option
+from strobe.model.columns import RANK, Column, when
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _TYPE = Column("type", "string", "", "type of the operator: its name without name space, in-place mark and variant")
 
 ANALYSIS = Analysis(
-    "operators",
+    __name__,
     "Which operators take the time?",
-    run="strobe.answers.operators.operators:run",
-    details=__doc__,
     needs=("torch",),
     options=(
-        Option(
-            "by",
-            "One row per name, type, input shape, module or line.",
-            default="name",
-            choices=("name", "type", "shape", "module", "line"),
-        ),
-        Option(
-            "per",
-            "One row for the whole run, or per rank or step.",
-            default="run",
-            choices=("run", "rank", "step"),
-        ),
+        one_of("by", "One row per name, type, input shape, module or line.", "name", "type", "shape", "module", "line"),
+        one_of("per", "One row for the whole run, or per rank or step.", "run", "rank", "step"),
         Option("search", "Only rows whose names contain all these words, in any case.", default=""),
         Option("step", "Steps to include: steady, all, 14, 10..20.", default="auto"),
         Option("step_class", "Only steps of this class.", default=None, also=("--class",)),
@@ -61,17 +46,9 @@ ANALYSIS = Analysis(
         *when(Column("name", "string", "", "name of the operator"), by=("name", "shape")),
         *when(Column("shapes", "string", "", "shapes of its inputs, as JSON; null where not recorded"), by="shape"),
         *when(_TYPE, by="type"),
+        *when(Column("module", "string", "", "innermost module around them, null: none"), by="module"),
         *when(
-            Column("module", "string", "", "innermost module around the operators, null where there is none"),
-            by="module",
-        ),
-        *when(
-            Column(
-                "line",
-                "string",
-                "",
-                "file:line of the innermost function around the operators that is the user's own, null where unknown",
-            ),
+            Column("line", "string", "", "file:line of the user's innermost function around them, null where unknown"),
             Column("function", "string", "", "name of that function"),
             by="line",
         ),
@@ -85,12 +62,7 @@ ANALYSIS = Analysis(
         Column("max_ns", "int64", "ns", "longest call", extra=True),
         Column("calls_per_step", "float64", "", "executions per step", extra=True),
         Column("self_per_step_ns", "float64", "ns", "self time per step"),
-        Column(
-            "device_total_ns",
-            "int64",
-            "ns",
-            "time of GPUs in what was launched or captured inside, null without a GPU",
-        ),
+        Column("device_total_ns", "int64", "ns", "time of GPUs in what was launched or captured inside, null: no GPU"),
         Column("device_self_ns", "int64", "ns", "the same without what operators inside launched"),
         Column("kernels", "int64", "", "kernels, copies and sets that were launched or captured inside"),
         *when(replace(_TYPE, extra=True), by=("name", "shape")),

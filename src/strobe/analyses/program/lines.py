@@ -6,24 +6,20 @@ A line's time includes what it calls (line_profiler's definition); its share is 
 does its time on GPUs: the kernels, copies and sets whose launching call began while the line was being executed, on
 the same thread, in it or in what it calls, whenever they ran; of a CUDA graph those that were captured meanwhile,
 each time that they run. A recursion counts once. These are counted as they happen, in all iterations, whether kept
-in detail or not; what the backward pass launches on threads of its own is no line's, and after a kill what
-CUPTI had not told (a second, about) is missing. Null where no calls were recorded on threads (those beside them,
-where another tool has CUPTI's callbacks, are no line's). Of an imported profile of samples, `hits` are samples and
-the time is the line's own. `function` is a name, or part of
-one. With `whole`, lines that never ran are listed, too, as long as the source file is there.
+in detail or not; what the backward pass launches on threads of its own belongs to no line, and after a kill
+about a second of what CUPTI had not delivered is missing. Null where no calls were recorded on threads (those beside
+them, where another tool has CUPTI's callbacks, belong to no line). Of an imported profile of samples, `hits` are
+samples and the time is the line's own. `function` is a name, or part of one. With `whole`, lines that never ran are
+listed, too, as long as the source file is there.
 """
-
-from __future__ import annotations
 
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
 from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    name="lines",
-    question="How often did each line of the chosen functions run, and how long did it take?",
-    run="strobe.answers.program.lines:run",
-    details=__doc__,
+    __name__,
+    "How often did each line of the chosen functions run, and how long did it take?",
     needs=("lines",),
     options=(
         Option("function", "Only functions whose name contains this."),

@@ -8,27 +8,16 @@ share: self time (in the tree: total time) as a part of the self time of everyth
 times of all locations. Rows with a share (of total time) below `min_share` are left out.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import when
-from strobe.model.option import Option
+from strobe.model.columns import Column, when
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "profile",
+    __name__,
     "Which functions take the time?",
-    run="strobe.answers.program.profile:run",
-    details=__doc__,
     needs=("spans",),
     options=(
-        Option(
-            "form",
-            "One row per function, or a tree of callers or callees.",
-            default="flat",
-            choices=("flat", "tree", "inverted"),
-            flags=True,
-        ),
+        one_of("form", "A row per function, or a tree of callers or callees.", "flat", "tree", "inverted", flags=True),
         Option("step", "Steps to include: steady, all, 14, 10..20.", default="auto"),
         Option("step_class", "Only steps of this class.", default=None, also=("--class",)),
         Option("min_share", "Leave out rows with a smaller share of the time, 0 to 1.", type=float, default=0.0),

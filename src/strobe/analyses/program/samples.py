@@ -7,26 +7,17 @@ or it was inside of one call or operator of C code. ready: the thread waited for
 what is left of the time of samples that ran. waiting: it slept in the kernel. All of these are of the innermost
 function; total is the time that ran (python and native) in it and in what it calls, recursion counted once. share:
 python + native as a part of that of everything. By line: the line of the innermost function, of steps that were
-kept. Of imported samples that tell no time, a sample counts as 1 ns.
+kept. Imported samples without a time count as 1 ns each.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import when
-from strobe.model.option import Option
+from strobe.model.columns import Column, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "samples",
+    __name__,
     "What were the Python threads doing, by samples: Python, C code, or waiting?",
-    run="strobe.answers.program.samples:run",
-    details=__doc__,
-    options=(
-        Option(
-            "by", "One row per function, line, or thread.", default="function", choices=("function", "line", "thread")
-        ),
-    ),
+    options=(one_of("by", "One row per function, line, or thread.", "function", "line", "thread"),),
     columns=(
         *when(
             Column("name", "string", "", "function"),

@@ -5,8 +5,8 @@ Sum the collectives of every rank by group, kind and type of elements: times, by
 A collective takes from the start to the end of its kernel (NCCL, RCCL), call (MPI) or execution on a thread of its
 own (gloo), or from its request to its completion (MPI, not blocking). That includes waiting for ranks that come
 later: bandwidths are what the program saw, and the peak, of the fastest single collective, is nearer to what the
-network can do. What kernels of a recording move is what the call of NCCL says in which they were launched; calls of
-a group (ncclGroupStart) are one execution, whose bytes add up. Where NCCL's kernels are not recorded, its calls are
+network can do. In a recording, the call of NCCL that launched a kernel has the number of bytes; calls of a
+group (ncclGroupStart) are one execution, whose bytes add up. Where NCCL's kernels are not recorded, its calls are
 shown, with their bytes: their time is that of handing over to the GPU.
 
 in, out = elements times the size of their type (PyTorch), or bytes sent to all and received from all (MPI, as
@@ -17,20 +17,15 @@ all-to-all, gather and scatter, 1 for broadcast, reduce, send and receive; n is 
 what is done in place comes out too low by (n-1)/n.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK
+from strobe.model.columns import RANK, Column, durations
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "collectives",
+    __name__,
     "What do collectives move in each process group, and how fast?",
-    run="strobe.answers.ranks.collectives:run",
-    details=__doc__,
     options=(Option("rank", "Only this rank.", type=int),),
-    raises=("there is no such rank",),
+    raises=("the trace has no such rank",),
     columns=(
         RANK,
         Column("process", "uint32", "", "process that took part", extra=True),
@@ -41,13 +36,7 @@ ANALYSIS = Analysis(
         Column("group_size", "int64", "", "ranks in the group (n), null where unknown"),
         Column("collective", "string", "", "its kind: allreduce, allgather, ...; null where unknown"),
         Column("dtype", "string", "", "type of an element, null where unknown"),
-        Column("total_ns", "int64", "ns", "sum of the times"),
-        Column("calls", "int64", "", "executions"),
-        Column("avg_ns", "float64", "ns", "mean time"),
-        Column("median_ns", "float64", "ns", "median time", extra=True),
-        Column("min_ns", "int64", "ns", "shortest", extra=True),
-        Column("max_ns", "int64", "ns", "longest"),
-        Column("stddev_ns", "float64", "ns", "standard deviation of the times", extra=True),
+        *durations(what="time"),
         Column("in_bytes", "int64", "bytes", "bytes that the rank put in; null where not known of any"),
         Column("out_bytes", "int64", "bytes", "bytes that the rank got out; null where not known of any"),
         Column("size_bytes", "int64", "bytes", "sum of the sizes that bandwidths are made of", extra=True),

@@ -20,38 +20,20 @@ computation, communication, copy, sync (from the end of what was waited for).
 --what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest path anew.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import GIVEN, when
-from strobe.model.option import Option
+from strobe.model.columns import GIVEN, Column, when
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "critical_path",
+    __name__,
     "What does the time of a step depend on, across threads, GPUs and ranks?",
-    run="strobe.answers.ranks.critical_path:run",
-    details=__doc__,
     options=(
-        Option(
-            "by",
-            "One row per kind of work, per region, or per part of the path in order of time.",
-            default="kind",
-            choices=("kind", "region", "segment"),
-        ),
-        Option(
-            "rank",
-            "all: one path through all ranks; each: one path per rank; or the number of a rank.",
-            default="all",
-        ),
+        one_of("by", "One row per kind of work, region, or part of the path in order.", "kind", "region", "segment"),
+        Option("rank", "all: one path through all ranks; each: one per rank; or the number of a rank.", default="all"),
         Option("step", "Number of the step, as in strobe steps; or all, for the whole run.", default=""),
-        Option(
-            "what_if",
-            "Predict the duration with other times: 'nccl*=0.5,launch=0' (name or kind = factor).",
-            default="",
-        ),
+        Option("what_if", "Predict the duration with other times of names or kinds: 'nccl*=0.5,launch=0'.", default=""),
     ),
-    raises=("there is no such rank or step, or `what_if` is not a change of something in the path",),
+    raises=("the trace has no such rank or step, or `what_if` is not a change of something in the path",),
     columns=(
         Column("rank", "int64", "", "rank, null where there is none or the path goes through all"),
         *when(

@@ -14,25 +14,15 @@ put together; 0 on one machine. The sentence below the table names the late rank
 overlaps.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK, when
-from strobe.model.option import Option
+from strobe.model.columns import RANK, Column, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "stragglers",
+    __name__,
     "Which rank comes late to collectives, and what do the others wait for it?",
-    run="strobe.answers.ranks.stragglers:run",
-    details=__doc__,
     options=(
-        Option(
-            "by",
-            "One row per rank, per rank and kind of collective, or per collective.",
-            default="rank",
-            choices=("rank", "kind", "collective"),
-        ),
+        one_of("by", "One row per rank, rank and kind of collective, or collective.", "rank", "kind", "collective"),
     ),
     columns=(
         *when(

@@ -5,8 +5,8 @@ Judge the data pipeline of every rank that trains, or list its stages; means ove
 Verdict: `data processing` (batches are not ready), `data transmission` (they are, but do not reach the GPU in
 time), or `neither`. Where the queue between workers and loop is known (strobe recorded the workers) it is
 MindInsight's rule: processing if no batch is ready more than 30 % of the times that one is asked for, else
-transmission. Elsewhere the wait itself tells. Either counts only from 5 % of the step on (torch-tb-profiler,
-XProf): an empty queue that costs nothing is no bottleneck. `highly` is from 20 % on. The wait is exposed time:
+transmission. Elsewhere the wait itself decides. Either counts only from 5 % of the step on (torch-tb-profiler,
+XProf): an empty queue that costs nothing is not a bottleneck. `highly` is from 20 % on. The wait is exposed time:
 neither the GPU nor calls of its runtime have anything to do.
 
 Prediction: with enough workers, fetching is hidden behind the rest, `best_step_ns` = step - exposed wait: stages
@@ -15,21 +15,14 @@ the loop: two published pairs of profiles (ResNet-50 with 0 and 4 workers, sampl
 62 % and 34 % of that. So `predicted_step_ns` is half-way from the step to the best.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK, when
-from strobe.model.option import Option
+from strobe.model.columns import RANK, Column, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "data_pipeline",
+    __name__,
     "Does training wait for its data, at which stage, and what would more workers gain?",
-    run="strobe.answers.steps.data_pipeline:run",
-    details=__doc__,
-    options=(
-        Option("form", "One row per rank, or per stage.", default="verdict", choices=("verdict", "stages"), flags=True),
-    ),
+    options=(one_of("form", "One row per rank, or per stage.", "verdict", "stages", flags=True),),
     columns=(
         RANK,
         Column("process", "uint32", "", "process that trains", extra=True),
@@ -55,16 +48,12 @@ ANALYSIS = Analysis(
             form="verdict",
         ),
         *when(
-            Column(
-                "stage", "string", "", "fetch, queue, copy, compute, host: in the order in which a batch meets them"
-            ),
+            Column("stage", "string", "", "fetch, queue, copy, compute, host: in the order that a batch meets them"),
             Column("done_by", "string", "", "who does it"),
             Column("time_ns", "int64", "ns", "time it works in a step, all workers together; null where not recorded"),
             Column("exposed_ns", "int64", "ns", "part of the step that only it accounts for; adds up to the step"),
             Column("share", "float64", "", "exposed_ns as a part of the step, 0 to 1"),
-            Column(
-                "utilisation", "float64", "", "part of its time that it works; of the queue: that a batch was ready"
-            ),
+            Column("utilisation", "float64", "", "part of its time that it works (queue: that a batch was ready)"),
             Column("bottleneck", "bool", "", "whether the step goes at the pace of this stage"),
             form="stages",
         ),

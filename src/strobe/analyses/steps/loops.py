@@ -3,16 +3,7 @@
 List the loops whose iterations are the steps, by process and in order of time; see schema `loops`.
 """
 
-from __future__ import annotations
-
 from strobe.model.plugins import Analysis
 from strobe.model.schema import LOOPS
 
-ANALYSIS = Analysis(
-    "loops",
-    "Which loops dominate the run, one after the other?",
-    run="strobe.answers.steps.loops:run",
-    details=__doc__,
-    needs=("spans",),
-    columns=LOOPS,
-)
+ANALYSIS = Analysis(__name__, "Which loops dominate the run, one after the other?", needs=("spans",), columns=LOOPS)

@@ -5,16 +5,7 @@ List the sums over what was folded, by location, call path and class of steps; s
 Spans and statistics together are everything that ran: `strobe sql` sees both as `totals`.
 """
 
-from __future__ import annotations
-
 from strobe.model.plugins import Analysis
 from strobe.model.schema import STATISTICS
 
-ANALYSIS = Analysis(
-    "statistics",
-    "What remains of what was not kept in detail?",
-    run="strobe.answers.steps.statistics:run",
-    details=__doc__,
-    needs=("spans",),
-    columns=STATISTICS,
-)
+ANALYSIS = Analysis(__name__, "What remains of what was not kept in detail?", needs=("spans",), columns=STATISTICS)

@@ -6,16 +6,13 @@ Where several run at once, the first of these takes the time: kernels that compu
 communication (kernels of NCCL and its like, collectives and messages on the host), calls of CUDA or HIP, waits for
 the data loader, operators and ranges on the host. `other` is what is left: Python, mostly. So the eight columns
 add up to `duration_ns`. Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate
-are told by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
+are recognised by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
 marked steps, its marks are the steps. The rows of ranks and classes are means over steps that are complete.
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK, STEP, when
-from strobe.model.option import Option
+from strobe.model.columns import RANK, STEP, Column, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 # In the order of their priority: see `strobe.breakdown.step_time`.
 _ROLES = {
@@ -30,16 +27,11 @@ _ROLES = {
 }
 
 ANALYSIS = Analysis(
-    "step_time",
+    __name__,
     "What does the time of a step go into: kernels, copies, communication, launching, waiting for data, the host?",
-    run="strobe.answers.steps.step_time:run",
-    details=__doc__,
     options=(
-        Option(
-            "by",
-            "One row per rank (the mean of its steps), per rank and class of steps, or per step.",
-            default="rank",
-            choices=("rank", "class", "step"),
+        one_of(
+            "by", "One row per rank, per rank and class (means of their steps), or per step.", "rank", "class", "step"
         ),
     ),
     columns=(

@@ -5,32 +5,24 @@ Divide every step into iteration interval, forward and backward, and tail, as Mi
 interval = from the end of the step before to the first operator of the forward pass; of it `wait_ns` for data;
 forward_backward = from there to the end of the last one of the backward pass (of a step that has none: of the
 step); tail = the rest: gradients still under way, the optimizer. They add up to `duration_ns`. Nothing has to be
-marked: the passes are told by PyTorch's names. Where steps launch kernels that compute, times are those of the
+marked: the passes are recognised by PyTorch's names. Where steps launch kernels that compute, times are those of the
 kernels. The rows of ranks and classes are means over steps that are complete (MindSpore: over all).
 MindInsight advises to look at the interval where its mean is above 0.5 ms. With `by=collective`, a row is what a
 line `stream_<number>_<k>` of MindSpore is: the k-th collective of a step on a stream.
 Source: MindSpore 2.0.0 (mindspore/profiler/parser/step_trace_parser.py).
 """
 
-from __future__ import annotations
-
-from strobe.model.columns import RANK, STEP, when
-from strobe.model.option import Option
+from strobe.model.columns import RANK, STEP, Column, when
+from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
+
+_ROWS = ("rank", "class", "step", "collective")
 
 ANALYSIS = Analysis(
-    "step_trace",
+    __name__,
     "How long is a step before, in and after its forward and backward pass, and when are its collectives?",
-    run="strobe.answers.steps.step_trace:run",
-    details=__doc__,
     options=(
-        Option(
-            "by",
-            "One row per rank (the mean of its steps), per rank and class, per step, or per collective of a step.",
-            default="rank",
-            choices=("rank", "class", "step", "collective"),
-        ),
+        one_of("by", "One row per rank, rank and class (means of their steps), step, or collective of a step.", *_ROWS),
     ),
     columns=(
         RANK,

@@ -2,29 +2,25 @@
 
 List the steps, by process and in order of time; see schema `steps` for the columns.
 
-Steps are found without a marker: by what PyTorch says of itself (optimizer, data loader), otherwise by what repeats
+Steps are found without a marker: by PyTorch's own ranges (optimizer, data loader), otherwise by what repeats
 in the calls. `strobe.step` or profiler steps decide where the program has them. They are all here, whether they
 were kept in detail or folded into statistics. `step_class` and `only` leave rows out.
 """
 
-from __future__ import annotations
-
-from strobe.model.option import Option
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
 from strobe.model.schema import STEPS
 
 ANALYSIS = Analysis(
-    "steps",
+    __name__,
     "Which steps does the run have, and which were slow?",
-    run="strobe.answers.steps.steps:run",
-    details=__doc__,
     needs=("spans",),
     options=(
         Option("step_class", "Only steps of this class.", default=None, also=("--class",)),
         Option("step_level", "Use the iterations of this loop as steps: +1 (around it), -1 (inside), or its name."),
         Option("step_at", "Begin a step at each event of this name."),
-        Option("only", "All steps, or only outliers.", default="all", choices=("all", "outliers"), flags=True),
+        one_of("only", "All steps, or only outliers.", "all", "outliers", flags=True),
     ),
-    raises=("there is no such class of steps, loop or event",),
+    raises=("the trace has no such class of steps, loop or event",),
     columns=STEPS,
 )

@@ -2,20 +2,17 @@
 
 List the loops of a process, outer loops before inner ones.
 
-trips: iterations per iteration of the loop around it. share: of the whole run. The loop that is the step says so.
+trips: iterations per iteration of the loop around it. share: of the whole run.
+The loop whose iterations are the steps has `step` = true.
 """
-
-from __future__ import annotations
 
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
 from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
-    "structure",
+    __name__,
     "Which loops does the program run, and which of them is the step?",
-    run="strobe.answers.steps.structure:run",
-    details=__doc__,
     needs=("spans",),
     options=(
         Option("process", "Number of the process. Default: the first one with steps.", type=int),
@@ -23,11 +20,9 @@ ANALYSIS = Analysis(
         Option("step_level", "Use the iterations of this loop as steps: +1 (around it), -1 (inside), or its name."),
         Option("step_at", "Begin a step at each event of this name."),
     ),
-    raises=("the process has no such events, or there is no such loop or event",),
+    raises=("the process has no such events, or no such loop or event",),
     columns=(
-        Column(
-            "loop", "string", "", "what the loop is called: the step, the function that it stands in, or its marker"
-        ),
+        Column("loop", "string", "", "name of the loop: step, the function that it stands in, or its marker"),
         Column("depth", "int64", "", "number of loops around it"),
         Column("marker", "string", "", "event that marks an iteration"),
         Column("count", "int64", "", "iterations in the whole run"),

@@ -15,26 +15,27 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
+_NOTHING = (
+    "no calls of CUDA or HIP are in this trace: `strobe run` records those of programs that use NVIDIA GPUs (`strobe"
+    " doctor` checks what that needs); profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them, too"
+)
+
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.calls`."""
     rows = rows_of_processes(trace, _of_process, by=by)
-    note = "" if len(rows) else (
-        "no calls of CUDA or HIP are in this trace: `strobe run` records those of programs that use NVIDIA GPUs "
-        "(`strobe doctor` says what that needs); profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them, too"
-    )  # fmt: skip
-    return Table(rows, name="calls", about="calls of CUDA or HIP of all processes", note=note).sort("total_ns")
+    about = "calls of CUDA or HIP of all processes"
+    return Table(rows, about=about, note="" if len(rows) else _NOTHING).sort("total_ns")
 
 
 def _of_process(part: Trace, by: str) -> pa.Table:
-    """Return the rows of one process."""
     regions = part.regions.to_arrow().to_pylist()
     wanted = np.array(
         [r["paradigm"] in GPU_PARADIGMS and r["role"] not in ("kernel", "copy") for r in regions], dtype=bool
     )
     ranks = part.processes.column("rank")
     threads = part.locations.to_arrow().to_pylist()
-    # Calls that were told late lie beside their threads.
+    # Calls that were reported late lie beside their threads.
     beside = with_calls(part, [each["location"] for each in threads if each["kind"] == "task"])
     groups, durations = Groups(), Spread()
     for thread in threads if wanted.any() else ():

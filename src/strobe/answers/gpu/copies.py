@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.analyses.gpu.copies import ANALYSIS
 from strobe.errors import UsageError
-from strobe.gpu.copies import SET, Floats, Ints, copies, speeds
-from strobe.gpu.devices import Device, devices, no_device
-from strobe.gpu.folded_work import folded_note
+from strobe.gpu.answers import gpu_note, rows_of_gpus
+from strobe.gpu.copies import SET, copies, speeds
+from strobe.gpu.devices import Device
 from strobe.sums.groups import Groups, Spread, Texts
-from strobe.tables.table import Table, make_table
+from strobe.tables.column_arrays import Floats, Ints
+from strobe.tables.table import Table
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import rows_of_processes
 
 # Parts of the time: more would be more memory than rows that anybody reads.
 _MOST_POINTS = 1_000_000
@@ -25,32 +24,20 @@ def run(trace: Trace, *, by: str, points: int) -> Table:
     """Return the answer; see `strobe.analyses.gpu.copies`."""
     if points > _MOST_POINTS:
         raise UsageError(f"{points} points are too many", do=f"--points: up to {_MOST_POINTS}")
-    rows = rows_of_processes(trace, _of_process, by=by, points=points)
-    note = (
-        folded_note(trace, devices(trace))
-        if len(rows)
-        else "no GPU copied or set memory in this trace"
-        if devices(trace)
-        else no_device(trace)
-    )
-    table = Table(rows, name="copies", about="copies and memory sets of all GPUs", note=note)
+    columns = ANALYSIS.columns_with(by=by)
+    if by == "time":
+        rows = rows_of_gpus(trace, _over_time, columns, points=points)
+    else:
+        rows = rows_of_gpus(trace, _of_device, columns)
+    note = gpu_note(trace, rows, "no GPU copied or set memory in this trace")
+    table = Table(rows, about="copies and memory sets of all GPUs", note=note)
     return table if by == "time" else table.sort("total_ns")
-
-
-def _of_process(part: Trace, by: str, points: int) -> pa.Table:
-    """Return the rows of one process."""
-    rows = [
-        row
-        for device in devices(part)
-        for row in (_over_time(part, device, points) if by == "time" else _of_device(part, device))
-    ]
-    return make_table(ANALYSIS.columns_with(by=by), rows).to_arrow()
 
 
 def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
     texts, groups, times, sizes = Texts(), Groups(), Spread(), Spread()
     timed, peaks = np.zeros(0, dtype=np.int64), np.zeros(0)
-    for found in copies(trace, device, texts):
+    for _, found in copies(trace, device, texts):
         group = groups.numbers([found.kind, found.source, found.destination])
         duration, size = found.end_ns - found.start_ns, found.size
         times.add(group, duration)
@@ -69,7 +56,6 @@ def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
         if kind == SET and destination is None:  # nvprof has one kind of memory for a set, and calls it the source
             source, destination = None, source
         memory = [each for each in (source, destination) if each is not None]
-        sizes_known = bool(held.count[k])
         yield {
             **device.cells,
             "kind": kind,
@@ -78,15 +64,16 @@ def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
             "pageable": "Pageable" in memory if memory else None,
             "share": int(ran.total[k]) / everything,
             **ran.cells(k),
-            "size_bytes": int(held.total[k]) if sizes_known else None,
-            "avg_size_bytes": float(held.average[k]) if sizes_known else None,
-            "median_size_bytes": float(held.median[k]) if sizes_known else None,
-            "min_size_bytes": int(held.least[k]) if sizes_known else None,
-            "max_size_bytes": int(held.most[k]) if sizes_known else None,
-            "stddev_size_bytes": float(held.stddev[k]) if sizes_known else None,
+            **{name: value if held.count[k] else None for name, value in _sizes(held.cells(k)).items()},
             "bandwidth_gb_s": int(held.total[k]) / int(timed[k]) if timed[k] else None,
             "peak_gb_s": float(peaks[k]) or None,
         }
+
+
+def _sizes(cells: Mapping[str, float]) -> dict[str, float]:
+    """Return the cells about sizes, from those of their statistics: `total_ns` is `size_bytes`, `avg_ns` their mean."""
+    of_sizes = {name.removesuffix("_ns") + "_size_bytes": value for name, value in cells.items() if name != "calls"}
+    return {"size_bytes": of_sizes.pop("total_size_bytes"), **of_sizes}
 
 
 def _over_time(trace: Trace, device: Device, points: int) -> Iterator[Mapping[str, object]]:

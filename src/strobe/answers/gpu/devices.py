@@ -1,4 +1,4 @@
-"""What the GPUs of a run said of themselves: how busy, how full, how hot, and what it cost in energy."""
+"""Readings of the GPUs of a run: how busy, how full, how hot, and how much energy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from strobe.gpu.readings import GpuReadings, gpu_readings, step_energy
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
-_NOTHING = (
-    "no GPU was asked while this ran: `strobe doctor` says what is missing for it, and --gpu-metrics off asks none"
-)
-_NO_READINGS = "the file says which GPUs there were, and not how busy they were"
+_NOTHING = "no GPU was read while this ran: `strobe doctor` shows what is missing, and --gpu-metrics off reads none"
+_NO_READINGS = "the file lists the GPUs, but not how busy they were"
 
 
 def run(trace: Trace) -> Table:
@@ -18,13 +16,9 @@ def run(trace: Trace) -> Table:
     gpus = gpu_readings(trace)
     per_step = step_energy(trace, gpus)
     rows = [_row(gpu, per_step.get(place)) for place, gpu in enumerate(gpus)]
-    note = "" if any(gpu.series for gpu in gpus) else _NO_READINGS if gpus else _not_read(trace)
-    return make_table(ANALYSIS.columns, rows, name="devices", about="GPUs over the whole run", note=note)
-
-
-def _not_read(trace: Trace) -> str:
-    told = [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "gpus_not_read"]
-    return told[0] if told else _NOTHING
+    reasons = (str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "gpus_not_read")
+    note = "" if any(gpu.series for gpu in gpus) else _NO_READINGS if gpus else next(reasons, _NOTHING)
+    return make_table(ANALYSIS.columns, rows, about="GPUs over the whole run", note=note)
 
 
 def _row(gpu: GpuReadings, step_j: float | None) -> dict[str, object]:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from strobe.analyses.gpu.gpu_trace import ANALYSIS
 from strobe.errors import UsageError
-from strobe.gpu.copies import said_by_name
+from strobe.gpu.copies import parts_of_name
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
 from strobe.gpu.work import Work, beginning, stretches
@@ -27,7 +27,7 @@ _OF_COPIES = ("size_bytes", "bandwidth_gb_s", "source_kind", "destination_kind")
 def run(trace: Trace, *, limit: int) -> Table:
     """Return the answer; see `strobe.analyses.gpu.gpu_trace`."""
     if limit < 0:
-        raise UsageError(f"--limit: {limit} is no number of activities", do="--limit 1000, or --limit 0 for all")
+        raise UsageError(f"--limit: {limit} is not a number of activities", do="--limit 1000, or --limit 0 for all")
     there = devices(trace)
     parts: list[pa.Table] = []
     whole = sum(device.spans for device in there)
@@ -41,10 +41,10 @@ def run(trace: Trace, *, limit: int) -> Table:
                 break
     found = pa.concat_tables(parts) if parts else None
     rows = {column.name: found.column(column.name) if found else [] for column in ANALYSIS.columns}
-    told = len(found) if found else 0
-    shown = f"the first {told} of {whole}: --limit 0 lists all" if told < whole else ""
+    listed = len(found) if found else 0
+    shown = f"the first {listed} of {whole}: --limit 0 lists all" if listed < whole else ""
     note = "; ".join(filter(None, (shown, folded_note(trace, there)))) if there else no_device(trace)
-    table = make_table(ANALYSIS.columns, rows, name="gpu_trace", about="all that ran on GPUs", note=note)
+    table = make_table(ANALYSIS.columns, rows, about="all that ran on GPUs", note=note)
     return table if len(there) < 2 else table.sort("start_ns", descending=False)
 
 
@@ -52,18 +52,16 @@ class _Attributes:
     """The columns of the answer for activities of one GPU, asked in order of start."""
 
     def __init__(self, trace: Trace, device: Device) -> None:
-
         self._device = device
         self._names = trace.regions.to_arrow().column("name").combine_chunks()
-        said = [said_by_name(name) for name in self._names.to_pylist()]
-        self._sources, self._destinations = (pa.array([each[k] for each in said], pa.string()) for k in (1, 2))
+        parts = [parts_of_name(name) for name in self._names.to_pylist()]
+        self._sources, self._destinations = (pa.array([each[k] for each in parts], pa.string()) for k in (1, 2))
         self._kernels, self._copies = (
             {at: Attributes(trace, table, at, (*_OF_BOTH, *columns)) for at in device.locations}
             for table, columns in (("kernel_spans", _OF_KERNELS), ("copy_spans", _OF_COPIES))
         )
 
     def rows(self, found: Work) -> pa.Table:
-
         order = np.argsort(found.location, kind="stable")
         where = found.location[order]
         kernels, copies = (

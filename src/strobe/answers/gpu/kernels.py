@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.analyses.gpu.kernels import ANALYSIS
+from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.capabilities import GpuModel, gpu_model
 from strobe.gpu.counters import measured_means, same_name
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note, folded_rows
 from strobe.gpu.kernel_names import short_name, uses_tensor_cores
 from strobe.gpu.launches import launches
-from strobe.gpu.work import COMMUNICATION, COPY, Ints, kind_of_region
+from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.model.schema import Column
-from strobe.sums.attributes import Attributes, integers, reals
+from strobe.sums.attributes import Attributes, integers, product, reals
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts, Weighted
 from strobe.sums.path_statistics import path_tree
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import rows_of_processes
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")
@@ -39,13 +39,13 @@ _SPLIT = {
 }
 # Counters that are above 0 where tensor cores are at work; the last one that was measured counts.
 _TENSOR_METRICS = ("tensor_precision_fu_utilization", "tensor_active", "tensor_throughput")
-# Statistics of folded steps tell kernels by name and stream.
+# Statistics of folded steps are by name and stream.
 _OF_STATISTICS = ("name", "stream")
 _MISSING = {
-    "shape": "no kernel says how it was launched",
+    "shape": "the launch shapes of kernels are not in this trace",
     "operator": "no kernel was launched by an operator; profiles of PyTorch hold operators",
     "function": "no kernel was launched by a recorded function of the program",
-    "collective": "no kernel says which collective it is; profiles of PyTorch 2 with NCCL do",
+    "collective": "no kernel is marked as a collective; profiles of PyTorch 2 with NCCL have that",
 }
 
 
@@ -53,7 +53,10 @@ def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.kernels`."""
     there = devices(trace)
     models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
-    rows = rows_of_processes(trace, _of_process, by=by, models=models)
+    own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
+    # What priorities are made of.
+    score_column = Column("score", "float64", "ns", "time weighted with the unused share")
+    rows = rows_of_gpus(trace, _of_device, [*own, score_column], by=by, models=models)
     score = rows.column("score").to_numpy()
     highest = score.max(initial=0.0) or 1.0
     columns: dict[str, object] = {name: rows.column(name) for name in rows.column_names}
@@ -72,12 +75,12 @@ def run(trace: Trace, *, by: str) -> Table:
         for column in ANALYSIS.columns_with(by=by)
         for each in (map(_column_of, metrics) if column.name == "measured_*" else (column,))
     ]
-    table = make_table(described, columns, name="kernels", about="kernels of all GPUs", note=note)
+    table = make_table(described, columns, about="kernels of all GPUs", note=note)
     return table.sort("total_ns")
 
 
 def _on_tensor_cores(by_name: list[bool], metrics: Mapping[str, list[float | None]]) -> list[bool]:
-    """Return which kernels compute on tensor cores: as counters say, of those that were measured; else their names."""
+    """Return which kernels compute on tensor cores: by counters where they were measured, else by their names."""
     found = by_name
     for metric in _TENSOR_METRICS:
         values = metrics.get(metric, [None] * len(found))
@@ -100,17 +103,11 @@ def _column_of(metric: str) -> Column:
     return Column(f"measured_{metric.replace('.', '_')}", "float64", unit, f"{meaning} (strobe metrics)", extra=True)
 
 
-def _of_process(part: Trace, by: str, models: Mapping[int | None, GpuModel | None]) -> pa.Table:
-    """Return the rows of one process; `score` is what priorities are made of: nanoseconds times unused share."""
+def _of_device(
+    trace: Trace, device: Device, by: str, models: Mapping[int | None, GpuModel | None]
+) -> Iterator[Mapping[str, object]]:
     # What the process itself knows of its GPU comes first: others may mean another one by the same number.
-    of = {device: gpu_model(part, device.number) or models[device.number] for device in devices(part)}
-    rows = [row for device, model in of.items() for row in _of_device(part, device, by, model)]
-    own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
-    return make_table([*own, Column("score", "float64", "", "time that is not used")], rows).to_arrow()
-
-
-def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a GPU."""
+    model = gpu_model(trace, device.number) or models[device.number]
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
     collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
     function_of = _function_of_path(trace)
@@ -128,22 +125,22 @@ def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) ->
                 split = [integers(launch.column(name)) for name in _SHAPE]
             else:
                 column = {
-                    "operator": by_whom.operator_region,
-                    "function": function_of[by_whom.code_path],
+                    "operator": by_whom.operator.region,
+                    "function": function_of[by_whom.code.path],
                     "stream": found.location.astype(np.int64),
                 }.get(by)
                 split = [] if column is None else [column[at]]
             group = groups.numbers([found.region[at].astype(np.int64), *split])
             start, duration = found.start_ns[at], (found.end_ns - found.start_ns)[at]
             durations.add(group, duration)
-            called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
-            known = by_whom.call_row[at] >= 0
+            called, returned = by_whom.call.start_ns[at], by_whom.call.end_ns[at]
+            known = by_whom.call.row[at] >= 0
             delay.add(group, np.where(known, start - called, np.nan))
             queue.add(group, np.where(known & (start >= returned), start - returned, np.nan))
             occupancy.add(group, reals(launch.column("occupancy_percent")) / 100, duration)
             blocks = reals(launch.column("blocks_per_sm"))
             if model:
-                grid, block = (_product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
+                grid, block = (product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
                 used = (integers(launch.column(name), 0) for name in ("registers_per_thread", "shared_memory_bytes"))
                 theoretical.add(group, model.occupancy(block, *used), duration)
                 blocks = np.where(np.isnan(blocks) & (grid > 0), grid / model.multiprocessors, blocks)
@@ -208,9 +205,3 @@ def _labels(by: str, key: list[int], names: list[str], streams: list[str], texts
     if by == "shape":
         return tuple("x".join(map(str, part)) if part[0] >= 0 else None for part in (key[:3], key[3:]))
     return tuple((streams if by == "stream" else names)[number] if number >= 0 else None for number in key)
-
-
-def _product(launch: pa.Table, columns: tuple[str, ...]) -> Ints:
-    """Return the product of columns, 0 where one is unknown."""
-    product: Ints = np.prod([integers(launch.column(name), 0) for name in columns], axis=0, dtype=np.int64)
-    return product

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.analyses.gpu.launches import ANALYSIS
-from strobe.gpu.devices import Device, devices, no_device
-from strobe.gpu.folded_work import folded_note
+from strobe.gpu.answers import gpu_note, rows_of_gpus
+from strobe.gpu.devices import Device
 from strobe.gpu.kernel_names import short_name
 from strobe.gpu.launch_queues import Queue
 from strobe.gpu.launches import launches
 from strobe.gpu.work import COPY, kind_of_region
 from strobe.sums.groups import Groups, Spread, Weighted
-from strobe.tables.table import Table, make_table
+from strobe.tables.table import Table
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import rows_of_processes
 
 # Statistics of the parts of an execution: the columns are PART_STATISTIC_ns.
 _PARTS = ("all", "call", "queue", "run")
@@ -26,25 +24,15 @@ _NO_CALLS = "no call that launched something is in this trace; profiles of PyTor
 
 def run(trace: Trace, *, by: str, long_call_us: int, late_us: int, full_queue: int) -> Table:
     """Return the answer; see `strobe.analyses.gpu.launches`."""
+    columns = ANALYSIS.columns_with(by=by)
     if by == "stream":
-        rows = rows_of_processes(trace, _queues_of_process, full_queue=full_queue)
+        rows = rows_of_gpus(trace, _queues, columns, full=full_queue)
         about = "launches that wait on each stream"
     else:
-        long_ns, late_ns = long_call_us * 1000, late_us * 1000
-        rows = rows_of_processes(trace, _executions_of_process, long_call_ns=long_ns, late_ns=late_ns)
+        rows = rows_of_gpus(trace, _executions, columns, long_ns=long_call_us * 1000, late_ns=late_us * 1000)
         about = "what all GPUs ran, and the calls that launched it"
-    note = folded_note(trace, devices(trace)) if len(rows) else _NO_CALLS if devices(trace) else no_device(trace)
-    return Table(rows, name="launches", about=about, note=note).sort("launches")
-
-
-def _queues_of_process(part: Trace, full_queue: int) -> pa.Table:
-    rows = [row for device in devices(part) for row in _queues(part, device, full_queue)]
-    return make_table(ANALYSIS.columns_with(by="stream"), rows).to_arrow()
-
-
-def _executions_of_process(part: Trace, long_call_ns: int, late_ns: int) -> pa.Table:
-    rows = [row for device in devices(part) for row in _executions(part, device, long_call_ns, late_ns)]
-    return make_table(ANALYSIS.columns_with(by="kernel"), rows).to_arrow()
+    note = gpu_note(trace, rows, _NO_CALLS)
+    return Table(rows, about=about, note=note).sort("launches")
 
 
 def _executions(trace: Trace, device: Device, long_ns: int, late_ns: int) -> Iterator[Mapping[str, object]]:
@@ -52,10 +40,10 @@ def _executions(trace: Trace, device: Device, long_ns: int, late_ns: int) -> Ite
     spreads = {part: Spread() for part in _PARTS}
     short, long, late = (Weighted() for _ in range(3))
     for found, by_whom in launches(trace, device):
-        (at,) = np.nonzero(by_whom.call_row >= 0)
-        group = groups.numbers([found.region[at].astype(np.int64), by_whom.call_region[at]])
+        (at,) = np.nonzero(by_whom.call.row >= 0)
+        group = groups.numbers([found.region[at].astype(np.int64), by_whom.call.region[at]])
         start, end = found.start_ns[at], found.end_ns[at]
-        called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
+        called, returned = by_whom.call.start_ns[at], by_whom.call.end_ns[at]
         queued, call, ran = start >= returned, returned - called, end - start
         spreads["all"].add(group, end - called)
         spreads["call"].add(group, call)
@@ -93,8 +81,8 @@ def _queues(trace: Trace, device: Device, full: int) -> Iterator[Mapping[str, ob
     queues = [Queue(k, lengths, full) for k in range(len(device.locations))]
     for found, by_whom in launches(trace, device):
         for location, queue in zip(device.locations, queues, strict=True):
-            (at,) = np.nonzero((found.location == location) & (by_whom.call_row >= 0))
-            queue.add(by_whom.call_start_ns[at], found.start_ns[at])
+            (at,) = np.nonzero((found.location == location) & (by_whom.call.row >= 0))
+            queue.add(by_whom.call.start_ns[at], found.start_ns[at])
     for queue in queues:
         queue.finish()
     sums = lengths.summary(len(queues))

@@ -9,8 +9,9 @@ import numpy as np
 from strobe.analyses.gpu.memory import ANALYSIS
 from strobe.gpu.capabilities import gpu_memory_bytes
 from strobe.gpu.devices import devices
-from strobe.gpu.memory import Curve, Ints, curves
+from strobe.gpu.memory import Curve, curves
 from strobe.steps.step_times import step_times
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -34,9 +35,7 @@ def run(trace: Trace, *, by: str, points: int) -> Table:
     note = "" if rows else _NO_STEPS if found else _NOTHING
     if rows and devices(trace) and all(curve.device is None for curve in found):
         note = "allocations of CUDA were not recorded: strobe run --trace +cuda+memory"
-    return make_table(
-        ANALYSIS.columns_with(by=by), rows, name="memory", about="memory of GPUs and processes", note=note
-    )
+    return make_table(ANALYSIS.columns_with(by=by), rows, about="memory of GPUs and processes", note=note)
 
 
 def _who(curve: Curve) -> dict[str, object]:

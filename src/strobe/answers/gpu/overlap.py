@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.analyses.gpu.overlap import ANALYSIS
+from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
-from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, KINDS, MASKS, Ints, divided
+from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, KINDS, MASKS, divided
 from strobe.steps.step_times import known_steps
 from strobe.steps.steps import find_steps
-from strobe.tables.table import Table, make_table
+from strobe.tables.column_arrays import Ints
+from strobe.tables.table import Table
 from strobe.trace.folded import NONE
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import rows_of_processes
 
 _FOLDED = "of folded steps only sums are known: what ran at the same time there is estimated from the steps in detail"
 
@@ -24,21 +24,17 @@ _FOLDED = "of folded steps only sums are known: what ran at the same time there 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.overlap`."""
     per_step = by == "step"
-    rows = rows_of_processes(trace, _of_process, known=known_steps(trace) if per_step else None, per_step=per_step)
+    known = known_steps(trace) if per_step else None
+    rows = rows_of_gpus(trace, _of_device, ANALYSIS.columns_with(by=by), known=known, per_step=per_step)
     about = "steps of each GPU" if per_step else "the whole run of each GPU"
     note = no_device(trace) if not len(rows) else _FOLDED if folded_note(trace, devices(trace)) else ""
-    return Table(rows, name="overlap", about=about, note=note)
+    return Table(rows, about=about, note=note)
 
 
-def _of_process(part: Trace, per_step: bool) -> pa.Table:
-    """Return the rows of one process."""
-    rows = [
-        {**device.cells, "step": step, **_cells(sums)}
-        for device in devices(part)
-        for step, sums in (_of_steps(part, device) if per_step else [(None, divided(part, device))])
-        if sums.any()
-    ]
-    return make_table(ANALYSIS.columns_with(by="step" if per_step else "rank"), rows).to_arrow()
+def _of_device(trace: Trace, device: Device, per_step: bool) -> Iterator[Mapping[str, object]]:
+    for step, sums in _of_steps(trace, device) if per_step else [(None, divided(trace, device))]:
+        if sums.any():
+            yield {**device.cells, "step": step, **_cells(sums)}
 
 
 def _of_steps(trace: Trace, device: Device) -> Iterator[tuple[int, Ints]]:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from strobe.analyses.gpu.ranges import ANALYSIS
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
-from strobe.gpu.launches import Bools, launches
-from strobe.gpu.work import Ints, Work
+from strobe.gpu.launches import launches
+from strobe.gpu.work import Work
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -61,7 +62,7 @@ def run(trace: Trace) -> Table:
         note = f"{no_device(trace)}; so ranges have host times only"
     elif rows:
         note = folded_note(trace, devices(trace))
-    table = make_table(ANALYSIS.columns, rows, name="ranges", about="all executions", note=note)
+    table = make_table(ANALYSIS.columns, rows, about="all executions", note=note)
     return table.sort("projected_ns" if parts else "total_ns")
 
 
@@ -82,11 +83,11 @@ def _host_sums(trace: Trace, is_range: Bools) -> tuple[Ints, Ints]:
 def _launched(trace: Trace, device: Device, is_range: Bools) -> Iterator[tuple[Ints, ...]]:
     """Yield the ranges around launches and captures, as the columns that `run` joins."""
     for work, who in launches(trace, device):
-        (at,) = np.nonzero(who.call_row >= 0)
-        calls = (who.call_location, who.call_row, who.call_start_ns)
+        (at,) = np.nonzero(who.call.row >= 0)
+        calls = (who.call.location, who.call.row, who.call.start_ns)
         yield from _around(trace, is_range, work, at, calls, None)
         (at,) = np.nonzero(who.captured)
-        yield from _around(trace, is_range, work, at, (who.code_location, who.code_row, who.code_start_ns), calls)
+        yield from _around(trace, is_range, work, at, (who.code.location, who.code.row, who.code.start_ns), calls)
 
 
 def _around(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from strobe.analyses.gpu.sequences import ANALYSIS
-from strobe.gpu.devices import Device, devices, no_device
-from strobe.gpu.folded_work import folded_note
+from strobe.gpu.answers import gpu_note
+from strobe.gpu.devices import Device, devices
 from strobe.gpu.kernel_names import short_name
 from strobe.gpu.sequences import sequences
 from strobe.tables.table import Table, make_table
@@ -24,16 +24,15 @@ _SHOWN = 200
 
 def run(trace: Trace, *, operator: str, least: int) -> Table:
     """Return the answer; see `strobe.analyses.gpu.sequences`."""
-    there = devices(trace)
-    rows = [row for device in there for row in _of_device(trace, device, operator, least)]
+    rows = [row for device in devices(trace) for row in _of_device(trace, device, operator, least)]
     named = f" with '{operator}' in its name" if operator else ""
     nothing = (
         f"no operator{named} launched {least} kernels, copies or memory sets, as far as launching calls are recorded;"
-        " --operator and --least say what is looked for"
+        " change --operator or --least to look for others"
     )
-    note = folded_note(trace, there) if rows else nothing if there else no_device(trace)
+    note = gpu_note(trace, rows, nothing)
     rows.sort(key=lambda row: (-row["count"], -row["device_ns"]))
-    return make_table(ANALYSIS.columns, rows, name="sequences", about="what operators launch on all GPUs", note=note)
+    return make_table(ANALYSIS.columns, rows, about="what operators launch on all GPUs", note=note)
 
 
 def _of_device(trace: Trace, device: Device, operator: str, least: int) -> Iterator[dict[str, Any]]:

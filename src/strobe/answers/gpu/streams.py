@@ -6,33 +6,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from strobe.analyses.gpu.streams import ANALYSIS
-from strobe.gpu.devices import Device, devices, no_device
-from strobe.gpu.folded_work import folded_note
+from strobe.gpu.answers import gpu_note, rows_of_gpus
+from strobe.gpu.devices import Device, no_device
 from strobe.gpu.work import KINDS, Work, beginning, busy, stretches, work
-from strobe.tables.table import Table, make_table
+from strobe.steps.thread_spans import Ints
+from strobe.tables.table import Table
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import rows_of_processes
-
-Ints = npt.NDArray[np.int64]
 
 
 def run(trace: Trace) -> Table:
     """Return the answer; see `strobe.analyses.gpu.streams`."""
-    rows = rows_of_processes(trace, _of_process)
-    note = folded_note(trace, devices(trace)) if len(rows) else no_device(trace)
-    return Table(rows, name="streams", about="streams of all GPUs", note=note)
-
-
-def _of_process(part: Trace) -> pa.Table:
-    """Return the rows of one process."""
-    return make_table(
-        ANALYSIS.columns, [row for device in devices(part) for row in _of_device(part, device)]
-    ).to_arrow()
+    rows = rows_of_gpus(trace, _of_device, ANALYSIS.columns)
+    note = gpu_note(trace, rows, no_device(trace))
+    return Table(rows, about="streams of all GPUs", note=note)
 
 
 def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:

@@ -14,12 +14,12 @@ from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_work
 from strobe.gpu.work import KINDS, beginning, divided, kind_of_region, stretches
 from strobe.operators.roofline import Work
-from strobe.sums.attributes import Attributes, integers
+from strobe.sums.attributes import Attributes, integers, product
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
-_NO_MODEL = "the trace does not say what the GPUs are: only the time in which kernels ran is known"
+_NO_MODEL = "the models of the GPUs are not in this trace: only the time in which kernels ran is known"
 # So much of the time of kernels may be unknown in what it fills.
 _UNKNOWN = 0.01
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -32,14 +32,12 @@ def run(trace: Trace) -> Table:
     models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
     rows = rows_of_processes(trace, _of_process, models=models, means=measured_means(trace.path))
     note = no_device(trace) if not len(rows) else "" if any(models.values()) else _NO_MODEL
-    return Table(rows, name="utilisation", about="GPUs from first to last work", note=note)
+    return Table(rows, about="GPUs from first to last work", note=note)
 
 
 def _of_process(
     part: Trace, models: Mapping[int | None, GpuModel | None], means: Mapping[str, Mapping[str, float]]
 ) -> pa.Table:
-    """Return the rows of one process."""
-
     there = devices(part)
     work = Work(part, means) if there else None
     # What the process itself knows of its GPU comes first: others may mean another one by the same number.
@@ -67,10 +65,7 @@ def _of_device(
             if not len(at) or model is None:
                 continue
             launch = kernels[location].of(found.row[at])
-            grid, block = (
-                np.prod([integers(launch.column(name), 0) for name in names], axis=0, dtype=np.int64)
-                for names in (_COLUMNS[:3], _COLUMNS[3:6])
-            )
+            grid, block = (product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
             unknown_ns += int(duration[grid == 0].sum())
             possible = model.occupancy(block, *(integers(launch.column(name), 0) for name in _COLUMNS[6:]))
             there = grid * -(-block // 32) / (model.multiprocessors * (model.threads // 32))

@@ -62,4 +62,4 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
         notes.append(NO_FLOPS.format(unknown, sum(len(gemms) for gemms in found.threads)))
     notes += [NO_PEAK.format(", ".join(sorted(no_peak)))] if no_peak else []
     rows.sort(key=lambda row: (-(row["device_ns"] or 0), -row["host_ns"]))
-    return make_table(ANALYSIS.columns, rows, name="gemm", about="the whole run", note="; ".join(notes))
+    return make_table(ANALYSIS.columns, rows, about="the whole run", note="; ".join(notes))

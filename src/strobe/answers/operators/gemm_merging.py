@@ -55,4 +55,4 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
         known = [gemms for gemms in found.threads if len(gemms)]
         notes.append(NO_SHAPES if not known else NO_CANDIDATE if found.devices else NO_KERNELS)
     rows.sort(key=lambda row: -(row["gain_ns"] or 0))
-    return make_table(ANALYSIS.columns, rows, name="gemm_merging", about="the whole run", note="; ".join(notes))
+    return make_table(ANALYSIS.columns, rows, about="the whole run", note="; ".join(notes))

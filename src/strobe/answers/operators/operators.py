@@ -24,24 +24,16 @@ _LABELS = {
 }
 _OF_GPUS = ("device_total_ns", "device_self_ns", "kernels")
 _MISSING = {
-    "shape": "no operator says what its inputs are: profile with torch.profiler.profile(record_shapes=True)",
-    "module": "nothing says which module an operator is in: record with strobe run --trace +python, "
+    "shape": "the inputs of operators are not in this trace: profile with torch.profiler.profile(record_shapes=True)",
+    "module": "the modules of operators are not in this trace: record with strobe run --trace +python, "
     "or profile with torch.profiler.profile(with_stack=True)",
-    "line": "nothing says which Python an operator is called from: record with strobe run --trace +python, "
+    "line": "the Python code that calls operators is not in this trace: record with strobe run --trace +python, "
     "or profile with torch.profiler.profile(with_stack=True)",
 }
 _SPLIT = {"run": "", "rank": "process", "step": "step"}
 
 
-def run(
-    trace: Trace,
-    *,
-    by: str,
-    per: str,
-    search: str,
-    step: str,
-    step_class: str | None,
-) -> Table:
+def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: str | None) -> Table:
     """Return the answer; see `strobe.analyses.operators.operators`."""
     # Steps are not looked for where there is nothing to sum over them.
     selection = select(trace, step, step_class) if operators_of(trace).any() else select(trace, "all")
@@ -92,9 +84,7 @@ def run(
         notes.append(note)
     if rows and by in _MISSING and not sums.known:
         rows, notes = [], [_MISSING[by]]
-    table = make_table(
-        columns, rows, name="operators", about=selection.about, note="; ".join(notes), source=selection.source
-    )
+    table = make_table(columns, rows, about=selection.about, note="; ".join(notes), source=selection.source)
     return table.sort("self_ns")
 
 

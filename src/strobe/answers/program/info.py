@@ -9,7 +9,7 @@ from strobe.analyses.program.info import ANALYSIS
 from strobe.model.losses import loss_sentences
 from strobe.model.units import format_bytes, format_ns
 from strobe.steps.steps import find_steps
-from strobe.steps.typical import representativeness, usual_steps
+from strobe.steps.usual_steps import representativeness, usual_steps
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -47,7 +47,7 @@ def run(trace: Trace) -> Table:
         ("lost", "; ".join(loss_sentences(counted)) or "nothing"),
         ("format_version", str(info.format_version)),
     ]
-    return make_table(ANALYSIS.columns, rows, name="info")
+    return make_table(ANALYSIS.columns, rows)
 
 
 def _density(size_bytes: int, spans: int, folded: int) -> str:
@@ -56,7 +56,7 @@ def _density(size_bytes: int, spans: int, folded: int) -> str:
 
 
 def _folded(trace: Trace) -> list[tuple[str, str]]:
-    """Say how much was folded into statistics, if anything was, and whether what was kept stands for it."""
+    """Return how much was folded into statistics, if anything was, and whether what was kept stands for it."""
     if not trace.folded:
         return []
     steps = find_steps(trace).processes

@@ -49,4 +49,4 @@ def run(trace: Trace, *, function: str | None, whole: bool) -> Table:
     note = f"changed since the run, so their text is not shown: {', '.join(sorted(changed))}" if changed else ""
     if not rows:
         note = f"no line of a function '{function}' was counted" if function else trace.missing(("lines",))
-    return make_table(columns, rows, name="lines", note=note)
+    return make_table(columns, rows, note=note)

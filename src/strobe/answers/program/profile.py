@@ -21,12 +21,7 @@ def run(trace: Trace, *, form: str, step: str, step_class: str | None, min_share
     sums = path_statistics(trace, selection)
     rows = {"flat": _flat, "tree": _tree, "inverted": _inverted}[form](trace, sums, selection.step_count, min_share)
     table = make_table(
-        ANALYSIS.columns_with(form=form),
-        rows,
-        name="profile",
-        about=selection.about,
-        note=selection.note,
-        source=selection.source,
+        ANALYSIS.columns_with(form=form), rows, about=selection.about, note=selection.note, source=selection.source
     )
     return table.sort("self_ns") if form == "flat" else table
 

@@ -53,5 +53,5 @@ def run(trace: Trace, *, by: str) -> Table:
             }
         )
     note = "" if rows else "nothing was sampled: strobe run --sample 1000 looks a thousand times a second"
-    table = make_table(ANALYSIS.columns_with(by=by), rows, name="samples", about="samples of Python threads", note=note)
+    table = make_table(ANALYSIS.columns_with(by=by), rows, about="samples of Python threads", note=note)
     return table.sort("share")

@@ -10,15 +10,16 @@ from strobe.analyses.ranks.collectives import ANALYSIS
 from strobe.errors import UsageError
 from strobe.model.schema import Column
 from strobe.ranks.collective_kinds import bus_factor, has_bandwidth
-from strobe.ranks.traffic import Ints, Line, traffic
+from strobe.ranks.traffic import Line, traffic
 from strobe.sums.groups import Spread
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
 _FOR_THE_NOTE = (
     Column("without", "int64", "", "executions without a bandwidth that should have one"),
-    Column("handed_over", "int64", "", "calls that hand over to the GPU, and say nothing of its time"),
+    Column("handed_over", "int64", "", "calls that hand over to the GPU, without its time"),
 )
 _NOTED = [column.name for column in _FOR_THE_NOTE]
 _NOTHING = (
@@ -30,8 +31,8 @@ _HANDED_OVER = (
     " bandwidth is known"
 )
 _NO_SIZE = (
-    "{} of {} collectives have no bandwidth: the trace does not say how much they move in a group of how many ranks;"
-    " recordings do, profiles of newer versions of PyTorch with NCCL, and Score-P's of MPI"
+    "{} of {} collectives have no bandwidth: their bytes or the size of their group are unknown; recordings have both,"
+    " and so do profiles of newer versions of PyTorch with NCCL, and Score-P's of MPI"
 )
 
 
@@ -46,7 +47,7 @@ def run(trace: Trace, *, rank: int | None) -> Table:
     note = _NO_SIZE.format(without, calls) if without else "" if len(rows) else _NOTHING
     if handed_over:
         note = "; ".join(filter(None, (_HANDED_OVER.format(handed_over), note)))
-    table = Table(rows.drop_columns(_NOTED), name="collectives", about=f"{calls} collectives", note=note)
+    table = Table(rows.drop_columns(_NOTED), about=f"{calls} collectives", note=note)
     return table.sort("total_ns")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from strobe.analyses.ranks.critical_path import ANALYSIS
-from strobe.ranks.critical_path.graph import graph
-from strobe.ranks.critical_path.longest_path import KINDS, Ints, Parts, changed, changes, longest_path, parts
-from strobe.ranks.critical_path.windows import processes_of, windows
+from strobe.ranks.critical_path.graph import graph, processes_of, windows
+from strobe.ranks.critical_path.longest_path import KINDS, Parts, changed, changes, longest_path, parts
+from strobe.sums.path_statistics import path_tree
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -18,7 +18,7 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.critical_path`."""
     what = changes(what_if)
     rows: list[Mapping[str, object]] = []
-    said: list[str] = []
+    sentences: list[str] = []
     for processes in processes_of(trace, rank):
         chosen, which = windows(trace, processes, step)
         whole = graph(trace, chosen)
@@ -27,26 +27,17 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
             continue
         found, after, text = parts(whole, path), None, f"{which}: {path.length_ns / 1e6:.3f} ms"
         if what:
-            weights = changed(whole.edges, what, *_names(trace))
+            names, (parent, region) = [str(name) for name in trace.regions.column("name")], path_tree(trace)
+            weights = changed(whole.edges, what, names, region, parent)
             path_after = longest_path(whole, weights)
             after = parts(whole, path_after, weights)
             part = path_after.length_ns / path.length_ns - 1
             text += f"; with {what_if}: {path_after.length_ns / 1e6:.3f} ms ({part:+.1%})"
         own = trace.processes.column("rank")[processes[0]] if len(processes) == 1 else None
-        said.append(text if own is None else f"rank {own}, {text}")
+        sentences.append(text if own is None else f"rank {own}, {text}")
         rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
     note = "" if rows else "no thread and no GPU did anything in this trace that has a duration"
-    return make_table(
-        ANALYSIS.columns_with(by=by, what_if=what_if), rows, name="critical_path", about="; ".join(said), note=note
-    )
-
-
-def _names(trace: Trace) -> tuple[list[str], Ints, Ints]:
-    """Return the names of regions, and the last region and the parent (-1 at roots) of every call path."""
-    paths = trace.call_paths.to_arrow()
-    parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
-    names = [str(name) for name in trace.regions.column("name")]
-    return names, paths.column("region").to_numpy().astype(np.int64), parent
+    return make_table(ANALYSIS.columns_with(by=by, what_if=what_if), rows, about="; ".join(sentences), note=note)
 
 
 def _segments(trace: Trace, found: Parts, after: Parts | None) -> list[Mapping[str, object]]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.analyses.ranks.stragglers import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.ranks.collectives import Collectives, collectives
+from strobe.steps.thread_spans import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-
 _ONE_RANK = (
-    "this trace has one rank: who is late can be told from two ranks on;"
+    "this trace has one rank: which rank is late is known from two ranks on;"
     " strobe import takes the files of all ranks, or a folder"
 )
 _NO_COLLECTIVE = (
@@ -34,9 +32,7 @@ def run(trace: Trace, *, by: str) -> Table:
     rows = {"rank": _by_rank, "kind": _by_kind, "collective": _by_collective}[by](found, arrivals)
     several = len(found.parties) > 1 or len({*trace.processes.column("rank")} - {None}) > 1
     note = arrivals.verdict() if arrivals.count else _NO_COLLECTIVE if several else _ONE_RANK
-    return make_table(
-        ANALYSIS.columns_with(by=by), rows, name="stragglers", about=f"{arrivals.count} collectives", note=note
-    )
+    return make_table(ANALYSIS.columns_with(by=by), rows, about=f"{arrivals.count} collectives", note=note)
 
 
 class _Arrivals:
@@ -62,7 +58,7 @@ class _Arrivals:
         self._found = found
 
     def verdict(self) -> str:
-        """Say in a sentence who is late."""
+        """Return a sentence about who is late."""
 
         found, party = self._found, self._found.party[self.at]
         last = party[self.last][self.counts]

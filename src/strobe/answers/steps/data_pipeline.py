@@ -14,10 +14,8 @@ def run(trace: Trace, *, form: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.data_pipeline`."""
     found = pipelines(trace)
     rows = [row for each in found for row in ((_verdict(each),) if form == "verdict" else _stages(each))]
-    about = "; ".join(dict.fromkeys(each.steps.said for each in found))
-    return make_table(
-        ANALYSIS.columns_with(form=form), rows, name="data_pipeline", about=about, note="" if rows else _NOTHING
-    )
+    about = "; ".join(dict.fromkeys(each.steps.bounds for each in found))
+    return make_table(ANALYSIS.columns_with(form=form), rows, about=about, note="" if rows else _NOTHING)
 
 
 _NOTHING = (
@@ -27,8 +25,8 @@ _NOTHING = (
 
 
 def _verdict(found: Pipeline) -> Mapping[str, object]:
-    """Return the row of one process."""
     return {
+        **vars(found),
         "rank": found.steps.rank,
         "process": found.steps.process,
         "verdict": found.verdict,
@@ -38,12 +36,8 @@ def _verdict(found: Pipeline) -> Mapping[str, object]:
         "wait_share": found.wait_share,
         "copy_ns": round(found.copy_exposed),
         "copy_share": found.copy_share,
-        "workers": found.workers,
         "fetch_ns": None if found.fetch is None else round(found.fetch),
         "worker_utilisation": _worker_utilisation(found),
-        "batches": found.batches,
-        "asked": found.asked,
-        "empty": found.empty,
         "needed_workers": found.needed_workers,
         "predicted_step_ns": round(found.predicted),
         "best_step_ns": round(found.best),
@@ -73,7 +67,6 @@ def _advice(found: Pipeline) -> str:
 
 
 def _stages(found: Pipeline) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of one process."""
     step = found.duration
     if found.verdict == "data processing":
         slow = "fetch"

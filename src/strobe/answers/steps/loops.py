@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from strobe.analyses.steps.loops import ANALYSIS
 from strobe.steps.steps import find_steps
 from strobe.tables.table import Table, make_table
@@ -17,24 +15,18 @@ def run(trace: Trace) -> Table:
     steps = find_steps(trace)
     rows: list[Mapping[str, object]] = []
     for each in steps.processes:
-        ends_ns = each.start_ns + each.duration_ns
-        until = np.cumsum([loop.step_count for loop in each.loops])
-        for number, (loop, end) in enumerate(zip(each.loops, until.tolist(), strict=True)):
-            first = end - loop.step_count
+        for number, (loop, own) in enumerate(zip(each.loops, each.rows_of_loops, strict=True)):
             rows.append(
                 {
+                    **vars(loop),
                     "process": each.process,
                     "loop": number,
-                    "kind": loop.kind,
-                    "name": loop.name,
                     "steps": loop.step_count,
-                    "kept_steps": int(each.kept[first:end].sum()),
-                    "start_ns": int(each.start_ns[first]),
-                    "end_ns": int(ends_ns[end - 1]),
+                    "kept_steps": int(each.kept[own].sum()),
+                    "start_ns": int(each.start_ns[own.start]),
+                    "end_ns": int(each.end_ns[own.stop - 1]),
                     "accepted_step": None if loop.accepted_step is None else loop.accepted_step + each.first_number,
-                    "confidence": loop.confidence,
-                    "reason": loop.reason,
                 }
             )
     note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not rows else ""
-    return make_table(ANALYSIS.columns, rows, name="loops", note=note)
+    return make_table(ANALYSIS.columns, rows, note=note)

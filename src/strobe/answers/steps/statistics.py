@@ -32,7 +32,5 @@ def run(trace: Trace) -> Table:
         }
         tables.append(make_table(ANALYSIS.columns, values, source="statistics").to_arrow())
     if not tables:
-        return make_table(
-            ANALYSIS.columns, [], name="statistics", note="everything was kept in detail", source="statistics"
-        )
-    return Table(pa.concat_tables(tables), name="statistics")
+        return make_table(ANALYSIS.columns, [], note="everything was kept in detail", source="statistics")
+    return Table(pa.concat_tables(tables))

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from strobe.analyses.steps.steps import ANALYSIS
 from strobe.errors import UsageError
-from strobe.steps.requested import Asked
+from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.steps import find_steps
 from strobe.steps.steps_table import steps_columns
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 
-def run(
-    trace: Trace,
-    *,
-    step_class: str | None,
-    only: str,
-    step_level: str | None,
-    step_at: str | None,
-) -> Table:
+def run(trace: Trace, *, step_class: str | None, only: str, step_level: str | None, step_at: str | None) -> Table:
     """Return the answer; see `strobe.analyses.steps.steps`."""
     steps = find_steps(trace, Asked(step_level, step_at))
     known = dict.fromkeys(name for each in steps.processes for name in each.class_names)
@@ -31,4 +24,4 @@ def run(
     note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not total else ""
     source = "spans" if kept == total else "spans and statistics"
     values = steps_columns(steps, step_class, only)
-    return make_table(ANALYSIS.columns, values, name="steps", about=about, note=note, source=source)
+    return make_table(ANALYSIS.columns, values, about=about, note=note, source=source)

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strobe.analyses.steps.structure import ANALYSIS
-from strobe.steps.loops.structure import structure_asked
+from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.loops.structure import find_structure
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 
-def run(
-    trace: Trace,
-    *,
-    process: int | None,
-    stream: str,
-    step_level: str | None,
-    step_at: str | None,
-) -> Table:
+def run(trace: Trace, *, process: int | None, stream: str, step_level: str | None, step_at: str | None) -> Table:
     """Return the answer; see `strobe.analyses.steps.structure`."""
-    structure = structure_asked(trace, process, stream, step_level=step_level, step_at=step_at)
+    structure = find_structure(trace, process, stream, Asked(step_level, step_at))
     depths: list[int] = []
     rows: list[Mapping[str, object]] = []
     for number, level in enumerate(structure.levels):
@@ -27,25 +21,15 @@ def run(
         trips = level.trips or (None, None, None)
         rows.append(
             {
+                **vars(level),
                 "loop": level.name,
                 "depth": depths[-1],
-                "marker": level.marker,
-                "count": level.count,
-                "min_trips": trips[0],
-                "median_trips": trips[1],
-                "max_trips": trips[2],
+                **dict(zip(("min_trips", "median_trips", "max_trips"), trips, strict=True)),
                 "total_ns": level.time_ns,
-                "share": level.share,
-                "first_ns": level.first_ns,
-                "last_ns": level.last_ns,
                 "step": level.is_step,
-                "spine": level.spine,
-                "coverage": level.coverage,
-                "cvn": level.cvn,
-                "score": level.score,
                 "id": number,
             }
         )
     about = f"{structure.confidence}: {structure.reason}"
     note = "" if structure.levels or not trace.span_count else f"no loops: {structure.reason}"
-    return make_table(ANALYSIS.columns, rows, name="structure", about=about, note=note)
+    return make_table(ANALYSIS.columns, rows, about=about, note=note)

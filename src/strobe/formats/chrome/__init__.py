@@ -5,18 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, cast
 
 import pyarrow as pa
 
 from strobe import native
-from strobe.formats.chrome.export import Writer
+from strobe.formats.chrome.export import Output, Writer
+from strobe.formats.writing.left_out import sums_left_out
 from strobe.formats.writing.output_files import new_file
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.trace.trace import Trace
-
-_NO_PLACE = ("lines", "call_edges", "path_metrics", "message_totals", "sample_totals")  # sums: they have no times
 
 
 def sniff(head: bytes) -> bool:
@@ -36,53 +35,45 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     processes = report["processes"]
     for _ in processes[1:]:
         target.next_number()  # the reader numbered them on from the first
-    told: Mapping[str, object] = report["properties"]
-    distributed = told.get("distributedInfo")
-    rank = distributed.get("rank") if isinstance(distributed, dict) else None
-    ranks = distributed.get("world_size") if isinstance(distributed, dict) else None
-    base = told.get("baseTimeNanoseconds")
-    own = told.get("strobe")
-    zero = own.get("zero_ns") if isinstance(own, dict) else None
+    properties: Mapping[str, object] = report["properties"]
+    zero = _integer(properties.get("strobe"), "zero_ns")
     first = min((each["first_ns"] for each in processes), default=0)
+    distributed = properties.get("distributedInfo")
     return Imported(
         processes=len(processes),
-        first_ns=min(first, zero) if isinstance(zero, int) else first,
+        first_ns=first if zero is None else min(first, zero),
         last_ns=max((each["last_ns"] for each in processes), default=0),
-        base_ns=base if isinstance(base, int) else None,
-        rank=rank if isinstance(rank, int) else None,
-        ranks=ranks if isinstance(ranks, int) else None,
-        host=str(told.get("host_name", "")),
-        properties=told,
+        base_ns=_integer(properties, "baseTimeNanoseconds"),
+        rank=_integer(distributed, "rank"),
+        ranks=_integer(distributed, "world_size"),
+        host=str(properties.get("host_name", "")),
+        properties=properties,
         counters=report["counters"],
     )
+
+
+def _integer(members: object, key: str) -> int | None:
+    value = members.get(key) if isinstance(members, dict) else None
+    return value if isinstance(value, int) else None
 
 
 def write(trace: Trace, path: Path) -> list[str]:
     """Write a trace as Kineto does: its categories, names of arguments and metadata, and exact times.
 
     Metadata events `strobe_process`, `strobe_region`, `strobe_row`, `strobe_metric` and `strobe_stack` hold what
-    Chrome's format has no place for; viewers skip them, and strobe reads with them what it wrote: all of it is equal.
-    Executions that were folded into statistics have no events, and are left out, as are tables without times.
+    Chrome's format has no place for. Viewers skip them; with them strobe reads exactly what it wrote. Executions that
+    were folded into statistics have no events, and are left out, as are tables without times.
     """
-    notes = []
-    if trace.folded_count:
-        folded = f"{trace.folded_count} executions that were folded into statistics"
-        notes.append(f"{folded} are left out: Chrome's format has no place for sums")
-    for name in _NO_PLACE:
-        rows = sum(reader.tables().get(name, 0) for reader in trace.readers)
-        if rows:
-            notes.append(f"{rows} rows of the table {name} are left out: Chrome's format has no place for them")
+    notes = sums_left_out(trace, "Chrome's format")
     with new_file(path) as work, _opened(work, path.name) as out:
         Writer(trace, out, notes).write()
     return notes
 
 
-def _opened(path: Path, name: str) -> IO[bytes]:
+def _opened(path: Path, name: str) -> AbstractContextManager[Output]:
     if name.endswith(".gz"):
-        return cast("IO[bytes]", gzip.GzipFile("", "wb", 5, path.open("wb"), mtime=0))
-    if name.endswith(".zst"):
-        return cast("IO[bytes]", pa.CompressedOutputStream(str(path), "zstd"))
-    return path.open("wb")
+        return gzip.GzipFile("", "wb", 5, path.open("wb"), mtime=0)
+    return pa.CompressedOutputStream(str(path), "zstd") if name.endswith(".zst") else path.open("wb")
 
 
 FORMAT = Format(

@@ -1,4 +1,4 @@
-"""Rows of side tables as arguments of Chrome's events: Kineto's names where it has them, else `table.column`.
+"""Rows of side tables as arguments of Chrome's events: Kineto's names if it has them, else `table.column`.
 
 `native/formats/chrome/chrome_categories.h` is the same list for reading.
 """
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 
-# Columns of side tables, and what Kineto calls them.
+# Columns of side tables, and their names in Kineto.
 _GPU_KEYS = {
     "correlation": "correlation",
     "external_id": "External id",
@@ -123,12 +123,12 @@ _COLLECTIVES, _ARGUMENTS = "collective_spans", "arguments"
 _WITH_COLLECTIVES = frozenset(
     ("cpu_op", "user_annotation", "kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "gpu_user_annotation", "mpi")
 )
-# What an argument of ours may be called: `table.column`, and `table.` where another row of the table begins.
+# Names of our arguments: `table.column`, and `table.` where another row of the table begins.
 _OWN_NAMES = frozenset(
     f"{name}.{column}" for name in (*SPAN_TABLES, *EVENT_TABLES) for column in ("", *(c.name for c in TABLES[name]))
 )
 _SIDES = {f"{side}_{axis}": side for side in ("grid", "block") for axis in "xyz"}
-_DEEPEST = 64  # what the importer keeps of nested values
+_DEEPEST = 64  # levels of nested values that the importer keeps
 
 
 class SpanArguments:
@@ -140,7 +140,7 @@ class SpanArguments:
         self._last: dict[str, int] = {}
 
     def add(self, name: str, batch: pa.Table, category_of: Callable[[int], str]) -> None:
-        """Add rows of a table; those of collectives and arguments last, which ask for the category of a span's row."""
+        """Add rows of a table; those of collectives and arguments last, because they need the spans' categories."""
         rows = batch.column("row").to_pylist()
         if name == _ARGUMENTS:
             self._add_arguments(rows, batch, category_of)
@@ -180,13 +180,13 @@ class SpanArguments:
                 if kineto and None not in three:
                     cells.append(f'"{side}": [{three[0]}, {three[1]}, {three[2]}]')
                 else:
-                    told = zip("xyz", three, strict=True)
-                    cells.extend(f'"{name}.{side}_{axis}": {n}' for axis, n in told if n is not None)
+                    by_axis = zip("xyz", three, strict=True)
+                    cells.extend(f'"{name}.{side}_{axis}": {n}' for axis, n in by_axis if n is not None)
         for row, cells in further:
             self.of[row] += cells
 
     def _add_arguments(self, rows: Sequence[int], batch: pa.Table, category_of: Callable[[int], str]) -> None:
-        """Add arguments under their own names; what would be read as anything else goes, as it is, into a list."""
+        """Add arguments under their own names; those that would be read as something else go into a list."""
         as_they_are: dict[int, list[str]] = {}
         for row, key, value in zip(
             rows, batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
@@ -203,12 +203,12 @@ def event_arguments(name: str, row: Mapping[str, Any]) -> str:
     """Return all of a row that has a time of its own, as the arguments of an event."""
     cells = ((column, row[column.name]) for column in TABLES[name] if column.name not in ("location", "time_ns"))
     shown = {"string": as_json, "float64": as_real}
-    told = [f'"{name}.{c.name}": {shown.get(c.type, str)(value)}' for c, value in cells if value is not None]
-    return f"{{{', '.join(told)}}}" if told else f'{{"{name}.": null}}'
+    members = [f'"{name}.{c.name}": {shown.get(c.type, str)(value)}' for c, value in cells if value is not None]
+    return f"{{{', '.join(members)}}}" if members else f'{{"{name}.": null}}'
 
 
 def allocation_arguments(row: Mapping[str, Any]) -> str:
-    """Return an allocation as Kineto's arguments, and as ours where it has none."""
+    """Return an allocation as Kineto's arguments, and as ours if it has none."""
     columns = [column for column in TABLES["allocations"] if column.name not in ("location", "time_ns")]
     columns.sort(key=lambda column: column.name not in _ALLOCATION_KEYS)  # Kineto's first
     keys = (_ALLOCATION_KEYS.get(column.name, f"allocations.{column.name}") for column in columns)
@@ -225,8 +225,8 @@ def is_mark_of_chromes(row: Mapping[str, Any]) -> bool:
         return False
     if arguments is None:
         return True
-    told = json.loads(arguments)
-    return row["name"] != "[memory]" and not (isinstance(told, dict) and any(key in _OWN_NAMES for key in told))
+    members = json.loads(arguments)
+    return row["name"] != "[memory]" and not (isinstance(members, dict) and any(key in _OWN_NAMES for key in members))
 
 
 def is_flow_of_chromes(row: Mapping[str, Any]) -> bool:
@@ -273,7 +273,7 @@ _TEXT = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\]|\\u00[01][0-9a-f])*"')
 
 @functools.lru_cache(1 << 14)
 def is_kept(text: str) -> bool:
-    """Return whether a text is JSON that the importer would write in the same way: no space, no needless escapes."""
+    """Return whether a text is JSON as the importer would write it: without spaces and needless escapes."""
 
     def refuse(constant: str) -> None:  # NaN, Infinity: not what browsers read
         raise ValueError(constant)

@@ -1,16 +1,14 @@
 """A trace as Chrome's trace event JSON, as Kineto writes it: locations one after the other.
 
-What Kineto has a name for has that name. Everything else are arguments `table.column`, and metadata events that viewers
-skip: `native/formats/chrome_own.h` reads both again as they were.
+Kineto's names are used as far as it has any. Everything else becomes arguments `table.column`, and metadata events that
+viewers skip: `native/formats/chrome_own.h` reads both again as they were.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
-
-import numpy as np
+from typing import Any, Protocol
 
 from strobe.formats.chrome.columns import (
     CATEGORY_OF_TABLE,
@@ -23,23 +21,30 @@ from strobe.formats.chrome.columns import (
     is_flow_of_chromes,
     is_mark_of_chromes,
 )
-from strobe.formats.writing.process_description import process_facts
+from strobe.formats.writing.processes import process_facts, readings_of
 from strobe.formats.writing.span_rows import SpanRows
+from strobe.gpu.capabilities import imported_files
 from strobe.model.kinds import GPU_PARADIGMS, LOCATION_KINDS, PARADIGMS, ROLES
 from strobe.model.schema import SPAN_TABLES
 from strobe.trace.definition_rows import Region, location_rows, process_rows, region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
-_BATCH = 1 << 16  # readings of a metric that are held at a time
 # Those last whose arguments depend on the category, which the others give.
 _TABLES = sorted(SPAN_TABLES, key=("collective_spans", "arguments").__contains__)
+
+
+class Output(Protocol):
+    """A file to write to, packed or not."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write bytes."""
 
 
 class Writer:
     """One file in the making."""
 
-    def __init__(self, trace: Trace, out: IO[bytes], notes: list[str]) -> None:
+    def __init__(self, trace: Trace, out: Output, notes: list[str]) -> None:
         self._trace, self._out, self._notes = trace, out, notes
         self._first = True
         self._zero_ns = trace.zero_ns
@@ -50,7 +55,7 @@ class Writer:
         self._heads: dict[tuple[int, str, bool], str] = {}
         self._incomplete = 0
         self._stacks = _Stacks()
-        self._told_stacks: set[tuple[int, int]] = set()  # by process and frame
+        self._written_stacks: set[tuple[int, int]] = set()  # by process and frame
 
     def write(self) -> None:
         """Write everything."""
@@ -79,24 +84,21 @@ class Writer:
     # What is written once
 
     def _properties(self) -> str:
-        """What the imported file holds beside its events, and what we add."""
-        imported = self._trace.job.imported.get("files")
-        files = imported if isinstance(imported, list) else []
-        told = dict(files[0].get("properties") or {}) if files else {"schemaVersion": 1}
+        """The properties of the imported file, and ours."""
+        files = imported_files(self._trace)
+        properties = dict(files[0].get("properties") or {}) if files else {"schemaVersion": 1}
         frames = ["stackFrames"] if any(each.tables().get("samples") for each in self._trace.readers) else []
-        for key in ("traceEvents", "strobe", "strobe_left_out", "too_long", *frames):
-            told.pop(key, None)
-        if len(files) > 1:  # what is said of one rank holds for it only
-            for key in ("distributedInfo", "traceName"):
-                told.pop(key, None)
+        of_one_rank = ["distributedInfo", "traceName"] if len(files) > 1 else []
+        for key in ("traceEvents", "strobe", "strobe_left_out", "too_long", *frames, *of_one_rank):
+            properties.pop(key, None)
         ranks = [each.rank for each in process_rows(self._trace) if each.rank is not None]
-        if len(ranks) == 1 and "distributedInfo" not in told:
+        if len(ranks) == 1 and "distributedInfo" not in properties:
             world = self._trace.readers[0].process().get("ranks")
-            told["distributedInfo"] = {"rank": ranks[0], **({"world_size": world} if world is not None else {})}
+            properties["distributedInfo"] = {"rank": ranks[0], **({"world_size": world} if world is not None else {})}
         if self._trace.job.started_unix_ns:
-            told["baseTimeNanoseconds"] = self._trace.job.started_unix_ns - self._zero_ns
-        told["strobe"] = {"version": 1, "zero_ns": self._zero_ns}
-        return "".join(f"{as_json(key)}: {as_json(value)},\n" for key, value in told.items())
+            properties["baseTimeNanoseconds"] = self._trace.job.started_unix_ns - self._zero_ns
+        properties["strobe"] = {"version": 1, "zero_ns": self._zero_ns}
+        return "".join(f"{as_json(key)}: {as_json(value)},\n" for key, value in properties.items())
 
     def _definitions(self) -> None:
         """Name processes and rows, for viewers and for ourselves."""
@@ -252,8 +254,8 @@ class Writer:
         if stack is not None:
             number, process = self._stacks.frame(stack), self._locations[location].process
             frame = f', "sf": {number}'
-            if (process, number) not in self._told_stacks:
-                self._told_stacks.add((process, number))
+            if (process, number) not in self._written_stacks:
+                self._written_stacks.add((process, number))
                 yield _meta("strobe_stack", 0, 0, process=process, sf=number, stack=stack)
         args = event_arguments("samples", {**row, "call_stack": None})
         head = f'{{"ph": "P", "cat": "samples", "name": "sample"{frame}'
@@ -291,25 +293,17 @@ class Writer:
             self._out.write(b"\n}")
 
     def _counters(self) -> None:
-        number = 0
-        for process, reader in enumerate(self._trace.readers):
-            pid = as_json(self._process_ids[process])
-            shift = self._zero_ns - self._trace.zero_of(process)
-            for metric in reader.metrics():
-                location = self._trace.location_of(process, int(str(metric["location"])))
-                row = -1 if location is None else self._row_numbers[self._rows[location]]
-                own = {"id": number, "process": process, "name": metric["name"], "unit": metric["unit"], "row": row}
-                self._events([_meta("strobe_metric", 0, 0, **own)])
-                where = "" if location is None else f" ({self._locations[location].name})"
-                name = as_json(str(metric["name"]) + where)
-                head = f'{{"ph": "C", "name": {name}, "met": {number}, "pid": {pid}, "tid": 0'
-                times, values = np.asarray(metric["time_ns"]), np.asarray(metric["value"])
-                for at in range(0, len(times), _BATCH):
-                    pairs = zip(
-                        (times[at : at + _BATCH] + shift).tolist(), values[at : at + _BATCH].tolist(), strict=True
-                    )
-                    self._events(f'{head}, "ts": {_us(ns)}, "args": {{"value": {as_real(v)}}}}}' for ns, v in pairs)
-                number += 1
+        processes = range(len(self._process_ids))
+        metrics = (each for process in processes for each in readings_of(self._trace, process, self._zero_ns))
+        for number, metric in enumerate(metrics):
+            pid = as_json(self._process_ids[metric.process])
+            row = -1 if metric.location is None else self._row_numbers[self._rows[metric.location]]
+            own = {"id": number, "process": metric.process, "name": metric.name, "unit": metric.unit, "row": row}
+            self._events([_meta("strobe_metric", 0, 0, **own)])
+            where = "" if metric.location is None else f" ({self._locations[metric.location].name})"
+            head = f'{{"ph": "C", "name": {as_json(metric.name + where)}, "met": {number}, "pid": {pid}, "tid": 0'
+            for batch in metric.batches():
+                self._events(f'{head}, "ts": {_us(ns)}, "args": {{"value": {as_real(v)}}}}}' for ns, v in batch)
 
 
 class _Stacks:

@@ -10,9 +10,9 @@ from strobe.formats.reading.database_tables import SpanTable
 from strobe.formats.reading.sqlite_input import MAGIC, NONE, SqliteInput
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
-# No table but StringIds is always there, and columns come and go with versions: whatever is read is asked for first.
-# What no line here knows is kept all the same: tables with a start and an end become spans, those with one time become
-# marks, the others become properties; columns without a place become arguments.
+# Only StringIds is always there, and columns come and go with versions: each is looked up before it is read. Unknown
+# tables are kept all the same: those with a start and an end become spans, those with one time become marks, the others
+# become properties. Unknown columns become arguments.
 
 
 def sniff(head: bytes) -> bool:
@@ -25,7 +25,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 
     Times are the file's own: nanoseconds since the session began; `base_ns` is when that was. A thread's calls and push
     ranges share its location; start/end ranges, times on a processor, waits on GPU work and the profiler's own overhead
-    have locations beside it, because they do not nest into calls. Raises ValueError where it is no database.
+    have locations beside it, because they do not nest into calls. Raises ValueError if the database is damaged.
     """
     database = SqliteInput(source.local_path())
     try:
@@ -64,12 +64,12 @@ def _read(export: Export) -> Imported:
 
 
 def _other_table(export: Export, table: str) -> SpanTable:
-    """Return how a table that we do not know becomes spans: named by its texts if it has some, else by itself."""
+    """Return how an unknown table becomes spans: named by its texts if it has some, else by itself."""
     columns = export.tables.database.tables[table].columns
     names = tuple(each for each in ("nameId", "textId", "name", "text") if each in columns)[:1]
     title = table.lower().replace("_", " ")
     paradigm = next((each for start, each in PARADIGMS if table.startswith(start)), "other")
-    # Calls have names and nest into each other; whatever else has a start and an end gets a place of its own.
+    # Calls have names and nest into each other; others get a location of their own.
     if names:
         return SpanTable(table, names, named(paradigm, "other", title))
     return SpanTable(table, (), lambda _: (title, paradigm, "other", ""), row=title)
@@ -98,9 +98,5 @@ def _host(export: Export) -> str:
 
 
 FORMAT = Format(
-    "nsys",
-    "Nsight Systems SQLite (nsys export --type sqlite)",
-    suffixes=(".sqlite", ".db"),
-    sniff=sniff,
-    read=read,
+    "nsys", "Nsight Systems SQLite (nsys export --type sqlite)", suffixes=(".sqlite", ".db"), sniff=sniff, read=read
 )

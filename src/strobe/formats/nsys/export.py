@@ -1,4 +1,4 @@
-"""One Nsight Systems export: how its processes and threads are numbered, and what the numbers in cells stand for."""
+"""One Nsight Systems export: the numbering of its processes and threads, and the meaning of the numbers in cells."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Export:
                 break
 
     def process_keys(self, batch: Batch) -> Whole:
-        """Return which process each row is of: the number above its thread's, or NONE where it is of none.
+        """Return the process of each row: the number above its thread's, or NONE.
 
         A global id is VM (bits 48 to 55), process (24 to 47), thread (0 to 23).
         """

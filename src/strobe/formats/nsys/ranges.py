@@ -1,4 +1,4 @@
-"""NVTX in Nsight Systems exports: ranges, and what their domains, categories and payloads mean."""
+"""NVTX in Nsight Systems exports: ranges with their domains, categories and payloads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from strobe.model.kinds import mpi_role
 
 
 class Ranges:
-    """The table NVTX_EVENTS. To be made before other tables are read: it names threads and ranks, too."""
+    """The table NVTX_EVENTS. Made before other tables are read, because it names threads and ranks, too."""
 
     def __init__(self, export: Export) -> None:
         self._export = export
@@ -34,7 +34,7 @@ class Ranges:
         self._read_definitions()
 
     def _read_definitions(self) -> None:
-        """Read what ranges refer to: domains, categories, names of threads."""
+        """Read the definitions that ranges refer to: domains, categories, names of threads."""
         table = self._export.tables.database.tables.get("NVTX_EVENTS")
         if table is None or "eventType" not in table.columns or "globalTid" not in table.columns:
             return
@@ -88,9 +88,9 @@ class Ranges:
         by_number = self._export.tables.texts.of({int(text_id[i]) for i in first if text_id[i] != NONE})
         regions, operators = [], []
         for i in first:
-            said = by_number.get(int(text_id[i])) if text[i] == NONE else str(part.words["text"][int(text[i])])
+            title = by_number.get(int(text_id[i])) if text[i] == NONE else str(part.words["text"][int(text[i])])
             within = self._domains.get((int(thread[i]) >> 24, int(domain[i])), "")
-            name, operator = of_emit_nvtx(said or "<unnamed range>")
+            name, operator = of_emit_nvtx(title or "<unnamed range>")
             regions.append(process.region(*_range_region(name, within, operator)))
             operators.append(operator)
         tables: dict[str, dict[str, Cells]] = {}
@@ -150,12 +150,12 @@ class Ranges:
             if not (codes != NONE).any():
                 continue
             mask = 2**64 - 1 if column == "uint64Value" else -1
-            said = {
+            texts = {
                 int(code): str(part.words[column][int(code)] if column in part.coded else int(code) & mask)
                 for code in factor(codes)[0]
                 if code != NONE
             }
-            values, valid = process.words(codes, said)
+            values, valid = process.words(codes, texts)
             has = np.ones(part.count, dtype=bool) if valid is None else valid.astype(bool)
             numbers, types = np.where(has, values, numbers), np.where(has, process.text(column[:-5]), types)
             there = there | has.astype(np.uint8)
@@ -185,6 +185,6 @@ def _range_region(name: str, domain: str, operator: dict[str, str]) -> Region:
 
 
 def _either(one: Cells, other: Cells) -> Cells:
-    """Return a column with the cells of one, and of the other where it has none."""
+    """Return a column with the cells of one, and those of the other where the first has none."""
     has = there(one).astype(bool)
     return np.where(has, one[0], other[0]), (there(one) | there(other)).astype(np.uint8)

@@ -1,28 +1,20 @@
-"""What the tables of an Nsight Systems export hold: how their rows become spans, and the words for their numbers."""
+"""The tables of an Nsight Systems export: how their rows become spans, and the words for their numbers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from strobe.formats.reading.database_tables import Naming, Region, SpanTable
+from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
+from strobe.formats.reading.database_tables import Naming, Region, SpanTable, named_by
 from strobe.model.kinds import mpi_role, role_of_cuda_call
 
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_COPY_KINDS = dict(
-    enumerate(
-        (
-            *("Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"),
-            *("Unified HtoD", "Unified DtoH", "Unified DtoD"),
-        )
-    )
-)
+_COPY_KINDS = dict(enumerate((*COPY_KINDS, "Unified HtoD", "Unified DtoH", "Unified DtoD")))
 MEMORY_KINDS = dict(
     enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown"))
 )
-_SYNC_KINDS = {0: "Unknown", 1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
 _LAUNCH_TYPES = {0: "Unknown", 1: "Regular", 2: "Coop Single Device", 3: "Coop Multi Device"}
-_CACHE_CONFIGS = {0: "None", 1: "Shared", 2: "L1", 3: "Equal"}
 _SHARED_LIMITS = {0: "Default", 1: "Opt in"}
 _MIGRATIONS = {
     0: "Unknown",
@@ -47,14 +39,14 @@ NVTX_CATEGORIES = (33, 64)
 NVTX_THREADS = (39, 72)
 NVTX_DOMAIN = 75
 PAYLOADS = ("uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue")
-# What tables that nothing else is known of are about, by how their names begin.
+# Paradigms of unknown tables, by the beginnings of their names.
 PARADIGMS = (
     ("CUPTI_ACTIVITY_KIND_OPENACC", "openacc"),
     ("CUPTI_", "cuda"),
     ("CUDA_", "cuda"),
     ("OPENMP_", "openmp"),
 )
-# Columns that are texts by number in tables that were declared without a reference.
+# Columns with numbers of texts in tables that were declared without a reference.
 TEXT_NUMBERS = frozenset(("nameId", "textId", "jsonTextId", "demangledName", "shortName", "mangledName", "symbol"))
 
 
@@ -78,16 +70,8 @@ def _copy(values: Mapping[str, object]) -> Region:
     return f"Memcpy {kind}" + (f" ({' -> '.join(ends)})" if ends else ""), "cuda", "copy", ""
 
 
-def _set(values: Mapping[str, object]) -> Region:
-    return f"Memset ({values.get('memKind') or 'Device'})", "cuda", "copy", ""
-
-
-def _sync(values: Mapping[str, object]) -> Region:
-    return str(values.get("syncType") or "Unknown"), "cuda", "sync", ""
-
-
 def _graph(values: Mapping[str, object]) -> Region:
-    # What runs inside of it was not recorded one by one: for the GPU it is one piece of work, as a kernel is.
+    # Its kernels were not recorded one by one: for the GPU it is one piece of work, as a kernel is.
     return f"CUDA graph {values.get('graphId', '')}".rstrip(), "cuda", "kernel", ""
 
 
@@ -106,7 +90,6 @@ def _mpi(values: Mapping[str, object]) -> Region:
     return name, "mpi", mpi_role(name), ""
 
 
-_OF_GPU = {"correlationId": "correlation", "deviceId": "device", "contextId": "context", "streamId": "stream"}
 _OF_CALL = {
     "correlationId": "correlation",
     "returnValue": "return_value",
@@ -127,25 +110,15 @@ KINDS = (
         _kernel,
         "kernel_spans",
         {
-            **_OF_GPU,
-            **{f"{what}{axis}": f"{what}_{axis.lower()}" for what in ("grid", "block") for axis in "XYZ"},
-            "registersPerThread": "registers_per_thread",
-            "staticSharedMemory": "static_shared_bytes",
-            "dynamicSharedMemory": "dynamic_shared_bytes",
-            "sharedMemoryExecuted": "executed_shared_bytes",
-            "localMemoryPerThread": "local_bytes_per_thread",
-            "localMemoryTotal": "local_bytes",
-            "gridId": "launch",
+            **OF_KERNEL,
             "graphId": "graph",
             "graphNodeId": "graph_node",
             "greenContextId": "green_context",
-            "launchType": "launch_type",
-            "cacheConfig": "cache_config",
             "sharedMemoryLimitConfig": "shared_limit",
             "shortName": "short_name",
             "mangledName": "mangled_name",
         },
-        {"launchType": _LAUNCH_TYPES, "cacheConfig": _CACHE_CONFIGS, "sharedMemoryLimitConfig": _SHARED_LIMITS},
+        {"launchType": _LAUNCH_TYPES, "cacheConfig": CACHE_CONFIGS, "sharedMemoryLimitConfig": _SHARED_LIMITS},
     ),
     SpanTable(
         "CUPTI_ACTIVITY_KIND_MEMCPY",
@@ -153,15 +126,7 @@ KINDS = (
         _copy,
         "copy_spans",
         {
-            **_OF_GPU,
-            "bytes": "size_bytes",
-            "copyKind": "copy_kind",
-            "srcKind": "source_kind",
-            "dstKind": "destination_kind",
-            "srcDeviceId": "source_device",
-            "srcContextId": "source_context",
-            "dstDeviceId": "destination_device",
-            "dstContextId": "destination_context",
+            **OF_COPY,
             "graphId": "graph",
             "graphNodeId": "graph_node",
             "migrationCause": "migration_cause",
@@ -177,10 +142,10 @@ KINDS = (
     SpanTable(
         "CUPTI_ACTIVITY_KIND_MEMSET",
         ("memKind",),
-        _set,
+        lambda values: (f"Memset ({values.get('memKind') or 'Device'})", "cuda", "copy", ""),
         "copy_spans",
         {
-            **_OF_GPU,
+            **OF_GPU,
             "bytes": "size_bytes",
             "value": "set_value",
             "memKind": "destination_kind",
@@ -194,15 +159,15 @@ KINDS = (
         ("graphId",),
         _graph,
         "kernel_spans",
-        {**_OF_GPU, "graphId": "graph", "graphExecId": "launch"},
+        {**OF_GPU, "graphId": "graph", "graphExecId": "launch"},
     ),
     SpanTable(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         ("syncType",),
-        _sync,
+        named_by("syncType", "cuda", "sync"),
         "sync_spans",
-        {**_OF_GPU, "syncType": "sync_kind", "eventId": "wait_on_event"},
-        {"syncType": _SYNC_KINDS},
+        {**OF_GPU, "syncType": "sync_kind", "eventId": "wait_on_event"},
+        {"syncType": SYNC_KINDS},
         row="waits",
     ),
     SpanTable("OSRT_API", ("nameId", "eventClass"), _os_call, "call_spans", _OF_CALL, _EVENT_CLASSES),

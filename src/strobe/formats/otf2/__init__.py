@@ -12,6 +12,7 @@ from pathlib import Path
 from strobe import native
 from strobe.errors import UsageError
 from strobe.formats.otf2.export import Writer
+from strobe.formats.writing.left_out import sums_left_out
 from strobe.formats.writing.output_files import new_folder
 from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.model.option import Option
@@ -21,7 +22,6 @@ from strobe.trace.trace import Trace
 _SUFFIX = ".otf2"
 _ANCHOR_BYTES = 64 << 20
 _LONGEST_NUMBER = 19
-_NO_PLACE = ("lines", "call_edges", "path_metrics", "message_totals", "sample_totals")  # sums: they have no times
 
 
 def sniff(head: bytes) -> bool:
@@ -66,17 +66,17 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
             reader.end_location()
         reader.end_process(source.name)
     report = json.loads(reader.report().decode("utf-8", "replace"))
-    told = report["properties"]
+    properties = report["properties"]
     found = [each for each in report["processes"] if each["spans"]] or report["processes"]
     first = min((each["first_ns"] for each in found), default=0)
-    zero = str(told.get("STROBE::ZERO_NS", ""))
+    zero = str(properties.get("STROBE::ZERO_NS", ""))
     return Imported(
         processes=len(processes),
         first_ns=int(zero) if zero.isdecimal() and len(zero) < _LONGEST_NUMBER else first,
         last_ns=max((each["last_ns"] for each in found), default=0),
-        base_ns=told.get("unix_ns"),
-        host=told["machine"],
-        properties=told,
+        base_ns=properties.get("unix_ns"),
+        host=properties["machine"],
+        properties=properties,
         counters=report["counters"],
     )
 
@@ -90,15 +90,8 @@ def write(trace: Trace, path: Path, *, otf2_version: int = 3) -> list[str]:
     """
     if otf2_version not in (2, 3):
         raise UsageError(f"no version {otf2_version} of OTF2 can be written", do="--otf2-version 2 or 3")
-    notes = []
-    if trace.folded_count:
-        what = "executions that were folded into statistics"
-        notes.append(f"{trace.folded_count} {what} are left out: OTF2 has no place for sums")
-    for name in _NO_PLACE:
-        rows = sum(reader.tables().get(name, 0) for reader in trace.readers)
-        if rows:
-            notes.append(f"{rows} rows of the table {name} are left out: OTF2 has no place for them")
-    with new_folder(path, _is_ours, "it is no archive that strobe wrote") as work:
+    notes = sums_left_out(trace, "OTF2")
+    with new_folder(path, _is_ours, "it is not an archive that strobe wrote") as work:
         writer = Writer(trace, work, otf2_version)
         writer.write()
     if writer.incomplete:

@@ -1,4 +1,4 @@
-"""Rows of side tables as columns of OTF2 records: what of them are attributes, and what their texts are called."""
+"""Rows of side tables as columns of OTF2 records: which of them are attributes, and the names of their texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from strobe.trace.trace import Trace
 Whole = npt.NDArray[np.int64]
 There = npt.NDArray[np.uint8]
 Numbers = Whole | int
-Attribute = tuple[Numbers, Numbers, Numbers, There | None]  # id, type, value, where there is one
+Attribute = tuple[Numbers, Numbers, Numbers, There | None]  # id, type, value, if there is one
 Field = tuple[int, Numbers]
 Records = tuple[int, Whole, list[Field], list[Attribute]]  # type, times or rows of spans, fields, attributes
 BYTE, U32, U64 = 0, 1, 2  # kinds of fields
@@ -48,7 +48,7 @@ class Batch:
         return Batch(self.name, {"row": self.row, "columns": self.columns}, which)
 
     def get(self, name: str) -> tuple[Whole, npt.NDArray[np.bool_]]:
-        """Return the values of a column, and where there are some."""
+        """Return the values of a column, and which cells have one."""
         found = self.columns.get(name)
         if found is None:
             return np.zeros(len(self), dtype=np.int64), np.zeros(len(self), dtype=bool)
@@ -109,7 +109,7 @@ def _sorted(batches: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class Texts:
-    """The texts of one process as strings of the archive; what is not used is not there."""
+    """The texts of one process as strings of the archive; unused ones are left out."""
 
     def __init__(self, trace: Trace, process: int, definitions: Definitions) -> None:
         self._of, self._definitions = trace.texts(process), definitions
@@ -135,7 +135,7 @@ class Texts:
         return found
 
     def contexts(self, numbers: Whole) -> Whole:
-        """Return the calling contexts of call stacks; -1 where a text is none."""
+        """Return the calling contexts of call stacks; -1 for other texts."""
         at = self._known(numbers)
         for number in np.unique(at[self._contexts[at] == -1]).tolist():
             lines = self.text(number).split("\n")
@@ -184,12 +184,12 @@ class Texts:
             shown[~plain] = as_json
         return [(np.ascontiguousarray(own[place, 0]), np.ascontiguousarray(own[place, 1]), shown, None)]
 
-    def _argument(self, said: str) -> tuple[int, int]:
-        if re.fullmatch(r"0|-?[1-9]\d{0,17}", said):
-            return _INTEGER, int(said)
-        if re.fullmatch(r'"[^"\\\x00-\x1f]*"', said):
-            return _TEXT, self._definitions.string(said[1:-1])
-        return _JSON, self._definitions.string(said)
+    def _argument(self, value: str) -> tuple[int, int]:
+        if re.fullmatch(r"0|-?[1-9]\d{0,17}", value):
+            return _INTEGER, int(value)
+        if re.fullmatch(r'"[^"\\\x00-\x1f]*"', value):
+            return _TEXT, self._definitions.string(value[1:-1])
+        return _JSON, self._definitions.string(value)
 
     def _key(self, key: int, kind: int) -> tuple[int, int, int]:
         """Return attribute, type, and whether the value is its JSON."""
@@ -201,7 +201,7 @@ class Texts:
 
 
 def carriers(texts: Texts, definitions: Definitions, batch: Batch, keys: Whole) -> Records:
-    """Return rows that no record of OTF2 stands for as parameters, which readers show; their cells are attributes."""
+    """Return rows that have no record in OTF2 as parameters, which readers show; their cells are attributes."""
     names, named = batch.get("name")
     shown: Numbers = definitions.string(batch.name)
     if named.any():

@@ -32,9 +32,9 @@ class Communicator:
 
 
 class Communicators:
-    """All communicators of a trace. Those whose members are not known for sure are not there.
+    """All communicators of a trace whose members are known for sure.
 
-    Without exactly the ranks from 0 on there are none: then no number of OTF2 stands for a rank.
+    There are none unless the ranks are exactly those from 0 on, because OTF2 numbers them so.
     """
 
     def __init__(self, trace: Trace, group_names: list[str]) -> None:
@@ -108,11 +108,11 @@ class Communicators:
                         meet(texts[name], rank, own)
         job = len(self.masters)
         for comm, known in sorted(members.items()):
-            told = sizes.get(comm, set())
+            known_sizes = sizes.get(comm, set())
             same = all(rank == of_job for rank, of_job in known.items())
-            if same and (told == {job} or (not told and comm == _WORLD)):
+            if same and (known_sizes == {job} or (not known_sizes and comm == _WORLD)):
                 known = {rank: rank for rank in range(job)}
-            whole = told in (set(), {len(known)}) and sorted(known) == list(range(len(known)))
+            whole = known_sizes in (set(), {len(known)}) and sorted(known) == list(range(len(known)))
             fits = len(set(known.values())) == len(known) and all(0 <= rank < job for rank in known.values())
             if comm in doubtful or not whole or not fits:
                 continue
@@ -122,7 +122,7 @@ class Communicators:
 
 
 def _distinct(raw: dict[str, Any], names: tuple[str, str, str]) -> list[list[int]]:
-    """Return the distinct rows of three columns, where all of them are there."""
+    """Return the distinct rows of three columns, if all of them are there."""
     columns = [raw["columns"].get(name) for name in names]
     if any(column is None for column in columns):
         return []

@@ -1,4 +1,4 @@
-"""The definitions of an OTF2 archive that is being written, and its anchor: what the numbers in its events stand for.
+"""The definitions of a new OTF2 archive, to which the numbers in its events refer, and its anchor.
 
 Numbers of records and their fields: OTF2_GlobalDefWriter.h of the OTF2 library 3.
 """
@@ -71,7 +71,7 @@ def zero_ended(text: str) -> bytes:
 
 
 class Definitions:
-    """What an archive defines. Events refer to it while it grows; `write` puts it into a file at the end."""
+    """The definitions of an archive. Events refer to them while they grow; `write` puts them into a file at the end."""
 
     def __init__(self) -> None:
         self._strings: dict[str, int] = {"": 0}
@@ -218,8 +218,8 @@ def write_anchor(
 
     named = b"".join(zero_ended(text) for pair in properties.items() for text in pair)
     about = zero_ended(host) + zero_ended("strobe") + zero_ended("")
-    said = fixed(locations) + fixed(definitions) + about + fixed(len(properties), 4) + named
-    digest = hashlib.blake2b(said, digest_size=8).digest()
+    content = fixed(locations) + fixed(definitions) + about + fixed(len(properties), 4) + named
+    digest = hashlib.blake2b(content, digest_size=8).digest()
     kinds = b"\1\1"  # files as they are, not compressed
     head = b"\3BOTF2\0\3\2" + bytes(_VERSIONS[version]) + fixed(EVENT_CHUNK_BYTES) + fixed(_DEFINITION_CHUNK_BYTES)
-    path.write_bytes(head + kinds + said + digest + bytes(8) + b"\2\1\0")
+    path.write_bytes(head + kinds + content + digest + bytes(8) + b"\2\1\0")

@@ -1,8 +1,8 @@
 """A trace as an OTF2 archive: locations one after the other, in memory that does not grow with the trace.
 
-What OTF2 has records for are such records: spans, messages and collectives of MPI, readings of metrics, call stacks.
-Cells of side tables that it has no place for are attributes `table.column` of an event, so that what is read again is
-equal (native/formats/otf2/otf2_strobe_attributes.h); rows that belong to no event are parameters with such attributes.
+Spans, messages and collectives of MPI, readings of metrics and call stacks have records in OTF2. Other cells of side
+tables become attributes `table.column` of an event, with which the archive is read again as it was
+(native/formats/otf2/otf2_strobe_attributes.h); rows without an event become parameters with such attributes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from strobe import native
 from strobe.formats.otf2.columns import BYTE, U32, U64, Batch, Field, Numbers, Records, Rows, Texts, Whole, carriers
 from strobe.formats.otf2.communicators import Communicator, Communicators
 from strobe.formats.otf2.definitions import EVENT_CHUNK_BYTES, Definitions, GroupType, Type, write_anchor
+from strobe.formats.writing.processes import readings_of
 from strobe.model.schema import SPAN_TABLES
 from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
 from strobe.trace.spans import SpanArrays
@@ -245,20 +246,17 @@ class Writer:
 
         Processes without locations get one, too: else they would not be there.
         """
-        metrics = self._trace.readers[process].metrics()
+        metrics = readings_of(self._trace, process, self._zero)
         if not metrics and any(row.process == process for row in self._rows):
             return None
         location = len(self._rows) + process
-        shift = self._zero - self._trace.zero_of(process)
         out, found = self._file(location), _Recorder(location, [])
         for metric in metrics:
             number, self._metric_count = self._metric_count, self._metric_count + 1
-            of = self._trace.location_of(process, int(str(metric["location"])))
-            found.metrics.append((number, str(metric["name"]), str(metric["unit"]), of))
-            times = np.asarray(metric["time_ns"], dtype=np.int64) + shift
-            bits = np.ascontiguousarray(metric["value"], dtype=np.float64).view(np.int64)
+            found.metrics.append((number, metric.name, metric.unit, metric.location))
+            bits = np.ascontiguousarray(metric.value, dtype=np.float64).view(np.int64)
             fields: list[Field] = [(U32, 2 * number + 1), (BYTE, 1), (BYTE, int(Type.REAL)), (U64, bits)]
-            out.points((_METRIC, np.maximum(times, 0), fields, []))
+            out.points((_METRIC, np.maximum(metric.time_ns, 0), fields, []))
         self._close(location, out)
         return found
 
@@ -323,22 +321,22 @@ class Writer:
             out.points(carriers(texts, self._definitions, batch, self._ticks(process, batch)))
 
     def _samples(self, out: native.Otf2EventFile, texts: Texts, process: int, batch: Batch) -> None:
-        """Write call stacks as samples; what else is known of one as attributes, among them the stack."""
+        """Write call stacks as samples; if there are other cells, with all of them as attributes."""
         stacks, known = batch.get("call_stack")
         contexts = texts.contexts(np.where(known, stacks, -1))
         alone = batch.only_has("time_ns", "call_stack")
-        for which, told in ((contexts >= 0) & alone, False), ((contexts >= 0) & ~alone, True):
+        for which, with_more in ((contexts >= 0) & alone, False), ((contexts >= 0) & ~alone, True):
             part = batch.take(which)
             fields: list[Field] = [(U32, np.ascontiguousarray(contexts[which])), (U32, _UNDEFINED), (U32, 0)]
-            attributes = texts.attributes(part) if told else []
+            attributes = texts.attributes(part) if with_more else []
             if len(part):
                 out.points((_SAMPLE, self._ticks(process, part), fields, attributes))
         self._carry(out, texts, process, batch.take(contexts < 0))
 
     def _messages(self, out: native.Otf2EventFile, texts: Texts, process: int, batch: Batch) -> None:
-        directions, said = batch.get("direction")
+        directions, has_direction = batch.get("direction")
         comms, has_comm = batch.get("communicator")
-        directions, comms = np.where(said, directions, -1), np.where(has_comm, comms, -1)
+        directions, comms = np.where(has_direction, directions, -1), np.where(has_comm, comms, -1)
         for direction, comm in np.unique(np.stack([directions, comms], axis=1), axis=0).tolist():
             part = batch.take((directions == direction) & (comms == comm))
             known = self._communicators.find(texts.text(comm))
@@ -354,7 +352,7 @@ class Writer:
         direction: str,
         comm: Communicator | None,
     ) -> Batch:
-        """Write what OTF2 has a place for as a whole; return the rest."""
+        """Write the messages that OTF2 can hold completely; return the rest."""
         if comm is None or direction not in ("send", "receive", *_TRANSFERS):
             return batch
         (rank, has_rank), (peer, has_peer) = batch.get("communicator_rank"), batch.get("peer_rank")
@@ -398,7 +396,7 @@ class Writer:
     def _other_messages(
         self, out: native.Otf2EventFile, texts: Texts, process: int, batch: Batch, direction: str
     ) -> None:
-        """Write messages whose cells no record holds: from rank to rank where these are known, all of it attributes."""
+        """Write the other messages: from rank to rank if these are known, with all cells as attributes."""
         peer, known = batch.get("peer_rank")
         size, has_size = batch.get("size_bytes")
         tag, has_tag = batch.get("tag")
@@ -415,7 +413,7 @@ class Writer:
 
 
 class _Collectives:
-    """The collectives of a location that are records of MPI; those of NCCL, say, are attributes of their spans.
+    """The collectives of a location that are records of MPI; those of NCCL, for example, are attributes of their spans.
 
     Either all of a location are records alone, or all of them have attributes: rows that were read stay in order.
     """
@@ -446,7 +444,7 @@ class _Collectives:
                     yield _COLLECTIVE_REQUEST, asked_at, [(U64, request[which])], []
 
     def write(self, batch: Batch, first: list[Records], last: list[Records]) -> npt.NDArray[np.bool_]:
-        """Write what can be a record: it begins with its span and ends with it. Returns which rows that were."""
+        """Write records, which begin and end with their spans, as far as possible. Returns the rows written."""
         if not self._is_mpi:
             return np.zeros(len(batch), dtype=bool)
         fits, _ = self._fits(batch)
@@ -474,7 +472,7 @@ class _Collectives:
         return fits
 
     def _looked_up(self, batch: Batch, name: str, what: Callable[[str], int]) -> Whole:
-        """Return what the texts of a column stand for, -1 where there is none."""
+        """Return what the texts of a column stand for, -1 if there is none."""
         values, there = batch.get(name)
         distinct, at = np.unique(np.where(there, values, -1), return_inverse=True)
         known = [what(self._texts.text(value)) if value >= 0 else -1 for value in distinct.tolist()]
@@ -488,8 +486,8 @@ class _Collectives:
     def _in_communicator(self, batch: Batch, what: Callable[[Communicator], int | None]) -> Whole:
         def of(name: str) -> int:
             found = self._communicators.find(name)
-            said = what(found) if found is not None else None
-            return -1 if said is None else said
+            value = what(found) if found is not None else None
+            return -1 if value is None else value
 
         return self._looked_up(batch, "communicator", of)
 
@@ -518,7 +516,7 @@ def _ends(spans: SpanArrays, rows: Whole) -> Whole:
 
 
 def _process_name(row: Process) -> str:
-    """Return what readers show for a process: what Score-P calls it, where it has a rank."""
+    """Return the name that readers show for a process: that of Score-P if it has a rank."""
     if row.rank is not None:
         return f"MPI Rank {row.rank}"
     program = re.split(r"\s", (row.argv or "").strip())[0].rpartition("/")[2]

@@ -1,6 +1,6 @@
 """Perfetto's protobuf traces (.pftrace, .perfetto-trace): what its SDK, Chromium, Android and many converters write.
 
-What is exported is read again as it was: `formats/perfetto/export.py` says how.
+Exports are read again as they were: see `export.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from strobe import native
 from strobe.formats.perfetto.export import Writer
 from strobe.formats.reading import protobuf
+from strobe.formats.writing.left_out import sums_left_out
 from strobe.formats.writing.output_files import new_file
 from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -25,7 +26,6 @@ _HEAD_BYTES = 1 << 16
 _NUMBERS = frozenset((3, 8, 10, 13, 41, 42, 58, 79, 87, 98))
 _LAST_FIELD, _TESTING = 135, 900
 _ZERO = "strobe.zero_ns"  # an attribute of our own exports
-_NO_PLACE = ("lines", "call_edges", "path_metrics", "message_totals", "sample_totals")  # sums: they have no times
 _FIRST_OF_ITS_OWN = 7  # smaller fields other formats have, too
 
 
@@ -49,7 +49,7 @@ def sniff(head: bytes) -> bool:
             if packets >= _SNIFFED_PACKETS:
                 break
     except protobuf.CutError:
-        cut = True  # a packet that is longer than what we look at
+        cut = True  # a packet that is longer than the head of the file
     except ValueError:
         return False
     return own and (packets > 0 or (cut and len(head) >= _HEAD_BYTES))
@@ -63,24 +63,24 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     for chunk in source.chunks():
         reader.feed(chunk)
     report = json.loads(reader.finish(source.name).decode("utf-8", "replace"))
-    processes, told = report["processes"], report["properties"]
+    processes, properties = report["processes"], report["properties"]
     for _ in processes[1:]:
         target.next_number()
     found = [each for each in processes if each["first_ns"] <= each["last_ns"]]
     first = min((each["first_ns"] for each in found), default=0)
-    zero = told["attributes"].get(_ZERO, "")
+    zero = properties["attributes"].get(_ZERO, "")
     return Imported(
         processes=len(processes),
         first_ns=int(zero) if zero.lstrip("-").isdigit() else first,
         last_ns=max((each["last_ns"] for each in found), default=0),
-        base_ns=told.get("unix_ns"),
-        properties=told,
+        base_ns=properties.get("unix_ns"),
+        properties=properties,
         counters=report["counters"],
     )
 
 
 def _inflated(field: int, packed: bytes) -> bytes:
-    """Return packets that lay compressed; nothing where they are damaged, or more than any writer packs together."""
+    """Return compressed packets; nothing if they are damaged, or more than any writer packs together."""
     try:
         if field == _ZLIB_PACKETS:
             stream = zlib.decompressobj()
@@ -98,16 +98,9 @@ def write(trace: Trace, path: Path) -> list[str]:
     Returns sentences about what the file cannot hold. One batch of spans is in memory at a time, and the flows of one
     location as far as they are few.
     """
-    notes = []
-    if trace.folded_count:
-        notes.append(f"{trace.folded_count} executions are left out that were folded into statistics")
-    for name in _NO_PLACE:
-        rows = sum(reader.tables().get(name, 0) for reader in trace.readers)
-        if rows:
-            notes.append(f"{rows} rows of the table {name} are left out: Perfetto's format has no place for them")
     with new_file(path) as work, work.open("wb") as out:
         Writer(trace, out).write()
-    return notes
+    return sums_left_out(trace, "Perfetto's format")
 
 
 FORMAT = Format(

@@ -1,8 +1,8 @@
 """A trace as Perfetto's protobuf: a sequence of packets a location, with interned texts and times that count on.
 
-What is read again is equal: side tables are annotations `table.column` of slices, or of instants where rows have a
-time of their own; paradigm and role are the first two categories of a slice; the kind of a row (`stream 7 of GPU 0`) is
-the description of its track; and what is known of a process is an attribute of the trace.
+A file is read again as it was: side tables are annotations `table.column` of slices, or of instants if their rows have
+a time of their own; paradigm and role are the first two categories of a slice; the kind of a row (`stream 7 of GPU 0`)
+is the description of its track; and the facts about a process are an attribute of the trace.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-import numpy as np
 import pyarrow as pa
 
 from strobe.formats.reading import protobuf
-from strobe.formats.writing.process_description import process_facts
+from strobe.formats.writing.processes import process_facts, readings_of
 from strobe.formats.writing.span_rows import SpanRows
 from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES, Column
@@ -33,8 +32,7 @@ _COMMON_SEQUENCE = 1  # of what has whole times
 _EARLIEST_NS = 1 << 40  # times are unsigned: our zero lies there at least
 _MOST_FLOWS = 1 << 18  # of a location; further ones are events of their own
 _LARGEST_ID = 1 << 31
-_BATCH = 1 << 16
-_SHORT, _MOST_INTERNED = 32, 64 << 20  # texts that are written where they are; bytes that readers need to keep
+_SHORT, _MOST_INTERNED = 32, 64 << 20  # texts that are written if they are; bytes that readers need to keep
 _ROWS = ("allocations", "samples", "messages")  # tables that are instants with nothing but annotations
 _SHOWN = {"allocations": "[memory]", "samples": "sample", "messages": "message", "marks": "mark"}
 _number, _text = protobuf.number, protobuf.text
@@ -54,7 +52,7 @@ class Writer:
         self._categories: dict[str, int] = {}
         self._known: set[tuple[int, int]] = set()  # what the sequence that is being written has interned
         self._begun: set[int] = set()  # regions that have spans
-        self._texts: dict[str, int] = {}  # interned for rows that are no spans
+        self._texts: dict[str, int] = {}  # interned for rows with a time of their own
         self._text_bytes = 0
 
     def write(self) -> None:
@@ -106,11 +104,11 @@ class Writer:
             if value is None:
                 continue
             if column.type == "string":
-                told, more = self._interned(value)
+                cell, more = self._interned(value)
                 new += more
             else:
-                told = _FIELDS[column.type](value)
-            event += _text(4, _number(1, _ROW_IDS[f"{table}.{column.name}"]) + told)
+                cell = _FIELDS[column.type](value)
+            event += _text(4, _number(1, _ROW_IDS[f"{table}.{column.name}"]) + cell)
         name = row["direction"] if table == "messages" else row.get("name")
         event = event or _text(4, _number(1, _ROW_IDS[f"{table}."]))
         self._instant(location, row, name or _SHOWN.get(table, table), table, event, new)
@@ -143,14 +141,14 @@ class Writer:
         self._attributes((_ZERO, str(self._base_ns)), ("strobe.command", " ".join(self._trace.info.command)))
 
     def _attributes(self, *attributes: tuple[str, str]) -> None:
-        told = b"".join(_text(1, _text(1, key) + _text(3, value)) for key, value in attributes)
-        self._packet(_number(10, _COMMON_SEQUENCE) + _text(126, told))
+        listed = b"".join(_text(1, _text(1, key) + _text(3, value)) for key, value in attributes)
+        self._packet(_number(10, _COMMON_SEQUENCE) + _text(126, listed))
 
     def _process(self, process: int, row: Process) -> None:
         pids = [each.pid for each in process_rows(self._trace)]
         pid, labels = row.pid, []
         if pid in pids[:process] or not 0 <= pid < _LARGEST_ID:
-            labels.append(f"pid {pid}")  # of another machine, say: viewers know processes by their numbers
+            labels.append(f"pid {pid}")  # perhaps of another machine: viewers identify processes by their numbers
             pid = _LARGEST_ID - 1 - process
         if row.rank is not None:
             ranks = self._trace.readers[process].process().get("ranks")
@@ -160,10 +158,12 @@ class Writer:
         self._pids.append(pid)
         facts = process_facts(self._trace, process, row, self._base_ns)
         self._attributes((f"strobe.process.{pid}", json.dumps(facts, ensure_ascii=False, default=str)))
-        told = _number(1, pid) + b"".join(_text(8, label) for label in labels)
+        described = _number(1, pid) + b"".join(_text(8, label) for label in labels)
         if row.argv:
-            told += _text(2, row.argv) + _text(6, row.argv)
-        self._packet(_number(10, _COMMON_SEQUENCE) + _text(60, _number(1, _process_uuid(process)) + _text(3, told)))
+            described += _text(2, row.argv) + _text(6, row.argv)
+        self._packet(
+            _number(10, _COMMON_SEQUENCE) + _text(60, _number(1, _process_uuid(process)) + _text(3, described))
+        )
 
     def _track(self, location: int, row: Location, seen: set[tuple[object, object]]) -> None:
         process, thread = row.process, row.thread_id
@@ -171,8 +171,7 @@ class Writer:
         known = (process, thread) in seen or row.device is not None
         if row.kind == "thread" and 0 < thread < _LARGEST_ID and not known:
             seen.add((process, thread))
-            told = _number(1, self._pids[process]) + _number(2, thread) + _text(5, row.name or "")
-            track += _text(4, told)
+            track += _text(4, _number(1, self._pids[process]) + _number(2, thread) + _text(5, row.name or ""))
         else:
             device = "" if row.device is None else f" of GPU {row.device}"
             nameless = "" if row.name else ", no name"  # viewers take a track without one for that of the process
@@ -260,30 +259,18 @@ class Writer:
         return event, _text(12, b"".join(interned)) if interned else b""
 
     def _counters(self) -> None:
-        number = 0
-        for process, reader in enumerate(self._trace.readers):
-            shift = self._base_ns - self._trace.zero_of(process)
-            for metric in reader.metrics():
-                number += 1
-                uuid = _COUNTER_UUIDS + number
-                location = self._trace.location_of(process, int(str(metric["location"])))
-                parent = _process_uuid(process) if location is None else _location_uuid(location)
-                track = _number(1, uuid) + _number(5, parent) + _text(2, str(metric["name"]))
-                track += _text(8, _text(6, str(metric["unit"])) if metric["unit"] else b"")  # empty: a counter still
-                self._packet(_number(10, _COMMON_SEQUENCE) + _text(60, track))
-                head = _number(10, _COMMON_SEQUENCE)
-                event = _number(9, _COUNTER) + _number(11, uuid)
-                times, values = np.asarray(metric["time_ns"]), np.asarray(metric["value"], dtype=np.float64)
-                for at in range(0, len(times), _BATCH):
-                    pairs = zip(
-                        (times[at : at + _BATCH] + shift).tolist(), values[at : at + _BATCH].tolist(), strict=True
-                    )
-                    self._out.write(
-                        b"".join(
-                            _text(1, _number(8, max(ns, 0)) + head + _text(11, event + protobuf.real(44, value)))
-                            for ns, value in pairs
-                        )
-                    )
+        processes = range(len(self._pids))
+        metrics = (each for process in processes for each in readings_of(self._trace, process, self._base_ns))
+        for uuid, metric in enumerate(metrics, start=_COUNTER_UUIDS + 1):
+            location = metric.location
+            parent = _process_uuid(metric.process) if location is None else _location_uuid(location)
+            track = _number(1, uuid) + _number(5, parent) + _text(2, metric.name)
+            track += _text(8, _text(6, metric.unit) if metric.unit else b"")  # empty: a counter still
+            self._packet(_number(10, _COMMON_SEQUENCE) + _text(60, track))
+            head, event = _number(10, _COMMON_SEQUENCE), _number(9, _COUNTER) + _number(11, uuid)
+            for batch in metric.batches():
+                for ns, value in batch:
+                    self._packet(_number(8, max(ns, 0)) + head + _text(11, event + protobuf.real(44, value)))
 
 
 class _Flows:
@@ -337,7 +324,7 @@ def _collect(name: str, batch: pa.Table, details: dict[int, list[bytes]], last: 
 
 
 def _argument(key: str, value: str) -> bytes:
-    """Return an argument as an annotation; under a name of ours what would be read as anything else."""
+    """Return an argument as an annotation; under a name of ours if it would be read as something else."""
     if value and not _is_ours(key):
         return _text(4, _text(10, key) + _value(value))
     return _text(4, _text(10, "strobe.argument") + b"".join(_text(12, _text(6, each)) for each in (key, value)))
@@ -348,45 +335,45 @@ def _is_ours(key: str) -> bool:
 
 
 @functools.lru_cache(1 << 14)
-def _value(said: str) -> bytes:
+def _value(json_text: str) -> bytes:
     """Return the value of an annotation from JSON: numbers and texts as such, the rest as JSON."""
-    if re.fullmatch(r"0|-?[1-9]\d{0,17}", said):
-        return _number(4, int(said))
-    if said in ("true", "false"):
-        return _number(2, said == "true")
-    if re.fullmatch(r'"[^"\\\x00-\x1f]*"', said):
-        return _text(6, said[1:-1])
-    return _text(9, said)
+    if re.fullmatch(r"0|-?[1-9]\d{0,17}", json_text):
+        return _number(4, int(json_text))
+    if json_text in ("true", "false"):
+        return _number(2, json_text == "true")
+    if re.fullmatch(r'"[^"\\\x00-\x1f]*"', json_text):
+        return _text(6, json_text[1:-1])
+    return _text(9, json_text)
 
 
 def _mark_details(arguments: str | None) -> bytes:
-    """Annotations of a mark: one a key where that gives the same JSON again, else one that holds all of it."""
+    """Annotations of a mark: one for each key if that gives the same JSON again, else a single one."""
     if not arguments:
         return b""
     try:
-        told = json.loads(arguments)
+        members = json.loads(arguments)
     except (ValueError, RecursionError):
-        told = None
+        members = None
     if (
-        isinstance(told, dict)
-        and told
-        and not any(map(_is_ours, told))
-        and json.dumps(told, ensure_ascii=False, separators=(",", ":")) == arguments
+        isinstance(members, dict)
+        and members
+        and not any(map(_is_ours, members))
+        and json.dumps(members, ensure_ascii=False, separators=(",", ":")) == arguments
     ):
-        parts = ((key, json.dumps(value, ensure_ascii=False, separators=(",", ":"))) for key, value in told.items())
+        parts = ((key, json.dumps(value, ensure_ascii=False, separators=(",", ":"))) for key, value in members.items())
         return b"".join(_text(4, _text(10, key) + _value(value)) for key, value in parts)
     return _text(4, _text(10, "strobe.arguments") + _text(9, arguments))
 
 
 def _flow(row: Mapping[str, Any], alone: bool = False) -> bytes:
-    """Return an end of a flow as part of an event, `alone` where the event is there for it only.
+    """Return an end of a flow as part of an event, `alone` if the event exists only for it.
 
     Perfetto's flows have nothing but a number, the same for all kinds of flows: it is made of kind and number.
     """
-    said = [row["phase"], row["flow"], row["flow_name"], row["name"], row["category"]]
-    texts = ["" if each is None else str(each) for each in said]  # of which those that are not there have no value
+    cells = [row["phase"], row["flow"], row["flow_name"], row["name"], row["category"]]
+    texts = ["" if each is None else str(each) for each in cells]  # empty cells have no value
     digest = hashlib.blake2b("\0".join(texts[1:]).encode("utf-8", "surrogateescape"), digest_size=8).digest()
-    parts = b"".join(_text(12, b"" if each is None else _text(6, str(each))) for each in said)
+    parts = b"".join(_text(12, b"" if each is None else _text(6, str(each))) for each in cells)
     parts += _text(12, _text(6, "alone")) if alone else b""
     end = protobuf.fixed64(48 if row["phase"] == "f" else 47, int.from_bytes(digest, "little"))
     return end + _text(4, _text(10, "strobe.flow") + parts)

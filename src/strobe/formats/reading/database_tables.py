@@ -1,4 +1,4 @@
-"""From tables of a database to spans, marks and properties: what importers of SQLite files share."""
+"""From tables of a database to spans, marks and properties: shared by the importers of SQLite files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from strobe.formats.reading.import_process import Cells, ImportProcess, present
+from strobe.formats.reading.import_process import Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Batch, SqliteInput, Texts, Whole, combinations, factor
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
@@ -27,14 +27,14 @@ _ON_A_STREAM = {"deviceId", "streamId"}
 
 
 class Dialect(Protocol):
-    """What differs between the tools that write such tables: how rows, processes and locations are numbered."""
+    """The numbering of rows, processes and locations, which differs between the tools that write such tables."""
 
     @property
     def placing(self) -> frozenset[str]:
         """Columns with the process, the location and the time of a row."""
 
     def process_keys(self, batch: Batch) -> Whole:
-        """Return the key of the process of each row, NONE where it has none."""
+        """Return the key of the process of each row, NONE if it has none."""
 
     def pid(self, key: int) -> int:
         """Return the number that the operating system gave a process."""
@@ -43,17 +43,22 @@ class Dialect(Protocol):
         """Return the location of each row; with `row`, one of that name beside it."""
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
-        """Return what the numbers of a column refer to (texts, call chains); None where they refer to nothing."""
+        """Return what the numbers of a column refer to (texts, call chains); None if they are plain numbers."""
+
+
+def named_by(column: str, paradigm: str, role: str, module: str = "", *, unnamed: str = "Unknown") -> Naming:
+    """Name regions by a column."""
+    return lambda values: (str(values.get(column) or unnamed), paradigm, role, module)
 
 
 @dataclass(frozen=True)
 class SpanTable:
-    """How the rows of a table become spans: what names their region, and where their columns go.
+    """How the rows of a table become spans.
 
     names: the columns that `naming` makes a region of. columns: from columns of the table to those of the side table
-    `side`. words: by column, the names of its numbers. row: the name of a location of their own, for what does not nest
-    into the calls of its thread or the work of its stream. repeats: columns that are kept only where they differ from
-    another one.
+    `side`. words: by column, the names of its numbers. row: the name of a location of their own, for rows that do not
+    nest into the calls of their thread or the work of their stream. repeats: columns that are kept only in rows where
+    they differ from another one.
     """
 
     table: str
@@ -127,7 +132,7 @@ class TableImport:
         return {number: labels.get(number, number) for number in numbers}
 
     def enumeration(self, name: str) -> dict[int, str]:
-        """Return the names of numbers in a table of kinds; none where there is no such table."""
+        """Return the names of numbers in a table of kinds; none if the file lacks the table."""
         if name not in self._labels:
             columns = self.database.tables[name].columns if name in self.database.tables else {}
             label = "label" if "label" in columns else "name"
@@ -151,13 +156,16 @@ class TableImport:
         side: dict[str, Cells] = {}
         arguments: list[tuple[str, Cells]] = []
         placed = {*self._dialect.placing, *kind.names}
-        if part.whole.keys() >= _ON_A_STREAM:  # the location says them
+        if part.whole.keys() >= _ON_A_STREAM:  # their place is the location
             placed |= {*_ON_A_STREAM, "contextId"}
         text_columns = {each.name for each in TABLES[kind.side] if each.type == "string"} if kind.side else set()
         for column in part.columns:
             to = kind.columns.get(column)
             if to is not None:
-                side[to] = self._cells(process, part, kind, column, to in text_columns)
+                if to in text_columns:
+                    side[to] = self.texts_of(process, part, kind.table, column, kind.words.get(column))
+                else:
+                    side[to] = present(part.integers_or(column))
             elif column not in placed:
                 codes = part.cells(column)
                 if column in kind.repeats and kind.repeats[column] in part.whole:
@@ -176,11 +184,6 @@ class TableImport:
             tables,
             arguments,
         )
-
-    def _cells(self, process: ImportProcess, part: Batch, kind: SpanTable, column: str, text: bool) -> Cells:
-        if text:
-            return self.texts_of(process, part, kind.table, column, kind.words.get(column))
-        return present(part.integers_or(column))
 
     def texts_of(
         self, process: ImportProcess, part: Batch, table: str, column: str, words: Mapping[int, str] | None = None
@@ -243,13 +246,9 @@ class TableImport:
         for one in rows:
             given = [one.pop(name) for name in names if name in one]
             titles.append(process.text(str(given[0] if given and given[0] is not None else category)))
-        cells: dict[str, Cells] = {
-            "time_ns": (times, None),
-            "name": (np.array(titles, dtype=np.int64), None),
-            "category": (np.full(part.count, process.text(category), dtype=np.int64), None),
-            "arguments": (np.array([process.text(as_json_text(one)) for one in rows], dtype=np.int64), None),
-        }
-        process.rows("marks", self._dialect.locations(process, part, row), cells)
+        arguments = np.array([process.text(as_json_text(one)) for one in rows], dtype=np.int64)
+        names_of_rows = np.array(titles, dtype=np.int64)
+        process.marks(self._dialect.locations(process, part, row), times, names_of_rows, category, arguments)
 
     def property(self, properties: dict[str, object], table: str) -> None:
         """Keep a table without times as it is, up to a bound; the number of rows left out is counted."""
@@ -273,37 +272,12 @@ class TableImport:
         elif rows:
             properties[table] = rows
 
-    def finish(
-        self,
-        name_of: Callable[[int], str],
-        *,
-        properties: Mapping[str, object],
-        base_ns: int | None = None,
-        host: str = "",
-        ranks: Mapping[int, int] | None = None,
-    ) -> Imported:
-        """Write every process, and return what is known of the file. `name_of` names a process, `ranks` are by key."""
+    def finish(self, name_of: Callable[[int], str], **facts: Any) -> Imported:
+        """Write every process, and return the facts about the file; see `finish_all`."""
         if not self.processes:
             self.process(self.default_key)
-        ranks = ranks or {}
-        counted = {what: n for what, n in (self.counters + self.database.counters).items() if n}
-        first = next(iter(self.processes.values()))
-        for what, n in counted.items():  # shown with the first process: of the file there is no row
-            first.count(what, n)
-        for key, process in self.processes.items():
-            process.finish(name_of(key), self._source.name, main=process is first, rank=ranks.get(key))
-        used = [process for process in self.processes.values() if process.used]
-        ranked = [rank for key, rank in ranks.items() if key in self.processes]
-        return Imported(
-            processes=len(self.processes),
-            first_ns=min((process.first_ns for process in used), default=0),
-            last_ns=max((process.last_ns for process in used), default=0),
-            base_ns=base_ns,
-            rank=ranked[0] if len(ranked) == 1 else None,
-            host=host,
-            properties=properties,
-            counters=counted,
-        )
+        counters = self.counters + self.database.counters
+        return finish_all(self.processes, self._source, name_of, counters=counters, **facts)
 
 
 def as_json_text(value: object) -> str:

@@ -1,9 +1,9 @@
-"""One process of an import, filled by columns: what formats written in Python share over the native ImportedProcess."""
+"""One process of an import, filled by columns: the layer of formats in Python over the native ImportedProcess."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from strobe import native
 from strobe.formats.reading.sqlite_input import NONE, Batch, combinations, factor
 from strobe.model.kinds import PARADIGMS, ROLES
-from strobe.model.plugins import ImportTarget
+from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import EVENT_TABLES, TABLES
 
 Whole = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ _Layout = tuple[int, dict[str, int]]  # number of the table, and the places of i
 
 # Several processes of one file wait for their order at once: each gets a part of the buffer.
 _BUFFERS = 8
-# Where times are beyond this, in either direction, they are no times: sums of two of them would not be numbers.
+# Times beyond this, in either direction, are wrong: the sum of two of them would overflow.
 _FARTHEST_NS = 2**62
 _LARGEST_PID = 2**62
 _CELL_TYPES = {"string": 2, "float64": 1}
@@ -59,7 +59,7 @@ class ImportProcess:
 
     @property
     def used(self) -> bool:
-        """Whether anything in it has a time."""
+        """Whether it has any event with a time."""
         return self._used
 
     def count(self, what: str, n: int = 1) -> None:
@@ -91,7 +91,7 @@ class ImportProcess:
         return known
 
     def streams(self, part: Batch, row: str = "") -> npt.NDArray[np.uint32] | None:
-        """Return the location of each row by its device, stream and context; None where it has no such columns.
+        """Return the location of each row by its device, stream and context; None if it has no such columns.
 
         `row` names a location beside the stream's, for what does not nest into its work.
         """
@@ -120,7 +120,7 @@ class ImportProcess:
         return self._locations[key]
 
     def words(self, codes: Whole, word_of: Mapping[int, str | None]) -> Cells:
-        """Return a column of texts: `word_of` names every value of `codes` that occurs; None and NONE are no cell."""
+        """Return a column of texts: `word_of` names every value of `codes`; None and NONE mark empty cells."""
         unique, inverse = factor(codes)
         found = [None if int(code) == NONE else word_of.get(int(code)) for code in unique]
         numbers = np.array([0 if word is None else self.text(word) for word in found], dtype=np.int64)
@@ -165,7 +165,7 @@ class ImportProcess:
         self._out.spans(location, start_ns, end_ns - start_ns, region, given)
 
     def rows(self, table: str, location: npt.NDArray[np.uint32], columns: Mapping[str, Cells]) -> None:
-        """Add rows of a table whose rows are no spans. Rows without a sound `time_ns` are counted and left out."""
+        """Add rows of a table of events. Rows without a sound `time_ns` are counted and left out."""
         far = _far(columns["time_ns"][0])
         if far.any():
             self.count("events_without_time", int(far.sum()))
@@ -174,6 +174,14 @@ class ImportProcess:
             columns = {name: _kept(cells, keep) for name, cells in columns.items()}
         layout, cells = self._given(table, columns)
         self._out.rows(layout, location, cells)
+
+    def marks(
+        self, location: npt.NDArray[np.uint32], time_ns: Whole, name: Whole, category: str, arguments: Whole
+    ) -> None:
+        """Add marks; names, and arguments as JSON, are numbers of texts."""
+        columns = {"time_ns": time_ns, "name": name, "arguments": arguments}
+        columns["category"] = np.full(len(time_ns), self.text(category), dtype=np.int64)
+        self.rows("marks", location, {key: (values, None) for key, values in columns.items()})
 
     def samples(self, name: str, unit: str, time_ns: Whole, value: npt.NDArray[np.float64]) -> None:
         """Add readings of a metric of the whole process."""
@@ -192,10 +200,10 @@ class ImportProcess:
         self._out.totals(location, path, count, total_ns, total_ns, min_ns, max_ns)
 
     def finish(self, name: str, source: str, *, main: bool, rank: int | None = None) -> None:
-        """Write everything. `name` is its command or what the file calls it."""
+        """Write everything. `name` is its command or its name in the file."""
         description = {"argv": [name], "main": main, "imported_from": source}
         note = "" if rank is None else json.dumps({"rank": rank})
-        pid = self.pid if abs(self.pid) <= _LARGEST_PID else 0  # what is no number of a process is left out
+        pid = self.pid if abs(self.pid) <= _LARGEST_PID else 0  # else it cannot be the number of a process
         self._out.finish(pid, 0, json.dumps(description), note)
 
     def _given(self, table: str, columns: Mapping[str, Cells]) -> tuple[int, list[_Column]]:
@@ -213,6 +221,39 @@ class ImportProcess:
             for name, (values, valid) in columns.items()
             if valid is None or valid.any()
         ]
+
+
+def finish_all(
+    processes: Mapping[int, ImportProcess],
+    source: ImportSource,
+    name_of: Callable[[int], str],
+    *,
+    counters: Mapping[str, int],
+    properties: Mapping[str, object],
+    base_ns: int | None = None,
+    host: str = "",
+    ranks: Mapping[int, int] | None = None,
+) -> Imported:
+    """Write the processes of a file, by their keys, and return the facts about it. `counters` are those of the file."""
+    ranks = ranks or {}
+    counted = {what: n for what, n in counters.items() if n}
+    first = next(iter(processes.values()))
+    for what, n in counted.items():  # shown with the first process: the file has no row of its own
+        first.count(what, n)
+    for key, process in processes.items():
+        process.finish(name_of(key), source.name, main=process is first, rank=ranks.get(key))
+    used = [process for process in processes.values() if process.used]
+    ranked = [rank for key, rank in ranks.items() if key in processes]
+    return Imported(
+        processes=len(processes),
+        first_ns=min((process.first_ns for process in used), default=0),
+        last_ns=max((process.last_ns for process in used), default=0),
+        base_ns=base_ns,
+        rank=ranked[0] if len(ranked) == 1 else None,
+        host=host,
+        properties=properties,
+        counters=counted,
+    )
 
 
 def present(values: Whole) -> Cells:

@@ -20,25 +20,26 @@ from strobe.model.units import format_bytes
 
 HEAD_BYTES = 1 << 16
 _PIECE = 1 << 18
-# JSON packs 1:17 to 1:30 in real traces. What unpacks to more than this, and by more than this factor, is no trace.
+# JSON packs 1:17 to 1:30 in real traces. A file that unpacks to more than this, and by more than this factor, is not a
+# trace.
 _ALWAYS_BYTES = 1 << 30
 _MOST_TIMES = 300
 _MOST_MEMBERS = 1 << 17  # of an archive; an OTF2 archive has two for each thread
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError)
 
-Tick = Callable[[int], bool]  # is told how many (packed) bytes were read; says whether to go on
+Tick = Callable[[int], bool]  # takes the number of (packed) bytes read; returns whether to continue
 
 
 @dataclass
 class Bound:
-    """How much may come out of a file on disk: of all members of an archive together."""
+    """The number of bytes that a file on disk may unpack to: all members of an archive together."""
 
     name: str
     size_bytes: int
     unpacked: int = 0
 
     def add(self, n: int) -> None:
-        """Count unpacked bytes. Raises FormatError where they are more than any trace has."""
+        """Count unpacked bytes. Raises FormatError if they are more than any trace has."""
         self.unpacked += n
         if self.unpacked > _ALWAYS_BYTES and self.unpacked > _MOST_TIMES * self.size_bytes:
             raise FormatError(
@@ -51,7 +52,7 @@ class Bound:
 class Input:
     """One file, or one member of an archive. `name` is for messages, `size_bytes` as it lies on disk.
 
-    `neighbour` finds another file of its folder, or of the archive; `asked` are those that were asked for, by name.
+    `neighbour` finds another file of its folder, or of the archive; `asked` are the files looked up so far, by name.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Input:
     def chunks(self) -> Iterator[bytes]:
         """Return the unpacked bytes in pieces; ends early when the import is stopped.
 
-        Raises FormatError where a file unpacks to something absurd; a packed file that is damaged ends where it is.
+        Raises FormatError if a file unpacks to an absurd size; a damaged packed file ends at the damage.
         """
         bound = self.bound or Bound(self.name, self.size_bytes)
         with self._open() as stream:
@@ -87,7 +88,7 @@ class Input:
         return found[:HEAD_BYTES]
 
     def local_path(self) -> Path:
-        """Return a file with the unpacked bytes: itself where it is plain, else a copy that goes with the import."""
+        """Return a file with the unpacked bytes: itself if it is plain, else a copy, removed after the import."""
         with self._open() as stream:
             plain = _packing(next(_pieces(stream, 6), b"")) is None
         if plain and self.name == str(self.path):
@@ -100,9 +101,9 @@ class Input:
         return copy
 
     def beside(self, name: str) -> Input | None:
-        """Return the file of this name in the same folder, or below it; None where there is none.
+        """Return the file of this name in the same folder, or below it; None if there is none.
 
-        Raises ValueError where the name leads out of the folder, by itself or by a link.
+        Raises ValueError if the name leads out of the folder, by itself or by a link.
         """
         if name not in self.asked:
             parts = PurePosixPath(name)
@@ -115,7 +116,7 @@ class Input:
         return self.asked[name]
 
     def total_bytes(self) -> int:
-        """Return its size, and that of the files beside it that were asked for."""
+        """Return its size, and that of the files beside it that were looked up."""
         return self.size_bytes + sum(each.size_bytes for each in self.asked.values() if each is not None)
 
     def close(self) -> None:
@@ -127,11 +128,8 @@ class Input:
     def _open(self) -> IO[bytes]:
         try:
             return self.opened()
-        except (
-            *_DAMAGED,
-            RuntimeError,
-            NotImplementedError,
-        ) as error:  # the last two: encrypted, packed in unknown ways
+        # RuntimeError: encrypted; NotImplementedError: packed in an unknown way.
+        except (*_DAMAGED, RuntimeError, NotImplementedError) as error:
             raise TraceError(f"cannot read '{self.name}': {_reason(error)}") from error
 
     def _packed(self, stream: IO[bytes]) -> Iterator[bytes]:
@@ -157,7 +155,7 @@ class Input:
 
 
 def inputs_of(path: Path) -> list[Input]:
-    """Return the files that a path means: itself, the members of a tar or zip archive, the files of a folder.
+    """Return the files of a path: itself, the members of a tar or zip archive, the files of a folder.
 
     In order of name. Names inside of archives are used in messages only: nothing is written by them.
     """
@@ -175,13 +173,13 @@ def inputs_of(path: Path) -> list[Input]:
 
 
 def _reason(error: Exception) -> str:
-    """Return in a line what a library found wrong."""
+    """Return the error of a library in one line."""
     reason = getattr(error, "strerror", None) or str(error)
     return " ".join(reason.split())[:300] or "it is damaged"
 
 
 def _pieces(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """Return what can be read of a stream: a damaged one ends where it is."""
+    """Return the readable part of a stream: a damaged one ends at the damage."""
     try:
         while piece := stream.read(size):
             yield piece
@@ -220,7 +218,7 @@ def _gunzip(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             piece = unpack.decompress(left, _PIECE * 4)
         except zlib.error:
-            return  # damaged: the reader says that the text ends early
+            return  # damaged: the reader reports that the text ends early
         if piece:
             yield piece
         left = unpack.unconsumed_tail
@@ -242,7 +240,7 @@ def _unzstd(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             produced, left = unpack.decompress(left, most)
         except ValueError:
-            return  # damaged: the reader says that the text ends early
+            return  # damaged: the reader reports that the text ends early
         if produced:
             yield produced
         if not left and len(produced) < most:  # else there is more where this came from

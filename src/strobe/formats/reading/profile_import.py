@@ -1,4 +1,4 @@
-"""Profiles without a time axis, on their way in: call paths with weights become totals, and tables beside them.
+"""Import of profiles without a time axis: call paths with weights become totals, and rows of side tables.
 
 A sample's weight belongs to the call path that was running (its own weight); a path's total is its own weight and that
 of everything below it. Nothing here has a start or an end.
@@ -21,9 +21,9 @@ from strobe.model.schema import TABLES
 from strobe.model.units import format_bytes
 
 ROOT = -1
-# Profiles are small: what is larger is no profile, or more than a file that is read at once should be.
+# Profiles are small: a larger file is not a profile, or too large to be read at once.
 MOST_BYTES = 512 << 20
-_MOST_PATHS = 1 << 20  # as many as the core tells apart
+_MOST_PATHS = 1 << 20  # as many as the core distinguishes
 _MOST_DEPTH = 4096
 _LARGEST = 1 << 62
 _NO_PATH = 0xFFFFFFFF
@@ -45,7 +45,7 @@ NANOSECONDS: dict[str, Fraction] = {
 
 
 def read_whole(source: ImportSource) -> bytes:
-    """Return the unpacked bytes of a file that can only be understood as a whole. Raises ValueError above 512 MiB."""
+    """Return the unpacked bytes of a file that must be read as a whole. Raises ValueError above 512 MiB."""
     pieces, size = [], 0
     for piece in source.chunks():
         size += len(piece)
@@ -59,18 +59,28 @@ def read_whole(source: ImportSource) -> bytes:
 
 @dataclass(frozen=True)
 class Weight:
-    """What a profile counts."""
+    """A quantity that a profile counts."""
 
     name: str
     unit: str
 
     @property
     def ns(self) -> Fraction | None:
-        """Nanoseconds of one unit, None where the unit is no time."""
+        """Nanoseconds of one unit, None if the unit is not one of time."""
         return NANOSECONDS.get(self.unit.lower())
 
 
 SAMPLES = Weight("samples", "count")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: name, source file, first line (0 if unknown), module (program or library)."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    module: str = ""
 
 
 class ProfileProcess:
@@ -87,25 +97,24 @@ class ProfileProcess:
         self._ids: dict[tuple[int, int], int] = {}
         self._tables: dict[str, _Rows] = {}
 
-    def region(
-        self, name: str, file: str = "", line: int = 0, module: str = "", *, paradigm: str = "", role: str = "function"
-    ) -> int:
+    def region(self, function: Function, *, paradigm: str = "", role: str = "function") -> int:
         """Return the number of a function. Without a paradigm, it is Python by the suffix of its file."""
+        file, line = function.file, function.line
         who = paradigm or ("python" if file.endswith((".py", ".pyx", ".ipynb")) or file.startswith("<") else "other")
         if not 0 <= line < 1 << 32:
             self.core.count("lines_out_of_range")
             line = 0
-        texts = (clean(name) or "(no name)", clean(file), clean(module))
-        return self.core.region(texts[0], PARADIGMS.index(who), ROLES.index(role), texts[1], line, texts[2])
+        name, module = clean(function.name) or "(no name)", clean(function.module)
+        return self.core.region(name, PARADIGMS.index(who), ROLES.index(role), clean(file), line, module)
 
     def location(self, name: str, thread_id: int = 0) -> int:
         """Return the number of a new location: a thread, or one profile of several in a file."""
         return self.core.location(clean(name), thread_id)
 
     def path(self, parent: int, region: int) -> int:
-        """Return the path of a region called from `parent` (ROOT: from nowhere).
+        """Return the path of a region called from `parent`, or ROOT.
 
-        What is too deep, or one path too many, counts for its caller: the sums stay.
+        A path that is too deep, or one too many, counts for its caller: the sums stay.
         """
         known = self._ids.get((parent, region))
         if known is not None:
@@ -127,20 +136,48 @@ class ProfileProcess:
         return self._parent_of[path]
 
     def totals(self, location: int, path: int, count: int, total_ns: int, own_ns: int) -> None:
-        """Add what is known of all executions of a path in a location."""
+        """Add the sums of all executions of a path in a location."""
         if max(abs(count), abs(total_ns), abs(own_ns)) >= _LARGEST or count < 0:
             self.core.count("weights_out_of_range")
             return
         self.core.totals(location, self._path_of[path], count, total_ns, own_ns)
 
-    def row(self, table: str, location: int, **cells: str | float | None) -> None:
-        """Add a row to a side table without spans; cells that are None stay empty. `call_path` is a path of ours."""
+    def path_metric(
+        self, location: int, path: int, weight: Weight, own: float | None, total: float | None = None
+    ) -> None:
+        """Add the values of a weight for all executions of a path."""
+        names = {"metric": weight.name, "unit": weight.unit}
+        self._row("path_metrics", location, call_path=self._path_of[path], **names, self_value=own, total_value=total)
+
+    def line(
+        self, location: int, function: Function, file: str, line: int, total_ns: int | None, hits: int | None = None
+    ) -> None:
+        """Add the time of a source line and how often it ran."""
+        self._row(
+            "lines",
+            location,
+            file=file,
+            line=line,
+            function=function.name,
+            function_line=function.line or None,
+            hits=hits,
+            total_ns=total_ns,
+        )
+
+    def call_edge(self, location: int, caller: Function, callee: Function, **sums: int | None) -> None:
+        """Add the calls of one function by another: `calls`, `primitive_calls`, `total_ns`, `self_ns`."""
+        ends = (("caller", caller), ("callee", callee))
+        names = {name: each.name for name, each in ends}
+        files = {f"{name}_file": each.file for name, each in ends}
+        lines = {f"{name}_line": each.line for name, each in ends}
+        self._row("call_edges", location, **names, **files, **lines, **sums)
+
+    def _row(self, table: str, location: int, **cells: str | float | None) -> None:
+        """Add a row to a side table without spans; cells that are None stay empty."""
         if table not in self._tables:
             self._tables[table] = _Rows(self.core, table)
         for name, cell in cells.items():
-            if name == "call_path":
-                cells[name] = self._path_of[int(str(cell))]
-            elif isinstance(cell, int) and abs(cell) >= _LARGEST:
+            if isinstance(cell, int) and abs(cell) >= _LARGEST:
                 self.core.count("weights_out_of_range")
                 cells[name] = None
         self._tables[table].add(location, cells)
@@ -158,7 +195,7 @@ class ProfileProcess:
         }
         note = "" if rank is None else json.dumps({"rank": rank, "ranks": ranks})
         self.core.finish(pid if abs(pid) < _LARGEST else 0, description_json=json.dumps(description), note_json=note)
-        # Without spans and metrics there is no first moment.
+        # A process without spans and metrics has no first moment.
         first_ns = self.core.first_ns if self.core.first_ns <= self.core.last_ns else 0
         last_ns = max(self.core.last_ns, first_ns)
         return Imported(processes=1, first_ns=first_ns, last_ns=last_ns, properties=properties)
@@ -167,9 +204,9 @@ class ProfileProcess:
 class CallTree:
     """Samples of one location: stacks with a weight of each kind, summed up by call path.
 
-    The weight that is a time (the last one, as pprof has it) is the time of the tables. Where none is, the last one
-    stands in for it, a unit as a nanosecond: shares and the flame graph are right, `weights_are_no_time` is counted,
-    and the true unit is in `path_metrics`, as are the weights of the other kinds.
+    The last weight that is a time (as in pprof) is the time of the tables. Without one, the last weight stands in for
+    it, a unit as a nanosecond: shares and the flame graph are right, `weights_are_no_time` is counted, and the true
+    unit is in `path_metrics`, as are the weights of the other kinds.
     """
 
     def __init__(
@@ -201,7 +238,8 @@ class CallTree:
         """Write the totals of every path."""
         process = self._process
         total: dict[int, list[int | Fraction]] = {}
-        # Paths are numbered after their callers: from the last to the first, everything is below when it is added up.
+        # Paths are numbered after their callers: from the last to the first, all callees are summed before their
+        # caller.
         waiting = sorted(self._own)
         reached = set(waiting)
         for path in waiting:
@@ -235,16 +273,8 @@ class CallTree:
             if i == self._shown and shown.ns is not None:
                 continue
             for path in order:
-                own = self._own.get(path, nothing)[i]
-                process.row(
-                    "path_metrics",
-                    self._location,
-                    call_path=path,
-                    metric=weight.name,
-                    unit=weight.unit,
-                    self_value=float(own),
-                    total_value=float(total[path][i]),
-                )
+                own = float(self._own.get(path, nothing)[i])
+                process.path_metric(self._location, path, weight, own, float(total[path][i]))
 
 
 class _Rows:
@@ -255,9 +285,9 @@ class _Rows:
         self._core, self._types = core, {column.name: _CELLS.get(column.type, _WHOLE) for column in columns}
         self._table = core.table(name, list(self._types.items()), False)
         self._location: list[int] = []
-        self._rows: list[Mapping[str, object]] = []
+        self._rows: list[Mapping[str, str | float | None]] = []
 
-    def add(self, location: int, cells: Mapping[str, object]) -> None:
+    def add(self, location: int, cells: Mapping[str, str | float | None]) -> None:
         self._location.append(location)
         self._rows.append(cells)
         if len(self._rows) >= _ROWS:
@@ -270,16 +300,22 @@ class _Rows:
         for number, (name, kind) in enumerate(self._types.items()):
             cells = [row.get(name) for row in self._rows]
             valid = np.array([cell is not None for cell in cells], dtype=np.uint8)
-            if kind == _REAL:
-                reals = np.array([0.0 if cell is None else float(str(cell)) for cell in cells])
-                values = reals.view(np.int64)
-            elif kind == _TEXT:
-                values = np.array([0 if c is None else self._core.text(clean(str(c))) for c in cells], dtype=np.int64)
-            else:
-                values = np.array([0 if cell is None else int(str(cell)) for cell in cells], dtype=np.int64)
+            if kind == _TEXT:
+                cells = [None if cell is None else self._core.text(clean(str(cell))) for cell in cells]
+            dtype = np.float64 if kind == _REAL else np.int64
+            values = np.array([0 if cell is None else cell for cell in cells], dtype=dtype).view(np.int64)
             columns.append((number, values, valid))
         self._core.rows(self._table, np.array(self._location, dtype=np.uint32), columns)
         self._location, self._rows = [], []
+
+
+def function_of(key: object) -> Function | None:
+    """Return the function that a tuple of file, line and name means in Python's profilers; None for anything else."""
+    if not isinstance(key, tuple) or len(key) != 3:
+        return None
+    file, line, name = key
+    known = isinstance(file, str) and isinstance(line, int) and abs(line) < 1 << 31 and isinstance(name, str)
+    return Function(name, file, line) if known else None
 
 
 def clean(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is printed on stderr while a large file is read: a bar where that is a terminal, and partial answers."""
+"""What is printed on stderr while a large file is read: a bar if that is a terminal, and partial answers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from strobe.model.units import format_bytes, format_count, format_ns
 
 # Seconds until the first partial answer; each further one takes three times as long to come.
 FIRST_ANSWER_S = 5.0
-_EACH_KIND = 5  # regions told, of those on a device and of the others
+_EACH_KIND = 5  # regions shown, of those on a device and of the others
 _NAME_LETTERS = 90
 _DEVICE = ("kernel", "copy")
 
 
 class Progress:
-    """Shows how far an import into `folder` is, and what took most time so far. `talk`: whether to print anything."""
+    """Shows the progress of an import into `folder`, and its partial answers. `talk`: whether to print anything."""
 
     def __init__(self, folder: Path, total_bytes: Callable[[], int], talk: bool) -> None:
         self._total, self._done = total_bytes, 0
@@ -45,7 +45,7 @@ class Progress:
         return True
 
     def end(self, why: str) -> None:
-        """Remove the bar; `why`: what to say if the import did not come to its end."""
+        """Remove the bar; `why`: a message if the import was stopped."""
         self._clear()
         self._totals = None
         if why:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -25,8 +25,8 @@ class Field(NamedTuple):
 def fields(message: bytes, *, cut: bool = True) -> Iterator[Field]:
     """Yield the fields of a message.
 
-    Raises CutError where the message ends within a field, with `cut` after yielding what there is of texts and
-    messages. Raises another ValueError where it is not a message.
+    Raises CutError if the message ends within a field, with `cut` after yielding the beginning of a text or message.
+    Raises another ValueError if it is not a message.
     """
     at = 0
     while at < len(message):
@@ -53,7 +53,7 @@ def fields(message: bytes, *, cut: bool = True) -> Iterator[Field]:
 
 
 def sound_fields(message: bytes) -> list[Field]:
-    """Return the fields of a message up to where it is damaged."""
+    """Return the fields of a message up to if it is damaged."""
     sound = []
     try:
         for each in fields(message, cut=False):
@@ -64,7 +64,7 @@ def sound_fields(message: bytes) -> list[Field]:
 
 
 def integers(field: Field) -> list[int]:
-    """Return the signed numbers of a repeated field, packed or not. Raises ValueError where they are damaged."""
+    """Return the signed numbers of a repeated field, packed or not. Raises ValueError if they are damaged."""
     if field.kind == VARINT:
         return [signed(field.integer)]
     numbers, at = [], 0
@@ -110,6 +110,12 @@ def varint(value: int) -> bytes:
 def number(field: int, value: int) -> bytes:
     """Return a field with a whole number."""
     return varint(field << 3) + varint(value)
+
+
+def message(field: int, fields: Mapping[int, int | bytes], more: bytes = b"") -> bytes:
+    """Return a field with a message: its fields by number, and `more` of them."""
+    parts = (number(each, value) if isinstance(value, int) else text(each, value) for each, value in fields.items())
+    return text(field, b"".join(parts) + more)
 
 
 def fixed64(field: int, value: int) -> bytes:

@@ -40,7 +40,7 @@ class SqliteTable:
 
 @dataclass
 class Batch:
-    """Rows of a table. Integers lie in `whole` (NONE where null); other cells in `coded`: numbers into `words`."""
+    """Rows of a table. Integers lie in `whole` (NONE if null); other cells in `coded`: numbers into `words`."""
 
     count: int
     whole: dict[str, Whole] = field(default_factory=dict)
@@ -53,13 +53,13 @@ class Batch:
         return (*self.whole, *self.coded)
 
     def cells(self, name: str) -> Whole:
-        """Return a column as it lies there: integers, or numbers into `words`; NONE where null or not there at all."""
+        """Return a column as it lies there: integers, or numbers into `words`; NONE if null or not there at all."""
         if name in self.whole:
             return self.whole[name]
         return self.coded[name] if name in self.coded else np.full(self.count, NONE, dtype=np.int64)
 
     def integers(self, name: str) -> Whole | None:
-        """Return a column as integers, whatever type it was declared with; None where there is no such column."""
+        """Return a column as integers, whatever its declared type; None if the table lacks it."""
         if name in self.whole:
             return self.whole[name]
         if name not in self.coded:
@@ -69,12 +69,12 @@ class Batch:
         return np.where(codes == NONE, NONE, of_code[np.maximum(codes, 0)])
 
     def integers_or(self, name: str, missing: int = NONE) -> Whole:
-        """Return the same, with `missing` in every row where there is no such column."""
+        """Return the same, with `missing` in every row if the table lacks the column."""
         values = self.integers(name)
         return np.full(self.count, missing, dtype=np.int64) if values is None else values
 
     def reals(self, name: str) -> npt.NDArray[np.float64] | None:
-        """Return a column as reals, NaN where a cell is no number; None where there is no such column."""
+        """Return a column as reals, NaN for a cell that is not a number; None if the table lacks it."""
         if name in self.whole:
             values = self.whole[name]
             return np.where(values == NONE, np.nan, values.astype(np.float64))
@@ -97,8 +97,8 @@ class Batch:
 class SqliteInput:
     """A SQLite file, opened read-only and as it is: no extensions, no views, no code of the file's schema.
 
-    `counters`: what was wrong with it: `unreadable_values` (of a type that does not fit), `texts_not_utf8`,
-    `damaged_tables` (read up to the damage), `truncated_files`. Raises ValueError where it is no sound database at all.
+    `counters`: its errors: `unreadable_values` (of a type that does not fit), `texts_not_utf8`,
+    `damaged_tables` (read up to the damage), `truncated_files`. Raises ValueError if the whole database is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -212,7 +212,7 @@ class SqliteInput:
         return counted if isinstance(counted, int) else 0
 
     def keyed(self, name: str, key: str, values: Sequence[str]) -> str:
-        """Return a table to look rows up in by `key`: itself where it has an index for that, else a copy that has.
+        """Return a table to look rows up in by `key`: itself if it has an index for that, else a copy that has.
 
         The copy is a temporary table of SQLite's: beyond a few pages it lies on disk.
         """
@@ -256,7 +256,7 @@ class SqliteInput:
         return False
 
     def _whole_columns(self, rows: Sequence[tuple[Any, ...]], columns: int) -> list[Whole]:
-        """Return the columns of rows of integers: one pass over all cells, or cell by cell where some are none."""
+        """Return the columns of rows of integers: one pass over all cells, or cell by cell if some are none."""
         try:
             cells = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * columns)
         except (TypeError, ValueError, OverflowError):
@@ -284,7 +284,7 @@ class Texts:
         self._known: dict[int, str | None] = {}
 
     def of(self, numbers: Iterable[int]) -> dict[int, str | None]:
-        """Return the texts of some numbers, None where there is none."""
+        """Return the texts of some numbers, None if there is none."""
         asked = [int(each) for each in numbers]
         if len(self._known) > _MOST_REMEMBERED:
             self._known.clear()

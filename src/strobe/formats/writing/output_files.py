@@ -24,7 +24,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 def only_files(suffix: str) -> tuple[Callable[[Path], bool], str]:
     """Return the last two arguments of `new_folder` for a folder of files of one kind."""
-    what = f"it is no folder of {suffix} files"
+    what = f"it is not a folder of {suffix} files"
     return lambda folder: all(each.name.endswith(suffix) for each in folder.iterdir()), what
 
 
@@ -32,10 +32,10 @@ def only_files(suffix: str) -> tuple[Callable[[Path], bool], str]:
 def new_folder(path: Path, is_ours: Callable[[Path], bool], else_why: str) -> Iterator[Path]:
     """Give a folder to write to, which appears when it is complete. One of an earlier export is replaced: `is_ours`.
 
-    Raises UsageError where something else is in the way; `else_why` is the reason in words.
+    Raises UsageError if something else has this name; `else_why` is the reason in words.
     """
     if path.exists() and not (path.is_dir() and is_ours(path)):
-        raise UsageError(f"'{path}' is in the way: {else_why}", do="Choose another one: -o")
+        raise UsageError(f"'{path}' exists already: {else_why}", do="Choose another one: -o")
     work = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
         work.mkdir(parents=True)

@@ -14,7 +14,7 @@ from strobe.trace.trace import Trace
 
 @dataclass(frozen=True)
 class Frame:
-    """A function: name, source file, first line (0 where unknown), module."""
+    """A function: name, source file, first line (0 if unknown), module."""
 
     name: str
     file: str

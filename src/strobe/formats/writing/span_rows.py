@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strobe.trace.trace import Trace
 
@@ -18,8 +17,9 @@ class SpanRows:
     def __init__(self, trace: Trace, name: str, location: int) -> None:
         self._batches = trace.side_batches(name, location)
         if not in_order(raw["row"] for raw in trace.raw_side_batches(name, location)):
-            # Decoders that know several kinds of such rows write each kind by itself: they need each other's place.
-            self._batches = iter([_sorted(pa.concat_tables(self._batches))])
+            # Decoders of several kinds of such rows write each kind by itself. Sorting is stable: rows of one span stay
+            # in their order.
+            self._batches = iter([pa.concat_tables(self._batches).sort_by("row")])
         self._left = next(self._batches, None)
 
     def before(self, row: int) -> Iterator[pa.Table]:
@@ -32,10 +32,6 @@ class SpanRows:
                 self._left = self._left.slice(taken)
                 return
             self._left = next(self._batches, None)
-
-
-def _sorted(rows: pa.Table) -> pa.Table:
-    return rows.take(pc.sort_indices(rows.column("row")))  # a stable sort: rows of one span stay as they were
 
 
 def in_order(pieces: Iterable[npt.NDArray[np.int64]]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from strobe.errors import StrobeError, UsageError
 
 INSTALL = "pip install nvidia-cuda-cupti==13.0.85"
 # Packages that hold the library, and the versions that are fit: from 12.6 on there is this interface, and 13.2 crashes
-# in its first call where there is no driver (the versions behind it fail there).
+# in its first call without a driver (later versions fail there).
 _PACKAGE = re.compile(r"nvidia[-_]cuda[-_]cupti(?:[-_]cu\d+)?", re.IGNORECASE)
 _FIRST, _BEFORE = (12, 6), (13, 2)
 _RANGE_PROFILER = 0
@@ -31,87 +31,25 @@ SUFFIXES = {
 _TYPES = tuple(SUFFIXES)
 
 _Names = ctypes.POINTER(ctypes.c_char_p)
+_SIZE, _POINTER, _TEXT, _NUMBER = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 
 
-class _Chips(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("private", ctypes.c_void_p),
-        ("count", ctypes.c_size_t),
-        ("names", _Names),
+def _argument(**fields: type) -> type[ctypes.Structure]:
+    """Return the structure that a call takes: its own size, a private pointer, and these fields."""
+    return type(
+        "_Argument", (ctypes.Structure,), {"_fields_": [*{"size": _SIZE, "private": _POINTER, **fields}.items()]}
     )
 
 
-class _Initialize(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("private", ctypes.c_void_p),
-        ("profiler", ctypes.c_int),
-        ("chip", ctypes.c_char_p),
-        ("availability", ctypes.c_void_p),
-        ("host", ctypes.c_void_p),
-    )
-
-
-class _Deinitialize(ctypes.Structure):
-    _fields_ = (("size", ctypes.c_size_t), ("private", ctypes.c_void_p), ("host", ctypes.c_void_p))
-
-
-class _BaseMetrics(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("private", ctypes.c_void_p),
-        ("host", ctypes.c_void_p),
-        ("type", ctypes.c_int),
-        ("names", _Names),
-        ("count", ctypes.c_size_t),
-    )
-
-
-class _Properties(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("private", ctypes.c_void_p),
-        ("host", ctypes.c_void_p),
-        ("name", ctypes.c_char_p),
-        ("description", ctypes.c_char_p),
-        ("hardware", ctypes.c_char_p),
-        ("unit", ctypes.c_char_p),
-        ("type", ctypes.c_int),
-    )
-
-
-class _AddMetrics(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("private", ctypes.c_void_p),
-        ("host", ctypes.c_void_p),
-        ("names", _Names),
-        ("count", ctypes.c_size_t),
-    )
-
-
-class _ImageSize(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("private", ctypes.c_void_p),
-        ("host", ctypes.c_void_p),
-        ("image_size", ctypes.c_size_t),
-    )
-
-
-class _Image(ctypes.Structure):
-    _fields_ = (*_ImageSize._fields_, ("image", ctypes.c_void_p))
-
-
-class _Passes(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("private", ctypes.c_void_p),
-        ("image_size", ctypes.c_size_t),
-        ("image", ctypes.c_void_p),
-        ("passes", ctypes.c_size_t),
-    )
+_Chips = _argument(count=_SIZE, names=_Names)
+_Initialize = _argument(profiler=_NUMBER, chip=_TEXT, availability=_POINTER, host=_POINTER)
+_Deinitialize = _argument(host=_POINTER)
+_BaseMetrics = _argument(host=_POINTER, type=_NUMBER, names=_Names, count=_SIZE)
+_Properties = _argument(host=_POINTER, name=_TEXT, description=_TEXT, hardware=_TEXT, unit=_TEXT, type=_NUMBER)
+_AddMetrics = _argument(host=_POINTER, names=_Names, count=_SIZE)
+_ImageSize = _argument(host=_POINTER, image_size=_SIZE)
+_Image = _argument(host=_POINTER, image_size=_SIZE, image=_POINTER)
+_Passes = _argument(image_size=_SIZE, image=_POINTER, passes=_SIZE)
 
 
 @dataclass(frozen=True)
@@ -123,7 +61,7 @@ class Library:
 
     @property
     def fit(self) -> bool:
-        """Whether it has the interface, and may be loaded where there is no driver."""
+        """Whether it has the interface, and may be loaded without a driver."""
         numbers = tuple(int(each) for each in re.findall(r"\d+", self.version)[:2])
         return _FIRST <= numbers < _BEFORE
 
@@ -155,7 +93,7 @@ class Catalogue:
     def close(self) -> None:
         """Give back what the library holds for the chip."""
         if self._host is not None:
-            _call(self._library, "cuptiProfilerHostDeinitialize", _Deinitialize(host=self._host))
+            self._fails("Deinitialize", _Deinitialize(host=self._host))
             self._host = None
 
     @cached_property
@@ -163,42 +101,41 @@ class Catalogue:
         """Names of all metrics before their suffix (`sm__warps_active`), with their type."""
         found = {}
         for number, kind in enumerate(_TYPES):
-            asked = _BaseMetrics(host=self._host, type=number)
-            if not _call(self._library, "cuptiProfilerHostGetBaseMetrics", asked):
-                found.update(dict.fromkeys(_texts(asked.names, asked.count), kind))
+            request = _BaseMetrics(host=self._host, type=number)
+            if not self._fails("GetBaseMetrics", request):
+                found.update(dict.fromkeys(_texts(request.names, request.count), kind))
         return dict(sorted(found.items()))
 
     def counter(self, name: str) -> Counter | None:
-        """Return what is known of a counter by its full name (`sm__warps_active.avg`); None where there is none."""
-        asked = _Properties(host=self._host, name=name.encode())
-        if _call(self._library, "cuptiProfilerHostGetMetricProperties", asked):
+        """Return what is known of a counter by its full name (`sm__warps_active.avg`), None for an unknown one."""
+        request = _Properties(host=self._host, name=name.encode())
+        if self._fails("GetMetricProperties", request):
             return None
-        kind = _TYPES[asked.type] if asked.type < len(_TYPES) else ""
-        return Counter(name, _text(asked.description), _text(asked.unit), kind)
+        kind = _TYPES[request.type] if request.type < len(_TYPES) else ""
+        return Counter(name, _text(request.description), _text(request.unit), kind)
 
     def passes(self, names: Iterable[str]) -> int | None:
-        """Return how often a kernel must run again for all these counters; None where they do not go together."""
+        """Return how often a kernel must run for all these counters; None if they cannot be combined."""
         wanted = [name.encode() for name in names]
         host = _host(self._library, self.chip)  # what was added to one cannot be taken out again
         try:
             array = (ctypes.c_char_p * len(wanted))(*wanted)
             added = _AddMetrics(host=host, names=ctypes.cast(array, _Names), count=len(wanted))
             size = _ImageSize(host=host)
-            if _call(self._library, "cuptiProfilerHostConfigAddMetrics", added):
-                return None
-            if _call(self._library, "cuptiProfilerHostGetConfigImageSize", size):
+            if self._fails("ConfigAddMetrics", added) or self._fails("GetConfigImageSize", size):
                 return None
             buffer = ctypes.create_string_buffer(size.image_size)
             image = ctypes.cast(buffer, ctypes.c_void_p)
             filled = _Image(host=host, image_size=size.image_size, image=image)
             counted = _Passes(image_size=size.image_size, image=image)
-            if _call(self._library, "cuptiProfilerHostGetConfigImage", filled):
-                return None
-            if _call(self._library, "cuptiProfilerHostGetNumOfPasses", counted):
+            if self._fails("GetConfigImage", filled) or self._fails("GetNumOfPasses", counted):
                 return None
             return int(counted.passes)
         finally:
-            _call(self._library, "cuptiProfilerHostDeinitialize", _Deinitialize(host=host))
+            self._fails("Deinitialize", _Deinitialize(host=host))
+
+    def _fails(self, function: str, argument: ctypes.Structure) -> bool:
+        return _call(self._library, function, argument) != 0
 
 
 def installed() -> list[Library]:
@@ -218,14 +155,14 @@ def installed() -> list[Library]:
 def load(library: Library | None = None) -> ctypes.CDLL:
     """Load an installed library, the best one unless one is given.
 
-    Raises StrobeError where none is installed, or none that can be used.
+    Raises StrobeError if none is installed, or none that can be used.
     """
     there = [library] if library else installed()
     if not there:
         raise StrobeError("the catalogue of GPU metrics needs NVIDIA's libcupti, which is not installed", do=INSTALL)
     best = there[0]
     if not best.fit:
-        what = f"CUPTI {best.version} cannot say which metrics there are: versions 12.6 to 13.1 can"
+        what = f"CUPTI {best.version} cannot list the metrics: versions 12.6 to 13.1 can"
         raise StrobeError(what, where=best.path, do=INSTALL)
     folder = os.path.dirname(best.path)
     try:
@@ -238,16 +175,16 @@ def load(library: Library | None = None) -> ctypes.CDLL:
 
 def chips(library: ctypes.CDLL) -> list[str]:
     """Return the names of all chips that a library knows: GV100, GH100, ..."""
-    asked = _Chips()
-    if _call(library, "cuptiProfilerHostGetSupportedChips", asked):
+    request = _Chips()
+    if _call(library, "GetSupportedChips", request):
         return []
-    return _texts(asked.names, asked.count)
+    return _texts(request.names, request.count)
 
 
 def open_catalogue(chip: str) -> Catalogue:
     """Return the catalogue of a chip.
 
-    Raises UsageError where the library does not know the chip, StrobeError where there is no library.
+    Raises UsageError if the library does not know the chip, StrobeError without a library.
     """
     library = load()
     known = chips(library)
@@ -257,26 +194,21 @@ def open_catalogue(chip: str) -> Catalogue:
 
 
 def _host(library: ctypes.CDLL, chip: str) -> int:
-    asked = _Initialize(profiler=_RANGE_PROFILER, chip=chip.encode())
-    if result := _call(library, "cuptiProfilerHostInitialize", asked):
+    request = _Initialize(profiler=_RANGE_PROFILER, chip=chip.encode())
+    if result := _call(library, "Initialize", request):
         raise UsageError(f"NVIDIA's library has no counters of {chip} (code {result})")
-    return int(asked.host)
+    return int(request.host)
 
 
-def _call(library: ctypes.CDLL, name: str, asked: ctypes.Structure) -> int:
-    """Call a function of the library with its structure. Returns NVIDIA's code, 0 where it went well."""
-    last = asked._fields_[-1][0]
-    asked.size = getattr(type(asked), last).offset + getattr(type(asked), last).size  # without what pads it
-    return int(getattr(library, name)(ctypes.byref(asked)))
+def _call(library: ctypes.CDLL, name: str, argument: ctypes.Structure) -> int:
+    """Call a function of the interface with its structure. Returns NVIDIA's code, 0 for success."""
+    last = getattr(type(argument), argument._fields_[-1][0])
+    argument.size = last.offset + last.size  # without padding
+    return int(library[f"cuptiProfilerHost{name}"](ctypes.byref(argument)))
 
 
 def _texts(names: ctypes._Pointer[ctypes.c_char_p], count: int) -> list[str]:
-    return list(_each(names, count))
-
-
-def _each(names: ctypes._Pointer[ctypes.c_char_p], count: int) -> Iterator[str]:
-    for at in range(count):
-        yield _text(names[at])
+    return [_text(names[at]) for at in range(count)]
 
 
 def _text(value: bytes | ctypes.c_char_p | None) -> str:

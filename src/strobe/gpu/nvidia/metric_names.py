@@ -21,14 +21,14 @@ def chip_here() -> str:
     """Return the chip of the first GPU of this machine, empty where nvidia-smi does not know one."""
     words = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     try:
-        said = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False).stdout
+        output = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-    return CHIPS.get(said.strip().partition("\n")[0].strip(), "")
+    return CHIPS.get(output.strip().partition("\n")[0].strip(), "")
 
 
 def check(names: Sequence[str], chip: str = "") -> str:
-    """Check names of metrics and counters against NVIDIA's catalogue, for a chip, or for any where it is unknown.
+    """Check names of metrics and counters against NVIDIA's catalogue, for a chip, or for any if it is unknown.
 
     Without NVIDIA's library, names of counters are only looked at. Returns a remark in that case, else an empty text.
     Raises UsageError for the first name that means nothing.
@@ -39,7 +39,7 @@ def check(names: Sequence[str], chip: str = "") -> str:
         if name in METRICS and not has(chip, name):
             raise UsageError(f"{chip} has no counters for '{name}'", do=f"They would be: {formula(name, chip)}")
         if name not in METRICS and not _own(name) and "." not in name:
-            raise UsageError(f"'{name}' is not said in full", do=f"For example {name}.sum or {name}.avg")
+            raise UsageError(f"'{name}' is incomplete", do=f"For example {name}.sum or {name}.avg")
     unchecked = [name for name in names if name not in METRICS and not _own(name)]
     try:
         library = catalogue.load()
@@ -72,7 +72,7 @@ def _near(there: Sequence[Catalogue], name: str) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """Return the question whether one of these was meant, "" where none is near."""
+    """Return the question whether one of these was meant, "" if none is near."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, list(dict.fromkeys(known)), n=3, cutoff=0.6)

@@ -62,7 +62,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a run: how the program ended, the kernels, and what ncu complained about."""
+    """The result of a run: how the program ended, the kernels, and ncu's complaints."""
 
     ended: RunResult
     launches: list[Launch]
@@ -70,7 +70,7 @@ class Measured:
 
 
 def find_ncu() -> str:
-    """Return the path of ncu. Raises RecordError where there is none."""
+    """Return the path of ncu. Raises RecordError if there is none."""
     folders = [os.environ.get("PATH", os.defpath)]
     folders += [os.path.join(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     found = shutil.which("ncu", path=os.pathsep.join(folders))
@@ -93,7 +93,7 @@ def kernel_filter(kernels: str) -> list[str]:
     try:
         re.compile(name)
     except re.error as error:
-        raise UsageError(f"--kernels: '{name}' is no regular expression: {error}") from error
+        raise UsageError(f"--kernels: '{name}' is not a regular expression: {error}") from error
     if match:
         context, stream, _, invocation = match.groups()
         return [*base, "--kernel-id", f"{context}:{stream}:regex:{name}:{invocation}"]
@@ -134,16 +134,16 @@ def measure(words: Sequence[str], counters: Iterable[str], *, kernels: str, opti
         if os.path.exists(log):
             with open(log, encoding="utf-8", errors="replace") as stream:
                 text = stream.read()
-    said, found = complaints(text), []
+    reported, found = complaints(text), []
     try:
         found = launches(text)
     except TraceError as error:  # the program's end is worth more
-        said.insert(0, error.what)
+        reported.insert(0, error.what)
     if ended is None and not found:
         how = f"was killed by signal {number}" if number else f"ended with {code}"
-        raise RecordError(explained(said) or f"ncu {how} and did not say why", do=what_to_do(said))
+        raise RecordError(explained(reported) or f"ncu {how} without an explanation", do=what_to_do(reported))
     # ncu stops programs whose kernels it cannot measure: what it has measured before is there.
-    return Measured(ended or RunResult(None, code, number), found, said)
+    return Measured(ended or RunResult(None, code, number), found, reported)
 
 
 def complaints(text: str) -> list[str]:
@@ -161,31 +161,31 @@ def complaints(text: str) -> list[str]:
     return [each for each in dict.fromkeys(found) if not each.startswith("The application returned an error code")]
 
 
-def explained(said: Sequence[str]) -> str:
-    """Return what went wrong in one sentence of ours, in ncu's words where it is nothing known; empty for nothing."""
-    for each in said:
+def explained(reported: Sequence[str]) -> str:
+    """Return what went wrong in one sentence, in ncu's own words if it is unknown to us; empty without complaints."""
+    for each in reported:
         if "ERR_NVGPUCTRPERM" in each:
             return "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)"
         if "Failed to find metric" in each:
             # ==ERROR== Failed to find metric regex:^NAME\.(sum|min|max|avg|pct|ratio|max_rate)$
             name = each.rpartition("metric ")[2].removeprefix("regex:^").partition("\\.(")[0].rstrip("$")
             return f"this version of ncu does not know the metric '{name}' for this GPU"
-    return f"ncu: {said[0]}" if said else ""
+    return f"ncu: {reported[0]}" if reported else ""
 
 
-def what_to_do(said: Sequence[str]) -> str:
-    """Return what to do about what `explained` returns; empty where nothing is known."""
-    if any("ERR_NVGPUCTRPERM" in each for each in said):
+def what_to_do(reported: Sequence[str]) -> str:
+    """Return what to do about what `explained` returns; empty if unknown."""
+    if any("ERR_NVGPUCTRPERM" in each for each in reported):
         return f"Run it as root, or let the administrator allow it: {_PERMISSION}"
-    if any("Failed to find metric" in each for each in said):
+    if any("Failed to find metric" in each for each in reported):
         return "What it knows: ncu --query-metrics"
     return ""
 
 
 def launches(text: str) -> list[Launch]:
-    """Return the kernels of a table that `ncu --csv --page raw` has written, whatever stands around it.
+    """Return the kernels of a table that `ncu --csv --page raw` wrote, with any text around it.
 
-    Raises TraceError where a line has not as many cells as the header.
+    Raises TraceError if a line has fewer or more cells than the header.
     """
     found: list[Launch] = []
     times: Counter[tuple[object, ...]] = Counter()

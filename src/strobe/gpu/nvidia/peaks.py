@@ -1,8 +1,8 @@
 """What a GPU can do at most: floating-point operations and bytes a second, from its name and its properties.
 
 The peak of a type is (multiprocessors) x (clock) x (operations a clock and multiprocessor). Profiles of PyTorch hold
-neither clock nor bandwidth: these are those of the data sheets, by name. What strobe records says both itself. Where a
-GPU is not in the list, and does not say it, nothing is said of its peak.
+neither clock nor bandwidth: these come from the data sheets, by name. Traces that strobe recorded contain both. The
+peak of a GPU that has neither is unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
 }  # fmt: skip
 _ON_TENSOR_CORES = ("tf32", "float16", "bfloat16", "float8", "int8")
 
-# Name, highest clock in MHz (of tensor cores where it is another), bandwidth in GB/s. From the data sheets: these
+# Name, highest clock in MHz (of tensor cores if it is another), bandwidth in GB/s. From the data sheets: these
 # clocks give the peaks stated there. The first that fits counts.
 _BOARDS: tuple[tuple[str, int, int, int], ...] = (
     (r"P100-SXM2", 1480, 1480, 732),
@@ -63,7 +63,7 @@ _TF32 = re.compile(r"tf32|1688|16816|tensorop|wgmma|nvjet", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Peak:
-    """What a GPU does at most with one type; None where unknown."""
+    """What a GPU does at most with one type; None if unknown."""
 
     gflops: float | None = None
     gb_s: float | None = None
@@ -83,9 +83,9 @@ def peak(properties: Mapping[str, object], dtype: str) -> Peak:
     name = str(properties.get("name", ""))
     _, clock, tensor_clock, sheet_gb_s = next((board for board in _BOARDS if re.search(board[0], name)), _NO_BOARD)
     processors, major, minor = (properties.get(key) for key in ("numSms", "computeMajor", "computeMinor"))
-    told_khz, told_kb_s = (properties.get(key) for key in ("coreClockKhz", "memoryBandwidthKbPerS"))
-    gb_s = told_kb_s / 1e6 if isinstance(told_kb_s, int) and told_kb_s > 0 else sheet_gb_s
-    clocks = [told_khz / 1e3] if isinstance(told_khz, int) and told_khz > 0 else []
+    own_khz, own_kb_s = (properties.get(key) for key in ("coreClockKhz", "memoryBandwidthKbPerS"))
+    gb_s = own_kb_s / 1e6 if isinstance(own_kb_s, int) and own_kb_s > 0 else sheet_gb_s
+    clocks = [own_khz / 1e3] if isinstance(own_khz, int) and own_khz > 0 else []
     if sheet_mhz := tensor_clock if dtype in _ON_TENSOR_CORES else clock:
         clocks.append(sheet_mhz)
     if not isinstance(processors, int) or not isinstance(major, int) or not isinstance(minor, int) or not clocks:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from strobe.steps.loops.folded_graph import Graph, GraphEdge
+from strobe.steps.loops.folded_graph import FlowEdge, Graph
 
 # Nodes side by side in one row.
 _WIDEST = 3
@@ -31,8 +31,8 @@ class Layout:
 
     places: tuple[Place, ...]
     rows: int
-    right: dict[GraphEdge, int]
-    left: dict[GraphEdge, int]
+    right: dict[FlowEdge, int]
+    left: dict[FlowEdge, int]
 
     @property
     def right_lanes(self) -> int:
@@ -83,10 +83,10 @@ def _rows(graph: Graph) -> list[int]:
     return rows
 
 
-def _lanes(edges: Iterable[GraphEdge], rows: Sequence[int]) -> dict[GraphEdge, int]:
+def _lanes(edges: Iterable[FlowEdge], rows: Sequence[int]) -> dict[FlowEdge, int]:
     """Give each edge the closest lane that is free between its rows, short ones first."""
     taken: list[list[tuple[int, int]]] = []
-    lanes: dict[GraphEdge, int] = {}
+    lanes: dict[FlowEdge, int] = {}
     for edge in sorted(edges, key=lambda each: abs(rows[each.source] - rows[each.target])):
         low, high = sorted((rows[edge.source], rows[edge.target]))
         for lane, used in enumerate(taken):

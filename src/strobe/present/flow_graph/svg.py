@@ -7,7 +7,7 @@ from html import escape
 
 from strobe.model.units import format_count, format_ns
 from strobe.present.flow_graph.layout import Layout, Place, lay_out
-from strobe.steps.loops.folded_graph import Graph, GraphEdge, GraphNode
+from strobe.steps.loops.folded_graph import FlowEdge, FlowNode, Graph
 
 _WIDTH, _HEIGHT = 236, 40  # of a node
 _GAP, _BETWEEN = 28, 24  # between rows, between nodes of a row
@@ -122,7 +122,7 @@ class _Drawing:
             for node, place in zip(self.graph.nodes, self.layout.places, strict=True)
         ]
 
-    def _node(self, node: GraphNode, x: float, y: float) -> str:
+    def _node(self, node: FlowNode, x: float, y: float) -> str:
         color = _COLORS.get(node.group, _COLORS["other"])
         bar = max(2.0, (_WIDTH - 8) * (node.time_ns / self.longest) ** 0.5)  # few nodes take nearly all
         title = escape("\n".join([*node.members[:40], *(["..."] if len(node.members) > 40 else [])]))
@@ -140,7 +140,7 @@ class _Drawing:
         """Lines: the wider the more often; dashed where a path is rare; back edges on the left."""
         return [self._edge(edge) for edge in sorted(self.graph.edges, key=lambda edge: edge.count)]
 
-    def _edge(self, edge: GraphEdge) -> str:
+    def _edge(self, edge: FlowEdge) -> str:
         source, target = self.layout.places[edge.source], self.layout.places[edge.target]
         (x1, y1), (x2, y2) = self._box(source), self._box(target)
         lane = self.layout.left.get(edge)

@@ -1,29 +1,19 @@
-"""What GPUs did, as moments and edges of the critical path: who launched it, what it and the host waited for."""
+"""The work of GPUs as moments and edges of the critical path: its launches, its waits, and those of the host for it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.gpu.devices import Device, beside_streams
-from strobe.gpu.work import beginning
+from strobe.gpu.devices import Device, beside_streams, streams_of
+from strobe.gpu.work import WorkNumbers, beginning
 from strobe.model.kinds import GPU_PARADIGMS
-from strobe.ranks.critical_path.longest_path import (
-    COMMUNICATION,
-    COMPUTATION,
-    COPY,
-    LAUNCH,
-    QUEUE,
-    SYNC,
-    Bools,
-    Builder,
-    Ints,
-)
+from strobe.ranks.critical_path.longest_path import COMMUNICATION, COMPUTATION, COPY, LAUNCH, QUEUE, SYNC, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.column_arrays import Columns
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 
@@ -49,7 +39,7 @@ class Calls(Columns):
     start_ns: Ints
 
     def find(self, correlation: Ints) -> Ints:
-        """Return the place of the call with each correlation, -1 where there is none."""
+        """Return the place of the call with each correlation, -1 if there is none."""
         if not len(self):
             return np.full(len(correlation), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.correlation, correlation), len(self) - 1)
@@ -58,7 +48,7 @@ class Calls(Columns):
 
 @dataclass(frozen=True)
 class _Launched(Columns):
-    """What GPUs did. `call`: place of the launching call in `Calls`, -1 where unknown. `stream`: see `streams`."""
+    """Work of GPUs. `call`: place of the launching call in `Calls`, -1 if unknown. `stream`: see `streams_of`."""
 
     location: Ints
     row: Ints
@@ -72,10 +62,10 @@ class _Launched(Columns):
 
 @dataclass(frozen=True)
 class Activities(_Launched):
-    """What GPUs did, in order of start.
+    """Work of GPUs in order of start.
 
-    `free_ns`: when the stream was done with what had been launched before the window, as far as that came before the
-    activity. `begins`, `ends`: nodes.
+    `free_ns`: when the stream was done with the launches from before the window that it ran before the activity.
+    `begins`, `ends`: nodes.
     """
 
     call_path: Ints
@@ -101,10 +91,7 @@ def calls_of(trace: Trace, chains: list[Chain]) -> Calls:
 def activities_of(
     trace: Trace, builder: Builder, devices: list[Device], calls: Calls, start_ns: int, end_ns: int
 ) -> Activities:
-    """Return what the calls launched, however late it ran.
-
-    Where none of the calls is known to have launched anything: what begins in [start_ns, end_ns).
-    """
+    """Return what the calls launched, however late it ran; if they launched nothing, what begins in the window."""
     work = _Launched.joined(part for device in devices for part in _launched(trace, device, calls, start_ns, end_ns))
     launched = work.call >= 0
     chosen = launched if launched.any() else work.start_ns < end_ns
@@ -123,38 +110,32 @@ def activities_of(
     return Activities(**columns, call_path=paths, free_ns=free, begins=begins, ends=ends)
 
 
-def _launched(trace: Trace, device: Device, calls: Calls, start_ns: int, end_ns: int) -> list[_Launched]:
-    """Return what begins from `start_ns` on, up to where nothing is left that was launched before `end_ns`.
+def _launched(trace: Trace, device: Device, calls: Calls, start_ns: int, end_ns: int) -> Iterator[_Launched]:
+    """Yield what begins from `start_ns` on, up to if nothing is left that was launched before `end_ns`.
 
     A GPU may be late by any time: so each stretch is as long as all before it, until one holds none of it.
     """
-    tables = {
-        at: [Attributes(trace, name, at, ("correlation",)) for name in ("kernel_spans", "copy_spans")]
-        for at in device.locations
-    }
-    stream_of = streams(trace, device)
-    parts: list[_Launched] = []
+    numbers, stream_of = WorkNumbers(trace, device, ("correlation",)), streams_of(trace, device)
     any_launched, begin, end = False, start_ns, end_ns
     while begin <= device.last_ns:
         found = beginning(trace, device, begin, end)
-        correlation = np.full(len(found), -1, dtype=np.int64)
-        where = found.location.astype(np.int64)
-        for at, both in tables.items():
-            (own,) = np.nonzero(where == at)
-            own = own[np.argsort(found.row[own])]
-            for table in both:
-                known = integers(table.of(found.row[own]).column(1))
-                correlation[own[known > 0]] = known[known > 0]
-        call = calls.find(correlation)
-        stream = np.array([stream_of[at] for at in where.tolist()], dtype=np.int64)
-        region, kind = found.region.astype(np.int64), found.kind.astype(np.int64)
-        parts.append(_Launched(where, found.row, region, found.start_ns, found.end_ns, kind, stream, call))
-        launched = bool((call >= 0).any())
+        location = found.location.astype(np.int64)
+        work = _Launched(
+            location=location,
+            row=found.row,
+            region=found.region.astype(np.int64),
+            start_ns=found.start_ns,
+            end_ns=found.end_ns,
+            kind=found.kind.astype(np.int64),
+            stream=np.array([stream_of[at] for at in location.tolist()], dtype=np.int64),
+            call=calls.find(*numbers.of(found)),
+        )
+        yield work
+        launched = bool((work.call >= 0).any())
         if (any_launched and not launched) or end - start_ns > _LATE * (end_ns - start_ns):
             break
         any_launched |= launched
         begin, end = end, end + (end - start_ns)
-    return parts
 
 
 def _free(work: _Launched, chosen: Bools) -> Ints:
@@ -167,18 +148,11 @@ def _free(work: _Launched, chosen: Bools) -> Ints:
     return out[chosen]
 
 
-def streams(trace: Trace, device: Device) -> dict[int, int]:
-    """Return, for every location of the device, the first one of the same stream: overlapping work has several."""
-    threads = [each.thread_id for each in location_rows(trace)]
-    first: dict[object, int] = {}
-    return {location: first.setdefault(threads[location], location) for location in sorted(device.locations)}
-
-
 @dataclass(frozen=True)
 class Syncs(Columns):
-    """What the driver knows of waiting.
+    """Waits that the driver recorded.
 
-    The calls that waited and that recorded what was waited for (places in `Calls`, -1: unknown), the stream that
+    The calls that waited and that recorded the event waited for (places in `Calls`, -1: unknown), the stream that
     waited, and the one that was waited for (locations, -1: none or all).
     """
 
@@ -190,7 +164,7 @@ class Syncs(Columns):
 
 
 def syncs_of(trace: Trace, devices: list[Device], calls: Calls, start_ns: int, end_ns: int) -> Syncs:
-    """Return what the driver knows of waiting in the calls; nothing where the profile does not hold that."""
+    """Return the waits of the calls that the driver recorded; none if the profile lacks them."""
     threads = [each.thread_id for each in location_rows(trace)]
     parts: list[Syncs] = []
     for device in devices:
@@ -218,12 +192,12 @@ def syncs_of(trace: Trace, devices: list[Device], calls: Calls, start_ns: int, e
 
 
 def in_order(builder: Builder, calls: Calls, work: Activities, syncs: Syncs) -> Activities:
-    """Return the activities, none of which begins before what its stream was told to wait for has ended.
+    """Return the activities, none of which begins before the end of what its stream had to wait for.
 
-    Times of a device are converted to those of the host, some ns to some us wrong: what waited for an event may seem to
-    have begun a moment before it.
+    Times of a device are converted to those of the host, with errors of ns to some us: an activity may seem to begin a
+    moment before the event that it waited for.
     """
-    until = np.minimum(_ends(work, _told_to_wait_for(calls, work, syncs)), work.end_ns)
+    until = np.minimum(_ends(work, _awaited(calls, work, syncs)), work.end_ns)
     late = (until > work.start_ns) & (until - work.start_ns <= _JITTER_NS)
     if not late.any():
         return work
@@ -234,32 +208,33 @@ def in_order(builder: Builder, calls: Calls, work: Activities, syncs: Syncs) -> 
 def add_edges(
     trace: Trace, builder: Builder, chains: list[Chain], calls: Calls, work: Activities, syncs: Syncs, early: Bools
 ) -> None:
-    """Add the edges of what GPUs did, its own time and from all that it waited for; and add what threads waited for.
+    """Add the edges of activities: their own time, and from all that they waited for; and add the waits of threads.
 
-    An activity waits for its launch, the activity before it in its stream, and what the stream was told to wait for;
-    where all of that was long before, for what any stream of the process did last. What came last has the time until
-    the start. `early`: it is a collective that another rank came later to: then its end waits for that.
+    An activity waits for its launch, the activity before it in its stream, and the awaited activity of a
+    synchronisation between streams; if all of these were long before, for the last activity of any stream of the
+    process. The one that came last has the time until the start. `early`: a collective that another rank joined later:
+    its end waits for that.
     """
     none = np.full(len(work), -1, dtype=np.int64)
     own = np.where(early, 0, work.end_ns - work.start_ns)
     builder.edges(work.begins, work.ends, own, work.kind, work.location, work.row, work.region,
                   work.call_path)  # fmt: skip
-    before, told = _before_in_stream(work), _told_to_wait_for(calls, work, syncs)
+    before, awaited = _before_in_stream(work), _awaited(calls, work, syncs)
     launch = _launches(chains, calls, work)
-    latest = np.maximum.reduce([launch.start_ns, work.free_ns, _ends(work, before), _ends(work, told)])
+    latest = np.maximum.reduce([launch.start_ns, work.free_ns, _ends(work, before), _ends(work, awaited)])
     other = _last_ended(work, work.start_ns)
     other[(work.start_ns - latest <= _SOON_NS) | (_ends(work, other) <= latest)] = -1
     activity = work.location, work.row, work.region, none
     waits: list[tuple[int, Ints, Ints, Sequence[Ints]]] = [
         (LAUNCH, launch.node, launch.start_ns, (launch.location, launch.row, launch.region, launch.call_path))
     ]
-    for kind, source in ((QUEUE, before), (SYNC, told), (SYNC, other)):
+    for kind, source in ((QUEUE, before), (SYNC, awaited), (SYNC, other)):
         waits.append((kind, _nodes(work, source), _ends(work, source), activity))
     times = np.stack([source_ns for _, _, source_ns, _ in waits])
     times[times > work.start_ns] = _NEVER  # clocks that differ
     last = times.argmax(axis=0)
     for number, (kind, source, _, whose) in enumerate(waits):
-        # Time in which the stream had to finish what came before the window is none of the window's.
+        # The time in which the stream finished what came before the window does not belong to the window.
         weight = np.where(last == number, work.start_ns - np.maximum(times[number], work.free_ns), 0)
         source = np.where(times[number] > _NEVER, source, -1)
         builder.edges(source, work.begins, weight, kind, *whose)
@@ -293,17 +268,17 @@ def _launches(chains: list[Chain], calls: Calls, work: Activities) -> _Launching
 
 
 def _ends(work: Activities, at: Ints) -> Ints:
-    """Return when activities ended; long ago where there is none."""
+    """Return when activities ended; long ago if there is none."""
     return np.where(at >= 0, work.end_ns[at], _NEVER) if len(work) else np.full(len(at), _NEVER)
 
 
 def _nodes(work: Activities, at: Ints) -> Ints:
-    """Return the nodes of the ends of activities, -1 where there is none."""
+    """Return the nodes of the ends of activities, -1 if there is none."""
     return np.where(at >= 0, work.ends[at], -1) if len(work) else np.full(len(at), -1, dtype=np.int64)
 
 
 def _last_ended(work: Activities, time_ns: Ints, among: Ints | None = None) -> Ints:
-    """Return the activity (of those `among`) that ended last until each time, -1 where none did."""
+    """Return the activity (of those `among`) that ended last until each time, -1 if none did."""
     among = np.arange(len(work)) if among is None else among
     order = among[np.argsort(work.end_ns[among], kind="stable")]
     at = np.searchsorted(work.end_ns[order], time_ns, side="right") - 1
@@ -311,7 +286,7 @@ def _last_ended(work: Activities, time_ns: Ints, among: Ints | None = None) -> I
 
 
 def _before_in_stream(work: Activities) -> Ints:
-    """Return the activity that ended last before each began, in its stream; -1 where none did."""
+    """Return the activity that ended last before each began, in its stream; -1 if none did."""
     out = np.full(len(work), -1, dtype=np.int64)
     for stream in np.unique(work.stream).tolist():
         (own,) = np.nonzero(work.stream == stream)
@@ -333,10 +308,10 @@ def _launched_until(calls: Calls, work: Activities, stream: int, time_ns: Ints, 
     return np.where(inside, own[np.where(inside, at, 0)], -1) if len(own) else np.full(len(at), -1, dtype=np.int64)
 
 
-def _told_to_wait_for(calls: Calls, work: Activities, syncs: Syncs) -> Ints:
-    """Return what the stream of each activity was told to wait for before it (cudaStreamWaitEvent), -1: nothing.
+def _awaited(calls: Calls, work: Activities, syncs: Syncs) -> Ints:
+    """Return the activity that the stream of each had to wait for before it (cudaStreamWaitEvent), -1: none.
 
-    The last work launched on the stream of the event before that was recorded; of several what ended last.
+    It is the last one launched on the stream of the event before that was recorded; of several the last to end.
     """
     out = np.full(len(work), -1, dtype=np.int64)
     known = (syncs.of_stream == 1) & (syncs.record >= 0) & (syncs.stream >= 0) & (syncs.awaited >= 0)
@@ -354,17 +329,18 @@ def _told_to_wait_for(calls: Calls, work: Activities, syncs: Syncs) -> Ints:
 
 
 def _host_waits(trace: Trace, chains: list[Chain], calls: Calls, work: Activities, syncs: Syncs) -> None:
-    """Add what calls waited for on the GPU: those that wait, and copies that were done before they returned.
+    """Add the waits of calls for the GPU: of those that wait, and of copies that were done before they returned.
 
-    What the driver does not know is taken to be what ended last, on any stream, before the call returned.
+    If the driver recorded no activity, it is taken to be the last one that ended on any stream before the call
+    returned.
     """
     waits = _waiting_regions(trace)
     for number, each in enumerate(chains):
         awaited = np.where(waits[each.spans["region"]], _LAST, _NOTHING)
         record_ns = np.full(len(awaited), _NEVER, dtype=np.int64)
-        told = np.flatnonzero((syncs.of_stream == 0) & (calls.chain[syncs.call] == number))
-        span, record = calls.span[syncs.call[told]], syncs.record[told]
-        awaited[span] = syncs.awaited[told]
+        own = syncs.chosen((syncs.of_stream == 0) & (calls.chain[syncs.call] == number))
+        span, record = calls.span[own.call], own.record
+        awaited[span] = own.awaited
         record_ns[span] = np.where(record < 0, _NEVER, calls.start_ns[record])
         for stream in np.unique(awaited[awaited != _NOTHING]).tolist():
             (span,) = np.nonzero(awaited == stream)

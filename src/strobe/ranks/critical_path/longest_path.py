@@ -1,8 +1,8 @@
 """The critical path: the longest way through a graph of moments, and what it would be if some of them took less time.
 
 An edge leads from a moment to one that had to wait for it; its weight is the time in between. Of all that a moment
-waited for, what came last gets the whole time in between: so the longest way from the begin to the end of a stretch is
-as long as the stretch, and says what each part of it was spent on. What came earlier has the least time that it takes
+waited for, the last to come gets the whole time in between: so the longest way from the begin to the end of a stretch
+is as long as the stretch, and shows how each part of it was spent. What came earlier has the least time that it takes
 for itself, which counts only once other edges become shorter.
 """
 
@@ -15,13 +15,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.errors import UsageError
-from strobe.tables.column_arrays import Columns
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from strobe.tables.column_arrays import Columns, Ints
 
 # What bounds the time of an edge.
 KINDS = ("host", "data", "launch", "queue", "computation", "communication", "copy", "sync")
@@ -32,7 +28,7 @@ HOST, DATA, LAUNCH, QUEUE, COMPUTATION, COMMUNICATION, COPY, SYNC = range(8)
 class Edges(Columns):
     """`location`, `row`, `region`: of which span; -1 where of none.
 
-    `call_path`: where the time is that of what runs in it; -1 where it is waiting.
+    `call_path`: where the time is that of what runs in it; -1 if it is waiting.
     """
 
     source: Ints
@@ -81,7 +77,7 @@ class Builder:
         return np.arange(first, self._count)
 
     def edges(self, source: Ints, target: Ints, weight_ns: Ints, kind: Ints | int, *whose: Ints | int) -> None:
-        """Add edges; `whose`: location, row, region, call path; -1 where left out. Those from or to -1 are left out."""
+        """Add edges; `whose`: location, row, region, call path; -1 if left out. Those from or to -1 are left out."""
         given = [kind, *whose, *(-1,) * (4 - len(whose))]
         columns = [np.broadcast_to(np.asarray(each, dtype=np.int64), len(source)) for each in given]
         self._edges.append(Edges(source, target, weight_ns, *columns).chosen((source >= 0) & (target >= 0)))
@@ -100,7 +96,7 @@ class Builder:
 
 
 def longest_path(graph: Graph, weight_ns: Ints | None = None) -> Path:
-    """Return the longest path of a graph, by other weights where those are given. Linear in the number of edges.
+    """Return the longest path of a graph, by other weights if those are given. Linear in the number of edges.
 
     What a moment waits for is known only once its sources are: so this is the one loop in Python, on plain lists.
     """
@@ -138,7 +134,7 @@ class Parts(NamedTuple):
 
 
 def parts(graph: Graph, path: Path, weight_ns: Ints | None = None) -> Parts:
-    """Return what a path consists of, by other weights where those are given; edges of one span that follow are one."""
+    """Return what a path consists of, by other weights if those are given; edges of one span that follow are one."""
     edges = graph.edges.chosen(path.edges)
     weights = edges.weight_ns if weight_ns is None else weight_ns[path.edges]
     edges, weights = edges.chosen(weights > 0), weights[weights > 0]
@@ -163,13 +159,13 @@ _CHANGE = re.compile(r"\s*(\S.*?)\s*=\s*(\d+\.?\d*|\.\d+)\s*(?:,|$)")
 
 
 def changes(text: str) -> list[Change]:
-    """Read what-if: `nccl*=0.5`, `launch=0`, several with commas. Raises UsageError where it is not that."""
+    """Read what-if: `nccl*=0.5`, `launch=0`, several with commas. Raises UsageError for anything else."""
     found, at = [], 0
     while at < len(text):
         match = _CHANGE.match(text, at)
         if match is None:
             raise UsageError(
-                f"--what-if: '{text[at:]}' is no change", do="PATTERN=FACTOR: --what-if 'nccl*=0.5,launch=0'"
+                f"--what-if: '{text[at:]}' is not a change", do="PATTERN=FACTOR: --what-if 'nccl*=0.5,launch=0'"
             )
         found.append(Change(match[1], float(match[2])))
         at = match.end()

@@ -1,4 +1,4 @@
-"""What threads did, as moments and edges of the critical path: where spans begin and end, in the order of a thread."""
+"""The work of threads as moments and edges of the critical path: begins and ends of spans, in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from strobe.native import core
-from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder, Ints
+from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
@@ -37,7 +38,7 @@ class Chain:
     _waits: list[tuple[Ints, Ints, Ints, int, bool]] = field(default_factory=list)
 
     def last_until(self, time_ns: Ints) -> Ints:
-        """Return the place of the last moment until each time, -1 where there is none."""
+        """Return the place of the last moment until each time, -1 if there is none."""
         found: Ints = np.searchsorted(self.time_ns, time_ns, side="right") - 1
         return found
 
@@ -53,7 +54,7 @@ class Chain:
     def add_edges(self, builder: Builder, kind_of_path: Ints) -> None:
         """Add an edge from each moment to the next, and from all that it waited for.
 
-        What came last has the time until the moment. If that is none of the thread's own, the thread's takes no time.
+        The last to come has the time until the moment. If that is another's, the thread's own edge takes no time.
         """
         before_ns = np.concatenate(([_NEVER], self.time_ns[:-1]))
         path = np.append(self.spans["call_path"].astype(np.int64), -1)[self.span]

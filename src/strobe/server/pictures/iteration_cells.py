@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from strobe.model.kinds import Group, Part
 from strobe.server.routing.bodies import CELLS_TYPE, Body
-from strobe.steps.activities import PARTS
 from strobe.steps.iteration_stack.stack import Stack
 from strobe.steps.thread_spans import Ints
+from strobe.steps.training_activities import PARTS
 
 if TYPE_CHECKING:
     from strobe.server.trace_context import Chosen, TraceContext

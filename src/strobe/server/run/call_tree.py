@@ -27,8 +27,8 @@ from strobe.model.units import format_count, format_ns
 from strobe.server.spans.span_tables import located_spans, longest_spans, some_of
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns, spans_in
-from strobe.steps.activities import PROFILER_STEP
 from strobe.steps.selection import Selection, select
+from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import selected_statistics
 
 if TYPE_CHECKING:
@@ -248,15 +248,15 @@ def _counting(part: Part, work: Work, who: Launches) -> Ints:
 
     Steps: those that were launched in them. Locations: those that ran or were launched there.
     """
-    host = np.where(who.call_location >= 0, who.call_location, who.operator_location)
+    host = np.where(who.call.location >= 0, who.call.location, who.operator.location)
     chosen = part.locations[work.location] | ((host >= 0) & part.locations[host])
     if part.window is not None:
         end = np.minimum(work.end_ns, part.window[1])
         ns = end - np.maximum(work.start_ns, part.window[0])
         return np.where(chosen, ns, -1)
-    called = who.call_location >= 0
-    where = np.where(called, who.call_location, work.location)
-    begin = np.where(called, who.call_start_ns, work.start_ns)
+    called = who.call.location >= 0
+    where = np.where(called, who.call.location, work.location)
+    begin = np.where(called, who.call.start_ns, work.start_ns)
     for location in np.unique(where).tolist():
         here = where == location
         mask = part.selection.keep(location, begin[here])

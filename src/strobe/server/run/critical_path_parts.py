@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from strobe.ranks.critical_path.graph import graph
+from strobe.ranks.critical_path.graph import graph, processes_of, windows
 from strobe.ranks.critical_path.longest_path import longest_path, parts
-from strobe.ranks.critical_path.windows import processes_of, windows
 
 if TYPE_CHECKING:
     from strobe.api.trace import Trace

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.schema import Column
-from strobe.steps.activities import PARTS
 from strobe.steps.process_steps import ProcessSteps, Steps
+from strobe.steps.training_activities import PARTS
 from strobe.tables.table import arrow_schema
 from strobe.trace.folded import DETAILS
 

@@ -126,7 +126,7 @@ def _launched(context: TraceContext, device: Device, operator: str) -> dict[int,
     ours = np.array([name == operator for name in context.names.names] + [not operator], dtype=bool)
     found: dict[int, list[int]] = {}
     for work, by_whom in launches(context.trace, device):
-        chosen = ours[by_whom.operator_region]  # -1, the last one, is not an operator
+        chosen = ours[by_whom.operator.region]  # -1, the last one, is not an operator
         for location in device.locations:
             found.setdefault(location, []).extend(work.row[chosen & (work.location == location)].tolist())
     return found

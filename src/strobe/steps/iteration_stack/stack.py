@@ -5,7 +5,7 @@
     stack.outliers()                      # the cells that stand out, the costliest first
 
 A *position* is one of the outermost events of the path that most steps take, counted from the step's cut. Functions are
-looked into where that tells where their time goes, so that the events are operators, waits, kernels of a solver. Each
+looked into where that shows where their time goes, so that the events are operators, waits, kernels of a solver. Each
 column is compared with its own median: absolute times would only show which operators are long.
 """
 
@@ -22,13 +22,14 @@ import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.schema import Column
-from strobe.steps.activities import REST
-from strobe.steps.classes import PARTIAL
-from strobe.steps.iteration_stack.positions import Aligned, align_steps
-from strobe.steps.process_steps import ProcessSteps
-from strobe.steps.requested import Asked
+from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.finding.step_classes import PARTIAL
+from strobe.steps.iteration_stack.alignment import Aligned, align_steps
+from strobe.steps.process_steps import ProcessSteps, unknown_class
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
+from strobe.steps.training_activities import REST
+from strobe.tables.column_arrays import Columns
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -64,7 +65,7 @@ _OUTLIER_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Extras:
+class Extras(Columns):
     """Events that have no position in the usual path: `row` of the stack, region, time, and what follows them."""
 
     row: Ints
@@ -83,8 +84,8 @@ class Stack:
     usual one, numbered by how many steps share it. names: of the positions; the last, `end of the step`, has a gap
     only. regions, parts: of the positions, numbers of regions (-1 for the last) and of PARTS. durations_ns, gaps_ns:
     float32 arrays (rows, positions), NaN where a step lacks a position. offsets_ns: where it begins, since the step's
-    start. folded: steps that are no rows, because only statistics of them were kept; thinned: those left out because
-    there are too many. metric: what `to_numpy` and `values` return unless told otherwise.
+    start. folded: steps without a row, because only statistics of them were kept; thinned: those left out because
+    there are too many. metric: what `to_numpy` and `values` return by default.
     """
 
     process: int
@@ -236,7 +237,7 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
     # A step of which only the end was kept lacks positions that the program did not: it can be compared with nothing.
     rows = chosen[steps.kept[chosen]]
     many, rows = len(rows), _thinned(steps, rows, len(stream) // max(1, len(steps)))
-    aligned = align_steps(stream, steps.start_ns[rows], (steps.start_ns + steps.duration_ns)[rows], _usual(steps, rows))
+    aligned = align_steps(stream, steps.start_ns[rows], steps.end_ns[rows], _usual(steps, rows))
     detailed = aligned.path >= 0
     kept = rows[detailed]
     line = np.cumsum(detailed) - 1  # row of the stack, by number in `rows`
@@ -272,7 +273,6 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
 def _empty(metric: str, reason: str) -> Stack:
     none, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
     nothing = np.empty((0, 0), dtype=np.float32)
-    extras = Extras(none, none, none, none, none, none)
     return Stack(
         process=0,
         metric=metric,
@@ -289,7 +289,7 @@ def _empty(metric: str, reason: str) -> Stack:
         durations_ns=nothing,
         gaps_ns=nothing,
         offsets_ns=nothing,
-        extras=extras,
+        extras=Extras.joined(()),
         folded=0,
         thinned=0,
         reason=reason,
@@ -302,8 +302,7 @@ def _chosen(steps: ProcessSteps, class_name: str | None) -> Ints:
         return np.arange(len(steps))
     chosen = np.flatnonzero([name == class_name for name in steps.classes])
     if not len(chosen):
-        known = ", ".join(f"{name} ({count})" for name, count in Counter(steps.classes).most_common())
-        raise UsageError(f"no class of steps '{class_name}'", do=f"Classes: {known}")
+        raise unknown_class(class_name, [steps])
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""Anchors: ranges that frameworks, or the program itself, put around what a step is; and the loops that they mark."""
+"""Anchors: ranges that mark steps, put there by a framework or by the program; and the loops that they mark."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_STEP, STEP_HINT, ZERO_GRAD
 from strobe.steps.loop_choice.events import Events
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.thread_spans import Ints, Stream, outermost
+from strobe.steps.training_activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_STEP, STEP_HINT, ZERO_GRAD
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Anchor:
     matches: Callable[[str, str], bool]  # (name, paradigm)
 
 
-# In order of authority. Operators are no anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
+# In order of authority. Operators are not anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 ANCHORS = (
     Anchor("hint", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
     Anchor("range", 2, lambda name, paradigm: name.startswith(PROFILER_STEP)),
@@ -30,22 +30,7 @@ ANCHORS = (
     Anchor("zero_grad", 3, lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
     Anchor("data_wait", 3, lambda name, paradigm: name.startswith(DATA_LOADER) and paradigm == "torch"),
 )
-MARKS = ("hint", "range")  # what the program itself says
-
-
-@dataclass(frozen=True)
-class Anchored:
-    """A loop that an anchor marks: `rows` of the spans that end (`optimizer`) or mark an iteration, by the name `name`.
-
-    level: the innermost loop level around them, None if nothing else repeats with them. several: anchors per iteration
-    of that level, 1 where they are its iterations.
-    """
-
-    kind: str
-    name: str
-    rows: Ints
-    level: Level | None
-    several: float
+MARKS = ("hint", "range")  # ranges of the program itself
 
 
 def anchor_rows(stream: Stream, anchor: Anchor) -> dict[str, Ints]:
@@ -80,21 +65,27 @@ def one_after_the_other(anchor: Anchor, named: dict[str, Ints]) -> list[tuple[st
     return chosen
 
 
-def anchored_loop(kind: str, name: str, rows: Ints, events: Events | None, levels: Sequence[Level]) -> Anchored:
-    """Find the loop level that goes with the marks of one name."""
+def anchored_loop(
+    kind: str, rows: Ints, events: Events | None, levels: Sequence[Level]
+) -> tuple[Ints, Level | None, float]:
+    """Find the loop that the marks of one name belong to.
+
+    Return the rows of the spans that end (`optimizer`) or mark an iteration; the innermost loop level around them, None
+    if nothing else repeats with them; and the number of anchors per iteration of that level.
+    """
     if kind in MARKS or events is None:
-        return Anchored(kind, name, rows, None, 1.0)
+        return rows, None, 1.0
     level = _innermost_with(rows, events, levels)
     if level is None:
-        return Anchored(kind, name, rows, None, 1.0)
+        return rows, None, 1.0
     marks = events.rows[level.positions]
     seen = int(np.count_nonzero((rows >= marks[0]) & (rows <= marks[-1])))
     if abs(seen - level.count) <= max(1, 0.1 * seen):
-        return Anchored(kind, name, rows, level, 1.0)
+        return rows, level, 1.0
     # The last anchor of each iteration ends it.
     after = np.searchsorted(rows, marks, side="left")
     lasts = rows[np.unique(np.concatenate([after[after > 0] - 1, [len(rows) - 1]]))]
-    return Anchored(kind, name, lasts, level, seen / level.count)
+    return lasts, level, seen / level.count
 
 
 def _innermost_with(anchor: Ints, events: Events, levels: Sequence[Level]) -> Level | None:

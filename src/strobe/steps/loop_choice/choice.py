@@ -19,7 +19,7 @@ from strobe.steps.loop_choice.promotion import (
 )
 from strobe.steps.thread_spans import Stream
 
-# Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where
+# Below, nobody would call a level without an anchor the main loop: in a single forward pass, and where
 # a model is loaded, the best level scores up to 0.7.
 MIN_SCORE = 0.75
 # Where little but start-up was recorded beside it, a loop takes a small part of the time. It must then be perfectly

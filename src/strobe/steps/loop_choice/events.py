@@ -36,10 +36,9 @@ class Events:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def part(self, low: int, high: int) -> Events:
-        """Return the events from index `low` up to `high`."""
-        at = slice(low, high)
-        return Events(self.kind, self.rows[at], self.ids[at], self.starts_ns[at], self.times_ns[at])
+    def chosen(self, which: Bools | slice) -> Events:
+        """Return some of the events."""
+        return Events(self.kind, self.rows[which], self.ids[which], self.starts_ns[which], self.times_ns[which])
 
     def levels(self, *, min_count: int = 3, most: int = 64) -> list[Level]:
         """Loop levels of the sequence, or of the middle of a long one; their positions are indices of events here."""
@@ -64,22 +63,15 @@ def events_of(stream: Stream) -> dict[str, Events]:
     calls of MPI, by call path (their peers are regions). calls: everything but operators and kernels; functions are
     called by name and caller, so that a function used at two places is two events; all else by call path.
     """
-    kinds = [_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms]
-    of_path = np.array([KINDS.index(kind) for kind in kinds], dtype=np.int64)[stream.path_region]
-    of_row = of_path[stream.call_path]
-    found = {
-        OPERATORS: _events(stream, OPERATORS, of_row == KINDS.index(OPERATORS), stream.path_region),
-        KERNELS: _events(stream, KERNELS, of_row == KINDS.index(KERNELS), stream.path_region),
-    }
-    calls = (of_path == KINDS.index(CALLS)) | (of_path == KINDS.index(MPI))
-    unlike_itself = calls & ~_recursive(stream)
+    kinds = np.array([_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms], dtype=object)
     by_call = _call_signatures(stream)
-    mpi = of_row == KINDS.index(MPI)
-    if (of_row == KINDS.index(CALLS)).any():
-        found[CALLS] = _events(stream, CALLS, unlike_itself[stream.call_path], by_call)
-    if mpi.any():
-        found[MPI] = _events(stream, MPI, mpi, by_call)
-    return {kind: found[kind] for kind in KINDS if kind in found and len(found[kind])}
+    signatures = {CALLS: by_call, OPERATORS: stream.path_region, KERNELS: stream.path_region, MPI: by_call}
+    paths = {kind: kinds[stream.path_region] == kind for kind in KINDS}
+    # Calls of MPI are also among those of functions, where functions were recorded.
+    if paths[CALLS][stream.call_path].any():
+        paths[CALLS] = (paths[CALLS] | paths[MPI]) & ~_recursive(stream)
+    found = {kind: _events(stream, kind, paths[kind][stream.call_path], signatures[kind]) for kind in KINDS}
+    return {kind: events for kind, events in found.items() if len(events)}
 
 
 def without_peers(stream: Stream, events: Events) -> Events | None:
@@ -114,7 +106,7 @@ def _call_signatures(stream: Stream) -> Ints:
 
 
 def _recursive(stream: Stream) -> Bools:
-    """Which call paths end in a region that also lies above: a recursion repeats itself, but it is no loop."""
+    """Which call paths end in a region that also lies above: a recursion repeats itself, but it is not a loop."""
     found = np.zeros(len(stream.path_region), dtype=bool)
     above = stream.path_parent
     for _ in range(_RECURSION_DEPTH):
@@ -126,6 +118,6 @@ def _recursive(stream: Stream) -> Bools:
 
 
 def without_silence(times_ns: Ints) -> Ints:
-    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events, and are no loop's."""
+    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events in any loop."""
     pauses = np.diff(times_ns, prepend=times_ns[:1])
     return np.cumsum(np.minimum(pauses, pauses.sum() // 100))

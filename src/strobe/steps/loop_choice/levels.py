@@ -48,8 +48,8 @@ def find_levels(
     `ids` name what happened (small or large, any numbering below 2^32), `times_ns` when, in ascending order. Items that
     occur less than `min_count` times are ignored. 10 to 20 ns per event of a program with loops, about 60 of noise.
 
-    An item is compared with the latest 1024 loops of its count only: loops that far more others interleave with may be
-    told with fewer members.
+    An item is compared with the latest 1024 loops of its count only: loops that interleave with far more others may
+    have fewer members here.
     """
     found = core.find_levels(
         np.ascontiguousarray(ids, dtype=np.uint32),

@@ -1,6 +1,6 @@
 """The main loop of a stream: which loop level is "the step", where its iterations are marked, and how sure that is.
 
-What frameworks say of themselves (anchors) decides where there is any; otherwise the structure of the sequences does.
+Ranges of frameworks (anchors) decide where there are any; otherwise the structure of the sequences does.
 The structure is searched in every sequence of the stream, blind to anchors: only where two sequences agree is a step
 certain.
 """
@@ -26,6 +26,7 @@ _WORTH_A_LOOP = 0.1
 _FEWEST_ITERATIONS = 8
 _AS_MUCH_OF_A_LOOP = 0.25
 _MOST_LOOPS = 8
+NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _within(sequences: dict[str, Events], low_row: int, high_row: int) -> dict[s
     for kind, events in sequences.items():
         low, high = np.searchsorted(events.rows, [low_row, high_row])
         if high > low:
-            cut[kind] = events.part(int(low), int(high))
+            cut[kind] = events.chosen(slice(low, high))
     return cut
 
 
@@ -108,22 +109,22 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     """A loop that an anchor marks, and how sure it is: whether sequences without the anchor show the same loop."""
     levels = {of: events.levels() for of, events in sequences.items()}
     own = sequences.get(OPERATORS)
-    found = anchored_loop(kind, name, marks, own, levels.get(OPERATORS, ()))
+    rows, level, several = anchored_loop(kind, marks, own, levels.get(OPERATORS, ()))
     choices = _choices(stream, sequences, levels)
-    same = [choice for choice in choices if agree(stream, found.rows, _rows(choice))]
+    same = [choice for choice in choices if agree(stream, rows, _rows(choice))]
     agreeing = tuple(choice.events.kind for choice in same)
-    loop = MainLoop(kind, found.rows, "medium", "", name, own, levels.get(OPERATORS, ()), found.level, agreeing)
-    if found.kind in MARKS:
+    loop = MainLoop(kind, rows, "medium", "", name, own, levels.get(OPERATORS, ()), level, agreeing)
+    if kind in MARKS:
         return _marked(stream, loop, choices)
-    if found.level is None:
-        return replace(loop, reason=f"one step per {found.name}; nothing else repeats with it")
-    if found.several > 1:
-        reason = f"{found.name} runs {found.several:.1f} times in each iteration of the innermost loop around it"
+    if level is None:
+        return replace(loop, reason=f"one step per {name}; nothing else repeats with it")
+    if several > 1:
+        reason = f"{name} runs {several:.1f} times in each iteration of the innermost loop around it"
         return replace(loop, reason=reason)
-    reason = f"one step per {found.name}; {found.level.spine:.0f} other events and transitions repeat with it"
+    reason = f"one step per {name}; {level.spine:.0f} other events and transitions repeat with it"
     others = [choice.events.kind for choice in same if choice.events.kind != OPERATORS and not choice.below]
     if others:
-        return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone say the same")
+        return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone have the same steps")
     return replace(loop, reason=reason)
 
 
@@ -173,7 +174,7 @@ def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | No
     if best.promotion:
         reason += f" ({best.promotion})"
     if disagreeing := len(choices) - len(agreeing):
-        reason += "; another sequence of events says otherwise" if disagreeing else ""
+        reason += "; another sequence of events has other steps"
     confidence = "low" if disagreeing else best.confidence
     return MainLoop("structure", rows, confidence, reason, name, best.events, best.levels, level, agreeing)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.steps.loop_choice.events import CALLS, MPI, Events
 from strobe.steps.loop_choice.levels import Level
-from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.thread_spans import Bools, Ints, Stream, within
 
 # An outer level spans this share of the inner one's time; all its iterations hold the same number of inner ones if that
 # varies so little (coefficient of variation).
@@ -33,8 +33,8 @@ _VARYING_TRIPS = 0.15
 _FEWEST_CALLS = 20
 _ENCLOSED = 0.9
 
-# On the other hand, what is done every so often (output, statistics, a new list of neighbours) is no step, but the loop
-# inside of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
+# On the other hand, what is done every so often (output, statistics, new neighbours) is not a step, but the loop inside
+# of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
 _MOST_OF_THE_TIME = 0.5
 # It comes once in so many inner iterations, or in so many where functions are unknown; fewer are parts of a step.
 _EVERY_SO_OFTEN = 5
@@ -77,7 +77,7 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
         if not least <= outer.count < inner.count or outer.coverage < _AS_LONG * inner.coverage:
             continue
         inside = trips(inner.positions, outer.positions)
-        mean = float(inside.mean())
+        mean, varies = float(inside.mean()), inside.std() > _VARYING_TRIPS * inside.mean()
         if mean < 2:
             continue
         if usual_trips(inner, outer):
@@ -91,7 +91,7 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
                 return outer, f"each holds {mean:.0f} equal iterations of a loop, and work around them", False
             if events.kind != CALLS and _does_something_else(events, inner, outer):
                 return outer, f"each ends {mean:.0f} equal iterations with work of its own", False
-        elif _varies(inside) and outer.count >= _FEWEST_CALLS and _encloses(stream, events, inner, outer):
+        elif varies and outer.count >= _FEWEST_CALLS and _encloses(stream, events, inner, outer):
             return outer, f"a function that holds {inside.min()} to {inside.max()} iterations of a loop", True
     return None
 
@@ -148,7 +148,7 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
 
 
 def leaves_some_over(inner: Level, outer: Level) -> bool:
-    """Whether the inner iterations before the first mark of the outer level and behind the last one are no whole loop.
+    """Whether the inner iterations before the first outer mark and behind the last one are less than a whole loop.
 
     Those of a function that is called before and after what marks the outer level are one together. Something done
     first after one of many is done where a counter that began at zero is a multiple.
@@ -162,10 +162,6 @@ def leaves_some_over(inner: Level, outer: Level) -> bool:
     if max(before, behind) > usual:
         return False  # it runs elsewhere, too
     return (before + behind) % usual != 0 or (before == 1 and usual >= _FROM_ZERO)
-
-
-def _varies(inside: Ints) -> bool:
-    return bool(inside.std() > _VARYING_TRIPS * inside.mean())
 
 
 def _side_by_side(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:
@@ -234,10 +230,7 @@ def _does_something_else(events: Events, inner: Level, outer: Level) -> bool:
     marks = inner.positions[(inner.positions >= low) & (inner.positions < high)]
     # An inner iteration is as long as most are; what follows until the next begins is outer.
     ends = np.minimum(marks + int(np.median(np.diff(marks))), np.append(marks[1:], high))
-    edges = np.zeros(len(events) + 1, dtype=np.int64)
-    np.add.at(edges, marks, 1)
-    np.add.at(edges, ends, -1)
-    body = np.cumsum(edges[:-1]) > 0
+    body = within(np.arange(len(events)), marks, ends)
     own = ~body
     own[:low] = own[high:] = False
     known = np.zeros(int(events.ids.max()) + 1, dtype=bool)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from strobe.native import core
 
 Column = npt.NDArray[Any]
+Names = Mapping[int, str] | Sequence[str] | None  # of events, by id
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Expression:
         runs = slice(self.runs_begin[element], self.runs_end[element])
         return np.repeat(self.trips[runs], self.times[runs]).astype(np.int64)
 
-    def text(self, names: Mapping[int, str] | Sequence[str] | None = None, max_depth: int | None = None) -> str:
+    def text(self, names: Names = None, max_depth: int | None = None) -> str:
         """Write the expression on one line.
 
         names: of the events, otherwise their ids are written. max_depth: loops inside of so many loops are written as
@@ -55,9 +56,7 @@ class Expression:
         """
         return " ".join(["SEQ", *self._written(0, len(self), names, max_depth)])
 
-    def _written(
-        self, begin: int, end: int, names: Mapping[int, str] | Sequence[str] | None, max_depth: int | None
-    ) -> list[str]:
+    def _written(self, begin: int, end: int, names: Names, max_depth: int | None) -> list[str]:
         words = []
         while begin < end:
             size = int(self.size[begin])
@@ -69,9 +68,7 @@ class Expression:
             begin += 1 + size
         return words
 
-    def _loop(
-        self, element: int, size: int, names: Mapping[int, str] | Sequence[str] | None, max_depth: int | None
-    ) -> str:
+    def _loop(self, element: int, size: int, names: Names, max_depth: int | None) -> str:
         trips = self.trips[self.runs_begin[element] : self.runs_end[element]]
         least, most = int(trips.min()), int(trips.max())
         head = f"LOOP({least}x)" if least == most else f"LOOP({least}..{most}x)"
@@ -86,7 +83,7 @@ def fold(ids: npt.NDArray[np.integer]) -> Expression:
     """Fold the repetitions of a sequence into loops; `ids` are any integers.
 
     What repeats at once, twice or more, becomes a loop; two iterations are equal if they differ in nothing but the trip
-    counts of loops inside. Loops that run once or not at all are no loops. About 20 ns per event with repetitions,
+    counts of loops inside. A loop that runs once or not at all is not a loop. About 20 ns per event with repetitions,
     100 ns without.
     """
     values, codes = np.unique(np.asarray(ids), return_inverse=True)

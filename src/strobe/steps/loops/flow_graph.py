@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from strobe.errors import InconclusiveError, TraceError
 from strobe.native import core
+from strobe.tables.column_arrays import Columns
 
 Column = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Nodes:
+class Nodes(Columns):
     """Kinds of events, in order of first occurrence. Node 0 is `<other>`: all signatures beyond the limit.
 
     signature: what the events are called; 0 for `<other>`.
@@ -36,12 +37,9 @@ class Nodes:
     max_ns: Column
     first_ns: Column
 
-    def __len__(self) -> int:
-        return len(self.signature)
-
 
 @dataclass(frozen=True)
-class Edges:
+class Edges(Columns):
     """Transitions, in order of (source, first occurrence). Times go from the enter of the source to that of the target.
 
     source, target: numbers of nodes. count: transitions.
@@ -61,12 +59,9 @@ class Edges:
     partitions_end: Column
     replayable: Column
 
-    def __len__(self) -> int:
-        return len(self.source)
-
 
 @dataclass(frozen=True)
-class Partitions:
+class Partitions(Columns):
     """Which visits of a node took an edge, counted from 1: blocks of `block` in a row, one every `stride`.
 
     The first of them is at `first`, the last visit of all is `last`. Stride 0: a single block.
@@ -76,9 +71,6 @@ class Partitions:
     last: Column
     stride: Column
     block: Column
-
-    def __len__(self) -> int:
-        return len(self.first)
 
 
 class FlowGraph:

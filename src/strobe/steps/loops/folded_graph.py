@@ -7,26 +7,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.model.kinds import Group
 from strobe.steps.loops.flow_graph import FlowGraph
-from strobe.steps.loops.loops import Loop, chains_of, loops_of
+from strobe.steps.loops.flow_graph_loops import chains_of, loops_of
 from strobe.steps.thread_spans import Ints
 
 # More nodes are not looked at: the rest, which takes the least time, is drawn as one.
 MOST_NODES = 60
+# Names of the events of one node that are handed on.
+_MOST_MEMBERS = 200
 OTHER = "<other>"
 
 
 @dataclass(frozen=True)
-class GraphNode:
+class FlowNode:
     """Events that only follow each other.
 
-    name: of the first, and how many more there are. members: names of all of them. group: what they are coloured as:
-    that of the event that takes most time. count: executions of the chain. time_ns: from each of its events to the next
-    one. level: index of the innermost loop of the tree around it, -1 outside of all.
+    id: its number. name: of the first, and how many more there are. group: what they are coloured as: that of the event
+    that takes most time. count: executions of the chain. time_ns: from each of its events to the next one. level: index
+    of the innermost loop of the tree around it, -1 outside of all. members: names of all of them, "..." for the rest.
     """
 
+    id: int
     name: str
-    group: str
+    group: Group
     count: int
     time_ns: int
     level: int
@@ -34,7 +38,7 @@ class GraphNode:
 
 
 @dataclass(frozen=True)
-class GraphEdge:
+class FlowEdge:
     """What follows what; `back` leads to something that had begun before, as the end of a loop does."""
 
     source: int
@@ -45,7 +49,7 @@ class GraphEdge:
 
 
 @dataclass(frozen=True)
-class GraphLoop:
+class FlowLoop:
     """A loop of the graph (Wei et al. 2007): header (node), index of the loop around it or -1, number of its nodes.
 
     irreducible: it is also entered elsewhere than at its header. count: visits of the header.
@@ -62,9 +66,9 @@ class GraphLoop:
 class Graph:
     """A flow graph, folded. overflow: events or transitions are missing in it, because there were too many kinds."""
 
-    nodes: tuple[GraphNode, ...] = ()
-    edges: tuple[GraphEdge, ...] = ()
-    loops: tuple[GraphLoop, ...] = ()
+    nodes: tuple[FlowNode, ...] = ()
+    edges: tuple[FlowEdge, ...] = ()
+    loops: tuple[FlowLoop, ...] = ()
     overflow: bool = False
 
 
@@ -86,18 +90,21 @@ def fold(flow: FlowGraph, labels: Labels) -> Graph:
     np.add.at(time_ns, flow.edges.source, flow.edges.sum_ns)
     took = np.array([int(time_ns[nodes].sum()) for nodes in chains.nodes], dtype=np.int64)
     place = _places(first_ns, took)
-    nodes: list[GraphNode | None] = [None] * (int(place.max()) + 1 if len(place) else 0)
-    for chain, members in enumerate(chains.nodes):
-        made = _node(members, flow, labels, int(took[chain]))
-        known = nodes[place[chain]]
-        nodes[place[chain]] = made if known is None else _together(known, made)
+    at_place: dict[int, FlowNode] = {}
+    for number, members, took_ns in zip(place.tolist(), chains.nodes, took.tolist(), strict=True):
+        made = _node(number, members, flow, labels, took_ns)
+        at_place[number] = _together(at_place[number], made) if number in at_place else made
+    nodes = [_with_fewer_members(at_place[number]) for number in range(len(at_place))]
     edges = _edges(place[chains.source], place[chains.target], chains.count, chains.sum_ns)
     of_node = (
         np.append(np.where(chains.chain_of >= 0, place[chains.chain_of], -1), -1) if len(place) else np.array([-1])
     )
-    loops = tuple(_loop(loop, of_node) for loop in loops_of(flow))
+    loops = tuple(
+        FlowLoop(int(of_node[loop.header]), loop.parent, len(loop.nodes), loop.irreducible, loop.iterations)
+        for loop in loops_of(flow)
+    )
     overflow = bool(flow.lost_transitions) or (len(flow.nodes) > 0 and int(flow.nodes.count[0]) > 0)
-    return Graph(tuple(node for node in nodes if node is not None), edges, loops, overflow)
+    return Graph(tuple(nodes), edges, loops, overflow)
 
 
 def _places(first_ns: Sequence[int], took: Ints) -> Ints:
@@ -111,16 +118,17 @@ def _places(first_ns: Sequence[int], took: Ints) -> Ints:
     return place
 
 
-def _node(members: Ints, flow: FlowGraph, labels: Labels, took: int) -> GraphNode:
+def _node(number: int, members: Ints, flow: FlowGraph, labels: Labels, took: int) -> FlowNode:
     names = [labels.names[node] for node in members]
     heaviest = int(members[np.argmax(flow.nodes.sum_ns[members])])
     levels = [labels.levels[node] for node in members]
     count = int(flow.nodes.count[members[0]])
     name = names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
-    return GraphNode(name, labels.groups[heaviest], count, took, max(set(levels), key=levels.count), tuple(names))
+    level = max(set(levels), key=levels.count)
+    return FlowNode(number, name, labels.groups[heaviest], count, took, level, tuple(names))
 
 
-def _together(one: GraphNode, other: GraphNode) -> GraphNode:
+def _together(one: FlowNode, other: FlowNode) -> FlowNode:
     """Two chains that are drawn as one node."""
     count, took = one.count + other.count, one.time_ns + other.time_ns
     return replace(
@@ -128,14 +136,17 @@ def _together(one: GraphNode, other: GraphNode) -> GraphNode:
     )
 
 
-def _edges(source: Ints, target: Ints, count: Ints, sum_ns: Ints) -> tuple[GraphEdge, ...]:
+def _with_fewer_members(node: FlowNode) -> FlowNode:
+    """Name only some of the events of a long chain."""
+    if len(node.members) <= _MOST_MEMBERS:
+        return node
+    return replace(node, members=(*node.members[:_MOST_MEMBERS], "..."))
+
+
+def _edges(source: Ints, target: Ints, count: Ints, sum_ns: Ints) -> tuple[FlowEdge, ...]:
     pairs, number = np.unique(np.stack([source, target]), axis=1, return_inverse=True)
     counts, times = np.zeros(pairs.shape[1], dtype=np.int64), np.zeros(pairs.shape[1], dtype=np.int64)
     np.add.at(counts, number.ravel(), count)
     np.add.at(times, number.ravel(), sum_ns)
     rows = zip(*pairs.tolist(), counts.tolist(), times.tolist(), strict=True) if pairs.size else ()
-    return tuple(GraphEdge(a, b, how_often, took, b <= a) for a, b, how_often, took in rows)
-
-
-def _loop(loop: Loop, of_node: Ints) -> GraphLoop:
-    return GraphLoop(int(of_node[loop.header]), loop.parent, len(loop.nodes), loop.irreducible, loop.iterations)
+    return tuple(FlowEdge(a, b, how_often, took, b <= a) for a, b, how_often, took in rows)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from strobe.model.kinds import GPU_PARADIGMS, group_of
-from strobe.steps.activities import activities
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.events import CALLS, OPERATORS, Events, events_of
 from strobe.steps.loops.expression import Expression
@@ -15,7 +14,8 @@ from strobe.steps.loops.expression import fold as fold_order
 from strobe.steps.loops.flow_graph import build_graph, decode_graph
 from strobe.steps.loops.folded_graph import OTHER, Graph, Labels, fold
 from strobe.steps.loops.loop_tree import TreeLevel
-from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.thread_spans import Bools, Ints, Stream, within
+from strobe.steps.training_activities import activities
 from strobe.trace.folded import read_graph
 from strobe.trace.trace import Trace
 
@@ -64,7 +64,7 @@ def draw_opened(
         shown |= new
     inside = above[events.rows]
     holds = frozenset(stream.names[region] for region in np.unique(stream.region[inside[inside >= 0]]).tolist())
-    events = _some(events, shown[events.rows])
+    events = events.chosen(shown[events.rows])
     clock = events.starts_ns if folded is None else events.starts_ns - folded.stretches.before(events.starts_ns)
     return _graph_of(stream, events, levels, clock)[0], holds
 
@@ -125,12 +125,7 @@ def draw_recorded(trace: Trace, location: int, stream: Stream, levels: Sequence[
 
 def _outermost(stream: Stream, events: Events) -> Events:
     kept = np.isin(events.rows, activities(stream).row)
-    return _some(events, kept) if kept.any() else events
-
-
-def _some(events: Events, kept: Bools) -> Events:
-    rows, ids, starts, times = (each[kept] for each in (events.rows, events.ids, events.starts_ns, events.times_ns))
-    return Events(events.kind, rows, ids, starts, times)
+    return events.chosen(kept) if kept.any() else events
 
 
 def _name(stream: Stream, events: Events, at: int) -> str:
@@ -154,10 +149,7 @@ def _levels_of(ids: Ints, starts_ns: Ints, levels: Sequence[TreeLevel]) -> Ints:
     found = np.full(int(ids.max()) + 1, -1, dtype=np.int64)
     total = np.bincount(ids)
     for number, level in enumerate(levels):  # parents come before their children
-        edges = np.zeros(len(ids) + 1, dtype=np.int64)
-        np.add.at(edges, np.searchsorted(starts_ns, level.passes_ns[:, 0]), 1)
-        np.add.at(edges, np.searchsorted(starts_ns, level.passes_ns[:, 1]), -1)
-        inside = np.bincount(ids, weights=np.cumsum(edges[:-1]) > 0)
+        inside = np.bincount(ids, weights=within(starts_ns, *level.passes_ns.T))
         found[(inside >= _MOSTLY * total) & (total > 0) & (found == level.parent)] = number
     return found
 

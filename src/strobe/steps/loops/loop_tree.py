@@ -11,7 +11,7 @@ from strobe.steps.loop_choice.events import Events, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.loop_choice.promotion import trips
-from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
 _AROUND = 0.8
@@ -25,7 +25,7 @@ _MOST_BESIDE = 4
 _FEWEST_EVENTS = 9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TreeLevel:
     """One loop of the tree. Nanoseconds since the trace's zero.
 
@@ -42,11 +42,11 @@ class TreeLevel:
     count: int
     parent: int
     trips: tuple[int, float, int] | None
-    spine: float
+    spine: float = 0.0
     coverage: float
-    cvn: float
-    score: float
-    is_step: bool
+    cvn: float = 0.0
+    score: float = 0.0
+    is_step: bool = False
     time_ns: int
     share: float
     first_ns: int
@@ -97,10 +97,7 @@ def add_recorded(
         count=len(begins),
         parent=-1,
         trips=None,
-        spine=0.0,
         coverage=share,
-        cvn=0.0,
-        score=0.0,
         is_step=True,
         time_ns=took,
         share=share,
@@ -170,8 +167,8 @@ def _add_inside(tree: list[TreeLevel], stream: Stream, events: Events, parent: i
     if depth > _DEEPEST or not len(begin):
         return
     typical = _typical(high - low, end - begin)
-    iteration = events.part(int(low[typical]), int(high[typical]))
-    # A stall in this one iteration is no reason to overlook its loops.
+    iteration = events.chosen(slice(low[typical], high[typical]))
+    # A stall in this one iteration must not hide its loops.
     for level in _loops_in(replace(iteration, times_ns=without_silence(iteration.starts_ns))):
         rows = events.rows[events.occurrences(level)]
         tree.append(_measured(tree, parent, stream, rows, level, run_ns))
@@ -193,7 +190,7 @@ def _loops_in(events: Events) -> list[Level]:
         low, high = spans.pop(0)
         if high - low < max(_FEWEST_EVENTS, len(events) // 10):
             continue
-        levels = events.part(low, high).levels(most=1)
+        levels = events.chosen(slice(low, high)).levels(most=1)
         if not levels or levels[0].score < _INSIDE_SCORE or levels[0].spine < _INSIDE_SPINE:
             continue
         level = levels[0]
@@ -256,7 +253,6 @@ def _measured(
         coverage=level.coverage if level else share,
         cvn=level.cvn if level else 0.0,
         score=level.score if level else 0.0,
-        is_step=False,
         time_ns=took,
         share=share,
         first_ns=int(passes[0, 0]) if len(passes) else 0,
@@ -299,7 +295,7 @@ def _name(stream: Stream, rows: Ints) -> str:
         path = int(paths[0])
     while path >= 0:
         region = stream.path_region[path]
-        if stream.paradigms[region] in ("python", "user", "nvtx", "itt"):
+        if stream.paradigms[region] in FUNCTION_PARADIGMS:
             return f"loop in {stream.names[region]}"
         path = int(stream.path_parent[path])
     return stream.names[stream.region[rows[0]]] if len(rows) else ""

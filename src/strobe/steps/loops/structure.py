@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypedDict
 
 from strobe.errors import UsageError
-from strobe.model.kinds import Group
+from strobe.steps.finding.offline_search import steps_of
+from strobe.steps.finding.requested_steps import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.folded_time import FoldedTime, folded_time
 from strobe.steps.loop_choice.events import KINDS, OPERATORS, events_of
-from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
-from strobe.steps.loops.folded_graph import Graph, GraphEdge, GraphLoop, GraphNode
+from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
+from strobe.steps.loops.folded_graph import FlowEdge, FlowLoop, FlowNode, Graph
 from strobe.steps.loops.graph_and_expression import draw, draw_opened, draw_recorded
 from strobe.steps.loops.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
-from strobe.steps.offline_search import steps_of
 from strobe.steps.process_steps import ProcessSteps
-from strobe.steps.requested import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.steps import chosen_steps, find_steps
 from strobe.steps.thread_spans import Ints, Stream, main_location, read_streams
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
 STREAMS = ("auto", *KINDS)
-# Names of the events of one node that are handed on.
-_MOST_MEMBERS = 200
 
 
 class LevelDict(TypedDict):
@@ -48,48 +45,16 @@ class LevelDict(TypedDict):
     last_ns: int
 
 
-class FlowNodeDict(TypedDict):
-    """A node of the folded flow graph: see `GraphNode`. `id`: its number."""
-
-    id: int
-    name: str
-    group: Group
-    count: int
-    time_ns: int
-    level: int
-    members: list[str]
-
-
-class FlowEdgeDict(TypedDict):
-    """An edge of the folded flow graph: see `GraphEdge`."""
-
-    source: int
-    target: int
-    count: int
-    time_ns: int
-    back: bool
-
-
-class FlowLoopDict(TypedDict):
-    """A loop of the folded flow graph: see `GraphLoop`."""
-
-    header: int
-    parent: int
-    members: int
-    irreducible: bool
-    count: int
-
-
 class FlowDict(TypedDict):
     """The folded flow graph. `overflow`: events are missing in it."""
 
-    nodes: list[FlowNodeDict]
-    edges: list[FlowEdgeDict]
+    nodes: list[FlowNode]
+    edges: list[FlowEdge]
     overflow: bool
 
 
 class StructureDict(TypedDict):
-    """A Structure as plain values."""
+    """A Structure as the page draws it."""
 
     process: int
     stream: str
@@ -98,7 +63,7 @@ class StructureDict(TypedDict):
     streams: list[str]
     levels: list[LevelDict]
     graph: FlowDict
-    loops: list[FlowLoopDict]
+    loops: list[FlowLoop]
     expression: str
     kept_steps: int | None
 
@@ -133,12 +98,8 @@ class Structure:
         return max((level for level in self.levels if level.is_step), key=lambda level: level.time_ns, default=None)
 
     def to_json(self) -> str:
-        """Return `to_dict()` as JSON text."""
-        return json.dumps(self.to_dict(), separators=(",", ":"))
-
-    def to_dict(self) -> StructureDict:
-        """Return everything as plain values, as the page draws it; times in nanoseconds since the trace's zero."""
-        return {
+        """Return everything as JSON text, as the page draws it; times in nanoseconds since the trace's zero."""
+        plain: StructureDict = {
             "process": self.process,
             "stream": self.stream,
             "confidence": self.confidence,
@@ -146,19 +107,21 @@ class Structure:
             "streams": list(self.streams),
             "levels": [_level_dict(number, level) for number, level in enumerate(self.levels)],
             "graph": graph_dict(self.graph),
-            "loops": [_loop_dict(loop) for loop in self.graph.loops],
+            "loops": list(self.graph.loops),
             "expression": self.expression,
             "kept_steps": self.kept_steps,
         }
+        return json.dumps(plain, separators=(",", ":"), default=asdict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values of `to_json()`."""
+        values: dict[str, Any] = json.loads(self.to_json())
+        return values
 
 
 def graph_dict(graph: Graph) -> FlowDict:
-    """Return a graph as plain values, see `Structure.to_dict`."""
-    return {
-        "nodes": [_node_dict(number, node) for number, node in enumerate(graph.nodes)],
-        "edges": [_edge_dict(edge) for edge in graph.edges],
-        "overflow": graph.overflow,
-    }
+    """Return a graph as the page draws it."""
+    return {"nodes": list(graph.nodes), "edges": list(graph.edges), "overflow": graph.overflow}
 
 
 def opened_graph(trace: Trace, structure: Structure, opened: Collection[str]) -> tuple[Graph, frozenset[str]]:
@@ -170,39 +133,6 @@ def opened_graph(trace: Trace, structure: Structure, opened: Collection[str]) ->
     if stream is None:
         return Graph(), frozenset()
     return draw_opened(stream, structure.levels, opened, folded_time(trace, structure.process))
-
-
-def _node_dict(number: int, node: GraphNode) -> FlowNodeDict:
-    members = [*node.members[:_MOST_MEMBERS], *(["..."] if len(node.members) > _MOST_MEMBERS else [])]
-    return {
-        "id": number,
-        "name": node.name,
-        "group": node.group,
-        "count": node.count,
-        "time_ns": node.time_ns,
-        "level": node.level,
-        "members": members,
-    }
-
-
-def _edge_dict(edge: GraphEdge) -> FlowEdgeDict:
-    return {
-        "source": edge.source,
-        "target": edge.target,
-        "count": edge.count,
-        "time_ns": edge.time_ns,
-        "back": edge.back,
-    }
-
-
-def _loop_dict(loop: GraphLoop) -> FlowLoopDict:
-    return {
-        "header": loop.header,
-        "parent": loop.parent,
-        "members": loop.members,
-        "irreducible": loop.irreducible,
-        "count": loop.count,
-    }
 
 
 def _level_dict(number: int, level: TreeLevel) -> LevelDict:
@@ -239,23 +169,12 @@ def find_structure(
     return _find(trace, process, stream, asked or chosen_steps(trace))
 
 
-def structure_asked(
-    trace: Trace,
-    process: int | None = None,
-    stream: str = "auto",
-    *,
-    step_level: str | None = None,
-    step_at: str | None = None,
-) -> Structure:
-    """Return the loops of a process, with the step that the user asks for."""
-    return find_structure(trace, process, stream, Asked(step_level, step_at))
-
-
 @cached_on_trace
 def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Structure:
     streams = dict(read_streams(trace))
     if process is None:
-        process = _first_with_steps(trace, streams)
+        having = find_steps(trace).processes
+        process = having[0].process if having else next(iter(streams), 0)
     if process not in streams:
         recorded = ", ".join(map(str, streams)) or "none"
         raise UsageError(f"process {process} recorded no spans", do=f"Processes with spans: {recorded}")
@@ -277,10 +196,8 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
     sequences = events_of(stream)
     events = sequences.get(OPERATORS) or next(iter(sequences.values()))
     tree: list[TreeLevel] = []
-    for number, loop in enumerate(steps.loops):
-        of_loop = steps.loop == number
-        times = steps.start_ns[of_loop], (steps.start_ns + steps.duration_ns)[of_loop]
-        add_recorded(tree, stream, events, loop.name, times, steps.kept[of_loop], run_ns)
+    for loop, times, rows in zip(steps.loops, _times(steps), steps.rows_of_loops, strict=True):
+        add_recorded(tree, stream, events, loop.name, times, steps.kept[rows], run_ns)
     location = main_location(trace, steps.process)
     drawn = draw_recorded(trace, location, stream, tree) if location is not None else None
     graph, expression = drawn or draw(stream, events, tree)
@@ -301,11 +218,6 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
 def _kept(steps: ProcessSteps) -> int | None:
     kept = int(steps.kept.sum())
     return kept if kept < len(steps) else None
-
-
-def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
-    having = find_steps(trace).processes
-    return having[0].process if having else next(iter(streams), 0)
 
 
 def structure_of(
@@ -345,12 +257,7 @@ def structure_of(
 
 def _times(steps: ProcessSteps) -> list[tuple[Ints, Ints]]:
     """When the steps of each loop began and ended."""
-    ends_ns = steps.start_ns + steps.duration_ns
-    numbers = range(len(steps.loops))
-    return [(steps.start_ns[steps.loop == number], ends_ns[steps.loop == number]) for number in numbers]
-
-
-NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"
+    return [(steps.start_ns[rows], steps.end_ns[rows]) for rows in steps.rows_of_loops]
 
 
 def _deciding(kind: str, loops: Sequence[MainLoop], sequences: Mapping[str, object]) -> str:

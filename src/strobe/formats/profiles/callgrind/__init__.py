@@ -1,22 +1,22 @@
 """Profiles of Callgrind and Cachegrind (valgrind), and what others write for KCachegrind (Xdebug, ...).
 
-The file knows what each line costs, and who calls whom at which cost, but no call paths: what that means is said in
-formats/callgrind/call_graph.py. The format is described in https://valgrind.org/docs/manual/cl-format.html.
+The file contains the cost of each line and of each call, but no call paths: see call_graph.py. The format is described
+in https://valgrind.org/docs/manual/cl-format.html.
 
-The event that is a time (Xdebug has one) is the time of the tables. Where there is none, the first event (`Ir`,
-instructions) stands in for it, a unit as a nanosecond: shares are right, and it is said. The sums of every event by
+The event that is a time (Xdebug has one) is the time of the tables. Without one, the first event (`Ir`, instructions)
+stands in for it, a unit as a nanosecond: shares are right, and the quality table notes it. The sums of every event by
 function are in `path_metrics`.
 
-Not kept: addresses of instructions (costs are summed up by line), jumps, which part of a file of several has which
-cost, and what single lines and calls cost in other events than the one that is shown.
+Not kept: addresses of instructions (costs are summed up by line), jumps, the part of a file that a cost belongs to, and
+the costs of single lines and calls in other events than the one shown.
 """
 
 from __future__ import annotations
 
 import re
 
-from strobe.formats.callgrind.call_graph import CallGraph, Function
-from strobe.formats.reading.profile_import import NANOSECONDS, ProfileProcess, Weight
+from strobe.formats.profiles.callgrind.call_graph import CallGraph
+from strobe.formats.reading.profile_import import NANOSECONDS, Function, ProfileProcess, Weight
 from strobe.formats.reading.text_input import lines_of
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
@@ -32,8 +32,8 @@ _BEGINS_PART = {b"pid", b"part", b"thread", b"positions", b"events"}
 _SUBPOSITIONS = {b"instr", b"addr", b"line"}
 _LONGEST_NUMBER = 20  # digits of 64 bits
 _MOST_EVENTS = 64
-_MOST_TOLD = 100
-_MOST_TOLD_TEXT = 1000
+_MOST_PROPERTIES = 100
+_LONGEST_PROPERTY = 1000
 
 
 def sniff(head: bytes) -> bool:
@@ -64,7 +64,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     for thread, graph in reader.graphs.items():
         graph.save(process, process.location(f"thread {thread}" if thread else "profile"), functions)
     calls = "functions are below their caller if they have but one, else roots; who calls whom: call_edges"
-    return process.finish({**reader.told, "parts": reader.parts, "calls": calls}, pid=reader.pid)
+    return process.finish({**reader.properties, "parts": reader.parts, "calls": calls}, pid=reader.pid)
 
 
 class _LineError(Exception):
@@ -76,7 +76,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.graphs: dict[str, CallGraph] = {}  # by thread
-        self.told: dict[str, object] = {}
+        self.properties: dict[str, object] = {}
         self.pid = self.parts = 0
         self.cut_off = False
         self._weights: list[Weight] = []
@@ -136,7 +136,7 @@ class _Reader:
         if key == b"events":
             self._events(text.split())
             # Callgrind ends every part with its totals; what others write may lack them.
-            self.cut_off = str(self.told.get("creator", "")).startswith("callgrind")
+            self.cut_off = str(self.properties.get("creator", "")).startswith("callgrind")
         elif key == b"positions":
             self._subpositions(value.split())
         elif key == b"thread":
@@ -146,11 +146,11 @@ class _Reader:
         elif key == b"totals":
             self.cut_off = False
         elif key in (b"creator", b"cmd"):
-            self.told.setdefault(key.decode(), text[:_MOST_TOLD_TEXT])
+            self.properties.setdefault(key.decode(), text[:_LONGEST_PROPERTY])
         elif key in (b"desc", b"event"):
-            told = self.told.setdefault(key.decode(), [])
-            if isinstance(told, list) and len(told) < _MOST_TOLD and text not in told:
-                told.append(text[:_MOST_TOLD_TEXT])
+            properties = self.properties.setdefault(key.decode(), [])
+            if isinstance(properties, list) and len(properties) < _MOST_PROPERTIES and text not in properties:
+                properties.append(text[:_LONGEST_PROPERTY])
 
     def _refuse(self, sentence: str) -> None:
         """Refuse a file for its header. Where there are parts before it, these are kept."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.model.plugins import Evidence
-from strobe.steps.activities import PARTS
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints
+from strobe.steps.training_activities import PARTS
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
@@ -33,7 +33,7 @@ class Usual:
     loop: int
     class_name: str
     members: Bools  # of the class and steady, outliers included
-    usual: Bools  # members that are no outliers
+    usual: Bools  # members that are not outliers
     median_ns: float
     parts_ns: dict[str, float]
 

@@ -17,7 +17,7 @@ from typing import TextIO
 
 import numpy as np
 
-from strobe.formats.reading.profile_import import ROOT, CallTree, ProfileProcess, Weight, read_whole
+from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight, read_whole
 from strobe.formats.writing.profile_export import Profile, weight_is_time
 from strobe.model.option import Option
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -37,7 +37,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a file. Raises ValueError where it is no JSON, or has no profiles."""
+    """Import a file. Raises ValueError if it is not JSON, or has no profiles."""
     try:
         body = json.loads(
             read_whole(source).decode("utf-8-sig", "replace"), parse_float=_decimal, parse_constant=_nothing
@@ -64,8 +64,8 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
             _samples(process, location, profile, regions, weight)
         else:
             process.core.count("profiles_not_understood")
-    told = {key: str(body[key]) for key in ("name", "exporter", "activeProfileIndex") if body.get(key) is not None}
-    return process.finish(told)
+    properties = ("name", "exporter", "activeProfileIndex")
+    return process.finish({key: str(body[key]) for key in properties if body.get(key) is not None})
 
 
 def _decimal(text: str) -> Decimal | None:
@@ -86,9 +86,8 @@ def _region(process: ProfileProcess, frame: object) -> int:
     line = frame.get("line")
     if frame.get("col") is not None:
         process.core.count("columns_not_kept")
-    return process.region(
-        str(frame.get("name", "")), str(frame.get("file") or ""), line if isinstance(line, int) else 0
-    )
+    name, file = str(frame.get("name", "")), str(frame.get("file") or "")
+    return process.region(Function(name, file, line if isinstance(line, int) else 0))
 
 
 def _weight(profile: Mapping[str, object]) -> Weight:
@@ -97,10 +96,10 @@ def _weight(profile: Mapping[str, object]) -> Weight:
 
 
 def _number(value: object) -> Fraction | None:
-    """An exact number; None for whatever else it is, and for what no trace can hold."""
+    """An exact number; None for anything else, and for numbers beyond those of a trace."""
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         return None
-    # An exponent is looked at before it is written out: 1e999999999 has as many digits.
+    # Checked before it is expanded: 1e999999999 has as many digits.
     if isinstance(value, Decimal) and not (value.is_finite() and -100 < value.adjusted() < 30):
         return Fraction(0) if value == 0 else None
     exact = Fraction(value)
@@ -117,7 +116,7 @@ def _samples(
     for stack, given in zip(stacks, weights, strict=False):
         value = _number(given)
         if value is None or not isinstance(stack, list) or not stack:
-            # Time in which nothing ran is no call path.
+            # Time in which nothing ran has no call path.
             process.core.count("samples_without_stack" if stack == [] else "samples_not_understood")
             continue
         path = ROOT
@@ -193,7 +192,7 @@ def _spans(
 def _stretches(
     process: ProfileProcess, location: int, profile: Mapping[str, object], regions: Sequence[int], weight: Weight
 ) -> None:
-    """Events whose axis is no time (bytes, counts): what passes between two of them belongs to the open stack."""
+    """Events along an axis of bytes or counts: the amount between two of them belongs to the open stack."""
     tree = CallTree(process, location, [weight])
     stack: list[tuple[int, int]] = []  # (path, frame)
     before = Fraction(0)
@@ -213,7 +212,7 @@ def _stretches(
 def write(trace: Trace, path: Path, *, events: bool = False) -> None:
     """Write a profile for each location: own time by call path; with `events`, every span with its exact times.
 
-    Weights and times are nanoseconds (of a profile that counted something else: its numbers, without a unit).
+    Weights and times are nanoseconds (of a profile of other quantities: its numbers, without a unit).
     """
     profile = Profile(trace)
     frames = [

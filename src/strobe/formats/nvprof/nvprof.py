@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport
+from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
+from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport, named_by
 from strobe.formats.reading.import_process import ImportProcess
 from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, factor
 from strobe.model.cupti_calls import DRIVER_CALLS, RUNTIME_CALLS
@@ -22,7 +23,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import every table. Times are the file's own, in nanoseconds; raises ValueError where it is no sound database."""
+    """Import every table. Times are the file's own, in nanoseconds. Raises ValueError if the database is damaged."""
     database = SqliteInput(source.local_path())
     try:
         return _Database(source, target, database).read()
@@ -30,15 +31,9 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         database.close()
 
 
-# The tables hold CUPTI's activity records: https://docs.nvidia.com/cupti, structs CUpti_Activity*.
-
-_COPY_KINDS = dict(
-    enumerate(("Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"))
-)
 _MEMORY_KINDS = dict(
     enumerate(("Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"))
 )
-_SYNC_KINDS = {0: "Unknown", 1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
 _OVERHEADS = {
     0: "Unknown",
     1: "driver compiler",
@@ -52,35 +47,9 @@ _COUNTERS = dict(
     )
 )
 _LAUNCH_TYPES = {0: "Regular", 1: "Coop Single Device", 2: "Coop Multi Device"}
-_CACHE_CONFIGS = {0: "None", 1: "Shared", 2: "L1", 3: "Equal"}
-_OF_GPU = {"correlationId": "correlation", "deviceId": "device", "contextId": "context", "streamId": "stream"}
 _OF_CALL = {"correlationId": "correlation", "cbid": "callback_id", "returnValue": "return_value"}
-_OF_KERNEL = {
-    **_OF_GPU,
-    **{f"{what}{axis}": f"{what}_{axis.lower()}" for what in ("grid", "block") for axis in "XYZ"},
-    "registersPerThread": "registers_per_thread",
-    "staticSharedMemory": "static_shared_bytes",
-    "dynamicSharedMemory": "dynamic_shared_bytes",
-    "sharedMemoryExecuted": "executed_shared_bytes",
-    "localMemoryPerThread": "local_bytes_per_thread",
-    "localMemoryTotal": "local_bytes",
-    "gridId": "launch",
-    "launchType": "launch_type",
-    "cacheConfig": "cache_config",
-    "queued": "queued_ns",
-}
-_OF_COPY = {
-    **_OF_GPU,
-    "bytes": "size_bytes",
-    "copyKind": "copy_kind",
-    "srcKind": "source_kind",
-    "dstKind": "destination_kind",
-    "srcDeviceId": "source_device",
-    "srcContextId": "source_context",
-    "dstDeviceId": "destination_device",
-    "dstContextId": "destination_context",
-}
-_COPY_WORDS = {"copyKind": _COPY_KINDS, "srcKind": _MEMORY_KINDS, "dstKind": _MEMORY_KINDS}
+_OF_KERNEL = {**OF_KERNEL, "queued": "queued_ns"}
+_COPY_WORDS = {"copyKind": dict(enumerate(COPY_KINDS)), "srcKind": _MEMORY_KINDS, "dstKind": _MEMORY_KINDS}
 
 
 def _call_of(names: Mapping[int, str], module: str) -> Naming:
@@ -92,24 +61,12 @@ def _call_of(names: Mapping[int, str], module: str) -> Naming:
     return naming
 
 
-def _kernel(values: Mapping[str, object]) -> Region:
-    return str(values.get("name") or "<unnamed kernel>"), "cuda", "kernel", ""
-
-
-def _copy(values: Mapping[str, object]) -> Region:
-    return f"[CUDA memcpy {values.get('copyKind') or 'Unknown'}]", "cuda", "copy", ""
-
-
-def _sync(values: Mapping[str, object]) -> Region:
-    return str(values.get("type") or "Unknown"), "cuda", "sync", ""
+def _constant(title: str) -> Naming:
+    return lambda _: (title, "other", "other", "nvprof")
 
 
 def _range(values: Mapping[str, object]) -> Region:
     return str(values.get("name") or "<unnamed range>"), "nvtx", "range", str(values.get("domain") or "")
-
-
-def _overhead(values: Mapping[str, object]) -> Region:
-    return str(values.get("overheadKind") or "Unknown"), "strobe", "other", "nvprof"
 
 
 def _unified(values: Mapping[str, object]) -> Region:
@@ -118,7 +75,7 @@ def _unified(values: Mapping[str, object]) -> Region:
     return f"[Unified Memory {'Memcpy ' if moved else ''}{kind}]", "cuda", "copy" if moved else "other", ""
 
 
-_KERNEL_WORDS = {"launchType": _LAUNCH_TYPES, "cacheConfig": _CACHE_CONFIGS}
+_KERNEL_WORDS = {"launchType": _LAUNCH_TYPES, "cacheConfig": CACHE_CONFIGS}
 # Tables that are made of CUPTI_ACTIVITY_KIND_MARKER.
 _RANGES, _INSTANTS = "strobe ranges", "strobe instants"
 _UNIFIED = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
@@ -131,7 +88,7 @@ _KINDS = (
         SpanTable(
             f"CUPTI_ACTIVITY_KIND_{name}",
             ("name",),
-            _kernel,
+            named_by("name", "cuda", "kernel", unnamed="<unnamed kernel>"),
             "kernel_spans",
             _OF_KERNEL,
             _KERNEL_WORDS,
@@ -140,7 +97,14 @@ _KINDS = (
         for name in ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
     ),
     *(
-        SpanTable(f"CUPTI_ACTIVITY_KIND_{name}", ("copyKind",), _copy, "copy_spans", _OF_COPY, _COPY_WORDS)
+        SpanTable(
+            f"CUPTI_ACTIVITY_KIND_{name}",
+            ("copyKind",),
+            lambda values: (f"[CUDA memcpy {values.get('copyKind') or 'Unknown'}]", "cuda", "copy", ""),
+            "copy_spans",
+            OF_COPY,
+            _COPY_WORDS,
+        )
         for name in ("MEMCPY", "MEMCPY2")
     ),
     SpanTable(
@@ -148,22 +112,22 @@ _KINDS = (
         (),
         lambda _: ("[CUDA memset]", "cuda", "copy", ""),
         "copy_spans",
-        {**_OF_GPU, "bytes": "size_bytes", "value": "set_value", "memoryKind": "destination_kind"},
+        {**OF_GPU, "bytes": "size_bytes", "value": "set_value", "memoryKind": "destination_kind"},
         {"memoryKind": _MEMORY_KINDS},
     ),
     SpanTable(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         ("type",),
-        _sync,
+        named_by("type", "cuda", "sync"),
         "sync_spans",
-        {**_OF_GPU, "type": "sync_kind", "cudaEventId": "wait_on_event"},
-        {"type": _SYNC_KINDS},
+        {**OF_GPU, "type": "sync_kind", "cudaEventId": "wait_on_event"},
+        {"type": SYNC_KINDS},
         row="waits",
     ),
     SpanTable(
         "CUPTI_ACTIVITY_KIND_OVERHEAD",
         ("overheadKind",),
-        _overhead,
+        named_by("overheadKind", "strobe", "other", "nvprof"),
         words={"overheadKind": _OVERHEADS},
         row="profiler",
     ),
@@ -173,7 +137,7 @@ _KINDS = (
 
 
 class _Database:
-    """One database: what its tables mean. It is the dialect of its TableImport."""
+    """One database: the meaning of its tables. It is the dialect of its TableImport."""
 
     placing = frozenset(("_id_", "start", "end", "timestamp", "processId", "threadId", "objectKind", "objectId"))
 
@@ -285,21 +249,14 @@ class _Database:
         del self._database.tables["strobe ends"]  # no events of their own
 
     def _marks(self, table: str, time: str, category: str) -> None:
-        names = ("name",) if "name" in (known.columns if (known := self._database.tables.get(table)) else ()) else ()
+        known = self._database.tables.get(table)
+        names = ("name",) if known and "name" in known.columns else ()
         for batch in self._tables.batches(table):
             for process, part in self._tables.by_process(batch):
                 row = "" if category == "nvtx" else category
                 self._tables.instants(process, part, table, time, names, category, row)
 
 
-def _constant(title: str) -> Naming:
-    return lambda _: (title, "other", "other", "nvprof")
-
-
 FORMAT = Format(
-    "nvprof",
-    "nvprof SQLite (--export-profile)",
-    suffixes=(".nvvp", ".nvprof", ".sqlite"),
-    sniff=sniff,
-    read=read,
+    "nvprof", "nvprof SQLite (--export-profile)", suffixes=(".nvvp", ".nvprof", ".sqlite"), sniff=sniff, read=read
 )

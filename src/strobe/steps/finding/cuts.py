@@ -1,4 +1,4 @@
-"""Cuts: where one step ends and the next begins. Marks count the steps; a person cuts where the loop asks for data."""
+"""Cuts: where one step ends and the next begins. Marks count the steps; a step begins where the loop asks for data."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.steps.activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
 from strobe.steps.loop_choice.main_loop import MainLoop
-from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups
+from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups, within
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
+from strobe.tables.column_arrays import Columns
 
 # An operator belongs to the usual forward pass if it runs there in this share of the steps ...
 _USUAL = 0.9
@@ -20,7 +21,7 @@ _MOST_UPDATES = 8
 
 
 @dataclass(frozen=True)
-class Cuts:
+class Cuts(Columns):
     """The steps of a stream. Nanoseconds; a step is [start_ns[i], end_ns[i]).
 
     `fed_ns` is when the data of a step had come: what lies before belongs to getting them. `complete` is false for a
@@ -31,13 +32,6 @@ class Cuts:
     end_ns: Ints
     fed_ns: Ints
     complete: Bools
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    def without_last(self) -> Cuts:
-        """Return all steps but the last."""
-        return Cuts(self.start_ns[:-1], self.end_ns[:-1], self.fed_ns[:-1], self.complete[:-1])
 
 
 def cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
@@ -87,12 +81,12 @@ def _cut_at_waits(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
     complete[0] = feed[0] >= 0 or not fed_by_waits
 
     end = np.append(start[1:], 0)
-    tails = _between(stream, mark_end[:-1], end[:-1])
+    tails = within(stream.start_ns, mark_end[:-1], end[:-1])
     asking = np.flatnonzero((acts.part == DATA_WAIT) & np.isin(acts.call_path, acts.call_path[feed[feed >= 0]]))
     updated = np.searchsorted(mark_end, acts.start_ns[asking], side="right") - 1
     asked_again = asking[updated == len(marks) - 1]
     if (acts.start_ns[asking] < end[updated])[(updated >= 0) & (updated < len(marks) - 1)].any():
-        asked_again = asked_again[:0]  # a validation asks at the same place: no telling what such a wait begins
+        asked_again = asked_again[:0]  # a validation asks at the same place: it is unknown what such a wait begins
     stop = int(acts.start_ns[asked_again[0]]) if len(asked_again) else None
     end[-1] = _end_of_last(stream, int(mark_end[-1]), np.unique(stream.call_path[tails]), stop)
     return _with_unfinished(Cuts(start, end, fed, complete), stream, acts, usual, asked_again)
@@ -149,7 +143,7 @@ def _cut_at_feeds(stream: Stream, loader: Ints, acts: Activities) -> Cuts:
 def _cut_at(stream: Stream, start: Ints, fed: Ints) -> Cuts:
     """Steps that begin at given times."""
     end = np.append(start[1:], 0)
-    inside = _between(stream, start[:-1], start[1:])
+    inside = within(stream.start_ns, start[:-1], start[1:])
     end[-1] = _end_of_last(stream, int(start[-1]), np.unique(stream.call_path[inside]), None)
     end[-1] = max(end[-1], fed[-1])
     return Cuts(start, end, fed, np.ones(len(start), dtype=bool))
@@ -165,7 +159,7 @@ def _cut_at_ranges(stream: Stream, ranges: Ints) -> Cuts:
 def _cut_after(stream: Stream, marks: Ints) -> Cuts:
     """Steps that the program itself ends with a mark. The first begins with the first call that the others make too."""
     end = stream.end_ns[marks]
-    known = set(np.unique(stream.call_path[_between(stream, end[:-1], end[1:])]).tolist())
+    known = set(np.unique(stream.call_path[within(stream.start_ns, end[:-1], end[1:])]).tolist())
     first = int(marks[0])
     while first > 0 and int(stream.call_path[first - 1]) in known:
         first -= 1
@@ -246,15 +240,6 @@ def _first_usual(acts: Activities, backward: int, usual: Ints) -> int:
     ):
         first -= 1
     return first
-
-
-def _between(stream: Stream, low_ns: Ints, high_ns: Ints) -> Bools:
-    """Which spans start in one of the intervals."""
-    edges = np.zeros(len(stream) + 1, dtype=np.int64)
-    np.add.at(edges, np.searchsorted(stream.start_ns, low_ns), 1)
-    np.add.at(edges, np.searchsorted(stream.start_ns, high_ns), -1)
-    inside: Bools = np.cumsum(edges[:-1]) > 0
-    return inside
 
 
 def _end_of_last(stream: Stream, begin_ns: int, usual_paths: Ints, stop_ns: int | None) -> int:

@@ -1,8 +1,8 @@
 """pprof's profile.proto, gzipped or not: Go, Pyroscope, Parca, jemalloc, memray, ...
 
 The last sample type that is a time is the time of the tables; the others are in `path_metrics`. A type `calls/count`
-counts executions of a path itself; any other `count` counts samples. Labels named `thread` become locations, other
-labels are counted only. Lines of the innermost frames are in `lines`.
+counts executions of a path itself; any other `count` counts samples. Labels named `thread` become locations; other
+labels are only counted. Lines of the innermost frames are in `lines`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from strobe.formats.reading import protobuf
-from strobe.formats.reading.profile_import import ROOT, CallTree, ProfileProcess, Weight, read_whole
+from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight, read_whole
 from strobe.formats.writing.profile_export import Profile, weight_is_time
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.trace.trace import Trace
@@ -44,7 +44,7 @@ def sniff(head: bytes) -> bool:
 
 
 def _is_value_type(body: bytes) -> bool:
-    """Whether a message is two small numbers. Raises ValueError where it is damaged."""
+    """Whether a message is two small numbers. Raises ValueError if it is damaged."""
     return all(each.number in (1, 2) and each.kind == protobuf.VARINT for each in protobuf.fields(body, cut=False))
 
 
@@ -55,7 +55,7 @@ def _by_number(body: bytes) -> dict[int, int]:
 
 @dataclass
 class _Message:
-    """What a file holds, by kind; samples are decoded once everything they refer to is known."""
+    """The content of a file by kind; samples are decoded once everything they refer to is known."""
 
     types: list[bytes] = field(default_factory=list)
     samples: list[bytes] = field(default_factory=list)
@@ -91,7 +91,7 @@ def _message(data: bytes) -> _Message:
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a file. Raises ValueError where it has no sample type."""
+    """Import a file. Raises ValueError if it has no sample type."""
     message = _message(read_whole(source))
     types = []
     for each in message.types:
@@ -109,7 +109,8 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 @dataclass(frozen=True)
 class _Frame:
     region: int
-    line: tuple[str, int, str, int]  # file, line, function, its first line
+    function: Function
+    line: int
 
 
 class _Reader:
@@ -120,7 +121,7 @@ class _Reader:
         self._calls = types.index(_CALLS) if _CALLS in types else None
         self._kept = [i for i in range(len(types)) if i != self._calls] or list(range(len(types)))
         self._trees: dict[str, tuple[int, CallTree]] = {}
-        self._lines: dict[tuple[int, tuple[str, int, str, int]], list[int]] = {}
+        self._lines: dict[tuple[int, str, int, str, int], list[int]] = {}  # hits and ns; the module does not count
         self._frames = self._read_frames()
         times = [i for i, each in enumerate(types) if each.ns is not None]
         self._time = times[-1] if times else None
@@ -130,17 +131,9 @@ class _Reader:
             self._sample(data)
         for _, tree in self._trees.values():
             tree.save()
-        for (location, (file, line, function, first)), (hits, own_ns) in self._lines.items():
-            self._process.row(
-                "lines",
-                location,
-                file=file,
-                line=line,
-                function=function,
-                function_line=first or None,
-                hits=hits,
-                total_ns=own_ns if self._time is not None else None,
-            )
+        for (location, file, line, name, first), (hits, own_ns) in self._lines.items():
+            total_ns = own_ns if self._time is not None else None
+            self._process.line(location, Function(name, file, first), file, line, total_ns, hits)
 
     def _read_frames(self) -> dict[int, list[_Frame]]:
         """By location, its frames from the outermost: an address may lie in functions that were inlined."""
@@ -151,11 +144,11 @@ class _Reader:
             files[mapping.get(1, 0)] = text(mapping.get(5, 0))
         functions: dict[int, tuple[str, str, int]] = {}
         for body in self._message.functions:
-            function = _by_number(body)
-            name = text(function.get(2, 0)) or text(function.get(3, 0))
-            if function.get(1, 0) in functions:
+            known = _by_number(body)
+            name = text(known.get(2, 0)) or text(known.get(3, 0))
+            if known.get(1, 0) in functions:
                 process.core.count("duplicate_definition_ids")
-            functions[function.get(1, 0)] = (name, text(function.get(4, 0)), max(0, function.get(5, 0)))
+            functions[known.get(1, 0)] = (name, text(known.get(4, 0)), max(0, known.get(5, 0)))
         by_location: dict[int, list[_Frame]] = {}
         for body in self._message.locations:
             location = _by_number(body)
@@ -168,11 +161,11 @@ class _Reader:
                 name, file, first = functions.get(line.get(1, 0), ("", "", 0))
                 if not name:
                     process.core.count("frames_without_function")
-                region = process.region(name, file, first, module)
-                frames.append(_Frame(region, (file, max(0, line.get(2, 0)), name, first)))
+                function = Function(name, file, first, module)
+                frames.append(_Frame(process.region(function), function, max(0, line.get(2, 0))))
             if not frames:
-                shown = f"0x{location.get(3, 0) & 0xFFFFFFFFFFFFFFFF:x}"
-                frames = [_Frame(process.region(shown, "", 0, module), ("", 0, shown, 0))]
+                function = Function(f"0x{location.get(3, 0) & 0xFFFFFFFFFFFFFFFF:x}", module=module)
+                frames = [_Frame(process.region(function), function, 0)]
             if location.get(1, 0) in by_location:
                 process.core.count("duplicate_definition_ids")
             by_location[location.get(1, 0)] = frames[::-1]
@@ -210,8 +203,10 @@ class _Reader:
             return
         location, tree = self._tree(thread)
         tree.add(path, [values[i] for i in self._kept], 1 if self._calls is None else max(0, values[self._calls]))
-        if frame.line[1]:
-            row = self._lines.setdefault((location, frame.line), [0, 0])
+        if frame.line:
+            function = frame.function
+            key = (location, function.file, frame.line, function.name, function.line)
+            row = self._lines.setdefault(key, [0, 0])
             counts = [value for value, each in zip(values, self._types, strict=True) if each.unit == "count"]
             row[0] += max(0, counts[0] if counts else 1)
             if self._time is not None:
@@ -220,7 +215,7 @@ class _Reader:
 
     def _tree(self, thread: str) -> tuple[int, CallTree]:
         if thread not in self._trees:
-            if len(self._trees) >= 4096:  # a label of every request is no thread
+            if len(self._trees) >= 4096:  # labels of single requests are not threads
                 self._process.core.count("threads_folded")
                 return next(iter(self._trees.values()))
             location = self._process.location(thread or "samples", len(self._trees) + 1)
@@ -233,18 +228,18 @@ class _Reader:
 
 def _properties(message: _Message, types: Sequence[Weight]) -> dict[str, object]:
     facts = message.facts
-    told: dict[str, object] = {"sample_types": [f"{each.name}/{each.unit}" for each in types]}
+    properties: dict[str, object] = {"sample_types": [f"{each.name}/{each.unit}" for each in types]}
     for number, name in ((9, "time_ns"), (10, "duration_ns"), (12, "period")):
         if facts.get(number):
-            told[name] = facts[number][-1]
+            properties[name] = facts[number][-1]
     for number, name in ((7, "drop_frames"), (8, "keep_frames"), (14, "default_sample_type"), (15, "documentation")):
         if facts.get(number):
-            told[name] = message.text(facts[number][-1])
+            properties[name] = message.text(facts[number][-1])
     if facts.get(11):
-        told["period_type"] = "/".join(message.text(each) for each in facts[11])
+        properties["period_type"] = "/".join(message.text(each) for each in facts[11])
     if facts.get(13):
-        told["comments"] = [message.text(each) for each in facts[13]]
-    return told
+        properties["comments"] = [message.text(each) for each in facts[13]]
+    return properties
 
 
 # Writing
@@ -259,7 +254,7 @@ class _Texts:
 
 
 def write(trace: Trace, path: Path) -> None:
-    """Write the call tree of all locations: `calls/count`, `time/nanoseconds`, and what `path_metrics` holds.
+    """Write the call tree of all locations: `calls/count`, `time/nanoseconds`, and the metrics of `path_metrics`.
 
     A sample is a call path in a location, which is its label `thread`.
     """
@@ -276,37 +271,23 @@ def write(trace: Trace, path: Path) -> None:
     numbers = [protobuf.varint(region + 1) for region in range(len(profile.frames))]
     with gzip.open(path, "wb", compresslevel=6) as out:
         for name, unit in types:
-            out.write(protobuf.text(1, protobuf.number(1, texts[name]) + protobuf.number(2, texts[unit])))
+            out.write(protobuf.message(1, {1: texts[name], 2: texts[unit]}))
         for location, totals in profile.totals():
-            label = protobuf.text(
-                3, protobuf.number(1, texts["thread"]) + protobuf.number(2, texts[profile.locations[location]])
-            )
+            label = protobuf.message(3, {1: texts["thread"], 2: texts[profile.locations[location]]})
             for each in totals:
                 values = [each.count]
                 found = metrics.get((location, each.path), {})
                 values += [round(found.get(kind, 0)) for kind in kinds]
                 values += [each.own_ns] if weight_is_time(trace) else []
                 stack = b"".join(numbers[region] for region in reversed(profile.regions_of(each.path)))
-                out.write(
-                    protobuf.text(
-                        2, protobuf.text(1, stack) + protobuf.text(2, b"".join(map(protobuf.varint, values))) + label
-                    )
-                )
+                out.write(protobuf.message(2, {1: stack, 2: b"".join(map(protobuf.varint, values))}, label))
         for module, number in modules.items():
-            out.write(protobuf.text(3, protobuf.number(1, number) + protobuf.number(5, texts[module])))
-        for region, frame in enumerate(profile.frames):
-            line = protobuf.text(4, protobuf.number(1, region + 1))
+            out.write(protobuf.message(3, {1: number, 5: texts[module]}))
+        for region, frame in enumerate(profile.frames, start=1):
             out.write(
-                protobuf.text(
-                    4, protobuf.number(1, region + 1) + protobuf.number(2, modules.get(frame.module, 0)) + line
-                )
+                protobuf.message(4, {1: region, 2: modules.get(frame.module, 0)}, protobuf.message(4, {1: region}))
             )
-            named = (
-                protobuf.number(2, texts[frame.name])
-                + protobuf.number(4, texts[frame.file])
-                + protobuf.number(5, frame.line)
-            )
-            out.write(protobuf.text(5, protobuf.number(1, region + 1) + named))
+            out.write(protobuf.message(5, {1: region, 2: texts[frame.name], 4: texts[frame.file], 5: frame.line}))
         out.write(protobuf.number(14, texts[types[-1][0]]))
         for text in texts.numbers:
             out.write(protobuf.text(6, text.encode("utf-8", "replace")))

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.errors import UsageError
-from strobe.steps.activities import activities
-from strobe.steps.cuts import cut
+from strobe.steps.finding.cuts import cut
 from strobe.steps.loop_choice.events import events_of
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.loops.loop_tree import TreeLevel, loop_tree
 from strobe.steps.thread_spans import Stream, outermost
+from strobe.steps.training_activities import activities
 
 _RELATIVE = re.compile(r"[+-]\d+")
 
@@ -47,22 +47,17 @@ def asked_loops(stream: Stream, loops: Sequence[MainLoop], asked: Asked) -> list
     """
     if asked.at is not None:
         return _at_event(stream, asked.at)
-    trees = [(loop, _of_one(stream, loop)) for loop in loops]
-    for loop, tree in sorted(trees, key=lambda each: -_step(each[1]).time_ns):
+    trees = []
+    for loop in loops:
+        cuts = cut(stream, loop, activities(stream))
+        tree = loop_tree(stream, [loop], 1, [(cuts.start_ns, cuts.end_ns)])
+        trees.append((next(level.time_ns for level in tree if level.is_step), loop, tree))
+    for _, loop, tree in sorted(trees, key=lambda each: -each[0]):
         chosen = _level_asked(tree, str(asked.level))
         if chosen is not None and len(chosen.rows) > 1:
             reason = f"the user chose this level of the loops (--step-level {asked.level})"
             return [MainLoop("asked", chosen.rows, "high", reason, chosen.marker, loop.events, loop.levels)]
     return []
-
-
-def _of_one(stream: Stream, loop: MainLoop) -> list[TreeLevel]:
-    cuts = cut(stream, loop, activities(stream))
-    return loop_tree(stream, [loop], 1, [(cuts.start_ns, cuts.end_ns)])
-
-
-def _step(tree: Sequence[TreeLevel]) -> TreeLevel:
-    return next(level for level in tree if level.is_step)
 
 
 def levels_to_ask_for(stream: Stream, loops: Sequence[MainLoop]) -> list[str]:

@@ -11,6 +11,7 @@ from strobe.model.kinds import PARADIGMS
 from strobe.model.kinds import PARTS as PARTS
 from strobe.native import core
 from strobe.steps.thread_spans import Bools, Ints, Stream, outermost
+from strobe.tables.column_arrays import Columns
 
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, REST = range(5)
 _NOT_AN_ACTIVITY = -1
@@ -28,7 +29,7 @@ STEP_HINT = "strobe.step"
 
 
 @dataclass(frozen=True)
-class Activities:
+class Activities(Columns):
     """The outermost spans that are a part of a step, in order; they do not overlap. Nanoseconds.
 
     `part` is one of DATA_WAIT, FORWARD (any other operator), BACKWARD, OPTIMIZER. `row` is the span's row in the
@@ -41,9 +42,6 @@ class Activities:
     part: Ints
     region: Ints
     call_path: Ints
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
 
 
 def part_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
@@ -69,7 +67,7 @@ def activities(stream: Stream) -> Activities:
 
 
 def _open_containers(stream: Stream, part: Ints) -> None:
-    """Look into spans that hold another part of the step: they are no activities themselves.
+    """Look into spans that hold another part of the step: they are not activities themselves.
 
     Users put ranges around a whole step. Some optimizer steps run the backward pass (closures: LBFGS, PyTorch
     Lightning): what comes after a backward pass, until gradients are zeroed for the next one, is the optimizer's work.
@@ -116,17 +114,6 @@ def _with_backward(found: Activities, elsewhere_ns: Ints) -> Activities:
     alone = outermost(start, end)  # several threads at once count once
     start, end = start[alone], end[alone]
     nowhere = np.full(len(start), -1, dtype=np.int64)
-    order = np.argsort(np.concatenate([found.start_ns, start]), kind="stable")
-
-    def joined(main: Ints, other: Ints) -> Ints:
-        together: Ints = np.concatenate([main, other])[order]
-        return together
-
-    return Activities(
-        joined(found.row, nowhere),
-        joined(found.start_ns, start),
-        joined(found.end_ns, end),
-        joined(found.part, np.full(len(start), BACKWARD, dtype=np.int64)),
-        joined(found.region, nowhere),
-        joined(found.call_path, nowhere),
-    )
+    passes = Activities(nowhere, start, end, np.full(len(start), BACKWARD, dtype=np.int64), nowhere, nowhere)
+    together = Activities.joined([found, passes])
+    return together.chosen(np.argsort(together.start_ns, kind="stable"))

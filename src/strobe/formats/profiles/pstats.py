@@ -1,15 +1,16 @@
 """cProfile's statistics (`python -m cProfile -o FILE`, `Profile.dump_stats`).
 
-The file is marshal, which is never handed to Python's own reader: that may crash on a file made to. A small decoder
-knows the few types that it needs. What the file holds is a call graph, no tree: every function is a root here, with its
-exact sums, and who calls whom is in the table `call_edges`.
+The file is marshal, which is never handed to Python's own reader: a malicious file may crash that. A small decoder
+reads the few types that it needs. The file contains a call graph, not a tree: every function is a root here, with its
+exact sums, and callers and callees are in the table `call_edges`.
 """
 
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
-from strobe.formats.reading.profile_import import ROOT, ProfileProcess, read_whole
+from strobe.formats.reading.profile_import import ROOT, Function, ProfileProcess, Weight, function_of, read_whole
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _REF = 0x80
@@ -39,7 +40,7 @@ class _Marshal:
         if kind == "r":
             number = self._whole()
             if not 0 <= number < len(self._refs) or self._refs[number] is _UNFINISHED:
-                raise ValueError("it refers to what is not there")
+                raise ValueError("it refers to a missing value")
             return self._refs[number]
         place = len(self._refs)
         if kept:
@@ -58,7 +59,7 @@ class _Marshal:
             while self._peek() != ord("0"):
                 key = self.value(depth + 1)
                 if not isinstance(key, (str, tuple)):
-                    raise ValueError("a key is no function")
+                    raise ValueError("a key is not a function")
                 found[key] = self.value(depth + 1)
             self._at += 1
             return found
@@ -79,7 +80,7 @@ class _Marshal:
         constants = {"N": None, "T": True, "F": False}
         if kind in constants:
             return constants[kind]
-        raise ValueError(f"it holds what statistics do not ({kind!r} at byte {self._at - 1})")
+        raise ValueError(f"it contains a value that statistics do not ({kind!r} at byte {self._at - 1})")
 
     def _long(self) -> int:
         digits = self._whole()
@@ -110,18 +111,18 @@ class _Marshal:
 
 
 _UNFINISHED = object()
-_Function = tuple[str, int, str]
+_PRIMITIVE_CALLS = Weight("primitive calls", "count")
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a file. Raises ValueError where it is no dictionary of functions."""
+    """Import a file. Raises ValueError if it is not a dictionary of functions."""
     data = read_whole(source)
     try:
         found = _Marshal(data).value()
     except TypeError:
-        raise ValueError("a key is no function") from None
+        raise ValueError("a key is not a function") from None
     if not isinstance(found, dict):
-        raise ValueError("it is no dictionary of functions")
+        raise ValueError("it is not a dictionary of functions")
     process = ProfileProcess(source, target)
     location = process.location("profile")
     rows = 0
@@ -131,19 +132,10 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
             process.core.count("functions_not_understood")
             continue
         primitive, calls, own, total = (_number(each) for each in value[:4])
-        file, line, name = function
-        path = process.path(ROOT, process.region(name, _file(file), line, paradigm="python"))
-        own_ns, total_ns = _ns(own), _ns(total)
-        process.totals(location, path, int(calls), total_ns, own_ns)
+        path = process.path(ROOT, process.region(function, paradigm="python"))
+        process.totals(location, path, int(calls), _ns(total), _ns(own))
         if primitive != calls:
-            process.row(
-                "path_metrics",
-                location,
-                call_path=path,
-                metric="primitive calls",
-                unit="count",
-                self_value=float(primitive),
-            )
+            process.path_metric(location, path, _PRIMITIVE_CALLS, float(primitive))
         callers = value[4] if len(value) == 5 and isinstance(value[4], dict) else {}
         rows += len(callers) + 1
         if rows > len(data):
@@ -153,22 +145,17 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     return process.finish({"calls": "functions are roots; who calls whom: call_edges"})
 
 
-def _edge(process: ProfileProcess, location: int, caller: _Function | None, callee: _Function, edge: object) -> None:
-    # cProfile: (calls, primitive calls, own, total). The module `profile` knows only the calls.
+def _edge(process: ProfileProcess, location: int, caller: Function | None, callee: Function, edge: object) -> None:
+    # cProfile: (calls, primitive calls, own, total). The module `profile` has only the calls.
     known = edge if isinstance(edge, tuple) and len(edge) == 4 else (edge,)
     if caller is None or not all(isinstance(each, (int, float)) for each in known):
         process.core.count("callers_not_understood")
         return
     calls, primitive, own, total = (*known, None, None, None) if len(known) == 1 else known
-    process.row(
-        "call_edges",
+    process.call_edge(
         location,
-        caller=caller[2],
-        caller_file=_file(caller[0]),
-        caller_line=caller[1],
-        callee=callee[2],
-        callee_file=_file(callee[0]),
-        callee_line=callee[1],
+        caller,
+        callee,
         calls=int(_number(calls)),
         primitive_calls=None if primitive is None else int(_number(primitive)),
         total_ns=None if total is None else _ns(_number(total)),
@@ -176,21 +163,14 @@ def _edge(process: ProfileProcess, location: int, caller: _Function | None, call
     )
 
 
-def _function(key: object) -> _Function | None:
-    if not isinstance(key, tuple) or len(key) != 3:
-        return None
-    file, line, name = key
-    known = isinstance(file, str) and isinstance(line, int) and isinstance(name, str)
-    return (file, line, name) if known and abs(line) < 1 << 31 else None
-
-
-def _file(file: str) -> str:
-    return "" if file == "~" else file  # functions written in C
+def _function(key: object) -> Function | None:
+    function = function_of(key)
+    return replace(function, file="") if function and function.file == "~" else function  # written in C
 
 
 def _number(value: object) -> int | float:
     number = value if isinstance(value, (int, float)) else 0
-    return number if abs(number) < 1e18 else 0  # also where it is no number
+    return number if abs(number) < 1e18 else 0  # also for NaN
 
 
 def _ns(seconds: float) -> int:

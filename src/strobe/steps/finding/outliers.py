@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from strobe.steps.activities import PARTS
-from strobe.steps.classes import PARTIAL
-from strobe.steps.drift import change_for_good
+from strobe.steps.finding.step_classes import PARTIAL
 from strobe.steps.thread_spans import Bools, Ints
+from strobe.steps.training_activities import PARTS
 
 # A step is an outlier if it exceeds the median of its class by more than 5 robust standard deviations and by more than
 # a quarter; or if one of its parts exceeds its own median so much, and by more than a whole usual step: noise in one
@@ -26,6 +26,13 @@ LEAST_EXCESS = 0.25
 MIN_STEPS = 5
 # The first steps may be slow because caches, allocators and loaders warm up.
 MOST_WARM_UP = 10
+# The steps of a class are divided into so many windows of as many steps each, if that makes so many a window.
+_WINDOWS = 16
+_LEAST_STEPS = 10
+# So many windows must lie before the change, and as many after it: what comes back is not a drift.
+_LEAST_WINDOWS = 2
+# The medians before and after differ by this part at least.
+_LEAST_CHANGE = 0.1
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def find_outliers(
             members = rows[names[rows] == name]
             if name == PARTIAL:
                 continue
-            at = change_for_good(duration_ns[members])
+            at = _change_for_good(duration_ns[members])
             if at is not None:
                 before, after = (float(np.median(duration_ns[part])) for part in np.split(members, [at]))
                 drifts.append(Drift(loop, name, int(members[at]), before, after))
@@ -96,3 +103,25 @@ def _excess(values_ns: Ints, least_ns: float) -> tuple[npt.NDArray[np.float64], 
     excess = values_ns - np.median(values_ns, axis=0)
     deviation = np.median(np.abs(excess), axis=0)
     return excess, excess > np.maximum(DEVIATIONS * deviation, least_ns)
+
+
+def _change_for_good(duration_ns: Ints) -> int | None:
+    """Return the first of the durations (of one class, in order of time) after the change; None if there is none.
+
+    Every window's median after the change is above (or every one below) all medians before it. Of several such places
+    the one is taken that divides the windows best: least sum of squares around the two medians.
+    """
+    count = min(_WINDOWS, len(duration_ns) // _LEAST_STEPS)
+    if count < 2 * _LEAST_WINDOWS:
+        return None
+    edges = np.linspace(0, len(duration_ns), count + 1).astype(np.int64)
+    medians = np.array([np.median(duration_ns[low:high]) for low, high in pairwise(edges)])
+    best, least = None, np.inf
+    for window in range(_LEAST_WINDOWS, count - _LEAST_WINDOWS + 1):
+        before, after = medians[:window], medians[window:]
+        apart = after.min() > before.max() or after.max() < before.min()
+        low, high = sorted((float(np.median(before)), float(np.median(after))))
+        spread = float(((before - np.median(before)) ** 2).sum() + ((after - np.median(after)) ** 2).sum())
+        if apart and high >= (1 + _LEAST_CHANGE) * low and spread < least:
+            best, least = int(edges[window]), spread
+    return best

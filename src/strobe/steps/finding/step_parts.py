@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from strobe.steps.activities import BACKWARD, DATA_WAIT, FORWARD, MAX_PAUSE_NS, PARTS, REST, Activities
-from strobe.steps.cuts import Cuts
+from strobe.steps.finding.cuts import Cuts
 from strobe.steps.thread_spans import Ints
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, MAX_PAUSE_NS, PARTS, REST, Activities
 
 
 def split(acts: Activities, cuts: Cuts) -> Ints:

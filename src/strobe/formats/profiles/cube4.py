@@ -1,8 +1,8 @@
 """Cube4 profiles (`profile.cubex` of Score-P, Scalasca's reports): a tar of anchor.xml and matrices of numbers.
 
-anchor.xml names metrics, call paths and locations; N.index says which call paths the rows of N.data belong to. Time and
-visits become totals (one process for each rank), every other metric of plain numbers a part of `path_metrics`. The XML
-parser knows neither entities nor document types.
+anchor.xml names metrics, call paths and locations; N.index lists the call paths of the rows of N.data. Time and visits
+become totals (one process for each rank), every other metric of plain numbers a part of `path_metrics`. The XML parser
+accepts neither entities nor document types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xml.parsers import expat
 import numpy as np
 import numpy.typing as npt
 
-from strobe.formats.reading.profile_import import MOST_BYTES, ROOT, ProfileProcess, Weight
+from strobe.formats.reading.profile_import import MOST_BYTES, ROOT, Function, ProfileProcess, Weight
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _BLOCK = 512
@@ -51,7 +51,7 @@ _ROLES = {
     "all2all": "collective", "other collective": "collective", "loop": "loop",
 }  # fmt: skip
 _MOST_TEXT = 1 << 16
-# A row of a matrix is one number a location: what is larger than this is no profile.
+# No profile has times above this.
 _LARGEST_NS = 1 << 62
 
 
@@ -169,12 +169,13 @@ class _Anchor:
             self._open[-1][1][name] = "".join(self._text).strip()[:_MOST_TEXT]
         self._text = None
 
-    def deep(self) -> list[int]:
-        """Places of the call paths as rows of exclusive metrics count them: each before its children, depth first."""
-        return list(range(len(self.paths)))  # the order of the file
+    def order(self, metric: _Metric) -> list[int]:
+        """Return the call paths in the order of a metric's rows.
 
-    def wide(self) -> list[int]:
-        """Places of the call paths as rows of inclusive metrics count them: all children of a path, then of theirs."""
+        Exclusive metrics: depth first, as in the file. Inclusive ones: all children of a path, then all of theirs.
+        """
+        if metric.kind != "INCLUSIVE":
+            return list(range(len(self.paths)))
         order = []
         for root in (i for i, each in enumerate(self.paths) if each.parent == ROOT):
             order.append(root)
@@ -202,7 +203,7 @@ Matrix = npt.NDArray[np.generic]
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a file. Raises ValueError where it has no anchor.xml, or no call paths."""
+    """Import a file. Raises ValueError if it has no anchor.xml, or no call paths."""
     try:
         with tarfile.open(source.local_path(), "r:") as archive:
             return _read(archive, source, target)
@@ -230,11 +231,11 @@ def _read(archive: tarfile.TarFile, source: ImportSource, target: ImportTarget) 
             for each in processes:
                 each.metric(metric, matrix)
     kinds = {metric.name: metric for metric in anchor.metrics}
-    told: dict[str, object] = {**anchor.attributes, "metrics": [metric.name for metric in anchor.metrics]}
+    properties: dict[str, object] = {**anchor.attributes, "metrics": [metric.name for metric in anchor.metrics]}
     for each in processes:
         each.totals(found, kinds.get("time"))
-        each.finish(told, len(processes))
-    return Imported(processes=len(processes), first_ns=0, last_ns=0, properties=told)
+        each.finish(properties, len(processes))
+    return Imported(processes=len(processes), first_ns=0, last_ns=0, properties=properties)
 
 
 def _members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
@@ -249,7 +250,7 @@ def _members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
 
 
 def _pieces(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
-    """The bytes of a member in pieces, unpacked where it is a gzip. Raises ValueError where it is too large."""
+    """The bytes of a member in pieces, unpacked if it is a gzip. Raises ValueError if it is too large."""
     stream = archive.extractfile(member)
     assert stream is not None
     unpack = None
@@ -274,7 +275,7 @@ def _matrix(
     anchor: _Anchor,
     process: ProfileProcess,
 ) -> Matrix | None:
-    """Values of a metric by call path and location (0 where the file has none); None where it has no plain numbers."""
+    """Values of a metric by call path and location (0 if missing in the file); None if they are not plain numbers."""
     names = [f"{metric.number}.{suffix}" for suffix in ("index", "data")]
     if any(name not in members for name in names):
         return None  # derived from others, or empty
@@ -288,14 +289,14 @@ def _matrix(
         if not index.startswith(b"CUBEX.INDEX") or len(index) < 18:
             raise ValueError("an index is damaged")
         at = 18  # behind a version and a kind
-        rows = np.array(anchor.wide() if metric.kind == "INCLUSIVE" else anchor.deep())
+        rows = np.array(anchor.order(metric))
         if len(index) >= at + 4:
             count = struct.unpack_from(order + "I", index, at)[0]
             if count * 4 > len(index) - at - 4:
                 raise ValueError("an index is cut off")
             chosen = np.frombuffer(index, dtype=order + "u4", count=count, offset=at + 4)
             if count and int(chosen.max()) >= len(rows):
-                raise ValueError("an index names no call path")
+                raise ValueError("an index refers to an unknown call path")
             rows = rows[chosen]
         values = np.frombuffer(_values(data, order), dtype=order + dtype)
         if len(values) < len(rows) * anchor.locations:
@@ -345,16 +346,15 @@ class _Process:
         ]
         self._paths: list[int] = []
         for each in anchor.paths:
-            told = anchor.regions.get(each.region, {})
-            if not told:
+            texts = anchor.regions.get(each.region, {})
+            if not texts:
                 process.core.count("frames_without_function")
             shown = f" ({', '.join(each.parameters)})" if each.parameters else ""
+            name = (texts.get("name") or f"region {each.region}") + shown
             region = process.region(
-                (told.get("name") or f"region {each.region}") + shown,
-                told.get("mod", ""),
-                max(0, _whole(told.get("begin"))),
-                paradigm=paradigm if (paradigm := told.get("paradigm", "")) in _PARADIGMS else "other",
-                role=_ROLES.get(told.get("role", ""), "function"),
+                Function(name, texts.get("mod", ""), max(0, _whole(texts.get("begin")))),
+                paradigm=paradigm if (paradigm := texts.get("paradigm", "")) in _PARADIGMS else "other",
+                role=_ROLES.get(texts.get("role", ""), "function"),
             )
             above = self._paths[each.parent] if each.parent != ROOT else ROOT
             self._paths.append(process.path(above, region))
@@ -395,34 +395,22 @@ class _Process:
         return own, total
 
     def metric(self, metric: _Metric, matrix: Matrix) -> None:
-        """Write any other metric, where it is not zero."""
+        """Write any other metric, if it is not zero."""
+        weight = Weight(metric.name, metric.texts.get("uom", ""))
         extreme = metric.texts.get("dtype") in _EXTREMES
         for column, location in zip(self._columns, self._locations, strict=True):
             values = matrix[:, column]
             own, total = (values.tolist(), None) if extreme else self._both(metric, values)
             for place, path in enumerate(self._paths):
                 if values[place] and np.isfinite(own[place]):
-                    self.process.row(
-                        "path_metrics",
-                        location,
-                        call_path=path,
-                        metric=metric.name,
-                        unit=metric.texts.get("uom", ""),
-                        self_value=own[place],
-                        total_value=total[place] if total is not None else None,
-                    )
+                    whole = None if total is None else total[place]
+                    self.process.path_metric(location, path, weight, own[place], whole)
 
-    def finish(self, told: Mapping[str, object], ranks: int) -> None:
+    def finish(self, properties: Mapping[str, object], ranks: int) -> None:
         """Write everything."""
-        rank = _whole(self._group.texts.get("rank"))
-        name = self._group.texts.get("name", "")
-        self.process.finish({**told, "name": name} if name else told, rank=rank if rank >= 0 else None, ranks=ranks)
+        rank, name = _whole(self._group.texts.get("rank")), self._group.texts.get("name")
+        own = {"name": name} if name else {}
+        self.process.finish({**properties, **own}, rank=rank if rank >= 0 else None, ranks=ranks)
 
 
-FORMAT = Format(
-    "cube4",
-    "Cube4 profile of Score-P or Scalasca (.cubex)",
-    suffixes=(".cubex",),
-    sniff=sniff,
-    read=read,
-)
+FORMAT = Format("cube4", "Cube4 profile of Score-P or Scalasca (.cubex)", suffixes=(".cubex",), sniff=sniff, read=read)

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from strobe.steps.activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, Activities
-from strobe.steps.cuts import Cuts
-from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups
+from strobe.steps.finding.cuts import Cuts
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, occurrences_in_groups
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, Activities
 
 PARTIAL = "partial"
 # When something that not all steps do begins (ns), by the number of the step.
@@ -41,7 +41,8 @@ def classify(stream: Stream, cuts: Cuts, acts: Activities, recurring: Collection
             validated = {step: at for step, at in validated.items() if step not in begun_ns}
     if len(validated) <= _UNUSUAL * len(cuts):
         extras["validation"] = extras.get("validation", {}) | validated
-    classes = [_base(acts)] * len(cuts)
+    trains = bool(np.isin(acts.part, (BACKWARD, OPTIMIZER)).any())
+    classes = [base_class(trains, len(acts) > 0)] * len(cuts)
     begun: dict[int, list[tuple[int, str]]] = {}
     for name, begun_ns in extras.items():
         for step, at in begun_ns.items():
@@ -53,10 +54,9 @@ def classify(stream: Stream, cuts: Cuts, acts: Activities, recurring: Collection
     return classes
 
 
-def _base(acts: Activities) -> str:
-    if np.isin(acts.part, (BACKWARD, OPTIMIZER)).any():
-        return "train"
-    return "inference" if len(acts) else "step"
+def base_class(trains: bool, works: bool) -> str:
+    """Return what steps with nothing unusual are called: `train`, `inference` (operators run), or `step`."""
+    return "train" if trains else "inference" if works else "step"
 
 
 def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collection[str]) -> dict[str, Begun]:
@@ -66,7 +66,7 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collectio
     paths, counts = occurrences_in_groups(stream.call_path[rows], step[rows])
     unusual = np.zeros(len(stream.path_parent), dtype=bool)
     unusual[paths[counts <= _UNUSUAL * len(cuts)]] = True
-    named = np.array([_is_function(paradigm) for paradigm in stream.paradigms], dtype=bool)[stream.path_region]
+    named = np.array([paradigm in FUNCTION_PARADIGMS for paradigm in stream.paradigms], dtype=bool)[stream.path_region]
     outermost = unusual & named & ~_below(unusual & named, stream.path_parent)
 
     cost: dict[str, Counter[int]] = defaultdict(Counter)
@@ -88,10 +88,6 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collectio
 def recurs(name: str, steps: Iterable[int]) -> bool:
     """Twice is a habit; the first step does not count: it also starts things up."""
     return len(set(steps) - {0}) >= 2 or name in _SYNONYMS
-
-
-def _is_function(paradigm: str) -> bool:
-    return paradigm in ("python", "user", "nvtx", "itt")
 
 
 def _below(chosen: Bools, parent: Ints) -> Bools:

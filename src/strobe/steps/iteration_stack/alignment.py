@@ -1,4 +1,4 @@
-"""Positions: the events of every step, aligned to the path that most steps take. What iteration stacks are made of."""
+"""Alignment: the events of every step, placed on the path that most steps take; the basis of iteration stacks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.activities import FORWARD, OPTIMIZER, OPTIMIZER_STEP, PROFILER_STEP, REST, part_of_regions
-from strobe.steps.thread_spans import Bools, Ints, Stream, outermost
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, outermost
+from strobe.steps.training_activities import FORWARD, OPTIMIZER, OPTIMIZER_STEP, PROFILER_STEP, REST, part_of_regions
 
 # What would need more columns than a screen shows well stays closed.
 MOST_POSITIONS = 600
@@ -19,10 +19,10 @@ WORTH_OPENING = 0.5
 # So many events are compared with the usual path exactly, those of frequent paths first; the paths after them only at
 # their beginning and their end.
 MOST_ALIGNED = 2_000_000
-# With so small a share of the steps, the most frequent path is no usual one: one of middle length is.
+# With so small a share of the steps, the most frequent path is not usual: one of middle length is taken.
 LEAST_USUAL = 0.05
 
-_OPENABLE_PARADIGMS = ("python", "user", "nvtx", "itt", "strobe")
+_OPENABLE_PARADIGMS = (*FUNCTION_PARADIGMS, "strobe")
 _OPENABLE_RANGES = (OPTIMIZER_STEP, PROFILER_STEP)
 
 

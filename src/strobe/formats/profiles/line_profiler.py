@@ -1,9 +1,9 @@
 """line_profiler's `.lprof`: time by line.
 
-The file is a pickle, and nothing is unpickled: its operations are read one by one (pickletools), the few that build
-dictionaries, lists, tuples, numbers and texts are carried out, and whatever else calls or imports is refused.
+The file is a pickle, but it is not unpickled: its operations are read one by one (pickletools), the few that build
+dictionaries, lists, tuples, numbers and texts are carried out, and all that call or import are refused.
 
-A line's time includes what it calls. So does a function's, the sum of its lines; its own time is not in the file and is
+A line's time includes its callees. So does a function's, the sum of its lines; its own time is not in the file and is
 shown as the same.
 """
 
@@ -14,9 +14,10 @@ import pickletools
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from strobe.errors import InconclusiveError
-from strobe.formats.reading.profile_import import ROOT, ProfileProcess, read_whole
+from strobe.formats.reading.profile_import import ROOT, Function, ProfileProcess, function_of, read_whole
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.sums.source_lines import CountedFunction, summed_lines
 from strobe.trace.trace import Trace
@@ -75,7 +76,7 @@ class _Machine:
             raise ValueError("its operations do not fit together") from error
         raise ValueError("it is cut off")
 
-    def _step(self, name: str, argument: object) -> None:
+    def _step(self, name: str, argument: Any) -> None:
         stack = self._stack
         if name in _VALUES:
             stack.append(argument)
@@ -90,9 +91,9 @@ class _Machine:
         elif name == "MEMOIZE":
             self._memo[len(self._memo)] = stack[-1]
         elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
-            self._memo[int(str(argument))] = stack[-1]
+            self._memo[argument] = stack[-1]
         elif name in ("GET", "BINGET", "LONG_BINGET"):
-            stack.append(self._memo[int(str(argument))])
+            stack.append(self._memo[argument])
         elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
             size = int(name[-1])
             stack[-size:] = [tuple(stack[-size:])]
@@ -135,7 +136,7 @@ class _Machine:
                 raise TypeError
             made.state = state
         else:
-            raise ValueError(f"it does more than hold numbers ({name})")
+            raise ValueError(f"it contains more than numbers ({name})")
 
     def _class(self, module: object, name: object) -> None:
         # copyreg._reconstructor(LineStats, object, None) is NEWOBJ in protocols 0 and 1.
@@ -152,36 +153,28 @@ class _Machine:
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a file. Raises ValueError where it is not what line_profiler writes."""
+    """Import a file. Raises ValueError if line_profiler did not write it."""
     data = read_whole(source)
     found = _Machine().run(data)
     timings = found.state.get("timings") if isinstance(found, _Statistics) else None
     unit = found.state.get("unit") if isinstance(found, _Statistics) else None
     if not isinstance(timings, dict) or not isinstance(unit, (int, float)) or not 0 < unit < 1e6:
-        raise ValueError("it holds no timings")
-    # 1e-09 is no binary fraction: what is meant is what it prints as.
+        raise ValueError("it contains no timings")
+    # 1e-09 is not a binary fraction: its printed form is meant.
     ns = Fraction(str(unit)) * 1_000_000_000
     process = ProfileProcess(source, target)
     location = process.location("lines")
     rows = 0
     for key, lines in timings.items():
-        function = _function(key)
+        function = function_of(key)
         if function is None or not isinstance(lines, list):
             process.core.count("functions_not_understood")
             continue
         rows += len(lines) + 1
         if rows > len(data):
             raise ValueError("its lines are more than it has bytes")
-        _lines(process, location, *function, lines, ns)
+        _lines(process, location, function, lines, ns)
     return process.finish({"unit_s": str(unit), "time": "of lines and functions: with what they call"})
-
-
-def _function(key: object) -> tuple[str, int, str] | None:
-    if not isinstance(key, tuple) or len(key) != 3:
-        return None
-    file, line, name = key
-    known = isinstance(file, str) and isinstance(line, int) and abs(line) < 1 << 31 and isinstance(name, str)
-    return (file, line, name) if known else None
 
 
 def _line(each: object) -> tuple[int, int, int] | None:
@@ -191,9 +184,7 @@ def _line(each: object) -> tuple[int, int, int] | None:
     return (each[0], each[1], each[2]) if known else None
 
 
-def _lines(
-    process: ProfileProcess, location: int, file: str, first: int, name: str, lines: list[object], ns: Fraction
-) -> None:
+def _lines(process: ProfileProcess, location: int, function: Function, lines: list[object], ns: Fraction) -> None:
     known = [line for each in lines if (line := _line(each)) is not None]
     if len(known) < len(lines):
         process.core.count("lines_not_understood", len(lines) - len(known))
@@ -203,19 +194,10 @@ def _lines(
         rounded += round(exact) != exact
         total_ns += round(exact)
         calls = calls or hits  # of the first line: as often as it began
-        process.row(
-            "lines",
-            location,
-            file=file,
-            line=number,
-            function=name,
-            function_line=first,
-            hits=hits,
-            total_ns=round(exact),
-        )
+        process.line(location, function, function.file, number, round(exact), hits)
     if rounded:
         process.core.count("times_rounded", rounded)
-    path = process.path(ROOT, process.region(name, file, first, paradigm="python"))
+    path = process.path(ROOT, process.region(function, paradigm="python"))
     process.totals(location, path, calls, total_ns, total_ns)
 
 
@@ -234,7 +216,7 @@ def pickled(functions: Iterable[CountedFunction]) -> bytes:
 
 
 def write(trace: Trace, path: Path) -> list[str]:
-    """Write the counted lines of all threads and processes together. Raises InconclusiveError where there are none."""
+    """Write the counted lines of all threads and processes together. Raises InconclusiveError without any."""
     functions = summed_lines(trace.side_table("lines"))
     if not functions:
         raise InconclusiveError("no lines were counted in this run", do="Record it again: strobe run --lines PATTERN")

@@ -1,40 +1,29 @@
-"""Profiles that know who calls whom, but no call paths, on their way in.
+"""Import of profiles that contain callers and callees, but no call paths.
 
-A function that only one other calls is shown below that one. What several call is a root of its own: which of its cost
-is whose is known for its calls (table `call_edges`), but not for what they call in turn, and it is not guessed.
+A function with a single caller is shown below it. A function with several callers is a root: the file divides its cost
+by caller for its own calls (table `call_edges`), but not for the calls that these make, and nothing is guessed.
 
-What a function costs by itself, and its calls, is in such a file. What it costs with all that it calls is computed: its
-own and its calls', without those of itself. Where functions call each other in a circle, costs would count as often as
-they go round: there the sum is at most what the circle as a whole costs.
+Such a file contains the own cost of each function, and of its calls. The cost with all callees is computed: its own and
+its calls', without those of itself. In a circle of functions that call each other, costs would count as often as they
+go round: there the sum is at most the cost of the circle as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
-from strobe.formats.reading.profile_import import ROOT, ProfileProcess, Weight
+from strobe.formats.reading.profile_import import ROOT, Function, ProfileProcess, Weight
 
 _Key = TypeVar("_Key")
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function: name, source file, first line (0 where unknown), module (program or library)."""
-
-    name: str
-    file: str = ""
-    line: int = 0
-    module: str = ""
 
 
 class CallGraph:
     """Costs of one location: of functions (known by numbers), their calls and lines; a value for each weight.
 
-    The first weight that is a time is the time of the tables. Where none is, the first one stands in for it, a unit as
+    The first weight that is a time is the time of the tables. Without one, the first weight stands in for it, a unit as
     a nanosecond, and `weights_are_no_time` is counted. Lines and calls are written in this weight only. More weights
-    may be appended to the list while costs are added: what has no value of them has 0.
+    may be appended to the list while costs are added: earlier costs have 0 of them.
     """
 
     def __init__(self, weights: Sequence[Weight]) -> None:
@@ -46,7 +35,7 @@ class CallGraph:
         self._lines: dict[tuple[int, str, int], int] = {}
 
     def add_own(self, function: int, file: str, line: int, values: Sequence[int]) -> None:
-        """Add what a function costs without what it calls. `line` is 0 where it is not known."""
+        """Add what a function costs without what it calls. `line` is 0 if it is not known."""
         _add(self._own, function, values)
         if line:
             key = function, file, line
@@ -74,21 +63,19 @@ class CallGraph:
             total = self._total([number], {number})
             if bound is not None:
                 total = [min(pair) for pair in zip(total, bound, strict=True)]
-            # That nobody calls it means that it ran from the start on.
+            # A function without callers ran from the start on.
             process.totals(location, path, called.get(number, 1), self._ns(total), self._ns(own))
             for i, weight in enumerate(self._weights):
                 if not (is_time and i == self._shown) and (own[i] or total[i]):
-                    process.row(
-                        "path_metrics",
-                        location,
-                        call_path=path,
-                        metric=weight.name,
-                        unit=weight.unit,
-                        self_value=float(own[i]),
-                        total_value=float(total[i]) if bound is None else None,
-                    )
-        self._save_calls(process, location, functions)
-        self._save_lines(process, location, functions)
+                    whole = float(total[i]) if bound is None else None
+                    process.path_metric(location, path, weight, float(own[i]), whole)
+        for number, callees in self._calls.items():
+            for other, (count, *values) in callees.items():
+                ends = functions[number], functions[other]
+                process.call_edge(location, *ends, calls=count, total_ns=self._ns(values))
+        for (number, file, line), value in self._lines.items():
+            if value:
+                process.line(location, functions[number], file, line, value * self._scale)
         for what, number in (
             ("weights_are_no_time", 0 if is_time else len(self._own)),
             ("functions_in_circles", len(circles)),
@@ -98,38 +85,6 @@ class CallGraph:
         ):
             if number:
                 process.core.count(what, number)
-
-    def _save_calls(self, process: ProfileProcess, location: int, functions: Sequence[Function]) -> None:
-        for number, callees in self._calls.items():
-            caller = functions[number]
-            for other, (count, *values) in callees.items():
-                callee = functions[other]
-                process.row(
-                    "call_edges",
-                    location,
-                    caller=caller.name,
-                    caller_file=caller.file,
-                    caller_line=caller.line,
-                    callee=callee.name,
-                    callee_file=callee.file,
-                    callee_line=callee.line,
-                    calls=count,
-                    total_ns=self._ns(values),
-                )
-
-    def _save_lines(self, process: ProfileProcess, location: int, functions: Sequence[Function]) -> None:
-        for (number, file, line), value in self._lines.items():
-            if value:
-                function = functions[number]
-                process.row(
-                    "lines",
-                    location,
-                    file=file,
-                    line=line,
-                    function=function.name,
-                    function_line=function.line or None,
-                    total_ns=value * self._scale,
-                )
 
     def _ns(self, values: Sequence[int]) -> int:
         return values[self._shown] * self._scale
@@ -168,7 +123,7 @@ class CallGraph:
 def _paths(
     process: ProfileProcess, functions: Sequence[Function], numbers: Iterable[int], callers: Mapping[int, set[int]]
 ) -> dict[int, int]:
-    """Return the call path of every function: below its caller, where there is but one."""
+    """Return the call path of every function: below its caller, if there is but one."""
     above = {number: next(iter(found)) for number, found in callers.items() if len(found) == 1}
     paths: dict[int, int] = {}
     for number in numbers:
@@ -177,8 +132,7 @@ def _paths(
             chain.append(above[chain[-1]])
         for each in reversed(chain):
             if each not in paths:
-                function = functions[each]
-                region = process.region(function.name, function.file, function.line, function.module)
+                region = process.region(functions[each])
                 paths[each] = process.path(paths[above[each]] if each in above else ROOT, region)
     return paths
 

@@ -1,7 +1,7 @@
 """Loops and chains of a flow graph.
 
 Loops are those of T. Wei, J. Mao, W. Zou, Y. Chen: A New Algorithm for Identifying Loops in Decompilation (SAS 2007):
-one depth-first search from the first event. They say how the graph is built; the main loop of a program is found by
+one depth-first search from the first event. They follow from the graph alone; the main loop of a program is found by
 strobe.steps.loop_choice.levels, because operators that are used at many places weld many loops of the graph into one.
 """
 
@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.steps.loops.flow_graph import FlowGraph
+from strobe.steps.thread_spans import Ints
 
-Numbers = npt.NDArray[np.int64]
 _NONE = 2**32 - 1  # in no loop
 
 
@@ -34,12 +33,12 @@ class Loop:
     header: int
     parent: int
     depth: int
-    nodes: Numbers
+    nodes: Ints
     iterations: int
     entries: int
     time_ns: int
     irreducible: bool
-    re_entries: Numbers
+    re_entries: Ints
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,12 @@ class Chains:
     source, target: chains; count, sum_ns: of the transitions between them.
     """
 
-    nodes: list[Numbers]
-    chain_of: Numbers
-    source: Numbers
-    target: Numbers
-    count: Numbers
-    sum_ns: Numbers
+    nodes: list[Ints]
+    chain_of: Ints
+    source: Ints
+    target: Ints
+    count: Ints
+    sum_ns: Ints
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -104,7 +103,7 @@ def loops_of(graph: FlowGraph) -> list[Loop]:
     ]
 
 
-def _nest(headers: Numbers, around: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def _nest(headers: Ints, around: Ints) -> tuple[Ints, Ints, Ints]:
     """Headers, outer ones first; per loop its parent (the number of loops: none) and its depth, from 1."""
     depth_of = {-1: 0}
     for h in headers:
@@ -122,7 +121,7 @@ def _nest(headers: Numbers, around: Numbers) -> tuple[Numbers, Numbers, Numbers]
     return headers, parent, np.append(depth, 0)
 
 
-def _common(a: Numbers, b: Numbers, parent: Numbers, depth: Numbers) -> Numbers:
+def _common(a: Ints, b: Ints, parent: Ints, depth: Ints) -> Ints:
     """The innermost loop that holds both, by doubling: the ancestors 1, 2, 4, ... levels up of every loop."""
     up = [parent]
     while 1 << len(up) <= int(depth.max()):
@@ -138,7 +137,7 @@ def _common(a: Numbers, b: Numbers, parent: Numbers, depth: Numbers) -> Numbers:
     return np.where(a == b, a, parent[a])
 
 
-def _members(loop_of: Numbers, parent: Numbers) -> list[Numbers]:
+def _members(loop_of: Ints, parent: Ints) -> list[Ints]:
     """The nodes of every loop, as slices of one array, in which inner loops lie inside of outer ones."""
     count = len(parent) - 1
     own = np.bincount(loop_of, minlength=count + 1)

@@ -1,4 +1,4 @@
-"""What nvprof prints, as CSV or as text: --print-gpu-trace, --print-api-trace, and summaries."""
+"""The output of nvprof, as CSV or as text: --print-gpu-trace, --print-api-trace, and summaries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.formats.reading.database_tables import as_json_text
-from strobe.formats.reading.import_process import Cells, ImportProcess, present
+from strobe.formats.reading.import_process import Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
-# What nvprof prints. As CSV the units have a row of their own; as text they stand behind each number.
-
+# In CSV the units have a row of their own; in text they follow each number.
 _BANNER_BYTES = re.compile(rb"^==(?:\d+|=*)== NVPROF is profiling", re.MULTILINE)
 _HEADER_BYTES = re.compile(
     rb'^(?:"?Start"?,"?Duration"?,.*"?Name"?|\s*Start\s{2,}Duration\s{2,}.*Name\s*$|'
@@ -72,17 +71,16 @@ def sniff(head: bytes) -> bool:
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import printed traces and summaries, of as many processes as the file has.
 
-    Times and durations are exact to the digits that were printed. Sizes are integers: nvprof prints KB of 1024 bytes,
-    rounded; where that is no whole number of bytes the nearest is taken, and counted. A summary has no times: it
-    becomes totals, and no spans; its averages and percentages follow from them. Raises ValueError where a line is
-    absurdly long.
+    Times and durations are exact to the printed digits. Sizes are integers: nvprof prints KB of 1024 bytes, rounded; if
+    that is a fraction of a byte, the nearest integer is taken, and counted. A summary has no times: it becomes totals,
+    not spans; its averages and percentages follow from them. Raises ValueError if a line is absurdly long.
     """
     return _Printed(source, target).read()
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """What rows share whose cells are the same but for their times and correlations: most rows of a trace do."""
+    """The cells of rows that differ only in their times and correlations, as most rows of a trace do."""
 
     name: str
     table: str
@@ -90,7 +88,7 @@ class _Shape:
     region: int  # 0 for marks
     cells: Mapping[str, int]  # by column of the table
     rest: str  # what has no column, as JSON
-    rounded: int  # cells that are no whole numbers
+    rounded: int  # cells with fractions
 
 
 class _Rows:
@@ -132,28 +130,25 @@ class _Rows:
         }
         if "correlation" in side:
             side["correlation"] = present(np.array(correlation, dtype=np.int64))
-        said = column(self.process.text(shape.rest) if shape.rest else NONE for shape in shapes)
+        rest = column(self.process.text(shape.rest) if shape.rest else NONE for shape in shapes)
         self.process.spans(
             column(shape.location for shape in shapes).astype(np.uint32),
             np.array(start, dtype=np.int64),
             np.array(end, dtype=np.int64),
             column(shape.region for shape in shapes).astype(np.uint32),
             {table: side} if side else {},
-            [("columns", present(said))] if (said != NONE).any() else [],
+            [("columns", present(rest))] if (rest != NONE).any() else [],
         )
 
     def _write_marks(self) -> None:
         if not self._marks:
             return
-        location, time, name, said = zip(*self._marks, strict=True)
-        category = self.process.text("nvprof")
-        cells: dict[str, Cells] = {
-            "time_ns": (np.array(time, dtype=np.int64), None),
-            "name": (np.array([self.process.text(text) for text in name], dtype=np.int64), None),
-            "category": (np.full(len(time), category, dtype=np.int64), None),
-            "arguments": (np.array([self.process.text(text) for text in said], dtype=np.int64), None),
-        }
-        self.process.rows("marks", np.array(location, dtype=np.uint32), cells)
+        location, time, name, rest = zip(*self._marks, strict=True)
+        names, arguments = (
+            np.array([self.process.text(text) for text in texts], dtype=np.int64) for texts in (name, rest)
+        )
+        places, times = np.array(location, dtype=np.uint32), np.array(time, dtype=np.int64)
+        self.process.marks(places, times, names, "nvprof", arguments)
         self._marks.clear()
 
 
@@ -182,19 +177,12 @@ class _Printed:
             self._of_process()
         for rows in self._rows.values():
             rows.flush()
-        counted = {what: n for what, n in self._counters.items() if n}
-        first = next(iter(self._rows.values()))
-        for what, n in counted.items():
-            first.process.count(what, n)
-        for rows in self._rows.values():
-            rows.process.finish(rows.command, self._source.name, main=rows is first)
-        used = [rows.process for rows in self._rows.values() if rows.process.used]
-        return Imported(
-            processes=len(self._rows),
-            first_ns=min((process.first_ns for process in used), default=0),
-            last_ns=max((process.last_ns for process in used), default=0),
+        return finish_all(
+            {pid: rows.process for pid, rows in self._rows.items()},
+            self._source,
+            lambda pid: self._rows[pid].command,
+            counters=self._counters,
             properties={"devices": self._devices, "messages": self._messages},
-            counters=counted,
         )
 
     def _decoded(self, line: bytes) -> str:
@@ -234,7 +222,7 @@ class _Printed:
         elif not text.startswith(("Profiling application", "Generated")):
             self._note(text)
             self._columns = None
-            self._noting = text.endswith(":")  # a table that is none of a time or a duration: kept as it is
+            self._noting = text.endswith(":")  # a table without times and durations: kept as it is
 
     def _note(self, text: str) -> None:
         if len(self._messages) < _MOST_MESSAGES:
@@ -253,29 +241,29 @@ class _Printed:
             self._counters["unreadable_rows"] += 1
             return
         if "Calls" in columns:
-            self._total(*self._said(columns, cells))
+            self._total(*self._row_by_column(columns, cells))
         else:
             self._event(columns, cells)
 
-    def _said(self, columns: list[str], cells: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    def _row_by_column(self, columns: list[str], cells: list[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the cells of a row that are not empty, and the units, by column."""
-        said = {column: cell for column, cell in zip(columns, cells, strict=True) if cell not in _NOTHING}
-        return said, dict(zip(columns, self._units, strict=False))
+        row = {column: cell for column, cell in zip(columns, cells, strict=True) if cell not in _NOTHING}
+        return row, dict(zip(columns, self._units, strict=False))
 
-    def _total(self, said: Mapping[str, str], units: Mapping[str, str]) -> None:
-        total = self._scaled(said.get("Time", ""), units.get("Time", ""), _TIMES)
-        calls = said.get("Calls", "")
-        if total is None or "Name" not in said or not re.fullmatch(r"\d{1,18}", calls):
+    def _total(self, row: Mapping[str, str], units: Mapping[str, str]) -> None:
+        total = self._scaled(row.get("Time", ""), units.get("Time", ""), _TIMES)
+        calls = row.get("Calls", "")
+        if total is None or "Name" not in row or not re.fullmatch(r"\d{1,18}", calls):
             self._counters["unreadable_rows"] += 1
             return
-        self._type = said.get("Type", self._type).rstrip(":")
-        process, name = self._of_process().process, said["Name"]
+        self._type = row.get("Type", self._type).rstrip(":")
+        process, name = self._of_process().process, row["Name"]
         if self._type == "GPU activities":
             role = "copy" if _COPY.fullmatch(name) else "kernel"
         else:
             role = role_of_cuda_call(name) if self._type == "API calls" else "other"
         location = process.location(self._type, self._type, 0, "task")
-        least, most = (self._scaled(said.get(column, ""), units.get(column, ""), _TIMES) for column in ("Min", "Max"))
+        least, most = (self._scaled(row.get(column, ""), units.get(column, ""), _TIMES) for column in ("Min", "Max"))
         process.total(location, process.region(name, "cuda", role), int(calls), total, least, most)
 
     def _event(self, columns: list[str], cells: list[str]) -> None:
@@ -299,13 +287,13 @@ class _Printed:
         key = (self._pid, duration is None, *self._units, *cells)
         shape = self._shapes.get(key)
         if shape is None:
-            said, units = self._said(columns, cells)
-            if "Name" not in said:
+            row, units = self._row_by_column(columns, cells)
+            if "Name" not in row:
                 self._counters["unreadable_rows"] += 1
                 return
             if len(self._shapes) > _MOST_SHAPES:
                 self._shapes.clear()
-            shape = self._shapes[key] = self._shape(said, units, moment=duration is None)
+            shape = self._shapes[key] = self._shape(row, units, moment=duration is None)
         if start is None:
             self._counters["unreadable_rows"] += 1
             return
@@ -317,41 +305,41 @@ class _Printed:
             number = int(correlation) if correlation.isdecimal() and len(correlation) < 19 else NONE
             rows.span(shape, start, duration, number)
 
-    def _shape(self, said: dict[str, str], units: Mapping[str, str], *, moment: bool) -> _Shape:
-        process, name = self._of_process().process, said["Name"]
+    def _shape(self, row: dict[str, str], units: Mapping[str, str], *, moment: bool) -> _Shape:
+        process, name = self._of_process().process, row["Name"]
         cells: dict[str, int] = {}
         of: dict[str, str] = {}  # column of a side table -> column of nvprof's that it is from
         before, self._counters["sizes_rounded"] = self._counters["sizes_rounded"], 0
         for what in ("grid", "block"):
             column = f"{what.capitalize()} Size"
-            sides = re.fullmatch(r"\((\d{1,18}) (\d{1,18}) (\d{1,18})\)", said.get(column, ""))
+            sides = re.fullmatch(r"\((\d{1,18}) (\d{1,18}) (\d{1,18})\)", row.get(column, ""))
             for axis, side in zip("xyz", sides.groups() if sides else (), strict=False):
                 cells[f"{what}_{axis}"], of[f"{what}_{axis}"] = int(side), column
         for column, to in _WHOLE_COLUMNS.items():
-            if re.fullmatch(r"\d{1,18}", said.get(column, "")):
-                cells[to], of[to] = int(said[column]), column
+            if re.fullmatch(r"\d{1,18}", row.get(column, "")):
+                cells[to], of[to] = int(row[column]), column
         for column, to in _SIZE_COLUMNS.items():
-            size = self._scaled(said.get(column, ""), units.get(column, ""), _SIZES)
+            size = self._scaled(row.get(column, ""), units.get(column, ""), _SIZES)
             if size is not None:
                 cells[to], of[to] = size, column
-        device = re.fullmatch(r"(.*) \((\d{1,9})\)", said.get("Device", ""))
+        device = re.fullmatch(r"(.*) \((\d{1,9})\)", row.get("Device", ""))
         if device:
             cells["device"], of["device"] = int(device[2]), "Device"
             self._devices.setdefault(device[2], device[1])
         copy = _COPY.fullmatch(name)
         if copy:
-            self._copy(process, copy, said, units, cells, of)
+            self._copy(process, copy, row, units, cells, of)
             table, role = "copy_spans", "copy"
         elif "grid_x" in cells:
             if {"static_shared_bytes", "dynamic_shared_bytes"} <= cells.keys():
                 cells["shared_memory_bytes"] = cells["static_shared_bytes"] + cells["dynamic_shared_bytes"]
             table, role = "kernel_spans", "kernel"
-        elif "Device" in said or name.startswith("["):
+        elif "Device" in row or name.startswith("["):
             table, role = "", "other"
         else:
             table, role = "call_spans", role_of_cuda_call(name)
         placed = {"Name", *(of[to] for to in of if to in _COLUMNS_OF[table])}
-        rest = {column: cell for column, cell in said.items() if column not in placed}
+        rest = {column: cell for column, cell in row.items() if column not in placed}
         location = self._location(process, cells, name)
         region = 0 if moment else process.region(name, "cuda", role)
         rounded, self._counters["sizes_rounded"] = self._counters["sizes_rounded"], before
@@ -361,7 +349,7 @@ class _Printed:
         self,
         process: ImportProcess,
         copy: re.Match[str],
-        said: Mapping[str, str],
+        row: Mapping[str, str],
         units: Mapping[str, str],
         cells: dict[str, int],
         of: dict[str, str],
@@ -370,17 +358,17 @@ class _Printed:
         if copy[2] == "cpy":
             cells["copy_kind"] = process.text(f"{'Unified ' if unified else ''}{copy[3]}")
         if unified and "size_bytes" not in cells:
-            size = self._scaled(said.get("Unified Memory", ""), units.get("Unified Memory", ""), _SIZES)
+            size = self._scaled(row.get("Unified Memory", ""), units.get("Unified Memory", ""), _SIZES)
             if size is not None:
                 cells["size_bytes"], of["size_bytes"] = size, "Unified Memory"
-        address = re.fullmatch(r"0x([0-9a-f]{1,15})", said.get("Virtual Address", ""))
+        address = re.fullmatch(r"0x([0-9a-f]{1,15})", row.get("Virtual Address", ""))
         if address:
             cells["address"], of["address"] = int(address[1], 16), "Virtual Address"
         for column, to in (("SrcMemType", "source_kind"), ("DstMemType", "destination_kind")):
-            if column in said:
-                cells[to], of[to] = process.text(said[column]), column
+            if column in row:
+                cells[to], of[to] = process.text(row[column]), column
         # GB of 2^30 bytes, as everywhere in nvprof; the column's are of 10^9.
-        rate = _fraction(said.get("Throughput", ""), units.get("Throughput", ""), _RATES)
+        rate = _fraction(row.get("Throughput", ""), units.get("Throughput", ""), _RATES)
         if rate is not None:
             above, below = rate
             bits = struct.unpack("<q", struct.pack("<d", above / (below * 10**9)))[0]
@@ -394,7 +382,7 @@ class _Printed:
             return process.location(("memory", device), f"GPU {device} unified memory", 0, "task", device)
         if name.startswith("[Unified"):
             return process.location("memory", "unified memory", 0, "task")
-        return process.location("calls", "calls", 0, "thread")  # of which thread is not told
+        return process.location("calls", "calls", 0, "thread")  # their thread is unknown
 
     def _of_process(self) -> _Rows:
         if self._pid not in self._rows:
@@ -403,7 +391,7 @@ class _Printed:
         return self._rows[self._pid]
 
     def _scaled(self, cell: str, unit: str, scales: Mapping[str, int]) -> int | None:
-        """Return a cell as an integer in the unit whose scale is 1; what is none is rounded to even and counted."""
+        """Return a cell as an integer in the unit whose scale is 1; fractions are rounded to even and counted."""
         number = _fraction(cell, unit, scales)
         if number is None:
             return None
@@ -416,7 +404,7 @@ class _Printed:
 
 
 def _fraction(cell: str, unit: str, scales: Mapping[str, int]) -> tuple[int, int] | None:
-    """Return a cell in the unit whose scale is 1, as an exact fraction; None where it is no number with a unit.
+    """Return a cell in the unit whose scale is 1, as an exact fraction; None if it is not a number with a unit.
 
     `unit` is for cells without one.
     """

@@ -1,6 +1,6 @@
 """Collapsed stacks: a line for each call path, `main;solve;dot 42` (Brendan Gregg's tools, py-spy --format raw).
 
-The number counts samples; no file says how long one lasts. The tables show a sample as a nanosecond and say so.
+The number counts samples, whose length is unknown. The tables show a sample as a nanosecond, with a note.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, ProfileProcess
+from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, Function, ProfileProcess
 from strobe.formats.writing.profile_export import Profile
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.trace.trace import Trace
@@ -43,7 +43,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         number = regions.get(frame)
         if number is None:
             match = _FRAME.fullmatch(frame)
-            number = process.region(match[1], match[2], int(match[3])) if match else process.region(frame)
+            number = process.region(Function(match[1], match[2], int(match[3])) if match else Function(frame))
             if len(regions) < 1 << 20:
                 regions[frame] = number
         return number

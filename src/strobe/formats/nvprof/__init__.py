@@ -1,0 +1,1 @@
+"""Files of nvprof: databases, and printed output."""

@@ -1,0 +1,1 @@
+"""Profiles without a time axis: sums by call path, function or line."""

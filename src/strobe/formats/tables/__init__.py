@@ -1,0 +1,1 @@
+"""All tables of a trace as files."""

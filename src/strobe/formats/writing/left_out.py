@@ -1,0 +1,19 @@
+"""Sentences about what a format of events cannot hold."""
+
+from __future__ import annotations
+
+from strobe.trace.trace import Trace
+
+_SUMS = ("lines", "call_edges", "path_metrics", "message_totals", "sample_totals")
+
+
+def sums_left_out(trace: Trace, format_name: str) -> list[str]:
+    """Return sentences about the sums without times that a trace holds, for which a format has no place."""
+    notes = []
+    if trace.folded_count:
+        folded = f"{trace.folded_count} executions that were folded into statistics"
+        notes.append(f"{folded} are left out: {format_name} has no place for sums")
+    for name in _SUMS:
+        if rows := sum(reader.tables().get(name, 0) for reader in trace.readers):
+            notes.append(f"{rows} rows of the table {name} are left out: {format_name} has no place for them")
+    return notes

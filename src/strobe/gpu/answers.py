@@ -1,0 +1,39 @@
+"""What answers about GPUs share: rows of every GPU of every process, and the note that explains what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+
+import pyarrow as pa
+
+from strobe.gpu.devices import devices, no_device
+from strobe.gpu.folded_work import folded_note
+from strobe.model.schema import Column
+from strobe.tables.table import make_table
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import Known, rows_of_processes
+
+
+def rows_of_gpus(
+    trace: Trace,
+    of_device: Callable[..., Iterable[Mapping[str, object]]],
+    columns: Sequence[Column],
+    *,
+    known: Known | None = None,
+    **options: object,
+) -> pa.Table:
+    """Return the rows that `of_device(part, device, **options)` yields for each GPU: see `rows_of_processes`."""
+    return rows_of_processes(trace, _of_process, known=known, of_device=of_device, columns=columns, **options)
+
+
+def _of_process(
+    part: Trace, of_device: Callable[..., Iterable[Mapping[str, object]]], columns: Sequence[Column], **options: object
+) -> pa.Table:
+    rows = [row for device in devices(part) for row in of_device(part, device, **options)]
+    return make_table(columns, rows).to_arrow()
+
+
+def gpu_note(trace: Trace, rows: Sized, nothing: str) -> str:
+    """Return what the rows of single activities lack; without rows `nothing`, or why no GPU is in the trace."""
+    there = devices(trace)
+    return folded_note(trace, there) if len(rows) else nothing if there else no_device(trace)

@@ -1,0 +1,83 @@
+"""Messages between ranks, and which send belongs to which receive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strobe.sums.attributes import integers
+from strobe.sums.groups import Texts
+from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class MessageEnds(Columns):
+    """Sends and receives. `place`: index of the location in the list that was read; `blocking`: without a request."""
+
+    sender: Ints
+    receiver: Ints
+    communicator: Ints
+    tag: Ints
+    place: Ints
+    time_ns: Ints
+    sent: Bools
+    blocking: Bools
+
+
+def message_ends(trace: Trace, locations: Sequence[tuple[int, int]], texts: Texts) -> MessageEnds:
+    """Return the sends and receives of locations, each given with its rank, in the order of the list."""
+    parts = []
+    for place, (location, rank) in enumerate(locations):
+        for batch in trace.side_batches("messages", location):
+            direction = texts.numbers(batch.column("direction"))
+            sent = direction == texts.number("send")
+            peer = integers(batch.column("peer_rank"))
+            ends = MessageEnds(
+                sender=np.where(sent, rank, peer),
+                receiver=np.where(sent, peer, rank),
+                communicator=texts.numbers(batch.column("communicator")),
+                tag=integers(batch.column("tag")),
+                place=np.full(len(sent), place),
+                time_ns=integers(batch.column("time_ns")),
+                sent=sent,
+                blocking=integers(batch.column("request")) < 0,
+            )
+            parts.append(ends.chosen(sent | (direction == texts.number("receive"))))
+    return MessageEnds.joined(parts)
+
+
+def matched(ends: MessageEnds, *, complete: bool = True) -> tuple[Ints, Ints]:
+    """Return the entries of sends and of their receives, in order of sender, receiver, communicator, tag and time.
+
+    The n-th send of these four is the n-th receive. `complete`: all ends are there, so that nothing is known where
+    there are more of one kind than of the other.
+    """
+    group = numbered(ends.sender, ends.receiver, ends.communicator, ends.tag)
+    place = places(group * 2 + ends.sent, ends.time_ns)
+    send, receive = np.flatnonzero(ends.sent), np.flatnonzero(ends.sent == 0)
+    if complete:
+        size = int(group.max(initial=-1)) + 1
+        as_many = np.bincount(group[send], minlength=size) == np.bincount(group[receive], minlength=size)
+        send, receive = send[as_many[group[send]]], receive[as_many[group[receive]]]
+    number = group * 2**32 + place
+    _, first, second = np.intersect1d(number[send], number[receive], return_indices=True)
+    return send[first], receive[second]
+
+
+def numbered(*columns: Ints) -> Ints:
+    """Number the combinations in columns, in their order."""
+    if not len(columns[0]):
+        return np.zeros(0, dtype=np.int64)
+    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+
+
+def places(group: Ints, time: Ints) -> Ints:
+    """Return the place of each entry in its group, in order of time."""
+    order = np.lexsort((time, group))
+    begin = np.flatnonzero(np.diff(group[order], prepend=-1))
+    place = np.empty(len(group), dtype=np.int64)
+    place[order] = np.arange(len(group)) - np.repeat(begin, np.diff(begin, append=len(group)))
+    return place

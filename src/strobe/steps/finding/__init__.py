@@ -1,0 +1,1 @@
+"""How the steps of one process are found, cut, split into parts, and classified."""

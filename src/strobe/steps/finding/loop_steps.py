@@ -1,0 +1,66 @@
+"""Steps of one loop that follow each other, and how the steps of a process are joined from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strobe.steps.finding.outliers import find_outliers
+from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
+from strobe.steps.thread_spans import Bools, Ints
+
+
+@dataclass(frozen=True)
+class LoopSteps:
+    """Steps of one loop that follow each other; the arrays are those of `ProcessSteps`.
+
+    recorded: what their records hold, None where they were found in spans. recorded_loop: number of the loop among the
+    recorded ones, None where it is not one of them.
+    """
+
+    loop: Loop
+    start_ns: Ints
+    duration_ns: Ints
+    parts_ns: Ints
+    complete: Bools
+    classes: tuple[str, ...]
+    recorded: Recorded | None = None
+    recorded_loop: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+def joined_steps(process: int, pieces: Sequence[LoopSteps], loops: Sequence[Loop] | None = None) -> ProcessSteps:
+    """Return the steps of all pieces, with what is unusual among them. `loops`: by default one for each piece.
+
+    The loop that takes most time stands for all.
+    """
+    loops = [piece.loop for piece in pieces] if loops is None else loops
+    counts = [loop.step_count for loop in loops]
+    duration = np.concatenate([piece.duration_ns for piece in pieces])
+    parts = np.concatenate([piece.parts_ns for piece in pieces])
+    classes = tuple(name for piece in pieces for name in piece.classes)
+    unusual = find_outliers(duration, parts, classes, counts)
+    time_ns = [int(of_loop.sum()) for of_loop in np.split(duration, np.cumsum(counts)[:-1])]
+    main = loops[int(np.argmax(time_ns))]
+    recorded = [Recorded.of_none(len(piece)) if piece.recorded is None else piece.recorded for piece in pieces]
+    return ProcessSteps(
+        process=process,
+        start_ns=np.concatenate([piece.start_ns for piece in pieces]),
+        duration_ns=duration,
+        classes=classes,
+        parts_ns=parts,
+        complete=np.concatenate([piece.complete for piece in pieces]),
+        warm_up=unusual.warm_up,
+        outlier=unusual.outlier,
+        cause=unusual.cause,
+        anchored=any(loop.kind != "structure" for loop in loops),
+        confidence=main.confidence,
+        reason=main.reason,
+        loops=tuple(loops),
+        recorded=None if all(piece.recorded is None for piece in pieces) else Recorded.joined(recorded),
+        drifts=unusual.drifts,
+    )

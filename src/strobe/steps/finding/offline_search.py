@@ -1,0 +1,98 @@
+"""The steps of one thread, found in its spans after the run: the iterations of its main loops, cut and classified."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from strobe.steps.finding.cuts import cut
+from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
+from strobe.steps.finding.requested_steps import Asked, asked_loops
+from strobe.steps.finding.step_classes import classify
+from strobe.steps.finding.step_parts import split
+from strobe.steps.folded_time import FoldedTime
+from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
+from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
+from strobe.steps.thread_spans import Stream
+from strobe.steps.training_activities import PARTS, activities
+from strobe.trace.folded import ALL, PART
+
+
+def steps_of(
+    stream: Stream, process: int = 0, asked: Asked | None = None, folded: FoldedTime | None = None
+) -> ProcessSteps:
+    """Find the steps of one thread, or those that the user asks for.
+
+    `folded`: the time of which the stream holds no spans, where steps are asked for.
+    """
+    pieces = steps_by_loop(stream, asked=asked, folded=folded)
+    if not pieces:
+        nothing, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
+        parts = np.empty((0, len(PARTS)), dtype=np.int64)
+        return ProcessSteps(process, nothing, nothing, (), parts, no, no, no, (), False, "none", NO_LOOP)
+    found = joined_steps(process, pieces)
+    if len(pieces) == 1:
+        return found
+    return replace(found, reason=f"{found.reason}; {len(pieces)} loops one after the other")
+
+
+def steps_by_loop(
+    stream: Stream, recurring: Collection[str] = (), asked: Asked | None = None, folded: FoldedTime | None = None
+) -> list[LoopSteps]:
+    """Find the steps of every main loop of a thread, see `steps_of`.
+
+    `recurring`: names of extras that are known to make a class, seen once or often.
+    """
+    loops = find_loops(stream)
+    if asked:
+        loops = asked_loops(stream, loops, asked)
+    if len(loops) == 1:
+        return [steps_of_loop(stream, loops[0], recurring, folded=folded)]
+    pieces, low = [], 0
+    for number, loop in enumerate(loops):
+        followed = number + 1 < len(loops)
+        high = int(loops[number + 1].rows[0]) if followed else len(stream)
+        part = stream.part(low, high)
+        pieces.append(steps_of_loop(part, replace(loop, rows=loop.rows - low), recurring, followed=followed))
+        end_ns = pieces[-1].start_ns[-1] + pieces[-1].duration_ns[-1]
+        low = min(high, int(np.searchsorted(stream.start_ns, end_ns)))  # a span that goes on may reach further
+    return pieces
+
+
+def steps_of_loop(
+    stream: Stream,
+    loop: MainLoop,
+    recurring: Collection[str] = (),
+    *,
+    followed: bool = False,
+    folded: FoldedTime | None = None,
+) -> LoopSteps:
+    """Cut a thread into the iterations of one loop. `followed`: another loop begins where its last step ends."""
+    acts = activities(stream)
+    cuts = cut(stream, loop, acts)
+    if followed and len(cuts) > 1 and not cuts.complete[-1]:
+        cuts = cuts.chosen(slice(0, -1))  # it is the first one of the loop that follows
+    if folded is not None and folded.is_inside(cuts.start_ns):
+        ends = folded.until_folded(cuts.start_ns, cuts.end_ns)
+        cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
+    parts = split(acts, cuts)
+    reason, recorded = loop.reason, None
+    updates = round(len(loop.rows) / max(1, len(cuts)))
+    if loop.kind == "optimizer" and updates > 1:
+        reason += f"; {updates} updates per batch"
+    if folded is not None:
+        parts = folded.with_parts(parts, cuts.start_ns, cuts.end_ns)
+        reason += f"; {folded.note(cuts.start_ns)}"
+        some = folded.touched(cuts.start_ns, cuts.end_ns)
+        recorded = replace(Recorded.of_none(len(cuts)), detail=np.where(some, PART, ALL))
+    return LoopSteps(
+        loop=Loop(loop.kind, loop.name, loop.confidence, reason, len(cuts)),
+        start_ns=cuts.start_ns,
+        duration_ns=cuts.end_ns - cuts.start_ns,
+        parts_ns=parts,
+        complete=cuts.complete,
+        classes=tuple(classify(stream, cuts, acts, recurring)),
+        recorded=recorded,
+    )
