@@ -82,8 +82,8 @@ def command_line() -> str:
     parts.append(
         "\n".join([*codes[:2], *(f"| {code} | {text} |" for code, text in exit_codes.OF_LAUNCHERS.items()), ""])
     )
-    for name in registry.names("cli"):
-        verb = registry.load("cli", name)
+    for name in registry.names("cli.verbs"):
+        verb = registry.load("cli.verbs", name)
         assert isinstance(verb, Verb)
         parts.append(f"## strobe {verb.name}\n\n```\n{help_of(verb.name)}\n```\n")
     return "\n".join(parts)
@@ -247,7 +247,7 @@ def server() -> str:
         "and `as=csv` or `as=json` gives a file with all rows.",
         "",
     ]
-    for endpoint in ROUTES.values():
+    for _, endpoint in sorted(ROUTES.items()):
         bound = f"At most {size(endpoint.most_bytes)}: {', '.join(f'`{media}`' for media in endpoint.media)}."
         parts += [f"## {endpoint.name}", "", *paragraph(endpoint.question), "", bound, ""]
         if endpoint.parameters:
@@ -398,7 +398,7 @@ def main() -> None:
 
 
 def is_current(path: Path, text: str, write: bool) -> bool:
-    """Whether a file is up to date; otherwise write it, unless only a check is requested."""
+    """Return whether a file is up to date with the code; `write` one that is not."""
     current = path.exists() and path.read_text(encoding="utf-8") == text
     if write and not current:
         path.parent.mkdir(parents=True, exist_ok=True)

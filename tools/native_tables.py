@@ -19,11 +19,11 @@ def text() -> str:
         "namespace strobe::schema {",
         "",
     ]
-    for name in (*SPAN_TABLES, *EVENT_TABLES):
+    for number, name in enumerate((*SPAN_TABLES, *EVENT_TABLES)):
         columns = [each for each in TABLES[name] if each.name not in ("location", "row")]
         constants = [
-            f'inline constexpr SchemaColumn {each.name}{{"{each.name}", CellType::{kinds[each.type]}}};'
-            for each in columns
+            f'inline constexpr SchemaColumn {each.name}{{"{each.name}", CellType::{kinds[each.type]}, {place}}};'
+            for place, each in enumerate(columns)
         ]
         names = ", ".join(each.name for each in columns)
         of_spans = str(name in SPAN_TABLES).lower()
@@ -31,6 +31,7 @@ def text() -> str:
         parts += [
             f"namespace {name} {{",
             f'inline constexpr const char* table = "{name}";',
+            f"inline constexpr uint32_t number = {number};",
             *constants,
             textwrap.fill(layout, 118, subsequent_indent="    "),
             f"}}  // namespace {name}",

@@ -1,7 +1,7 @@
 """./dev new KIND NAME: writes the skeleton of a plug-in, a test for it, and its entry in the docs.
 
 The skeletons are real files in tools/skeletons/KIND/, at the path they get; `skeleton_name` stands for the plug-in's
-name, `skeleton_subject` for the folder of an analysis. They pass every check as they are. Comments show what to
+name, `skeleton_subject` for the folder of an analysis. They pass every check as they are; comments name what to
 replace.
 """
 
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--subject", choices=SUBJECTS, default="program", help="what an analysis is about: its folder")
     options = parser.parse_args()
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", options.name):
-        sys.exit(f"./dev new: '{options.name}' is no name for a plug-in: use small letters, digits and single _")
+        sys.exit(f"./dev new: '{options.name}' is not a name for a plug-in: use small letters, digits and single _")
     files = skeleton(options.kind, options.name, options.subject)
     taken = [str(path) for path in files if (ROOT / path).exists()]
     if taken:

@@ -1,4 +1,4 @@
-"""Builds the sdist, then installs it as a user would, where there is no node, and records a program with it.
+"""Builds the sdist, installs it as a user would on a machine without node, and records a program with it.
 
 The wheel is built from the sdist: what is missing in the sdist is missing in the wheel. A second build, from the clone
 and without node on PATH, takes node from PyPI (--without-node; slow, downloads 61 MB).
@@ -80,7 +80,7 @@ def use(wheel: Path, environment: dict[str, str]) -> None:
     place.mkdir()
     (place / "program.py").write_text(PROGRAM)
     if "strobe" not in run(strobe, "--help", cwd=place, env=environment):
-        sys.exit("strobe --help does not say its name")
+        sys.exit("strobe --help does not contain its name")
     if run(strobe, "run", "-o", "t.strobe", "program.py", cwd=place, env=environment) != "499500\n":
         sys.exit("the recorded program printed something else")
     query = "select count(*) as n from spans"
@@ -92,7 +92,7 @@ def use(wheel: Path, environment: dict[str, str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--without-node", action="store_true", help="build from the clone where there is no node, too")
+    parser.add_argument("--without-node", action="store_true", help="also build from the clone without node on PATH")
     options = parser.parse_args()
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)

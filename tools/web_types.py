@@ -35,7 +35,7 @@ def wire() -> str:
     """A type and a decoder for every answer, and the parameters of every route."""
     made = Decoders()
     answers, tables, abouts, parameters = [], [], [], []
-    for name, endpoint in ROUTES.items():
+    for name, endpoint in sorted(ROUTES.items()):
         returned = get_type_hints(endpoint.answer, include_extras=True)["return"]
         if get_origin(returned) is JsonText:
             (returned,) = get_args(returned)

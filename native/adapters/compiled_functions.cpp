@@ -22,7 +22,7 @@
 #include "core/session/session.h"
 #include "core/spans/throttle.h"
 #include "core/system/own_memory.h"
-#include "core/system/without_signals.h"
+#include "core/system/threads.h"
 #include "include/strobe.h"
 #include "include/strobe_functions.h"
 
@@ -163,7 +163,7 @@ class Working {
   Thread& t_;
 };
 
-// A handler of a signal runs there: frames say nothing about what is inside of what.
+// A handler of a signal runs there: frames do not show what is inside of what.
 __attribute__((noinline)) bool on_alternate_stack() {
   stack_t stack;
   return sigaltstack(nullptr, &stack) == 0 && stack.ss_flags & SS_ONSTACK;

@@ -135,7 +135,7 @@ struct HandleTable {
     std::lock_guard lock(session().adapters_mutex());
     for (___itt_string_handle* h; (h = slots[at].load(std::memory_order_acquire)); at = (at + 1) & (kSlots - 1))
       if (!strcmp(h->strA, text)) return h;
-    // A program of unique names: all further ones share a handle, and the quality table says so.
+    // A program of unique names: all further ones share a handle, and are counted in the quality table.
     static ___itt_string_handle other{"<other ITT names>", nullptr, 0, nullptr, nullptr};
     if (used >= kSlots / 2) {
       strobe_count("itt_names_folded", 1);

@@ -25,11 +25,11 @@ namespace strobe {
 std::atomic<bool> collectives_on{false};
 
 struct CollectiveFacts : c10::DebugInfoBase, std::enable_shared_from_this<CollectiveFacts> {
-  CollectiveFacts(const strobe_collective& told, bool later) : told(told), later(later) {}
+  CollectiveFacts(const strobe_collective& call, bool later) : call(call), later(later) {}
   ~CollectiveFacts() override {
     if (later && !taken.load()) strobe_count("collectives_without_row", 1);
   }
-  const strobe_collective told;
+  const strobe_collective call;
   const bool later;
   const int64_t asked_ns = monotonic_ns();
   const pthread_t asked_by = pthread_self();
@@ -71,19 +71,19 @@ thread_local std::unique_ptr<std::vector<Asked>> asked;
 
 int32_t short_number(int32_t number) { return number < 0 || number >= -STROBE_NOTHING_21 ? STROBE_NOTHING_21 : number; }
 
-void tell(const CollectiveFacts& facts, int64_t pending_ns, int64_t ns) {
-  const strobe_collective& told = facts.told;
+void write(const CollectiveFacts& facts, int64_t pending_ns, int64_t ns) {
+  const strobe_collective& call = facts.call;
   const int64_t values[STROBE_ROW_VALUES] = {
-      STROBE_THREE(told.collective, told.dtype, told.group),
-      STROBE_THREE(told.group_ranks, short_number(told.root), short_number(told.bucket)),
-      STROBE_TWO(told.sequence, told.group_size),
-      told.sent_bytes,
-      told.received_bytes,
+      STROBE_THREE(call.collective, call.dtype, call.group),
+      STROBE_THREE(call.group_ranks, short_number(call.root), short_number(call.bucket)),
+      STROBE_TWO(call.sequence, call.group_size),
+      call.sent_bytes,
+      call.received_bytes,
       pending_ns,
   };
   strobe_row(STROBE_ROW_GROUP_COLLECTIVE, values);
-  const strobe_total_key key{told.region, told.group, told.peer_rank, -1};
-  const strobe_total_sums sums{1, uint64_t(told.sent_bytes), uint64_t(told.received_bytes), uint64_t(ns)};
+  const strobe_total_key key{call.region, call.group, call.peer_rank, -1};
+  const strobe_total_sums sums{1, uint64_t(call.sent_bytes), uint64_t(call.received_bytes), uint64_t(ns)};
   strobe_total(&key, &sums);
 }
 
@@ -103,7 +103,7 @@ void collective_over(const CollectiveFacts& facts) {
   const int64_t now = monotonic_ns();
   // What ends where it was asked for has only been handed on, to a GPU or to the network.
   const bool elsewhere = !pthread_equal(facts.asked_by, pthread_self());
-  tell(facts, elsewhere ? now - facts.asked_ns : STROBE_NOTHING, now - facts.began_ns);
+  write(facts, elsewhere ? now - facts.asked_ns : STROBE_NOTHING, now - facts.began_ns);
 }
 
 }  // namespace strobe
@@ -150,6 +150,6 @@ void strobe_collective_end(void) {
   Asked now = std::move(asked->back());
   asked->pop_back();
   if (torch.get) torch.force(std::move(now.before));
-  if (!now.facts->later && !now.facts->taken.exchange(true)) tell(*now.facts, STROBE_NOTHING, 0);
-  if (!now.observed) strobe_leave(now.facts->told.region);
+  if (!now.facts->later && !now.facts->taken.exchange(true)) write(*now.facts, STROBE_NOTHING, 0);
+  if (!now.observed) strobe_leave(now.facts->call.region);
 }

@@ -1,5 +1,5 @@
 // torch_collectives.h - what a collective of torch.distributed moves, carried from the thread that asks for it to the
-// one that runs it. Gloo runs collectives on threads of its own, under ranges (`gloo:all_reduce`) that say their name
+// one that runs it. Gloo runs collectives on threads of its own, under ranges (`gloo:all_reduce`) that have a name
 // and nothing else; PyTorch hands its thread-local debug information on to them, and that is where the facts travel.
 #pragma once
 #include <atomic>

@@ -71,7 +71,7 @@ TraceTemplate::TraceTemplate(const ProcessFile& process, const std::map<std::str
                              bool attributes) {
   uint64_t spans = 0;
   for (const auto& [id, location] : process.locations) spans += location.spans;
-  if (!spans) throw std::runtime_error("there are no spans in it");
+  if (!spans) throw std::runtime_error("it contains no spans");
   if (spans > kMostSpans)
     throw std::runtime_error("its " + std::to_string(spans) + " spans are too many: cut a part out (strobe cut)");
   definitions_ = regions_of(process);
@@ -121,7 +121,7 @@ void TraceTemplate::add_location(const ProcessFile& process, const Location& loc
     stack.pop_back();
   };
   process.each(location.id, INT64_MIN, INT64_MAX, [&](uint64_t, int64_t start, int64_t end, uint32_t path, bool) {
-    // Where spans begin and end at the same time, the depth says which is inside.
+    // Where spans begin and end at the same time, the depth shows which is inside.
     const size_t depth = process.path_depth[path];
     while (!stack.empty() && (stack.back().end_ns < start || (stack.size() > depth && stack.back().end_ns <= start)))
       leave();
@@ -209,13 +209,7 @@ class TraceTemplate::Output {
   Output(const TraceTemplate& of, const ProcessCopy& copy)
       : template_(of), copy_(copy), file_(copy.blocks_path), random_{copy.seed}, factors_(random_factors(copy.sigma)) {
     const int64_t begin = copy.begin_ns.empty() ? 0 : copy.begin_ns[0];
-    const std::string head =
-        "{\"pid\": " + std::to_string(copy.description.pid) +
-        ", \"parent_pid\": " + std::to_string(copy.description.parent_pid) +
-        ", \"started_ns\": " + std::to_string(begin) +
-        ", \"forked\": false, \"put_ns\": 0, \"description\": " + copy.description.description_json + "}";
-    append_chunk(file_.bytes, kProcessChunk, 0, 1, head);
-    if (!copy.description.note_json.empty()) append_chunk(file_.bytes, kNoteChunk, 0, 1, copy.description.note_json);
+    append_process(file_.bytes, copy.description, begin);
     file_.bytes += of.definitions_;
     for (const LocationTemplate& location : of.locations_) {
       builders_.push_back(std::make_unique<LocationBuilder>(location.id, paths_));
@@ -250,10 +244,8 @@ class TraceTemplate::Output {
       if (builders_[i]->dirty()) builders_[i]->seal(file_.bytes, 0, 0);
       for (auto& table : tables_[i]) table->append_to(file_.bytes, template_.locations_[i].id);
     }
-    flush_samples();
-    append_chunk(file_.bytes, kEndChunk, 0, 1,
-                 "{\"end_state\": \"closed\", \"exit_code\": 0, \"ended_ns\": " + std::to_string(written_.last_ns) +
-                     ", \"counters\": {}}");
+    waiting_.append_to(file_.bytes, 0);
+    append_end(file_.bytes, "closed", 0, written_.last_ns, {});
     file_.flush();
     return std::move(written_);
   }
@@ -312,15 +304,8 @@ class TraceTemplate::Output {
   }
 
   void write_sample(uint32_t metric, int64_t ns, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, 8);
-    samples_.u32(metric), samples_.u64(uint64_t(ns)), samples_.u64(bits);
-    if (++sample_count_ == kChunkRows) flush_samples();
-  }
-
-  void flush_samples() {
-    if (sample_count_) append_chunk(file_.bytes, kSamplesChunk, 0, sample_count_, samples_.bytes);
-    samples_.bytes.clear(), sample_count_ = 0;
+    waiting_.add(metric, ns, value);
+    if (waiting_.count() == kChunkRows) waiting_.append_to(file_.bytes, 0);
   }
 
   const TraceTemplate& template_;
@@ -333,8 +318,7 @@ class TraceTemplate::Output {
   std::vector<std::vector<std::unique_ptr<TableColumns>>> tables_;  // by location, as its template has them
   std::vector<uint64_t> id_step_;                                   // by group: what each repetition adds
   std::vector<int64_t> moments_;
-  Writer samples_;
-  uint32_t sample_count_ = 0;
+  strobe::Samples waiting_;
   WrittenProcess written_;
 };
 

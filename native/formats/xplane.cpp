@@ -1,7 +1,6 @@
 #include "formats/xplane.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +20,10 @@ using protobuf::Message;
 
 namespace {
 
-constexpr size_t kLongestBytes = 1 << 12;       // of a value that is no text
+constexpr size_t kLongestBytes = 1 << 12;       // of a value that is not text
 constexpr size_t kShortText = 64;               // is looked up as it is
 constexpr size_t kLongestDetails = 1 << 12;     // of a kernel, in words
-constexpr size_t kMostProperties = 256u << 10;  // bytes of what planes say about themselves
+constexpr size_t kMostProperties = 256u << 10;  // bytes of the properties of planes
 
 struct Stat {
   std::string_view name;
@@ -38,8 +37,6 @@ struct EventName {
   std::string_view name, display_name;
   std::vector<std::string_view> stats;  // shared by all events of the name
 };
-
-bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
 // The entry of a map of messages by number.
 std::pair<int64_t, std::string_view> entry(std::string_view bytes) {
@@ -91,44 +88,42 @@ class Reader {
         break;
       }
       if (field.number == 1 && field.type == protobuf::kBytes) plane(field.bytes);
-      if (field.number == 2) said("errors", field.text());
-      if (field.number == 3) said("warnings", field.text());
+      if (field.number == 2) property("errors", field.text());
+      if (field.number == 3) property("warnings", field.text());
       if (field.number == 4 && host_.empty()) host_ = field.text();
     }
     if (!space.ok()) {
-      if (!planes_) throw std::runtime_error("its first bytes are no plane");
+      if (!planes_) throw std::runtime_error("its first bytes are not a plane");
       counters_["truncated"] = 1, counters_["bytes_lost"] += lost;
     }
-    if (!planes_) throw std::runtime_error("there is no plane in it");
+    if (!planes_) throw std::runtime_error("it contains no plane");
     for (const auto& [what, n] : counters_) out_.count(what, n);
-    std::string description = "{\"argv\": [";
-    json::append_text(description, source);
-    description += "], \"main\": true, \"host\": ";
-    json::append_text(description, host_);
-    description += ", \"imported_from\": ";
-    json::append_text(description, source);
-    description += "}";
+    std::string description, report;
+    json::Object process(description);
+    process.key("argv") += json::list_of(source);
+    process.key("main") += "true";
+    process.text("host", host_), process.text("imported_from", source);
+    process.end();
     out_.finish({0, 0, description, ""});
     const bool any = out_.first_ns() <= out_.last_ns();
-    std::string report = "{\"first_ns\": " + std::to_string(any ? out_.first_ns() : 0) +
-                         ", \"last_ns\": " + std::to_string(any ? out_.last_ns() : 0) +
-                         ", \"looked_up_bytes\": " + std::to_string(out_.looked_up_bytes()) + ", \"host\": ";
-    json::append_text(report, host_);
-    report += ", \"profile_start_ns\": " + std::to_string(profile_start_ns_) + ", \"properties\": {" + properties_ +
-              "}, \"counters\": {";
-    for (const auto& [what, n] : counters_) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, what), report += ": ", report += std::to_string(n);
-    }
-    return report + "}}";
+    json::Object about(report);
+    about.number("first_ns", any ? out_.first_ns() : 0), about.number("last_ns", any ? out_.last_ns() : 0);
+    about.number("looked_up_bytes", int64_t(out_.looked_up_bytes()));
+    about.text("host", host_), about.number("profile_start_ns", profile_start_ns_);
+    about.key("properties") += "{" + properties_ + "}";
+    about.numbers("counters", counters_);
+    about.end();
+    return report;
   }
 
  private:
-  void said(std::string_view what, std::string_view text) {
+  void count(const char* what) { counters_[what]++; }
+
+  void property(std::string_view name, std::string_view text) {
     if (properties_.size() > kMostProperties) return;
     if (!properties_.empty()) properties_ += ", ";
     // Several of one name: numbered, JSON has each once.
-    json::append_text(properties_, std::string(what) + " " + std::to_string(++said_)), properties_ += ": ";
+    json::append_text(properties_, std::string(name) + " " + std::to_string(++property_count_)), properties_ += ": ";
     json::append_text(properties_, text);
   }
 
@@ -158,8 +153,8 @@ class Reader {
       }
     }
     if (!first.ok()) counters_["unreadable_planes"]++;
-    device_ = -1, gpu_paradigm_ = STROBE_CUDA, on_device_ = starts_with(plane_name_, "/device:");
-    tpu_ = starts_with(plane_name_, "/device:TPU");
+    device_ = -1, gpu_paradigm_ = STROBE_CUDA, on_device_ = plane_name_.starts_with("/device:");
+    tpu_ = plane_name_.starts_with("/device:TPU");
     if (const size_t colon = plane_name_.rfind(':'); on_device_ && colon > 7)
       device_ = strtoll(std::string(plane_name_.substr(colon + 1)).c_str(), nullptr, 10);
     for (const std::string_view each : stats) {
@@ -168,7 +163,7 @@ class Reader {
       if (stat.name == "profile_start_time" && stat.whole()) profile_start_ns_ = int64_t(stat.number);
       std::string value;
       append(value, stat);
-      said(std::string(plane_name_) + " " + std::string(stat.name), value);
+      property(std::string(plane_name_) + " " + std::string(stat.name), value);
     }
     for (Message second(bytes); second.next(field);)
       if (field.number == 3) line(field.text());
@@ -205,17 +200,11 @@ class Reader {
   }
 
   void append(std::string& out, const Stat& stat) {
-    char text[32];
     double real;
     switch (stat.kind) {
       case 'r':
         memcpy(&real, &stat.number, 8);
-        for (int digits = 15; digits <= 17; digits++) {
-          snprintf(text, sizeof text, "%.*g", digits, real);
-          if (strtod(text, nullptr) == real) break;
-        }
-        out += text;
-        return;
+        return json::append_real(out, real);
       case 'u':
         out += std::to_string(stat.number);
         return;
@@ -231,9 +220,7 @@ class Reader {
           json::append_text(out, std::to_string(stat.text.size()) + " bytes");
           return;
         }
-        out += '"';
-        for (char c : stat.text) snprintf(text, sizeof text, "%02x", unsigned(uint8_t(c))), out += text;
-        out += '"';
+        out += '"', json::append_hex(out, stat.text), out += '"';
         return;
       default:
         out += "null";
@@ -253,7 +240,7 @@ class Reader {
     }
     if (!first.ok()) counters_["unreadable_lines"]++;
     // Streams run work; other rows of a device repeat it by module, step or scope.
-    stream_ = on_device_ && starts_with(name, "Stream");
+    stream_ = on_device_ && name.starts_with("Stream");
     ops_ = tpu_ && (name == "XLA Ops" || name == "Async XLA Ops");
     if (ops_) out_.work_nests();
     const LocationKind kind = !on_device_       ? LocationKind::thread
@@ -283,25 +270,16 @@ class Reader {
       if (field.number == 4) stats_.push_back(read_stat(field.text()));
       if (field.number == 5) occurrences = field.whole();
     }
-    if (!message.ok()) {
-      counters_["unreadable_events"]++;
-      return;
-    }
+    if (!message.ok()) return count("unreadable_events");
     const EventName& name = event_names_[name_id];
     for (const std::string_view each : name.stats) stats_.push_back(read_stat(each));
     if (occurrences >= 0) return aggregate(name, line_ns, occurrences, duration_ps);
     int64_t end_ps;
-    if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) {
-      counters_["times_out_of_range"]++;
-      return;
-    }
+    if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) return count("times_out_of_range");
     if (offset_ps % 1000 || end_ps % 1000) counters_["times_rounded"]++;
     const int64_t start_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(offset_ps)));
     const int64_t end_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(end_ps)));
-    if (start_ns < INT64_MIN / 4 || start_ns > INT64_MAX / 4) {
-      counters_["times_out_of_range"]++;
-      return;
-    }
+    if (start_ns < INT64_MIN / 4 || start_ns > INT64_MAX / 4) return count("times_out_of_range");
     details(name, start_ns);
     out_.span(location_, start_ns, end_ns - start_ns, region(name_id, name));
   }
@@ -459,7 +437,7 @@ class Reader {
     if (role_ != STROBE_ROLE_RANGE || on_device_)
       return out_.region(name, stream_ || ops_ ? gpu_paradigm_ : uint8_t(STROBE_OTHER), role_);
     // "$file.py:12 function", or "$module function" of what is not written in Python.
-    if (const size_t space = name.rfind(' '); starts_with(name, "$") && space != name.npos) {
+    if (const size_t space = name.rfind(' '); name.starts_with("$") && space != name.npos) {
       const std::string_view where = name.substr(1, space - 1);
       const size_t colon = where.rfind(':');
       if (colon != where.npos && colon + 1 < where.size() && isdigit(uint8_t(where[colon + 1])))
@@ -468,7 +446,7 @@ class Reader {
       return out_.region(name.substr(space + 1), STROBE_PYTHON, STROBE_ROLE_FUNCTION, {}, 0, where);
     }
     for (const std::string_view prefix : {"cuda", "cu", "hip"})
-      if (starts_with(name, prefix) && name.size() > prefix.size() && isupper(uint8_t(name[prefix.size()])) &&
+      if (name.starts_with(prefix) && name.size() > prefix.size() && isupper(uint8_t(name[prefix.size()])) &&
           name.find_first_of(" :(") == name.npos)
         return out_.region(name, prefix == "hip" ? STROBE_HIP : STROBE_CUDA,
                            name.find("Synchronize") != name.npos ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION);
@@ -480,7 +458,7 @@ class Reader {
   std::map<std::string, uint64_t> counters_;
   std::string properties_, value_;
   std::string_view host_, plane_name_;
-  size_t planes_ = 0, said_ = 0;
+  size_t planes_ = 0, property_count_ = 0;
   int64_t profile_start_ns_ = 0, device_ = -1, line_id_ = 0;
   uint8_t gpu_paradigm_ = STROBE_CUDA;  // of the plane's streams
   bool on_device_ = false, tpu_ = false, stream_ = false, ops_ = false;

@@ -10,7 +10,7 @@ namespace strobe {
 
 // Reads a whole file, already in memory (names lie behind the events that refer to them), into one block file.
 // Returns a JSON object with first_ns, last_ns, properties and counters. Throws std::runtime_error where the bytes are
-// no XSpace, std::system_error where the cache cannot be written. `source`: what the process is said to come from.
+// not an XSpace, std::system_error where the cache cannot be written. `source`: where the process comes from.
 std::string read_xplane(std::string_view file, const std::string& blocks_path, size_t buffer_bytes,
                         const std::string& source);
 

@@ -38,7 +38,7 @@ class OpenClasses {
   // A new class; they are numbered from 0.
   void add(Positions q) {
     const size_t at = size_ % block_size;
-    for (size_t k = 0; k < 3; ++k) latest_[k][at] = static_cast<int32_t>(q[glance_[k]]);
+    for (size_t k = 0; k < 3; ++k) latest_[k][at] = int32_t(q[glance_[k]]);
     representatives_[size_ % representatives_.size()] = q.data();
     if (++size_ % block_size == 0) close_block();
   }
@@ -74,7 +74,7 @@ class OpenClasses {
   }
   size_t bucket(size_t k, uint32_t position) const {
     if (position < low_[k]) return 0;
-    return std::min<size_t>(static_cast<size_t>((position - low_[k]) * scale_[k] >> 32), buckets - 1);
+    return std::min<size_t>(size_t((position - low_[k]) * scale_[k] >> 32), buckets - 1);
   }
 
   Positions representative(size_t number) const { return {representatives_[number % representatives_.size()], count_}; }
@@ -110,7 +110,7 @@ class OpenClasses {
       Set possible = ~Set{0};
       for (size_t k = 0; k < probes_; ++k) possible &= at.until[k][high[k]] & ~at.until[k][low[k]];
       for (; possible != 0; possible &= possible - 1) {
-        const size_t number = b * block_size + static_cast<size_t>(std::countr_zero(possible));
+        const size_t number = b * block_size + size_t(std::countr_zero(possible));
         if (number >= oldest && alternates(representative(number), p)) return number;
       }
     }
@@ -120,8 +120,8 @@ class OpenClasses {
   size_t find_in_latest(Positions p, size_t oldest) const {
     std::array<int32_t, 3> low, high;
     for (size_t k = 0; k < 3; ++k) {
-      low[k] = static_cast<int32_t>(p[glance_[k] - 1]);
-      high[k] = static_cast<int32_t>(p[glance_[k]]);
+      low[k] = int32_t(p[glance_[k] - 1]);
+      high[k] = int32_t(p[glance_[k]]);
     }
     const size_t in_latest = size_ % block_size, begin = size_ - in_latest;
     constexpr size_t step = 32;
@@ -174,14 +174,13 @@ Alternation alternation_classes(std::span<const Candidate> candidates, uint32_t 
       prefetch(candidates, i);
       const size_t home = first_class + open.find(candidates[i].at);
       if (home == out.classes.size()) {
-        out.classes.push_back({.first = static_cast<uint32_t>(i)});
+        out.classes.push_back({.first = uint32_t(i)});
         open.add(candidates[i].at);
       }
       AlternationClass& joined = out.classes[home];
       ++joined.members;
-      if (joined.node == AlternationClass::no_node && candidates[i].item.is_node())
-        joined.node = static_cast<uint32_t>(i);
-      out.class_of[i] = static_cast<uint32_t>(home);
+      if (joined.node == AlternationClass::no_node && candidates[i].item.is_node()) joined.node = uint32_t(i);
+      out.class_of[i] = uint32_t(home);
     }
   }
   return out;

@@ -24,7 +24,6 @@ void Cutter::add(const Activity& activity) {
       last.end_ns = activity.end_ns;
       return;
     }
-    lost += kMost / 2;
     activities_.erase(activities_.begin(), activities_.begin() + kMost / 2);
   }
   activities_.push_back(activity);
@@ -77,16 +76,16 @@ size_t Cutter::run_of_waits(size_t feeding, size_t lowest, bool anything) const 
   return first;
 }
 
-Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns, const Asking& asking) const {
+Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) const {
   const int64_t latest =
       feeding + 1 < activities_.size() ? activities_[feeding + 1].start_ns : activities_[feeding].end_ns;
-  Cut cut = asking(activities_[first], since_ns, latest);
+  Cut cut = asking_(activities_[first], since_ns, latest);
   cut.fed_ns = activities_[feeding].end_ns;
   return cut;
 }
 
 // Iterations that end with an update: each begins at the data wait that feeds its first backward pass.
-Cut Cutter::cut_at_waits(int64_t until_ns, const Asking& asking) {
+Cut Cutter::cut_at_waits(int64_t until_ns) {
   const size_t low = first_since(before_.end_ns), high = first_since(until_ns);
   size_t backward = low;
   while (backward < high && activities_[backward].part != kBackward) backward++;
@@ -96,7 +95,7 @@ Cut Cutter::cut_at_waits(int64_t until_ns, const Asking& asking) {
   unfed_ = feeding == low;
   if (unfed_) return {before_.end_ns, before_.end_ns, before_.end_position};
   feeding--;
-  const Cut cut = asked(run_of_waits(feeding, low, false), feeding, before_.end_ns, asking);
+  const Cut cut = asked(run_of_waits(feeding, low, false), feeding, before_.end_ns);
   const double operators = double(forward_between(feeding + 1, backward));
   usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + operators) / 8 : operators;
   return cut;
@@ -104,20 +103,20 @@ Cut Cutter::cut_at_waits(int64_t until_ns, const Asking& asking) {
 
 // Iterations that begin where a loader is asked, twice at the end of an epoch, before the usual work follows. `now` is
 // the first activity after that work.
-std::optional<Cut> Cutter::cut_at_feeds(size_t now, const Asking& asking) {
+std::optional<Cut> Cutter::cut_at_feeds(size_t now) {
   const size_t feeding = first_since(fed_->start_ns), first = first_since(asked_->start_ns);
   const size_t operators = now - std::min(feeding + 1, now);
   if (!like_a_forward(operators) && usual_forward_ > 0) return {};
-  const Cut cut = asked(first, feeding, fed_before_ns_, asking);
+  const Cut cut = asked(first, feeding, fed_before_ns_);
   fed_before_ns_ = fed_->end_ns;
   return cut;
 }
 
-std::optional<Cut> Cutter::cut_at_ask(const Mark& mark, const Asking& asking) {
+std::optional<Cut> Cutter::cut_at_ask(const Mark& mark) {
   const size_t now = first_since(mark.start_ns);
   if (now == activities_.size()) return {};  // the loader is a part of something else
   std::optional<Cut> cut;
-  if (fed_ && !early_) cut = cut_at_feeds(now, asking);
+  if (fed_ && !early_) cut = cut_at_feeds(now);
   if (cut || early_) {
     const double operators = double(now - std::min(first_since(fed_->start_ns) + 1, now));
     usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + operators) / 8 : operators;
@@ -129,26 +128,26 @@ std::optional<Cut> Cutter::cut_at_ask(const Mark& mark, const Asking& asking) {
 }
 
 // Iterations with one mark somewhere in them: each begins at the run of waits before its mark, or at the mark.
-Cut Cutter::cut_before(const Mark& mark, const Asking& asking) const {
+Cut Cutter::cut_before(const Mark& mark) const {
   const size_t low = first_since(before_.start_ns);
   for (size_t i = first_since(mark.start_ns); i-- > low;)
-    if (activities_[i].part == kDataWait) return asked(run_of_waits(i, low, true), i, before_.start_ns, asking);
+    if (activities_[i].part == kDataWait) return asked(run_of_waits(i, low, true), i, before_.start_ns);
   return {mark.start_ns, mark.start_ns, mark.start_position};
 }
 
-std::optional<Cut> Cutter::cut(const Mark& mark, const Asking& asking) {
+std::optional<Cut> Cutter::cut(const Mark& mark) {
   merge_elsewhere();
   std::optional<Cut> cut;
   switch (kind_) {
     case LoopKind::optimizer:
-      if (!early_) cut = cut_at_waits(mark.end_ns, asking);
+      if (!early_) cut = cut_at_waits(mark.end_ns);
       early_ = false;
       break;
     case LoopKind::zero_grad:
-      cut = cut_before(mark, asking);
+      cut = cut_before(mark);
       break;
     case LoopKind::data_wait:
-      cut = cut_at_ask(mark, asking);
+      cut = cut_at_ask(mark);
       break;
     case LoopKind::hint:
       cut = Cut{mark.end_ns, mark.end_ns, mark.end_position};
@@ -161,7 +160,7 @@ std::optional<Cut> Cutter::cut(const Mark& mark, const Asking& asking) {
   return cut;
 }
 
-std::optional<Cut> Cutter::cut_early(bool hurry, const Asking& asking) {
+std::optional<Cut> Cutter::cut_early(bool hurry) {
   merge_elsewhere();
   std::optional<Cut> cut;
   if (early_) return cut;
@@ -174,10 +173,10 @@ std::optional<Cut> Cutter::cut_early(bool hurry, const Asking& asking) {
     const bool begun = hurry && fed < high && like_a_forward(forward_between(fed + 1, high)) &&
                        forward_between(low, run_of_waits(fed, low, false)) == 0;
     const double usual = usual_forward_;
-    if (backward < high || begun || (unfed_ && fed == high)) cut = cut_at_waits(INT64_MAX, asking);
+    if (backward < high || begun || (unfed_ && fed == high)) cut = cut_at_waits(INT64_MAX);
     if (backward == high) usual_forward_ = usual;  // it is not over yet
   } else if (kind_ == LoopKind::data_wait && fed_ && usual_forward_ > 0) {
-    cut = cut_at_feeds(activities_.size(), asking);
+    cut = cut_at_feeds(activities_.size());
   }
   early_ = cut.has_value();
   return cut;

@@ -1,10 +1,11 @@
 // cutter.h - where one iteration ends and the next begins, and what each is made of, decided mark by mark. The rules
-// are those of strobe.steps.finding.cuts and step_parts: marks count the iterations; a person cuts where the loop asks
+// are those of strobe.steps.finding.cuts and step_parts: marks count the iterations, which are cut where the loop asks
 // for data.
 #pragma once
 #include <stdint.h>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "structure/iterations.h"
@@ -38,15 +39,16 @@ class Cutter {
   // after `since_ns` that does nothing else and ended until `latest_ns`.
   using Asking = std::function<Cut(const Activity& wait, int64_t since_ns, int64_t latest_ns)>;
 
+  explicit Cutter(Asking asking) : asking_(std::move(asking)) {}
   void begin(LoopKind kind, const Mark& before);
   void add(const Activity& activity);
   // The backward pass of another thread: on a GPU it leaves no operators in the main thread.
   void add_elsewhere(int64_t start_ns, int64_t end_ns);
-  // The iteration that this mark tells of has begun here; nothing where the mark does not begin one.
-  std::optional<Cut> cut(const Mark& mark, const Asking& asking);
-  // The next cut before its mark has come, where what is known by now leaves no doubt, or little if `hurry`; the mark
-  // then makes none.
-  std::optional<Cut> cut_early(bool hurry, const Asking& asking);
+  // Where the iteration of this mark has begun; nothing where the mark does not begin one.
+  std::optional<Cut> cut(const Mark& mark);
+  // The next cut before its mark has come, where what is known by now leaves no doubt, or little doubt if `hurry`; the
+  // mark then makes no cut.
+  std::optional<Cut> cut_early(bool hurry);
   // Whether an iteration was cut early that only a mark still to come can end.
   bool unmarked() const { return early_ && kind_ == LoopKind::optimizer; }
   // Where the next cut may lie, at the earliest, as far as is known by now. `open_wait`: the one that has not ended
@@ -57,8 +59,6 @@ class Cutter {
   // The first wait of a validation: data are waited for and run forward after the last update.
   std::optional<Activity> validation(const Cut& from, int64_t end_ns) const;
   void forget(int64_t before_ns);
-  bool backward_seen() const { return backward_seen_; }
-  uint64_t lost = 0;  // activities that found no room
 
  private:
   static constexpr size_t kMost = 1u << 15;
@@ -67,15 +67,16 @@ class Cutter {
   size_t forward_between(size_t low, size_t high) const;
   bool like_a_forward(size_t operators) const;
   size_t run_of_waits(size_t feeding, size_t lowest, bool anything) const;
-  Cut asked(size_t first, size_t feeding, int64_t since_ns, const Asking& asking) const;
-  Cut cut_at_waits(int64_t until_ns, const Asking& asking);
-  std::optional<Cut> cut_at_feeds(size_t now, const Asking& asking);
-  std::optional<Cut> cut_at_ask(const Mark& mark, const Asking& asking);
-  Cut cut_before(const Mark& mark, const Asking& asking) const;
+  Cut asked(size_t first, size_t feeding, int64_t since_ns) const;
+  Cut cut_at_waits(int64_t until_ns);
+  std::optional<Cut> cut_at_feeds(size_t now);
+  std::optional<Cut> cut_at_ask(const Mark& mark);
+  Cut cut_before(const Mark& mark) const;
 
+  const Asking asking_;
   LoopKind kind_ = LoopKind::structure;
   Mark before_{};       // the last mark
-  bool early_ = false;  // the iteration that the next mark tells of has begun already
+  bool early_ = false;  // the iteration of the next mark has begun already
   bool unfed_ = false;  // the last one began at its mark: no data were waited for
   std::vector<Activity> activities_;
   struct Interval {

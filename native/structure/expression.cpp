@@ -61,8 +61,8 @@ class Folder {
   uint32_t first_event(uint32_t term) const { return terms_[term].event; }
 
   uint32_t event_term(uint32_t event) {
-    const auto [at, is_new] = events_.try_emplace(event, static_cast<uint32_t>(terms_.size()));
-    if (is_new) new_term({static_cast<uint32_t>(terms_.size()), 0, 0}, event);
+    const auto [at, is_new] = events_.try_emplace(event, uint32_t(terms_.size()));
+    if (is_new) new_term({uint32_t(terms_.size()), 0, 0}, event);
     return at->second;
   }
   void new_term(Term term, uint32_t event) {
@@ -72,7 +72,7 @@ class Folder {
   }
 
   void append(uint32_t term, uint32_t start, uint32_t execution) {
-    const auto at = static_cast<uint32_t>(queue_.size());
+    const auto at = uint32_t(queue_.size());
     const uint64_t before = at ? hash_after(at - 1) : 0;
     queue_.push_back({term, start, execution, newest_[term], none, before});
     newest_[term] = at;
@@ -145,7 +145,7 @@ class Folder {
       pop_to(size - 2 * length);
       close_loops();
       executions_.push_back({loop, start, 2});
-      append(loop, start, static_cast<uint32_t>(executions_.size() - 1));
+      append(loop, start, uint32_t(executions_.size() - 1));
       return true;
     }
     return false;
@@ -153,14 +153,13 @@ class Folder {
 
   uint32_t loop_of(size_t begin, size_t length) {
     for (uint64_t key = mixed(hash(begin, begin + length) + length);; ++key) {
-      const auto [at, is_new] = loops_.try_emplace(key, static_cast<uint32_t>(terms_.size()));
+      const auto [at, is_new] = loops_.try_emplace(key, uint32_t(terms_.size()));
       if (!is_new) {
         const Term& known = terms_[at->second];
         if (known.length == length && is_body(known, begin)) return at->second;
         continue;
       }
-      const Term term{first_event(queue_[begin].term), static_cast<uint32_t>(bodies_.size()),
-                      static_cast<uint32_t>(length)};
+      const Term term{first_event(queue_[begin].term), uint32_t(bodies_.size()), uint32_t(length)};
       for (size_t i = 0; i < length; ++i) bodies_.push_back(queue_[begin + i].term);
       new_term(term, 0);
       return at->second;
@@ -181,11 +180,11 @@ class Folder {
     const size_t element = expression.elements.size();
     expression.elements.push_back({event_of_[term], 0, 0, 0});
     if (from.length == 0) return;
-    places.push_back({term, static_cast<uint32_t>(element), {}, {}});
+    places.push_back({term, uint32_t(element), {}, {}});
     std::vector<Place> inner;
     for (uint32_t i = 0; i < from.length; ++i) write_out(bodies_[from.begin + i], expression, inner);
     places.back().inner = std::move(inner);
-    expression.elements[element].size = static_cast<uint32_t>(expression.elements.size() - element - 1);
+    expression.elements[element].size = uint32_t(expression.elements.size() - element - 1);
   }
 
   // Executions of one loop come in order of time, wherever they stand.
@@ -201,9 +200,9 @@ class Folder {
   static void collect_runs(const std::vector<Place>& places, Expression& expression) {
     for (const Place& place : places) {
       Element& element = expression.elements[place.element];
-      element.runs_begin = static_cast<uint32_t>(expression.runs.size());
+      element.runs_begin = uint32_t(expression.runs.size());
       expression.runs.insert(expression.runs.end(), place.runs.begin(), place.runs.end());
-      element.runs_end = static_cast<uint32_t>(expression.runs.size());
+      element.runs_end = uint32_t(expression.runs.size());
       collect_runs(place.inner, expression);
     }
   }
@@ -216,7 +215,7 @@ class Folder {
       return a.loop != b.loop ? a.loop < b.loop : a.start < b.start;
     });
     std::vector<uint32_t> next(terms_.size(), none);
-    for (size_t i = executions_.size(); i-- > 0;) next[executions_[i].loop] = static_cast<uint32_t>(i);
+    for (size_t i = executions_.size(); i-- > 0;) next[executions_[i].loop] = uint32_t(i);
     execute(places, next);
     collect_runs(places, expression);
     return expression;

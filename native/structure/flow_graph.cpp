@@ -14,8 +14,7 @@ FlowGraph::FlowGraph(GraphLimits limits)
     : limits_(limits),
       nodes_(std::clamp(limits.nodes, 1u, Slots::most)),
       edges_(std::clamp(limits.edges, 1u, Slots::most)),
-      partitions_(
-          static_cast<uint32_t>(std::min<size_t>(limits.partition_bytes / sizeof(PartitionRecord), most_partitions))) {
+      partitions_(uint32_t(std::min<size_t>(limits.partition_bytes / sizeof(PartitionRecord), most_partitions))) {
   // Node 0 and edge 0 take what the tables have no room for, so they exist from the start.
   if (!nodes_.push({}) || !edges_.push({})) throw std::bad_alloc();
 }
@@ -56,7 +55,7 @@ uint32_t FlowGraph::new_partition(const OpenPartition& open, uint32_t previous) 
 // The source has several successors: `edge` is taken at its visit `visit`.
 inline void FlowGraph::take_visit(EdgeRecord& edge, uint64_t visit) {
   const uint32_t partition = edge.partition;
-  const auto k = static_cast<uint32_t>(visit);
+  const auto k = uint32_t(visit);
   if (partition < not_replayable && visit <= limits_.visits) {
     const OpenPartition& open = partitions_[partition].open;
     if (!partitions_[partition].open.extend(k)) edge.partition = new_partition(open.next(k), partition);
@@ -76,7 +75,7 @@ void FlowGraph::tell_apart(NodeRecord& source) {
     only.partition = not_replayable;
     return;
   }
-  const auto visits = static_cast<uint32_t>(only.count);
+  const auto visits = uint32_t(only.count);
   only.partition = new_partition({{1, visits, 0, visits}, 1}, no_partition);
 }
 
@@ -108,7 +107,7 @@ inline void FlowGraph::pass(EdgeRecord& edge, int64_t ns) {
   edge.min_ns = std::min(edge.min_ns, time);
   edge.max_ns = std::max(edge.max_ns, time);
   edge.sum_ns += time;
-  edge.squares_ns2 += static_cast<double>(time) * static_cast<double>(time);
+  edge.squares_ns2 += double(time) * double(time);
   ++edge.count;
 }
 
@@ -166,7 +165,7 @@ void FlowGraph::append_partitions(uint32_t newest, std::vector<Partition>& out) 
     if (p == newest && open.unfinished()) out.push_back(open.unfinished_block());
     out.push_back(open.finished());
   }
-  std::reverse(out.begin() + static_cast<ptrdiff_t>(begin), out.end());
+  std::reverse(out.begin() + ptrdiff_t(begin), out.end());
 }
 
 GraphTables FlowGraph::tables() const {
@@ -191,9 +190,9 @@ GraphTables FlowGraph::tables() const {
     Edge edge{from.source, from.target,      from.count, from.sum_ns, from.min_ns,
               from.max_ns, from.squares_ns2, 0,          0,           true};
     edge.replayable = from.partition != not_replayable && (e != 0 || lost_transitions_ == 0);
-    edge.partitions_begin = static_cast<uint32_t>(tables.partitions.size());
+    edge.partitions_begin = uint32_t(tables.partitions.size());
     if (edge.replayable) append_partitions(from.partition, tables.partitions);
-    edge.partitions_end = static_cast<uint32_t>(tables.partitions.size());
+    edge.partitions_end = uint32_t(tables.partitions.size());
     tables.edges.push_back(edge);
   }
   return tables;

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "structure/growing_tables.h"
+#include "core/spans/growing_tables.h"
 #include "structure/temporal_graph.h"
 
 namespace strobe::structure {
@@ -95,8 +95,6 @@ class FlowGraph {
   size_t bytes() const;  // memory held
 
   GraphTables tables() const;
-  // The payload of a `graph` chunk (docs/format/graph.md).
-  std::string encode() const;
 
  private:
   static constexpr uint32_t no_edge = UINT32_MAX, no_partition = UINT32_MAX, not_replayable = UINT32_MAX - 1;
@@ -140,9 +138,9 @@ class FlowGraph {
   uint64_t events_ = 0, lost_transitions_ = 0;
 };
 
-// A payload of FlowGraph::encode(); nothing if it is damaged.
-std::optional<GraphTables> decode_graph(std::string_view payload);
+// The payload of a `graph` chunk (docs/format/graph.md). Decoded: nothing if it is damaged.
 std::string encode_graph(const GraphTables& tables);
+std::optional<GraphTables> decode_graph(std::string_view payload);
 // How many bytes of a payload tell the graph and the order of its events: successors, counts, partitions (`folded`:
 // their tandem repeats as loops), without statistics and signatures.
 size_t structure_bytes(const GraphTables& tables, bool folded);

@@ -4,9 +4,9 @@
 #include <map>
 #include <stdexcept>
 
+#include "core/format/bytes.h"
 #include "structure/expression.h"
 #include "structure/flow_graph.h"
-#include "structure/varint.h"
 
 namespace strobe::structure {
 namespace {
@@ -43,7 +43,7 @@ std::vector<Partition> partitions_from(std::span<const Token> tokens) {
   return partitions;
 }
 
-void write_token(VarintWriter& out, const Token& token) {
+void write_token(Writer& out, const Token& token) {
   const auto [ahead, length, stride, block] = token;
   const uint64_t kind = length == 0 ? one_visit : stride == 0 ? one_block : blocks;
   out.number(uint64_t{ahead} << 2 | kind);
@@ -51,22 +51,22 @@ void write_token(VarintWriter& out, const Token& token) {
   if (kind == blocks) out.number(stride), out.number(block);
 }
 
-Token read_token(VarintReader& in, uint64_t head) {
+Token read_token(Reader& in, uint64_t head) {
   const uint64_t kind = head & 3;
   if (head >> 2 > UINT32_MAX) in.ok = false;
-  Token token{static_cast<uint32_t>(head >> 2), 0, 0, 1};
+  Token token{uint32_t(head >> 2), 0, 0, 1};
   if (kind != one_visit) token[1] = in.number32();
   if (kind == one_block) token[3] = token[1] + 1;
   if (kind == blocks) token[2] = in.number32(), token[3] = in.number32();
   return token;
 }
 
-void write_partitions(VarintWriter& out, std::span<const Partition> partitions, bool folded) {
+void write_partitions(Writer& out, std::span<const Partition> partitions, bool folded) {
   std::map<Token, uint32_t> numbers;
   std::vector<Token> distinct;
   std::vector<uint32_t> sequence;
   for (const Token& token : tokens_of(partitions)) {
-    const auto [at, is_new] = numbers.try_emplace(token, static_cast<uint32_t>(distinct.size()));
+    const auto [at, is_new] = numbers.try_emplace(token, uint32_t(distinct.size()));
     if (is_new) distinct.push_back(token);
     sequence.push_back(at->second);
   }
@@ -92,26 +92,25 @@ void write_partitions(VarintWriter& out, std::span<const Partition> partitions, 
   }
 }
 
-std::vector<Partition> read_partitions(VarintReader& in, uint64_t count) {
+std::vector<Partition> read_partitions(Reader& in, uint64_t count) {
   if (count > in.bytes.size()) in.ok = false;  // an element has a byte at least
   Expression expression;
   std::vector<Token> tokens;
   for (uint64_t i = 0; i < count && in.ok; ++i) {
     const uint64_t head = in.number();
     if ((head & 3) != loop) {
-      expression.elements.push_back({static_cast<uint32_t>(tokens.size()), 0, 0, 0});
+      expression.elements.push_back({uint32_t(tokens.size()), 0, 0, 0});
       tokens.push_back(read_token(in, head));
       continue;
     }
     const uint64_t runs = in.number();
     if (head >> 2 == 0 || head >> 2 > count || runs > in.bytes.size()) in.ok = false;
-    const auto begin = static_cast<uint32_t>(expression.runs.size());
+    const auto begin = uint32_t(expression.runs.size());
     for (uint64_t r = 0; r < runs && in.ok; ++r) {
       const uint32_t trips = in.number32();
       expression.runs.push_back({trips, runs > 1 ? in.number32() : UINT32_MAX});
     }
-    expression.elements.push_back(
-        {0, static_cast<uint32_t>(head >> 2), begin, static_cast<uint32_t>(expression.runs.size())});
+    expression.elements.push_back({0, uint32_t(head >> 2), begin, uint32_t(expression.runs.size())});
   }
   if (!in.ok) return {};
   std::vector<Token> told;
@@ -153,7 +152,7 @@ uint64_t visits_left(const GraphTables& tables, size_t node) {
   return tables.nodes[node].count - (node == tables.last);
 }
 
-void write_order(VarintWriter& out, const GraphTables& tables, size_t node, bool folded) {
+void write_order(Writer& out, const GraphTables& tables, size_t node, bool folded) {
   const auto edges = tables.successors(node);
   const bool all = std::ranges::all_of(edges, &Edge::replayable);
   const Edge* longest = nullptr;  // need not be told if the others are
@@ -170,7 +169,7 @@ void write_order(VarintWriter& out, const GraphTables& tables, size_t node, bool
   }
 }
 
-void read_order(VarintReader& in, GraphTables& tables, size_t node) {
+void read_order(Reader& in, GraphTables& tables, size_t node) {
   std::vector<std::vector<Partition>> told(tables.out[node + 1] - tables.out[node]);
   size_t left = told.size();
   for (size_t i = 0; i < told.size() && in.ok; ++i) {
@@ -186,13 +185,13 @@ void read_order(VarintReader& in, GraphTables& tables, size_t node) {
   if (left < told.size() && in.ok) told[left] = partitions_left(told, visits_left(tables, node));
   for (size_t i = 0; i < told.size(); ++i) {
     Edge& edge = tables.edges[tables.out[node] + i];
-    edge.partitions_begin = static_cast<uint32_t>(tables.partitions.size());
+    edge.partitions_begin = uint32_t(tables.partitions.size());
     tables.partitions.insert(tables.partitions.end(), told[i].begin(), told[i].end());
-    edge.partitions_end = static_cast<uint32_t>(tables.partitions.size());
+    edge.partitions_end = uint32_t(tables.partitions.size());
   }
 }
 
-void write_structure(VarintWriter& out, const GraphTables& tables, bool folded) {
+void write_structure(Writer& out, const GraphTables& tables, bool folded) {
   for (size_t n = 0; n < tables.nodes.size(); ++n) {
     const auto edges = tables.successors(n);
     out.number(edges.size());
@@ -204,22 +203,22 @@ void write_structure(VarintWriter& out, const GraphTables& tables, bool folded) 
   }
 }
 
-bool read_structure(VarintReader& in, GraphTables& tables) {
+bool read_structure(Reader& in, GraphTables& tables) {
   tables.out.push_back(0);
   for (size_t n = 0; n < tables.nodes.size() && in.ok; ++n) {
     const uint64_t edges = in.number();
     if (edges > in.bytes.size()) return false;
     for (uint64_t i = 0; i < edges; ++i) {
       Edge edge;
-      edge.source = static_cast<uint32_t>(n);
-      const int64_t target = static_cast<int64_t>(n) + in.difference();
-      if (target < 0 || target >= static_cast<int64_t>(tables.nodes.size())) return false;
-      edge.target = static_cast<uint32_t>(target);
+      edge.source = uint32_t(n);
+      const int64_t target = int64_t(n) + in.difference();
+      if (target < 0 || target >= int64_t(tables.nodes.size())) return false;
+      edge.target = uint32_t(target);
       edge.count = in.number();
-      edge.partitions_begin = edge.partitions_end = static_cast<uint32_t>(tables.partitions.size());
+      edge.partitions_begin = edge.partitions_end = uint32_t(tables.partitions.size());
       tables.edges.push_back(edge);
     }
-    tables.out.push_back(static_cast<uint32_t>(tables.edges.size()));
+    tables.out.push_back(uint32_t(tables.edges.size()));
     if (has_order(tables, n)) read_order(in, tables, n);
     if (tables.partitions.size() > FlowGraph::most_partitions) return false;
   }
@@ -227,18 +226,18 @@ bool read_structure(VarintReader& in, GraphTables& tables) {
 }
 
 // Sum, smallest, largest.
-void write_times(VarintWriter& out, int64_t sum, int64_t min, int64_t max) {
+void write_times(Writer& out, int64_t sum, int64_t min, int64_t max) {
   out.difference(sum);
   out.difference(min);
-  out.number(static_cast<uint64_t>(max) - static_cast<uint64_t>(min));
+  out.number(uint64_t(max) - uint64_t(min));
 }
-void read_times(VarintReader& in, int64_t& sum, int64_t& min, int64_t& max) {
+void read_times(Reader& in, int64_t& sum, int64_t& min, int64_t& max) {
   sum = in.difference();
   min = in.difference();
-  max = static_cast<int64_t>(static_cast<uint64_t>(min) + in.number());
+  max = int64_t(uint64_t(min) + in.number());
 }
 
-std::optional<GraphTables> decode(VarintReader in) {
+std::optional<GraphTables> decode(Reader in) {
   GraphTables tables;
   if (in.raw<uint8_t>() != version) return {};
   const uint64_t nodes = in.number();
@@ -254,8 +253,7 @@ std::optional<GraphTables> decode(VarintReader in) {
     node.count = in.number();
     node.left = in.number();
     read_times(in, node.sum_ns, node.min_ns, node.max_ns);
-    before = node.first_ns =
-        static_cast<int64_t>(static_cast<uint64_t>(before) + static_cast<uint64_t>(in.difference()));
+    before = node.first_ns = int64_t(uint64_t(before) + uint64_t(in.difference()));
     tables.nodes.push_back(node);
   }
   if (!in.ok || !read_structure(in, tables)) return {};
@@ -270,7 +268,7 @@ std::optional<GraphTables> decode(VarintReader in) {
 }  // namespace
 
 std::string encode_graph(const GraphTables& tables) {
-  VarintWriter out;
+  Writer out;
   out.raw(version);
   out.number(tables.nodes.size());
   out.number(uint64_t{tables.first + 1});
@@ -300,11 +298,9 @@ std::optional<GraphTables> decode_graph(std::string_view payload) try {
 }
 
 size_t structure_bytes(const GraphTables& tables, bool folded) {
-  VarintWriter out;
+  Writer out;
   write_structure(out, tables, folded);
   return out.bytes.size();
 }
-
-std::string FlowGraph::encode() const { return encode_graph(tables()); }
 
 }  // namespace strobe::structure

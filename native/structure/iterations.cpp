@@ -8,24 +8,24 @@ namespace strobe::structure {
 
 const char* loop_kind_name(LoopKind kind) {
   static constexpr const char* names[] = {"hint", "range", "optimizer", "zero_grad", "data_wait", "structure"};
-  return names[static_cast<int>(kind)];
+  return names[int(kind)];
 }
 
 std::string encode_loops(const std::vector<LoopRecord>& loops) {
   Writer w;
   for (const LoopRecord& l : loops) {
-    w.u32(l.number), w.u8(static_cast<uint8_t>(l.kind)), w.text(l.name), w.u64(uint64_t(l.accepted_ns));
+    w.u32(l.number), w.u8(uint8_t(l.kind)), w.text(l.name), w.u64(uint64_t(l.accepted_ns));
     w.u64(l.accepted_iteration), w.u64(uint64_t(l.ended_ns)), w.text(l.reason), w.text(l.confidence);
   }
   return std::move(w.bytes);
 }
 
 bool decode_loops(std::string_view payload, uint32_t count, std::vector<LoopRecord>& into) {
-  Cursor c{payload.data(), payload.data() + payload.size()};
+  Reader c{payload};
   for (uint32_t i = 0; i < count; i++) {
     LoopRecord l;
     l.number = c.u32();
-    l.kind = static_cast<LoopKind>(std::min<uint8_t>(c.u8(), static_cast<uint8_t>(LoopKind::structure)));
+    l.kind = LoopKind(std::min<uint8_t>(c.u8(), uint8_t(LoopKind::structure)));
     l.name = c.text();
     l.accepted_ns = int64_t(c.u64());
     l.accepted_iteration = c.u64();
@@ -52,7 +52,7 @@ std::string encode_classes(const std::vector<IterationClass>& classes, size_t fi
 }
 
 bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into) {
-  Cursor c{payload.data(), payload.data() + payload.size()};
+  Reader c{payload};
   for (uint32_t i = 0; i < count; i++) {
     IterationClass extras;
     for (uint32_t n = c.u32(); c.ok && n > 0; n--) extras.push_back(c.u32());
@@ -105,7 +105,7 @@ std::string encode_iterations(const std::vector<IterationRecord>& iterations) {
 
 bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationRecord>& into,
                        uint32_t& next) {
-  Cursor c{payload.data(), payload.data() + payload.size()};
+  Reader c{payload};
   const uint32_t distinct = c.u32();
   std::vector<uint64_t> columns[kColumns], hashes;
   for (auto& column : columns)
@@ -122,7 +122,7 @@ bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count,
     if (columns[4][i] >= hashes.size() || columns[6][i] > kAllDetail) return false;
     it.path_hash = hashes[columns[4][i]];
     it.class_id = uint32_t(columns[5][i]);
-    it.detail = static_cast<Detail>(columns[6][i]);
+    it.detail = Detail(columns[6][i]);
     it.detail_ns = it.start_ns + unzigzag(columns[7][i]);
     it.parts_ns[kRest] = it.duration_ns;
     for (int part = kDataWait; part < kRest; part++) {

@@ -21,8 +21,8 @@ template <size_t step>
 bool in_step(const uint32_t* q, const uint32_t* p) {
   int32_t outside = 0;  // signed: what every processor compares side by side
   for (size_t i = 0; i < step; ++i) {
-    const auto at = static_cast<int32_t>(p[i]);
-    outside |= (at < static_cast<int32_t>(q[i])) | (at >= static_cast<int32_t>(q[i + 1]));
+    const auto at = int32_t(p[i]);
+    outside |= (at < int32_t(q[i])) | (at >= int32_t(q[i + 1]));
   }
   return outside == 0;
 }
@@ -59,7 +59,7 @@ std::vector<uint32_t> soft_members(const Alternation& alternation, std::span<con
   const auto& [classes, class_of] = alternation;
   std::vector<uint32_t> order(classes.size());
   std::iota(order.begin(), order.end(), 0u);
-  const auto end = order.begin() + static_cast<ptrdiff_t>(std::min(soft_classes, order.size()));
+  const auto end = order.begin() + ptrdiff_t(std::min(soft_classes, order.size()));
   std::ranges::partial_sort(order, end, [&](uint32_t a, uint32_t b) {
     return classes[a].members != classes[b].members ? classes[a].members > classes[b].members : a < b;
   });
@@ -73,8 +73,7 @@ std::vector<uint32_t> soft_members(const Alternation& alternation, std::span<con
     const Positions q = candidates[classes[k].first].at;
     if (q.size() < soft_min_count) continue;
     const size_t intervals = q.size() - 1;
-    largest.push_back(
-        {k, q, intervals - static_cast<size_t>(std::ceil(soft_once_share * static_cast<double>(intervals)))});
+    largest.push_back({k, q, intervals - size_t(std::ceil(soft_once_share * double(intervals)))});
   }
   std::vector<uint32_t> soft(classes.size(), 0);
   size_t count = 0;
@@ -85,8 +84,8 @@ std::vector<uint32_t> soft_members(const Alternation& alternation, std::span<con
       count = p.size();
       comparable.clear();
       std::ranges::copy_if(largest, std::back_inserter(comparable), [&](const Loop& loop) {
-        const auto iterations = static_cast<double>(loop.q.size());
-        return std::abs(static_cast<double>(count) - iterations) <= std::max(2.0, soft_count_slack * iterations);
+        const auto iterations = double(loop.q.size());
+        return std::abs(double(count) - iterations) <= std::max(2.0, soft_count_slack * iterations);
       });
     }
     for (const Loop& loop : comparable)
@@ -96,11 +95,11 @@ std::vector<uint32_t> soft_members(const Alternation& alternation, std::span<con
 }
 
 double variation_of_intervals(Positions q) {
-  const double intervals = static_cast<double>(q.size() - 1);
-  const double mean = static_cast<double>(q.back() - q.front()) / intervals;
+  const double intervals = double(q.size() - 1);
+  const double mean = double(q.back() - q.front()) / intervals;
   double squares = 0;
   for (size_t i = 0; i + 1 < q.size(); ++i) {
-    const double difference = static_cast<double>(q[i + 1] - q[i]) - mean;
+    const double difference = double(q[i + 1] - q[i]) - mean;
     squares += difference * difference;
   }
   return std::sqrt(squares / intervals) / mean;
@@ -113,19 +112,17 @@ struct Measured {
 };
 
 // A level's score if it spans the whole sequence and all iterations are equally long: no score is higher.
-double highest_score(double spine, size_t count) {
-  return std::log1p(spine) * static_cast<double>(count) / static_cast<double>(count + 2);
-}
+double highest_score(double spine, size_t count) { return std::log1p(spine) * double(count) / double(count + 2); }
 
 Measured measure(const AlternationClass& chosen, double spine, std::span<const Candidate> candidates,
                  std::span<const int64_t> times) {
   const Positions q = candidates[chosen.first].at;
-  const double count = static_cast<double>(q.size());
-  const double total = static_cast<double>(times.back() - times.front());
+  const double count = double(q.size());
+  const double total = double(times.back() - times.front());
   Level level;
-  level.count = static_cast<uint32_t>(q.size());
+  level.count = uint32_t(q.size());
   level.spine = spine;
-  const double spanned = static_cast<double>(times[q.back()] - times[q.front()]) * count / (count - 1);
+  const double spanned = double(times[q.back()] - times[q.front()]) * count / (count - 1);
   level.coverage = total > 0 ? std::min(1.0, spanned / total) : 0.0;
   level.cvn = variation_of_intervals(q);
   level.score = std::log1p(level.spine) * level.coverage / (1 + level.cvn * level.cvn) * count / (count + 2);
@@ -169,8 +166,7 @@ std::vector<uint32_t> trips(Positions outer, Positions inner) {
 
 // Occurrences of `inner` from the first to the last of `outer`.
 size_t inside(Positions outer, Positions inner) {
-  return static_cast<size_t>(std::ranges::lower_bound(inner, outer.back()) -
-                             std::ranges::lower_bound(inner, outer.front()));
+  return size_t(std::ranges::lower_bound(inner, outer.back()) - std::ranges::lower_bound(inner, outer.front()));
 }
 
 // The parent is the level with the largest smaller count that holds at least 1.5 iterations of the child on average.
@@ -179,13 +175,13 @@ void nest(std::vector<Level>& levels) {
     const Level* parent = nullptr;
     for (const Level& outer : levels) {
       if (outer.count >= child.count || (parent && outer.count <= parent->count)) continue;
-      const double intervals = static_cast<double>(outer.positions.size() - 1);
-      if (static_cast<double>(inside(outer.positions, child.positions)) >= nest_min_trips * intervals) parent = &outer;
+      const double intervals = double(outer.positions.size() - 1);
+      if (double(inside(outer.positions, child.positions)) >= nest_min_trips * intervals) parent = &outer;
     }
     if (!parent) continue;
-    child.parent = static_cast<int32_t>(parent - levels.data());
+    child.parent = int32_t(parent - levels.data());
     std::vector<uint32_t> counts = trips(parent->positions, child.positions);
-    const auto half = counts.begin() + static_cast<ptrdiff_t>(counts.size() / 2);
+    const auto half = counts.begin() + ptrdiff_t(counts.size() / 2);
     std::ranges::nth_element(counts, half);
     child.trips_min = *std::min_element(counts.begin(), half + 1);
     child.trips_max = *std::max_element(half, counts.end());

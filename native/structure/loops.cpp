@@ -40,7 +40,7 @@ class Search {
 
   void enter(uint32_t node) {
     path_.push_back({node, graph_.out[node]});
-    position_[node] = static_cast<uint32_t>(path_.size());
+    position_[node] = uint32_t(path_.size());
     seen_[node] = 1;
   }
 
@@ -91,5 +91,28 @@ class Search {
 }  // namespace
 
 LoopNest find_loops(const Successors& graph, uint32_t root) { return Search(graph).run(root); }
+
+Chains find_chains(const GraphTables& graph) {
+  const size_t nodes = graph.nodes.size();
+  std::vector<uint32_t> in(nodes, 0);
+  for (const Edge& edge : graph.edges) ++in[edge.target];
+  if (graph.first != GraphTables::none) ++in[graph.first];
+  const auto follower = [&](uint32_t node) {
+    const auto edges = graph.successors(node);
+    const bool only = edges.size() == 1 && node != graph.last && in[edges[0].target] == 1;
+    return only ? edges[0].target : GraphTables::none;
+  };
+  std::vector<bool> follows(nodes, false);
+  for (uint32_t u = 0; u < nodes; ++u)
+    if (const uint32_t v = follower(u); v != GraphTables::none) follows[v] = true;
+  // Every node is reached from START, which is one more edge into the first one: no chain is a circle.
+  Chains chains;
+  for (uint32_t head = 0; head < nodes; ++head) {
+    if (follows[head] || graph.nodes[head].count == 0) continue;
+    for (uint32_t u = head; u != GraphTables::none; u = follower(u)) chains.nodes.push_back(u);
+    chains.begin.push_back(uint32_t(chains.nodes.size()));
+  }
+  return chains;
+}
 
 }  // namespace strobe::structure

@@ -1,10 +1,14 @@
-// Loops of a flow graph after Wei, Mao, Zou, Chen: A New Algorithm for Identifying Loops in Decompilation (SAS 2007):
+// loops.h - the shape of a flow graph: its loops, and chains of nodes that can only follow each other.
+//
+// Loops are found after Wei, Mao, Zou, Chen: A New Algorithm for Identifying Loops in Decompilation (SAS 2007):
 // one depth-first search; irreducible loops (with several entries) are found, too.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "structure/flow_graph.h"
 
 namespace strobe::structure {
 
@@ -25,5 +29,15 @@ struct LoopNest {
 
 // Loops of what can be reached from `root`. Nearly linear in the edges, constant stack.
 LoopNest find_loops(const Successors& graph, uint32_t root);
+
+// Chain c holds nodes[begin[c]] to nodes[begin[c + 1]], in order. Chains are in order of their first nodes; every node
+// that occurred is in one.
+struct Chains {
+  std::vector<uint32_t> begin{0};
+  std::vector<uint32_t> nodes;
+};
+
+// An edge u -> v is folded if it is the only one out of u and the only one into v; START and END count as edges there.
+Chains find_chains(const GraphTables& graph);
 
 }  // namespace strobe::structure

@@ -3,47 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/spans/growing_tables.h"
+
 namespace strobe::structure {
 namespace {
 
 constexpr uint32_t none = 0xFFFFFFFFu;
-
-// Numbers distinct ids in order of first occurrence. Linear probing, load at most one half.
-class Numbering {
- public:
-  Numbering() : slots_(1024) {}
-
-  uint32_t operator()(uint32_t id) {
-    if ((ids_.size() + 1) * 2 > slots_.size()) grow();
-    Slot& slot = find(id);
-    if (slot.number == none) {
-      slot = {id, static_cast<uint32_t>(ids_.size())};
-      ids_.push_back(id);
-    }
-    return slot.number;
-  }
-  std::vector<uint32_t> take_ids() { return std::move(ids_); }
-
- private:
-  struct Slot {
-    uint32_t id = 0;
-    uint32_t number = none;
-  };
-
-  Slot& find(uint32_t id) {
-    const size_t mask = slots_.size() - 1;
-    size_t at = (id * 0x9E3779B97F4A7C15ull >> 32) & mask;
-    while (slots_[at].number != none && slots_[at].id != id) at = (at + 1) & mask;
-    return slots_[at];
-  }
-  void grow() {
-    slots_.assign(slots_.size() * 2, Slot{});
-    for (uint32_t number = 0; number < ids_.size(); ++number) find(ids_[number]) = {ids_[number], number};
-  }
-
-  std::vector<Slot> slots_;
-  std::vector<uint32_t> ids_;
-};
 
 std::unique_ptr<uint32_t[]> uninitialized(size_t size) { return std::make_unique_for_overwrite<uint32_t[]>(size); }
 
@@ -55,12 +20,20 @@ Occurrences::Occurrences(std::span<const uint32_t> ids, uint32_t min_count) {
   uint32_t largest = std::ranges::max(ids);
   std::vector<uint32_t> numbers;
   if (largest > 2 * ids.size() + 1024) {  // tables by id would be larger than the sequence
-    Numbering number;
+    Slots known;
+    const auto id_of = [this](uint32_t number) { return id_of_node_[number]; };
     numbers.reserve(ids.size());
-    for (const uint32_t id : ids) numbers.push_back(number(id));
-    id_of_node_ = number.take_ids();
+    for (const uint32_t id : ids) {  // numbered in order of first occurrence
+      uint32_t number = known.find(id, [&](uint32_t n) { return id_of(n) == id; });
+      if (number == Slots::empty) {
+        number = uint32_t(id_of_node_.size());
+        known.add(id, number, id_of);
+        id_of_node_.push_back(id);
+      }
+      numbers.push_back(number);
+    }
     nodes = numbers;
-    largest = static_cast<uint32_t>(id_of_node_.size()) - 1;
+    largest = uint32_t(id_of_node_.size()) - 1;
   }
   std::vector<uint32_t> first_of_node(size_t{largest} + 2, 0);
   for (const uint32_t node : nodes) ++first_of_node[node + 1];
@@ -91,7 +64,7 @@ void Occurrences::add_edges(std::span<const uint32_t> first_of_node, const uint3
     uint32_t count = 0;
     uint32_t fill = none;  // where its next position goes; none: it is too rare
   };
-  const auto nodes = static_cast<uint32_t>(first_of_node.size() - 1);
+  const auto nodes = uint32_t(first_of_node.size() - 1);
   std::vector<Target> targets(nodes);
   std::vector<uint32_t> seen;
   uint32_t end = 0;

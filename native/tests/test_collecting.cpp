@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "kernels/reading/recover_process.h"
+#include "kernels/reading/process_file.h"
 #include "tests/check.h"
 
 using namespace strobe;

@@ -12,7 +12,6 @@
 #include <functional>
 #include <utility>
 
-#include "core/system/held_file.h"
 #include "tests/check.h"
 
 using namespace strobe;

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "kernels/reading/recover_process.h"
+#include "kernels/reading/process_file.h"
 #include "tests/check.h"
 
 using namespace strobe;

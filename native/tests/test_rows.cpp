@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/reading/recover_process.h"
+#include "kernels/reading/process_file.h"
 #include "kernels/reading/table_chunks.h"
 #include "tests/check.h"
 

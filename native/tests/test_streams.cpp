@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/system/clock.h"
-#include "kernels/reading/recover_process.h"
+#include "kernels/reading/process_file.h"
 #include "kernels/reading/table_chunks.h"
 #include "tests/check.h"
 

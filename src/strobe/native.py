@@ -15,17 +15,17 @@ except ImportError as error:
     ) from error
 
 core = strobe._native
-ChromeReader = core.ChromeReader
 ImportTotals = core.ImportTotals
 ImportedProcess = core.ImportedProcess
 Otf2DefinitionFile = core.Otf2DefinitionFile
 Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
-PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
 Pyramid = core.Pyramid
 TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream
+chrome_reader = core.chrome_reader
+perfetto_reader = core.perfetto_reader
 read_xplane = core.read_xplane
 recover = core.recover
 

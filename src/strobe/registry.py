@@ -7,13 +7,18 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-KINDS = {"analyses": "ANALYSIS", "advice": "RULE", "formats": "FORMAT", "cli": "VERB", "record.adapters": "ADAPTER"}
+KINDS = {
+    "analyses": "ANALYSIS",
+    "advice": "RULE",
+    "formats": "FORMAT",
+    "cli.verbs": "VERB",
+    "record.adapters": "ADAPTER",
+}
 # Folders that are no plug-ins but hold several: for analyses every one (a subject), for formats these. The names of
 # plug-ins are unique all the same.
 _GROUPS: dict[str, set[str] | None] = {"analyses": None, "formats": {"nvprof", "profiles", "tables"}}
 # Modules in a plug-in folder that are no plug-ins.
 _SHARED = {
-    "cli": {"main", "forms", "options", "recording_options"},
     "advice": {"rank"},
     "formats": {"reading", "writing"},
 }

@@ -137,7 +137,7 @@ def test_lines_and_shapes_name_the_operators_inside(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
-        ("behind?", "no name is named"),
+        ("behind?", "the query has no name"),
         ("behind?name=a&after_ns=soon", "after_ns: 'soon' is not a whole number"),
         ("behind?name=a&colour=red", "'behind' has no parameter 'colour'"),
         ("behind?name=gemm&process=0&device=9", "no GPU '9' in process '0'"),

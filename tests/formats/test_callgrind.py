@@ -240,8 +240,8 @@ def test_a_file_that_was_cut_off_opens_with_what_is_there(tmp_path: Path) -> Non
         ("# callgrind format\npositions: column\nevents: Ir\n", "only instr and line are known"),
         ("# callgrind format\nevents:" + " e".join(map(str, range(70))) + "\n", "more than 64 kinds"),
         ("# callgrind format\n# " + "x" * (3 << 20), "longer than 1 MiB"),
-        ("version: 1\nevents: [push]\njobs:\n  test: 5\n", "no format I know"),
-        ("the\nevents: Ir\nfn=f\n1 2\n", "no format I know"),
+        ("version: 1\nevents: [push]\njobs:\n  test: 5\n", "not in a known format"),
+        ("the\nevents: Ir\nfn=f\n1 2\n", "not in a known format"),
     ],
 )
 def test_what_is_no_profile_is_refused_with_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:

@@ -321,7 +321,7 @@ def test_links_and_devices_in_a_tar_are_not_followed(tmp_path: Path, kind: bytes
         info = tarfile.TarInfo("a.json")
         info.type, info.linkname = kind, str(secret)
         archive.addfile(info)
-    with pytest.raises(FormatError, match="there is no file in it"):
+    with pytest.raises(FormatError, match="it holds no file"):
         strobe.open(path)
 
 

@@ -504,7 +504,7 @@ def test_other_tools_read_what_is_written(timed: strobe.Trace, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"hello world 5\nfoo bar 6\n", "no format I know"),
+        (b"hello world 5\nfoo bar 6\n", "not in a known format"),
         (b'{"shared": {"frames": 5}, "profiles": []}', "no profiles with shared frames"),
         (
             b'{"$schema": "https://www.speedscope.app/file-format-schema.json", ' + b'"x": ' + b"[" * 200_000,

@@ -144,7 +144,7 @@ def test_an_archive_of_other_files_is_no_cube(tmp_path: Path) -> None:
     path = tmp_path / "x.tar"
     with tarfile.open(path, "w") as archive:
         member(archive, "notes.txt", b"hello")
-    with pytest.raises(FormatError, match="no format I know"):
+    with pytest.raises(FormatError, match="not in a known format"):
         strobe.open(path)
 
 

@@ -53,7 +53,7 @@ PERFETTO: dict[str, bytes] = {
 @pytest.mark.parametrize("what", PERFETTO)
 def test_perfetto_looks_at_a_shared_text_once(tmp_path: Path, what: str) -> None:
     inflate: Callable[[int, bytes], bytes] = perfetto._inflated
-    reader = native.PerfettoReader(str(tmp_path), 1, 1 << 20, PARADIGMS, ROLES, inflate)
+    reader = native.perfetto_reader(str(tmp_path), 1, 1 << 20, PARADIGMS, ROLES, inflate)
     reader.feed(PERFETTO[what])
     report: dict[str, Any] = json.loads(reader.finish("t"))
     events = report["processes"][0]["spans"] or MANY
@@ -66,7 +66,7 @@ def test_perfetto_bounds_what_long_texts_become_part_of(tmp_path: Path) -> None:
     many = 6_000
     event = INSTANT + annotation(text(10, "i"), number(17, 1))
     data = slices(interned=one(29), event=event, ends=False, many=many)
-    reader = native.PerfettoReader(str(tmp_path), 1, 1 << 20, PARADIGMS, ROLES, perfetto._inflated)
+    reader = native.perfetto_reader(str(tmp_path), 1, 1 << 20, PARADIGMS, ROLES, perfetto._inflated)
     reader.feed(data)
     report = json.loads(reader.finish("t"))
     bound = (64 << 20) + 16 * len(data)

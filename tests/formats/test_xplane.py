@@ -229,5 +229,5 @@ def test_only_xspace_is_recognised(tmp_path: Path) -> None:
         assert not xplane.sniff(bad)
     path = tmp_path / "y"
     path.write_bytes(b"\nno trace at all\n")
-    with pytest.raises(FormatError, match="no format I know"):
+    with pytest.raises(FormatError, match="not in a known format"):
         strobe.open(path)

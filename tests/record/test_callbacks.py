@@ -204,4 +204,4 @@ def test_a_missing_package_is_one_sentence(workshop: Workshop) -> None:
     workshop.write("keras/__init__.py", "raise ModuleNotFoundError(\"No module named 'keras'\", name='keras')")
     workshop.write("program.py", "import strobe.integrations.keras")
     last = workshop.plain("program.py").stderr.splitlines()[-1]
-    assert last == "ImportError: Keras is not installed, which this callback is for: pip install keras"
+    assert last == "ImportError: this callback needs Keras, which is not installed: pip install keras"

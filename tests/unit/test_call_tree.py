@@ -85,7 +85,7 @@ def test_what_a_gpu_did_is_below_who_launched_it_and_its_time_is_no_host_time(la
 
 
 def test_a_stretch_of_time_cuts_spans_and_kernels_at_its_ends(launching: TraceContext) -> None:
-    assert in_us(tree(launching, window=(25 * US, 50 * US))) == {
+    assert in_us(tree(launching, start_ns=25 * US, end_ns=50 * US)) == {
         "aten::linear": (1, 25, 0, 10),
         "aten::linear/aten::addmm": (1, 25, 10, 10),
         LAUNCH: (2, 15, 15, 10),
@@ -161,11 +161,12 @@ def test_folded_steps_are_in_the_tree_of_the_whole_run() -> None:
 
 def test_of_some_folded_steps_it_is_said_that_it_is_not_known_what_they_called() -> None:
     some = ITERATIONS[3:6]
-    window = some[0].start_ns, some[-1].end_ns
+    start_ns, end_ns = some[0].start_ns, some[-1].end_ns
     folded = folded_facts()
-    assert "what 3 folded steps here called is only known of all" in about(folded, window=window)["note"]
-    rows = tree(folded, window=window)
-    assert rows["main"][1] == window[1] - window[0]
+    note = about(folded, start_ns=start_ns, end_ns=end_ns)["note"]
+    assert "what 3 folded steps here called is only known of all" in note
+    rows = tree(folded, start_ns=start_ns, end_ns=end_ns)
+    assert rows["main"][1] == end_ns - start_ns
     assert rows["main"][2] == 0  # it is not blamed for what its steps called
     assert "main/train_step" not in rows
 
@@ -188,7 +189,7 @@ def test_kernels_behind_a_node_are_those_launched_there(launching: TraceContext,
     from strobe.server.run.call_tree import node_spans
 
     row = next(row for row in call_tree(launching, part_of(launching)).to_pylist() if row["name"] == "gemm")
-    found = node_spans(launching, part_of(launching), row["call_path"], row["region"])
+    found = node_spans(launching, row["call_path"], row["region"])
     assert [ns // US for ns in found.column("start_ns").to_pylist()] == [40, 80]
     assert found.schema.metadata[b"count"] == b"2"
 

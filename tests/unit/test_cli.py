@@ -176,7 +176,7 @@ def test_an_empty_answer_says_what_would_have_recorded_it(ask):
         (("info", "--nosuch"), 2, "--nosuch"),
         (("info", "nowhere.strobe"), 4, "no such trace: 'nowhere.strobe'"),
         (("nowhere.strobe",), 4, "no such trace"),
-        (("info", "program.py"), 4, "no format I know"),
+        (("info", "program.py"), 4, "not in a known format"),
         (("info", "last~7"), 2, "no run 'last~7'"),
         (("profile", "--sort", "nosuch"), 2, "no column 'nosuch'"),
         (("profile", "--where", "nosuch > 1"), 2, "nosuch"),

@@ -108,7 +108,7 @@ PROGRAM = re.compile(r"(?: -- | -m | -c |\S+\.py\b|\bpython\b|\bmpirun\b|\btorch
 def test_every_command_in_a_document_has_a_known_verb_in_kebab_case_and_known_options(
     document: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verbs = {name.replace("_", "-") for kind in ("cli", "analyses") for name in registry.names(kind)}
+    verbs = {name.replace("_", "-") for kind in ("cli.verbs", "analyses") for name in registry.names(kind)}
     wrong = []
     for command in COMMANDS.findall(BY_NAME[document].read_text()):
         words = PROGRAM.sub("", command).split()

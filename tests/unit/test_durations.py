@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from strobe import registry
-from strobe.cli import generate, sql
 from strobe.cli.options import Parser, add_option, add_part
+from strobe.cli.verbs import generate, sql
 from strobe.errors import UsageError
 from strobe.model.durations import UNITS_NS, duration_ns
 from strobe.model.option import Option

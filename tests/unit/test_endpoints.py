@@ -42,7 +42,7 @@ def openapi(page: Page) -> dict[str, Any]:
         ("stack?location=%D9%A1&level=1&tile=0", "is not a whole number"),  # an Arabic 1, which Python reads as one
         ("stack?location=&level=1&tile=0", "location: '' is not a whole number"),
         (f"stack?location={'9' * 5000}&level=1&tile=0", "is not a whole number"),
-        ("stack?location=0&level=1&tile=9007199254740992", "there is no tile"),
+        ("stack?location=0&level=1&tile=9007199254740992", "does not exist"),
         ("cells?locations=0,1,&level=1&tile=0", "locations: '' is not a whole number"),
         (f"cells?locations={','.join(['0'] * 2000)}&level=1&tile=0", "2000 numbers at once; at most 1024"),
         ("steps?limit=0", "limit: '0' is not a whole number from 1 to 4000"),
@@ -52,7 +52,7 @@ def openapi(page: Page) -> dict[str, Any]:
         ("table/profile?min_share=nan", "min_share: 'nan' is not a number"),
         ("table/operators?as=", "as: '' is not one of csv, json"),
         ("table/copies?by=time&points=9007199254740992", "points are too many"),
-        ("tree?start_ns=5", "a start_ns and an end_ns"),
+        ("tree?start_ns=5", "needs both start_ns and end_ns"),
         ("window?start_ns=5&end_ns=5", "ends before it begins"),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_question_that_there_is_not_is_told_in_a_sentence(page: Page, name: st
 
 def test_an_answer_that_is_larger_than_its_bound_is_not_sent() -> None:
     endpoint = Endpoint("large", lambda _: Body(b"x" * 101, "text/plain"), "", (), ("text/plain",), 100, slow=False)
-    with pytest.raises(Exception, match="would have 101 bytes, and 100 are the most"):
+    with pytest.raises(Exception, match="would have 101 bytes; the limit is 100"):
         endpoint.body(cast(Any, None), {})
 
 

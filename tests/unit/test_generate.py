@@ -160,7 +160,7 @@ def test_the_same_seed_makes_the_same_trace(made: tuple[Trace, Trace], tmp_path:
     ("words", "why"),
     [
         (["--ranks", "2", "--spans", "3"], "3 spans are too few"),
-        (["--ranks", "2", "--spans", "1e4", "--straggler", "2"], "there is no rank 2"),
+        (["--ranks", "2", "--spans", "1e4", "--straggler", "2"], "rank 2 does not exist"),
         (["--ranks", "0", "--spans", "1e4"], "'0' is not a whole number from 1 on"),
         (["--spans", "many"], "'many' is not a whole number from 0 on"),
         (["--spans", "inf"], "'inf' is not a whole number from 0 on"),

@@ -125,7 +125,7 @@ def test_the_page_with_a_new_view_is_sound(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["analysis", "Not-A-Name"], "no name for a plug-in"),
+        (["analysis", "Not-A-Name"], "not a name for a plug-in"),
         (["analysis", "planted_analysis"], "exists already"),
         (["thing", "x"], "invalid choice"),
     ],

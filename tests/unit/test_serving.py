@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from strobe.cli.view import sources, ssh_line
+from strobe.cli.verbs.view import sources, ssh_line
 from strobe.model.cancellation import checkpoint
 from strobe.server.http.app import Application
 from strobe.server.http.serve import configured

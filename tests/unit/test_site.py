@@ -80,7 +80,7 @@ def sentence(page: Page, method: str, address: str, headers: dict[str, str] | No
 )
 def test_without_the_token_there_is_nothing(one: Page, token: str) -> None:
     for behind in ("/", "/api/meta", "/api/openapi.json", "/assets/index-1.js"):
-        assert sentence(one, "GET", f"/{token}{behind}") == (404, "this address holds no token, or a wrong one")
+        assert sentence(one, "GET", f"/{token}{behind}") == (404, "this address has no token, or a wrong one")
 
 
 @pytest.mark.parametrize("prefix", ["", "/user/me/proxy/8888", "/rnode/n17.cluster/40123", "/%C3%A4/b"])

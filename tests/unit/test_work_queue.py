@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from strobe.model.cancellation import Cancellation, CancelledWorkError, checkpoint
-from strobe.server.http.work_queue import BusyError, KeptBodies, LateError, Limits, WithdrawnError, WorkQueue
+from strobe.server.http.work_queue import BusyError, LateError, Limits, WithdrawnError, WorkQueue
+from strobe.server.recent import Recent
 
 pytestmark = pytest.mark.every_python
 
@@ -251,14 +252,14 @@ def test_outside_of_cancellable_work_a_checkpoint_is_passed() -> None:
 
 
 def test_kept_bodies_are_bounded_in_bytes_and_the_oldest_goes_first() -> None:
-    kept = KeptBodies[str](100)
+    kept = Recent[str](100)
     for name in "abcd":
         kept.put(name, name, 30)
         kept.get("a")
     assert [kept.get(name) for name in "abcd"] == ["a", None, "c", "d"]
-    assert kept.bytes == 90
+    assert kept.size == 90
     kept.put("a", "A", 10)
-    assert (kept.get("a"), kept.bytes) == ("A", 70)
+    assert (kept.get("a"), kept.size) == ("A", 70)
     kept.put("huge", "huge", 101)
     assert kept.get("huge") is None
     assert kept.get("d") == "d", "what is too large to be kept takes nobody's place"

@@ -1,6 +1,7 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { within } from "./base/events";
 import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
@@ -8,6 +9,7 @@ import { countLocations } from "./data/run";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import { INITIAL } from "./state/address";
 import { type Page, pageOfPress } from "./state/view";
+import { Button } from "./widgets/controls";
 import { Legend } from "./widgets/KeyLegend";
 import { Search } from "./widgets/SpanSearch";
 import { TracePicker } from "./widgets/TracePicker";
@@ -39,7 +41,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
+      if (within(event, "input, textarea, dialog")) return;
       const wanted = pageOfPress(pages, event);
       if (wanted) session.update({ page: wanted.name }, "push");
       // Here, not with the page's own keys: a key pressed while a page is still being drawn must not be lost.
@@ -56,8 +58,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
 
   return (
     <>
-      <header class="head">
-        <span class="logo" aria-hidden="true">
+      <header class="head row">
+        <span class="logo row" aria-hidden="true">
           <svg viewBox="0 0 20 20" width="18" height="18" role="presentation">
             <rect x="1" y="8" width="3" height="10" rx="1" />
             <rect x="6" y="8" width="3" height="10" rx="1" />
@@ -66,44 +68,34 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           </svg>
           strobe
         </span>
-        <h1 title={run?.meta.command.join(" ")}>
+        <h1 class="ellipsis" title={run?.meta.command.join(" ")}>
           {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
         </h1>
         <TracePicker />
         <nav class="pages" aria-label="Pages">
           {pages.map((v) => (
-            <button
-              type="button"
+            <Button
               key={v.name}
               aria-current={v === view ? "page" : undefined}
               onClick={() => session.update({ page: v.name }, "push")}
             >
               {v.title} <kbd>{v.key.replace("Shift + ", "⇧")}</kbd>
-            </button>
+            </Button>
           ))}
         </nav>
         <span class="spacer" />
         {run && <Search run={run} />}
-        <button
-          type="button"
+        <Button
           class="quiet icon"
           onClick={() => session.chooseTheme(NEXT_THEME[choice])}
           aria-label={`Theme: ${choice}`}
           title={`Theme: ${choice} (T)`}
         >
           {THEME_ICON[choice]}
-        </button>
-        <button
-          type="button"
-          class="quiet icon"
-          onClick={() => {
-            legend.value = true;
-          }}
-          aria-label="Keys"
-          title="Keys (?)"
-        >
+        </Button>
+        <Button class="quiet icon" onClick={() => (legend.value = true)} aria-label="Keys" title="Keys (?)">
           ?
-        </button>
+        </Button>
       </header>
       <main class="page">{view && <view.component />}</main>
       <footer class="status">
@@ -131,13 +123,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           {session.notice.value}
         </div>
       )}
-      <Legend
-        open={legend.value}
-        pages={pages}
-        onClose={() => {
-          legend.value = false;
-        }}
-      />
+      <Legend open={legend.value} pages={pages} onClose={() => (legend.value = false)} />
     </>
   );
 }
@@ -148,14 +134,13 @@ function Level() {
   const { level } = session.state.value;
   if (!level) return null;
   return (
-    <button
-      type="button"
+    <Button
       class="link"
       title="Count the steps that were found again"
       onClick={() => session.update({ level: "", step: undefined, steps: INITIAL.steps }, "push")}
     >
       a step is one of {shortName(level)} ✕
-    </button>
+    </Button>
   );
 }
 

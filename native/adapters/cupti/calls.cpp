@@ -89,7 +89,7 @@ Calls chosen_calls(const Functions& call, Domain domain, gpu::Sink& sink) {
   const auto* begin = runtime ? std::begin(kRuntimeCalls) : std::begin(kDriverCalls);
   const auto* end = runtime ? std::end(kRuntimeCalls) : std::end(kDriverCalls);
   Calls calls;
-  // Numbers have gaps, and nobody says which is the last.
+  // Numbers have gaps, and the last one is not known.
   for (uint32_t cbid = 1, unknown = 0; unknown < kMostUnknown; cbid++) {
     const char* name = nullptr;
     if (call.get_callback_name(domain, cbid, &name) != kSuccess || !name) {

@@ -29,12 +29,12 @@ Recording& recording() {
 bool Recording::open(gpu::Recorder& recorder) {
   recorder_ = &recorder;
   if (const std::string why = verdict(); !why.empty()) {
-    recorder.say("failed", why);
+    recorder.note("failed", why);
     return false;
   }
   library_ = open_library();
   if (library_) return true;
-  recorder.say("failed", library_.failure);
+  recorder.note("failed", library_.failure);
   return false;
 }
 
@@ -49,24 +49,24 @@ bool Recording::start() {
   call.activity_set_attribute(kZeroedOutActivityBuffer, &bytes, &zeroed);
   // Before any kind is enabled: from then on CUPTI refuses it.
   if (!call.activity_register_timestamp_callback || call.activity_register_timestamp_callback(now) != kSuccess) {
-    recorder_->say("failed", "CUPTI does not take the clock of the trace: another tool has started it already");
+    recorder_->note("failed", "CUPTI does not take the clock of the trace: another tool has started it already");
     return false;
   }
   if (const Result result = call.activity_register_callbacks(requested, completed); result != kSuccess) {
-    recorder_->say("failed", "CUPTI takes no buffers: " + library_.text_of(result));
+    recorder_->note("failed", "CUPTI takes no buffers: " + library_.text_of(result));
     return false;
   }
   if (!enable(kConcurrentKernel, "kernels")) return false;
   // Instead of a record for each of its kernels.
   if (session_option("cuda-graph-trace") == "graph" && enable(kGraphTrace, "launches of whole graphs"))
-    recorder_->say("whole_graphs",
-                   "CUDA graphs are recorded as a whole: what they copy, communicate and fill is not known");
+    recorder_->note("whole_graphs",
+                    "CUDA graphs are recorded as a whole: what they copy, communicate and fill is not known");
   enable(kMemcpy, "copies"), enable(kMemcpyPeer, "copies between GPUs"), enable(kMemset, "memory sets");
   enable(kOverhead, "CUPTI's own cost");
   enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
   if (!subscribed) calls_by_records(true);
   enable_levels();
-  recorder_->say("recorded_with", "CUPTI of " + library_.release() + " at " + library_.path);
+  recorder_->note("recorded_with", "CUPTI of " + library_.release() + " at " + library_.path);
   return true;
 }
 
@@ -114,8 +114,8 @@ bool Recording::enable(Kind kind, const char* what) {
 }
 
 void Recording::missing(const char* what, Result result) {
-  recorder_->say((std::string("no ") + what).c_str(),
-                 std::string(what) + " are not recorded: " + library_.text_of(result));
+  recorder_->note((std::string("no ") + what).c_str(),
+                  std::string(what) + " are not recorded: " + library_.text_of(result));
 }
 
 // What graphs are made of is followed all the same, and allocations where they are asked for: what is in use is known
@@ -199,9 +199,9 @@ void Recording::watch_times(const std::vector<DeviceSpan>& spans, size_t first) 
   enabled_.clear();  // nor are they enabled again after a profiler of the program
   for (const Kind kind : {kConcurrentKernel, kMemcpy, kMemcpyPeer, kMemset, kGraphTrace})
     library_.activity_disable(kind);
-  recorder_->say("stopped",
-                 "CUPTI has records of kernels without times since some moment (a known defect with CUDA graphs), so "
-                 "that GPUs are not recorded any more from there on");
+  recorder_->note("stopped",
+                  "CUPTI has records of kernels without times since some moment (a known defect with CUDA graphs), so "
+                  "that GPUs are not recorded any more from there on");
 }
 
 uint64_t Recording::dropped() {
@@ -218,9 +218,9 @@ bool Recording::subscribe() {
   const Result result = call.subscribe(&subscriber_, called, this);
   if (result != kSuccess) {
     subscriber_ = nullptr;
-    recorder_->say("calls", "CUPTI's callbacks are another tool's (" + library_.text_of(result) +
-                                "): calls of CUDA are beside their threads, and kernels of a graph are those of its "
-                                "launch");
+    recorder_->note("calls", "CUPTI's callbacks are another tool's (" + library_.text_of(result) +
+                                 "): calls of CUDA are beside their threads, and kernels of a graph are those of its "
+                                 "launch");
     return false;
   }
   for (const uint32_t cbid : {kContextCreated, kModuleUnloadStarting, kGraphNodeCreated, kGraphNodeCloned})
@@ -250,7 +250,7 @@ void Recording::calls_by_records(bool on) {
   }
   calls_by_records_ = on;
   if (!on) return;
-  if (result != kSuccess) recorder_->say("calls", "calls of CUDA are not recorded: " + library_.text_of(result));
+  if (result != kSuccess) recorder_->note("calls", "calls of CUDA are not recorded: " + library_.text_of(result));
   for (const auto& [kind, calls] : {std::pair(kRuntime, &runtime_), std::pair(kDriver, &driver_)})
     for (uint32_t cbid = 0; cbid < calls->size(); cbid++)
       if ((*calls)[cbid].region) recorder_->name_function(function_number(kind, cbid), (*calls)[cbid].name);

@@ -2,8 +2,8 @@
 #pragma once
 #include "adapters/cupti/abi.h"
 
-// X(needed, member, name after "cupti", parameters); all return Result. Those not needed may be NULL: the comment says
-// since which CUDA release they are there.
+// X(needed, member, name after "cupti", parameters); all return Result. Those not needed may be NULL: the comment has
+// the first CUDA release with them.
 #define STROBE_CUPTI_FUNCTIONS(X)                                                                                   \
   X(true, get_version, GetVersion, (uint32_t* version))                                                             \
   X(true, get_result_string, GetResultString, (Result result, const char** text))                                   \

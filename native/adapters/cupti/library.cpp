@@ -1,6 +1,6 @@
 // library.cpp - which CUPTI, and what is in it. Two copies in one process disturb each other, so one that is there
-// already is always the one; after that what the user says, what `strobe run` found beside the interpreter, CUDA's own
-// folders, and at last what the dynamic linker knows.
+// already is always the one; after that what the user asks for, what `strobe run` found beside the interpreter, CUDA's
+// own folders, and at last what the dynamic linker knows.
 #include "adapters/cupti/library.h"
 
 #include <dlfcn.h>
@@ -68,15 +68,15 @@ std::string real_path(void* handle, const std::string& asked) {
 
 std::string dotted(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
-// CUPTI 13.2 ends the process in cuptiGetVersion where the driver cannot be used: taken only where there is no other.
-// Told by its functions, without calling one.
+// CUPTI 13.2 ends the process in cuptiGetVersion where the driver cannot be used: taken only in the absence of another.
+// Known by its functions, without calling one.
 bool is_13_2(void* handle) {
   return dlsym(handle, "cuptiActivityGetStructSize") && !dlsym(handle, "cuptiActivityGetNextRecord_v2");
 }
 
 enum Crashing { kWithout, kOnly };
 
-// Whether `path` is taken now. What is refused says so in library.refused; kWithout passes over 13.2 in silence.
+// Whether `path` is taken now. The reason of a refusal goes to library.refused; kWithout passes over 13.2 in silence.
 bool take(Library& library, const std::string& path, int flags, Crashing crashing, bool only_one) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
   if (!handle) {
@@ -200,10 +200,10 @@ size_t step_over(const Library& library, Kind kind) {
 void find_sizes(Library& library) {
   for (uint32_t number = 1; number < kKinds; number++) {
     const Kind kind = Kind(number);
-    size_t size = step_over(library, kind), said = 0;
-    if (library.activity_get_struct_size && !library.activity_get_struct_size(kind, 0, &said) && said &&
-        said <= UINT16_MAX)
-      size = size ? std::min(size, said) : said;  // they should agree; the smaller one is safe
+    size_t size = step_over(library, kind), stated = 0;
+    if (library.activity_get_struct_size && !library.activity_get_struct_size(kind, 0, &stated) && stated &&
+        stated <= UINT16_MAX)
+      size = size ? std::min(size, stated) : stated;  // they should agree; the smaller one is safe
     library.sizes[number] = uint32_t(size);
   }
   for (const auto& [kind, bytes] : kLeast)

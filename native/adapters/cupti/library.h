@@ -9,14 +9,14 @@
 
 namespace strobe::cupti {
 
-struct Library : Functions {         // a function that the library lacks is NULL
-  void* handle = nullptr;            // never closed: its threads may run
-  std::string path;                  // the file; empty without a library
-  uint32_t version = 0;              // as cuptiGetVersion says it: 18 (CUDA 11.8) to 28, then 130001 (13.0) and so on
-  int cuda_major = 0;                // of CUPTI: 11, 12, 13
-  int driver = 0;                    // as cuDriverGetVersion says it: 13000
-  std::string failure;               // why there is none, one sentence; empty with a library
-  std::vector<std::string> refused;  // what was found and not taken: "PATH: why"
+struct Library : Functions {             // a function that the library lacks is NULL
+  void* handle = nullptr;                // never closed: its threads may run
+  std::string path;                      // the file; empty without a library
+  uint32_t version = 0;                  // as from cuptiGetVersion: 18 (CUDA 11.8) to 28, then 130001 (13.0) and so on
+  int cuda_major = 0;                    // of CUPTI: 11, 12, 13
+  int driver = 0;                        // as from cuDriverGetVersion: 13000
+  std::string failure;                   // why there is none, one sentence; empty with a library
+  std::vector<std::string> refused;      // what was found and not taken: "PATH: why"
   std::array<uint32_t, kKinds> sizes{};  // bytes of a record, by kind; 0: unknown
 
   explicit operator bool() const { return handle != nullptr; }

@@ -82,14 +82,14 @@ void Buffers::completed(uint8_t* buffer, size_t valid) {
   header()->buffer[i].valid.store(uint32_t(valid)), header()->buffer[i].state.store(kBufferCompleted);
 }
 
-void Buffers::telling(uint8_t* buffer) {
+void Buffers::reporting(uint8_t* buffer) {
   const int i = number_of(buffer);
   if (i < 0) return;
-  header()->buffer[i].sequence.store(sequence_++), header()->buffer[i].state.store(kBufferTelling);
+  header()->buffer[i].sequence.store(sequence_++), header()->buffer[i].state.store(kBufferReporting);
 }
 
-void Buffers::told(uint64_t spans) {
-  if (map_) header()->told.store(spans, std::memory_order_release);
+void Buffers::reported(uint64_t spans) {
+  if (map_) header()->reported.store(spans, std::memory_order_release);
 }
 
 void Buffers::recorded_waits(int64_t until_ns) {

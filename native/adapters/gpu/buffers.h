@@ -8,23 +8,23 @@
 #include <string>
 
 #include "adapters/gpu/decode/buffers_layout.h"
-#include "core/system/held_file.h"
+#include "core/system/descriptors.h"
 
 namespace strobe::gpu {
 
 class Buffers {
  public:
-  // False: there is no such file, and buffers are plain memory, which a kill takes away.
+  // False: it cannot be made, and buffers are plain memory, which a kill takes away.
   bool open(const std::string& path, const Decoding& decoding, const RecordBytes& record_bytes);
-  // Zeroed. Null: there is no memory.
+  // Zeroed. Null: out of memory.
   uint8_t* take(size_t& bytes);
   // Whether this is one that take() gave, and that has not come back.
   bool gave(const uint8_t* buffer);
   void completed(uint8_t* buffer, size_t valid);
-  // What is in it is told from now on; buffer by buffer, in the order in which they are decoded.
-  void telling(uint8_t* buffer);
-  // So many spans of these buffers have been told.
-  void told(uint64_t spans);
+  // What is in it is reported from now on; buffer by buffer, in the order in which they are decoded.
+  void reporting(uint8_t* buffer);
+  // So many spans of these buffers have been reported.
+  void reported(uint64_t spans);
   // And the waits of these buffers that start by then.
   void recorded_waits(int64_t until_ns);
   void give_back(uint8_t* buffer);

@@ -9,7 +9,7 @@
 #include "core/session/from_environment.h"
 #include "core/session/session.h"
 #include "core/system/clock.h"
-#include "core/system/own_thread.h"
+#include "core/system/threads.h"
 
 namespace strobe::gpu {
 
@@ -66,7 +66,7 @@ bool Collector::start(Vendor& vendor) {
   if (!session().recording()) rest();
   if (int error = start_own_thread(thread_, 512 << 10, run, this)) {
     state_ = kFailed;
-    say("failed", std::string("the thread that asks for records cannot start: ") + strerror(error));
+    note("failed", std::string("the thread that asks for records cannot start: ") + strerror(error));
     return false;
   }
   strobe_streams_told(0);
@@ -76,7 +76,7 @@ bool Collector::start(Vendor& vendor) {
 
 // --- sentences and properties, for the trace
 
-void Collector::say(const char* what, const std::string& sentence) {
+void Collector::note(const char* what, const std::string& sentence) {
   std::lock_guard lock(notes_mutex_);
   sentences_[what] = sentence;
   note_sentences();
@@ -224,7 +224,7 @@ void Collector::run() {
       if (last) vendor_->flush(true);
     }
     record_completed(last);
-    const int64_t until_ns = launches_.told_until(now_ns), yielded_ns = yielded_ns_;
+    const int64_t until_ns = launches_.reported_until(now_ns), yielded_ns = yielded_ns_;
     // The other profiler's events come when it ends.
     strobe_streams_told(last ? INT64_MAX : yielded_ns ? std::min(until_ns, yielded_ns) : until_ns);
     if (asked == STROBE_STREAMS_REST || asked == STROBE_STREAMS_END) rest();
@@ -240,7 +240,7 @@ void Collector::record_all() {
   for (int ms = 0; state_ == kOn && !resting_; ms++) {
     vendor_->flush(false);
     record_completed();
-    if (ms == kLongestEndMs || launches_.told_until(now_ns) >= now_ns) return;
+    if (ms == kLongestEndMs || launches_.reported_until(now_ns) >= now_ns) return;
     usleep(1000);
   }
 }
@@ -271,14 +271,14 @@ void Collector::record_completed(bool last) {
     filled.swap(filled_);
   }
   if (names_changed_.exchange(false)) decoder_->forget_names();
-  buffers_.told(0), buffers_.recorded_waits(kNoWaitYet);
+  buffers_.reported(0), buffers_.recorded_waits(kNoWaitYet);
   for (const Filled& each : filled) {
-    buffers_.telling(each.buffer);
+    buffers_.reporting(each.buffer);
     vendor_->read(each.buffer, each.valid, *decoder_, spans_);
   }
   sort_by_start(spans_);
   without_inner_calls(spans_);
-  uint64_t told = 0;
+  uint64_t reported = 0;
   {
     std::lock_guard lock(recording_mutex_);
     if (!yielding_ && !spans_.empty()) last_round_.clear();
@@ -293,16 +293,16 @@ void Collector::record_completed(bool last) {
       if (!twice) {
         strobe_stream_tell(stream_of(each), &each.span);
         if (each.is_work())
-          lines_.told(each.correlation, each.captured_by, each.span.end_ns - start_ns,
-                      each.span.row_kind == STROBE_ROW_KERNEL);
+          lines_.add_time(each.correlation, each.captured_by, each.span.end_ns - start_ns,
+                          each.span.row_kind == STROBE_ROW_KERNEL);
       }
-      buffers_.told(++told);
+      buffers_.reported(++reported);
     }
     record_waits(last);
   }
   // Not before all of them are recorded: a graph's kernels share its launch.
   for (const DeviceSpan& each : spans_)
-    if (each.is_work()) launches_.told(each.correlation);
+    if (each.is_work()) launches_.reported(each.correlation);
   spans_.clear();
   for (const Filled& each : filled) buffers_.give_back(each.buffer);
   count_losses();

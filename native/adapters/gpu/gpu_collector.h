@@ -27,7 +27,7 @@ namespace strobe::gpu {
 
 class Collector final : public Recorder {
  public:
-  // False: nothing is recorded of GPUs, and the trace says why.
+  // False: nothing is recorded of GPUs, and the trace has the reason.
   bool start(Vendor& vendor);
   // The recording rests, ends or goes on: STROBE_STREAMS_... Never waits for longer than a few seconds.
   void turned(int what);
@@ -46,7 +46,7 @@ class Collector final : public Recorder {
   std::string kernel_name(const char* name) override;
   void device(uint32_t number, const std::string& json) override;
 
-  void say(const char* what, const std::string& sentence) override;
+  void note(const char* what, const std::string& sentence) override;
   void call_begins(const Call& call, uint32_t correlation, bool outer) override;
   void call_ends(const Call& call, uint32_t correlation, uint32_t number, int32_t returned, bool outer) override;
   void name_function(uint64_t function, const std::string& name) override;
@@ -69,6 +69,7 @@ class Collector final : public Recorder {
   void rest();
   void go_on();
   void let_go();
+  std::string yielded_to();
   void begin_again();
   void record_completed(bool last = false);
   void record_all();

@@ -1,6 +1,6 @@
 #include "adapters/gpu/launch_lines.h"
 
-#include "core/rings/line_counts.h"
+#include "core/rings/ring_sums.h"
 
 namespace strobe::gpu {
 
@@ -34,7 +34,7 @@ void LaunchLines::keep(uint32_t correlation) {
   captured_[correlation] = lines;
 }
 
-void LaunchLines::told(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel) {
+void LaunchLines::add_time(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel) {
   if (!any_) return;
   std::lock_guard lock(mutex_);
   const Lines* found = nullptr;

@@ -1,5 +1,5 @@
 // launch_lines.h - which source lines were being executed when something was launched, so that they get its time when
-// it is told: with whatever iterations are kept in detail, all of it.
+// it is reported: with whatever iterations are kept in detail, all of it.
 #pragma once
 #include <stdint.h>
 #include <atomic>
@@ -20,10 +20,10 @@ class LaunchLines {
   void keep(uint32_t correlation);
   // What was launched by a call has run for so long; `captured_by`: the call that put it into its graph, or 0. One
   // thread at a time.
-  void told(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel);
+  void add_time(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel);
 
  private:
-  // Launches that are remembered at least: many times what waits to be told.
+  // Launches that are remembered at least: many times what waits to be reported.
   static constexpr size_t kRemembered = 1 << 17;
   struct Lines {
     uint32_t epoch;  // the counters' lifetime

@@ -1,4 +1,4 @@
-// launches.h - which call launched what a GPU did, and up to when everything that was launched has been told.
+// launches.h - which call launched what a GPU did, and up to when everything that was launched has been reported.
 //
 // Threads of the program write, the collector's thread reads; neither waits for the other. Numbers of calls
 // (correlations) only grow, so that the low bits of one find its place.
@@ -25,7 +25,7 @@ class Launches {
     order_[head_.fetch_add(1) % kPlaces].store(correlation, std::memory_order_release);
   }
   // It has failed, or was captured into a graph: nothing will come of it.
-  void cancel(uint32_t correlation) { told(correlation); }
+  void cancel(uint32_t correlation) { reported(correlation); }
 
   // When the call with this number began; 0: not known.
   int64_t ns_of(uint32_t correlation) const {
@@ -33,14 +33,14 @@ class Launches {
     if (place.state.load(std::memory_order_acquire) >> 1 != correlation) return 0;
     return place.ns.load(std::memory_order_relaxed);
   }
-  void told(uint32_t correlation) {
+  void reported(uint32_t correlation) {
     Place& place = places_[correlation % kPlaces];
     uint64_t waits = uint64_t(correlation) << 1;
     place.state.compare_exchange_strong(waits, waits | 1);
   }
-  // What was launched before this moment has been told, given that everything that was over at `now_ns` has been. What
-  // waits much longer than anything else will not come any more.
-  int64_t told_until(int64_t now_ns) {
+  // What was launched before this moment has been reported, given that everything that was over at `now_ns` has been.
+  // What waits much longer than anything else will not come any more.
+  int64_t reported_until(int64_t now_ns) {
     uint64_t at = tail_.load(std::memory_order_relaxed);
     for (const uint64_t head = head_.load(std::memory_order_acquire); at < head; at++) {
       std::atomic<uint32_t>& next = order_[at % kPlaces];
@@ -65,7 +65,7 @@ class Launches {
 
  private:
   struct Place {
-    std::atomic<uint64_t> state{0};  // correlation << 1 | told
+    std::atomic<uint64_t> state{0};  // correlation << 1 | reported
     std::atomic<int64_t> ns{0};
   };
   std::unique_ptr<Place[]> places_{new Place[kPlaces]};

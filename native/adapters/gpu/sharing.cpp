@@ -40,6 +40,11 @@ bool Collector::yield(const char* to) {
   return grant(kYield);
 }
 
+std::string Collector::yielded_to() {
+  std::lock_guard lock(mutex_);
+  return yielded_to_;
+}
+
 bool Collector::take_back() {
   if (withheld_.exchange(false) && withheld_vendor_) return start(*withheld_vendor_);
   return grant(kTakeBack);
@@ -54,22 +59,14 @@ void Collector::let_go() {
   vendor_->let_go();
   resting_ = false;
   subscriptions_++;
-  std::string to;
-  {
-    std::lock_guard lock(mutex_);
-    to = yielded_to_;
-  }
   times_shared_++;
-  say("shared", "yielded to " + to + ", which has not given the GPUs back");
+  note("shared", "yielded to " + yielded_to() + ", which has not given the GPUs back");
 }
 
 void Collector::begin_again() {
   if (state_ != kYielded) return;
-  std::string why, to;
-  {
-    std::lock_guard lock(mutex_);
-    to = yielded_to_;
-  }
+  std::string why;
+  const std::string to = yielded_to();
   yielding_ = false;
   const int64_t yielded_ns = yielded_ns_.exchange(0);
   shared_ns_ += monotonic_ns() - yielded_ns;
@@ -83,7 +80,7 @@ void Collector::begin_again() {
   }
   if (!vendor_->take_back(why)) {
     state_ = kFailed;
-    say("failed", "nothing of GPUs is recorded any more since " + to + " ran: " + why);
+    note("failed", "nothing of GPUs is recorded any more since " + to + " ran: " + why);
     return;
   }
   subscriptions_++;
@@ -91,10 +88,10 @@ void Collector::begin_again() {
   vendor_->go_on();
   char shared[32];
   snprintf(shared, sizeof shared, "%.3f s", double(shared_ns_) / 1e9);
-  say("shared", to + " had the GPUs for " + shared + " (" + std::to_string(times_shared_) +
-                    (times_shared_ == 1 ? " time): " : " times): ") + std::to_string(ingested) +
-                    " kernels, copies and sets of that time are its own, without the calls that launched them" +
-                    (why.empty() ? "" : "; " + why));
+  note("shared", to + " had the GPUs for " + shared + " (" + std::to_string(times_shared_) +
+                     (times_shared_ == 1 ? " time): " : " times): ") + std::to_string(ingested) +
+                     " kernels, copies and sets of that time are its own, without the calls that launched them" +
+                     (why.empty() ? "" : "; " + why));
 }
 
 uint64_t Collector::ingest(const strobe_gpu_span* spans, size_t count) {
@@ -139,7 +136,7 @@ extern "C" int strobe_gpu_recorded() { return collector().recording(); }
 extern "C" int strobe_gpu_yielded() { return collector().state() == strobe::gpu::Collector::kYielded; }
 extern "C" void strobe_gpu_say(const char* what, const char* sentence) {
   const strobe::Inside inside;
-  collector().say(what, sentence);
+  collector().note(what, sentence);
 }
 extern "C" uint64_t strobe_gpu_ingest(const strobe_gpu_span* spans, size_t count) {
   const strobe::Inside inside;

@@ -18,8 +18,8 @@ struct Call {
   std::string name;
 };
 
-// The recording of GPUs in this process, as a vendor sees it. Functions may be called from any thread unless they say
-// otherwise, but never with a lock of the vendor's held that its library also takes.
+// The recording of GPUs in this process, as a vendor sees it. Functions may be called from any thread unless
+// otherwise noted, but never with a lock of the vendor's held that its library also takes.
 class Recorder : public Sink {
  public:
   enum State : int { kOff, kOn, kYielded, kForked, kFailed };
@@ -31,7 +31,7 @@ class Recorder : public Sink {
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
 
   // For the trace; the last sentence about something counts.
-  virtual void say(const char* what, const std::string& sentence) = 0;
+  virtual void note(const char* what, const std::string& sentence) = 0;
 
   // A call of the vendor's interface begins and ends on this thread. With `outer` it is one of an interface that calls
   // another one: those inside of it are not recorded. Times are those of the trace's clock, read now.
@@ -65,11 +65,11 @@ class Recorder : public Sink {
 class Vendor {
  public:
   virtual const Decoding& decoding() const = 0;
-  // Find and open the library. False: the trace says why not.
+  // Find and open the library. False: the trace has the reason.
   virtual bool open(Recorder& recorder) = 0;
   // After `open`.
   virtual const RecordBytes& record_bytes() const = 0;
-  // Everything that is to be recorded is asked for. False: the trace says why not.
+  // Everything that is to be recorded is asked for. False: the trace has the reason.
   virtual bool start() = 0;
   // Nothing is asked for any more, and again. Callbacks may stay.
   virtual void rest() = 0;
@@ -100,5 +100,5 @@ class Vendor {
 }  // namespace strobe::gpu
 
 // Begin to record the GPUs of a vendor: from its library's entry point, on a thread of the program. The first vendor of
-// a process is the one. 0: nothing is recorded of them, and the trace says why; or there is no recording.
+// a process is the one. 0: they are not recorded, for a reason that is in the trace; or nothing is.
 extern "C" __attribute__((visibility("default"))) int strobe_gpu_start(strobe::gpu::Vendor* vendor);

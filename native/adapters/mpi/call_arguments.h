@@ -1,8 +1,18 @@
-// call_arguments.h - which argument of an MPI function says what: positions, -1 where there is none.
+// call_arguments.h - the meaning of the arguments of MPI functions, by position; -1 where an argument is missing.
 #pragma once
 #include <stdint.h>
 
 namespace strobe::mpi {
+
+// clang-format off
+// Collectives, in the names that OTF2 has for them; of the neighbourhood ones those of MPI.
+#define MPI_COLLECTIVES(X) \
+  X(barrier) X(broadcast) X(gather) X(gatherv) X(scatter) X(scatterv) X(allgather) X(allgatherv) \
+  X(alltoall) X(alltoallv) X(alltoallw) X(reduce) X(allreduce) X(reduce_scatter) X(reduce_scatter_block) \
+  X(scan) X(exscan) X(neighbor_allgather) X(neighbor_allgatherv) \
+  X(neighbor_alltoall) X(neighbor_alltoallv) X(neighbor_alltoallw) \
+  X(create_handle) X(destroy_handle) X(create_handle_and_allocate) X(destroy_handle_and_deallocate)
+// clang-format on
 
 enum class Traffic : uint8_t {
   none,
@@ -12,32 +22,6 @@ enum class Traffic : uint8_t {
   receive_matched,  // of a message that a probe has found
   send_in_parts,    // partitioned communication: the count is that of one part
   receive_in_parts,
-  barrier,
-  broadcast,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  allgather,
-  allgatherv,
-  alltoall,
-  alltoallv,
-  alltoallw,
-  reduce,
-  allreduce,
-  reduce_scatter,
-  reduce_scatter_block,
-  scan,
-  exscan,
-  neighbor_allgather,
-  neighbor_allgatherv,
-  neighbor_alltoall,
-  neighbor_alltoallv,
-  neighbor_alltoallw,
-  create_handle,  // of a communicator or a file
-  destroy_handle,
-  create_window,
-  destroy_window,
   put,
   get,
   accumulate,
@@ -46,7 +30,13 @@ enum class Traffic : uint8_t {
   compare_and_swap,
   file_read,
   file_write,
+#define MPI_COLLECTIVE(name) name,
+  MPI_COLLECTIVES(MPI_COLLECTIVE)
+#undef MPI_COLLECTIVE
 };
+
+constexpr bool is_message(Traffic traffic) { return traffic >= Traffic::send && traffic <= Traffic::receive_in_parts; }
+constexpr bool is_one_sided(Traffic traffic) { return traffic >= Traffic::put && traffic <= Traffic::compare_and_swap; }
 
 enum class Owner : uint8_t {
   none,
@@ -61,7 +51,7 @@ enum class Owner : uint8_t {
 
 struct Arguments {
   Traffic traffic = Traffic::none;
-  Owner owner = Owner::none;
+  Owner owner = Owner::communicator;
   int8_t of = -1;                                       // the communicator, window or file
   int8_t to = -1, from = -1;                            // peers; those of one-sided communication are `to`
   int8_t buffer = -1, count = -1, type = -1, tag = -1;  // what is sent; or what there is, where it is one thing
@@ -69,20 +59,11 @@ struct Arguments {
   int8_t root = -1, status = -1;
 };
 
-constexpr Owner kOfCommunicator = Owner::communicator;
-constexpr Arguments kNothing{};
-constexpr Arguments kSends{
-    .traffic = Traffic::send, .owner = kOfCommunicator, .of = 5, .to = 3, .count = 1, .type = 2, .tag = 4};
-constexpr Arguments kReceives{.traffic = Traffic::receive,
-                              .owner = kOfCommunicator,
-                              .of = 5,
-                              .from = 3,
-                              .in_count = 1,
-                              .in_type = 2,
-                              .in_tag = 4,
-                              .status = 6};
+constexpr Arguments kNothing{.owner = Owner::none};
+constexpr Arguments kSends{.traffic = Traffic::send, .of = 5, .to = 3, .count = 1, .type = 2, .tag = 4};
+constexpr Arguments kReceives{
+    .traffic = Traffic::receive, .of = 5, .from = 3, .in_count = 1, .in_type = 2, .in_tag = 4, .status = 6};
 constexpr Arguments kExchanges{.traffic = Traffic::exchange,
-                               .owner = kOfCommunicator,
                                .of = 10,
                                .to = 3,
                                .from = 8,
@@ -94,7 +75,6 @@ constexpr Arguments kExchanges{.traffic = Traffic::exchange,
                                .in_tag = 9,
                                .status = 11};
 constexpr Arguments kExchangesInPlace{.traffic = Traffic::exchange,
-                                      .owner = kOfCommunicator,
                                       .of = 7,
                                       .to = 3,
                                       .from = 5,
@@ -107,29 +87,16 @@ constexpr Arguments kExchangesInPlace{.traffic = Traffic::exchange,
                                       .status = 8};
 constexpr Arguments kReceivesMatched{
     .traffic = Traffic::receive_matched, .owner = Owner::message, .of = 3, .status = 4};
-constexpr Arguments kSendsInParts{.traffic = Traffic::send_in_parts,
-                                  .owner = kOfCommunicator,
-                                  .of = 6,
-                                  .to = 4,
-                                  .buffer = 1,
-                                  .count = 2,
-                                  .type = 3,
-                                  .tag = 5};
-constexpr Arguments kReceivesInParts{.traffic = Traffic::receive_in_parts,
-                                     .owner = kOfCommunicator,
-                                     .of = 6,
-                                     .from = 4,
-                                     .in_buffer = 1,
-                                     .in_count = 2,
-                                     .in_type = 3,
-                                     .in_tag = 5};
-constexpr Arguments kProbes{.owner = kOfCommunicator, .of = 2, .from = 0, .status = 3};
+constexpr Arguments kSendsInParts{
+    .traffic = Traffic::send_in_parts, .of = 6, .to = 4, .buffer = 1, .count = 2, .type = 3, .tag = 5};
+constexpr Arguments kReceivesInParts{
+    .traffic = Traffic::receive_in_parts, .of = 6, .from = 4, .in_buffer = 1, .in_count = 2, .in_type = 3, .in_tag = 5};
+constexpr Arguments kProbes{.of = 2, .from = 0, .status = 3};
 
 // A blocking collective; those that return a request have more arguments behind the same ones.
 constexpr Arguments collective(Traffic traffic, int8_t comm, int8_t root, int8_t buffer, int8_t count, int8_t type,
                                int8_t in_buffer, int8_t in_count, int8_t in_type) {
   return {.traffic = traffic,
-          .owner = kOfCommunicator,
           .of = comm,
           .buffer = buffer,
           .count = count,
@@ -162,10 +129,10 @@ constexpr Arguments kNeighborAlltoall = collective(Traffic::neighbor_alltoall, 6
 constexpr Arguments kNeighborAlltoallv = collective(Traffic::neighbor_alltoallv, 8, -1, 0, 1, 3, 4, 5, 7);
 constexpr Arguments kNeighborAlltoallw = collective(Traffic::neighbor_alltoallw, 8, -1, 0, 1, 3, 4, 5, 7);
 
-constexpr Arguments kCreates{.traffic = Traffic::create_handle, .owner = kOfCommunicator, .of = 0};
+constexpr Arguments kCreates{.traffic = Traffic::create_handle, .of = 0};
 // No row: not all ranks of the communicator take part.
-constexpr Arguments kCreatesBySome{.owner = kOfCommunicator, .of = 0, .tag = 2};
-constexpr Arguments kCreatesBetween{.traffic = Traffic::create_handle, .owner = kOfCommunicator, .of = 0, .tag = 4};
+constexpr Arguments kCreatesBySome{.of = 0, .tag = 2};
+constexpr Arguments kCreatesBetween{.traffic = Traffic::create_handle, .of = 0, .tag = 4};
 constexpr Arguments kDestroys{.traffic = Traffic::destroy_handle, .owner = Owner::communicator_pointer, .of = 0};
 
 constexpr Arguments one_sided(Traffic traffic, int8_t window, int8_t to, int8_t count, int8_t type, int8_t in_count,
@@ -186,10 +153,9 @@ constexpr Arguments kGetAccumulates = one_sided(Traffic::get_accumulate, 11, 6, 
 constexpr Arguments kFetchAndOp = one_sided(Traffic::fetch_and_op, 6, 3, -1, 2, -1, 2);
 constexpr Arguments kCompareAndSwap = one_sided(Traffic::compare_and_swap, 6, 4, -1, 3, -1, 3);
 constexpr Arguments window(int8_t of, int8_t to = -1) { return {.owner = Owner::window, .of = of, .to = to}; }
-constexpr Arguments makes_window(int8_t comm) {
-  return {.traffic = Traffic::create_window, .owner = kOfCommunicator, .of = comm};
-}
-constexpr Arguments kFreesWindow{.traffic = Traffic::destroy_window, .owner = Owner::window_pointer, .of = 0};
+constexpr Arguments makes_window(int8_t comm) { return {.traffic = Traffic::create_handle_and_allocate, .of = comm}; }
+constexpr Arguments kFreesWindow{
+    .traffic = Traffic::destroy_handle_and_deallocate, .owner = Owner::window_pointer, .of = 0};
 
 constexpr Arguments kFile{.owner = Owner::file, .of = 0};
 constexpr Arguments kClosesFile{.traffic = Traffic::destroy_handle, .owner = Owner::file_pointer, .of = 0};

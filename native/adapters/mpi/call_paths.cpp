@@ -18,7 +18,7 @@ namespace strobe::mpi {
 
 namespace {
 
-constexpr int kFrames = 32;  // what lies further out is told by the stack pointer
+constexpr int kFrames = 32;  // callers further out are known by the stack pointer
 constexpr uint32_t kBuckets = 1u << 15, kLimit = kBuckets / 2;
 
 struct Slot {
@@ -126,7 +126,7 @@ const CallPath& call_path(const void* caller, const void* frame) {
     size_t used = 0;
     path = path_of(u.addresses, used);
     // What lies beyond (main's callers, the interpreter) is not part of the path: it need not be compared. The caller's
-    // own address is no slot.
+    // own address is not a slot.
     size_t needed = used > 0 ? used - 1 : 0;
     if (u.slots.size() > needed) u.slots.resize(needed);
     auto* made = new Chain{by, at, std::move(u.slots), path};

@@ -42,7 +42,7 @@ const Communicator* owner_of(const Library& library, const Arguments& where, con
   const Word word = words[where.of < 0 ? 0 : where.of];
   switch (where.owner) {
     case Owner::communicator: {
-      const Word comm = library.handle(word);  // what is wrong with it is for the function itself to say
+      const Word comm = library.handle(word);  // the function itself reports a wrong one
       return comm == library.constants.comm_null ? nullptr : communicator_of(library, comm);
     }
     case Owner::window:
@@ -111,10 +111,10 @@ class Recording {
     const bool begins = call_.kind == kRequest || call_.kind == kPersistent || call_.kind == kIdup;
     if (result == 0 && has_status() && rows_)
       complete(facts, read_status(library_, reinterpret_cast<const void*>(words_[call_.arguments.status]), false));
-    if (rows_) begins ? tell_begin(facts, ticks, call_.kind == kPersistent) : tell_call(facts, began, ticks);
+    if (rows_) begins ? write_begin(facts, ticks, call_.kind == kPersistent) : write_call(facts, began, ticks);
     if (result == 0) remember(facts, began);
     waiting_.over(words_, result, rows_);
-    if (freed_ && rows_) needs_status(over_.facts) ? tell_lost(over_) : tell_end(over_);
+    if (freed_ && rows_) needs_status(over_.facts) ? write_lost(over_) : write_end(over_);
   }
 
  private:
@@ -129,7 +129,7 @@ class Recording {
       case kPersistent:
       case kIdup: {
         if (facts.traffic == Traffic::none) break;
-        const bool messages = facts.traffic <= Traffic::receive_in_parts;
+        const bool messages = is_message(facts.traffic);
         if (messages && facts.to == kNone && facts.from == kNone) break;  // MPI_PROC_NULL
         Request request;
         request.facts = facts, request.began = began;
@@ -217,7 +217,7 @@ int record(const Library& library, int number, Word* words, Invoke invoke, const
   if (call.kind == kAbort) strobe_note_exit(int(words[1]));
   int result = invoke(real, words);
   if (call.kind == kInit && result == 0) note_rank(library);
-  if (call.kind == kFinalize) requests_left(tell_lost);
+  if (call.kind == kFinalize) requests_left(write_lost);
   recording.made(result, began);
   strobe_leave(region);
   return result;

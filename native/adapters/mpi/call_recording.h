@@ -15,17 +15,17 @@ enum Kind : uint8_t {
   kSession,
   kFinalize,
   kAbort,
-  kRequest,     // the last argument receives a request that has begun
-  kPersistent,  // and one that MPI_Start will begin
+  kRequest,  // the last argument receives a request that has begun
   kStart,
   kStartall,
-  kRequestFree,
   kCancel,
+  kNameComm,
+  kPersistent,  // the last argument receives a request that MPI_Start will begin
+  kRequestFree,
   kMprobe,
   kNewComm,  // the last argument receives it; so for windows and files
   kIdup,
   kFreeComm,
-  kNameComm,
   kNewWin,
   kFreeWin,
   kNewFile,
@@ -64,23 +64,8 @@ extern thread_local bool inside __attribute__((tls_model("initial-exec")));
 
 // Whether a call has to be looked at even while nothing is recorded: handles that it makes or frees are used later.
 inline bool followed(Kind kind) {
-  switch (kind) {
-    case kPersistent:
-    case kRequestFree:
-    case kMprobe:
-    case kImprobe:
-    case kNewComm:
-    case kIdup:
-    case kFreeComm:
-    case kNewWin:
-    case kFreeWin:
-    case kNewFile:
-    case kFreeFile:
-    case kFreeType:
-      return true;
-    default:
-      return kind >= kWait && requests_begun.load(std::memory_order_relaxed) > 0;
-  }
+  return (kind >= kPersistent && kind <= kFreeType) || kind == kImprobe ||
+         (kind >= kWait && requests_begun.load(std::memory_order_relaxed) > 0);
 }
 
 using Invoke = int (*)(void* real, const Word* words);

@@ -122,7 +122,7 @@ const Communicator* make(const Library& library, Word comm, std::string name, Me
   return found;
 }
 
-// Seen for the first time: predefined, or made where we were not told (spawned, connected, from a session).
+// Seen for the first time: predefined, or made out of our sight (spawned, connected, from a session).
 const Communicator* discover(const Library& library, Word comm) {
   Members members = members_of(library, comm);
   std::string name;

@@ -13,7 +13,7 @@
 
 namespace strobe::mpi {
 
-// `kTable` tells tables with equal values apart: each has its own cache in every thread.
+// `kTable` distinguishes tables with equal values: each has its own cache in every thread.
 template <class Value, int kTable>
 class Handles {
  public:

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters/mpi/call_recording.h"
 #include "adapters/mpi/patched_references.h"
 
 namespace strobe::mpi {
@@ -16,12 +17,6 @@ namespace strobe::mpi {
 std::atomic<const Library*> found_library{nullptr};
 
 namespace {
-
-constexpr const char* kNames[kCalls] = {
-#define MPI_CALL(name, ...) "P" #name,
-    MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
-#undef MPI_CALL
-};
 
 void* handle_of(const char* file) { return dlopen(file && *file ? file : nullptr, RTLD_LAZY | RTLD_NOLOAD); }
 
@@ -72,27 +67,11 @@ const Library* find_library(const void* caller) {
   void* handle = init && dladdr(init, &info) ? handle_of(info.dli_fname) : nullptr;
   if (!handle) return nullptr;
   auto* made = new Library;
-  for (int call = 0; call < kCalls; call++) made->real[call] = dlsym(handle, kNames[call]);
-  look_up(handle, "PMPI_Comm_rank", made->comm_rank);
-  look_up(handle, "PMPI_Comm_size", made->comm_size);
-  look_up(handle, "PMPI_Comm_test_inter", made->comm_test_inter);
-  look_up(handle, "PMPI_Comm_group", made->comm_group);
-  look_up(handle, "PMPI_Comm_remote_group", made->comm_remote_group);
-  look_up(handle, "PMPI_Group_size", made->group_size);
-  look_up(handle, "PMPI_Group_rank", made->group_rank);
-  look_up(handle, "PMPI_Group_translate_ranks", made->group_translate_ranks);
-  look_up(handle, "PMPI_Group_free", made->group_free);
-  look_up(handle, "PMPI_Win_get_group", made->win_get_group);
-  look_up(handle, "PMPI_Initialized", made->initialized);
-  look_up(handle, "PMPI_Type_size_x", made->type_size_x);
-  look_up(handle, "PMPI_Get_elements_x", made->get_elements_x);
-  look_up(handle, "PMPI_Test_cancelled", made->test_cancelled);
-  look_up(handle, "PMPI_Topo_test", made->topo_test);
-  look_up(handle, "PMPI_Cartdim_get", made->cartdim_get);
-  look_up(handle, "PMPI_Cart_shift", made->cart_shift);
-  look_up(handle, "PMPI_Comm_get_parent", made->comm_get_parent);
-  look_up(handle, "PMPI_Graph_neighbors_count", made->graph_neighbors_count);
-  look_up(handle, "PMPI_Dist_graph_neighbors_count", made->dist_graph_neighbors_count);
+  for (int call = 0; call < kCalls; call++)
+    made->real[call] = dlsym(handle, (std::string("P") + description(call).name).c_str());
+#define MPI_QUESTION(member, name, parameters) look_up(handle, "PMPI_" #name, made->member);
+  MPI_QUESTIONS(MPI_QUESTION)
+#undef MPI_QUESTION
   const char* slash = strrchr(info.dli_fname, '/');
   const char* file = slash ? slash + 1 : info.dli_fname;
   Constants& is = made->constants;

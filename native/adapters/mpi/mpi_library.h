@@ -22,34 +22,40 @@ struct Constants {
   int any_source = INT32_MIN, proc_null = INT32_MIN, root = INT32_MIN;  // root: MPI_ROOT
   Word comm_null = 0, comm_self = 0, type_null = 0, byte = 0;
   Word in_place = 1, status_ignore = 0;
-  int cartesian = 0, graph = 0, distributed_graph = 0;      // what MPI_Topo_test says
-  int status_bytes = 0, status_source = 0, status_tag = 0;  // size of a status, and where it says what
+  int cartesian = 0, graph = 0, distributed_graph = 0;      // results of MPI_Topo_test
+  int status_bytes = 0, status_source = 0, status_tag = 0;  // size of a status, and offsets in it
   bool handles_are_ints = false;                            // the upper half of a word holds anything
 };
+
+// X(member, name after "PMPI_", parameters): what is asked of the library beside the calls.
+#define MPI_QUESTIONS(X)                                                                                              \
+  X(comm_rank, Comm_rank, (Word comm, int* rank))                                                                     \
+  X(comm_size, Comm_size, (Word comm, int* size))                                                                     \
+  X(comm_test_inter, Comm_test_inter, (Word comm, int* flag))                                                         \
+  X(comm_group, Comm_group, (Word comm, void* group))                                                                 \
+  X(comm_remote_group, Comm_remote_group, (Word comm, void* group))                                                   \
+  X(group_size, Group_size, (Word group, int* size))                                                                  \
+  X(group_rank, Group_rank, (Word group, int* rank))                                                                  \
+  X(group_translate_ranks, Group_translate_ranks, (Word group, int n, const int* ranks, Word other, int* translated)) \
+  X(group_free, Group_free, (void* group))                                                                            \
+  X(win_get_group, Win_get_group, (Word window, void* group))                                                         \
+  X(initialized, Initialized, (int* flag))                                                                            \
+  X(type_size_x, Type_size_x, (Word type, int64_t* bytes))                                                            \
+  X(get_elements_x, Get_elements_x, (const void* status, Word type, int64_t* count))                                  \
+  X(test_cancelled, Test_cancelled, (const void* status, int* flag))                                                  \
+  X(topo_test, Topo_test, (Word comm, int* kind))                                                                     \
+  X(cartdim_get, Cartdim_get, (Word comm, int* dimensions))                                                           \
+  X(comm_get_parent, Comm_get_parent, (void* parent))                                                                 \
+  X(cart_shift, Cart_shift, (Word comm, int dimension, int by, int* from, int* to))                                   \
+  X(graph_neighbors_count, Graph_neighbors_count, (Word comm, int rank, int* count))                                  \
+  X(dist_graph_neighbors_count, Dist_graph_neighbors_count, (Word comm, int* in, int* out, int* weighted))
 
 struct Library {
   void* real[kCalls] = {};  // PMPI_*; nullptr where the library has no such function
   Constants constants;
-  int (*comm_rank)(Word comm, int* rank) = nullptr;
-  int (*comm_size)(Word comm, int* size) = nullptr;
-  int (*comm_test_inter)(Word comm, int* flag) = nullptr;
-  int (*comm_group)(Word comm, void* group) = nullptr;
-  int (*comm_remote_group)(Word comm, void* group) = nullptr;
-  int (*group_size)(Word group, int* size) = nullptr;
-  int (*group_rank)(Word group, int* rank) = nullptr;
-  int (*group_translate_ranks)(Word group, int n, const int* ranks, Word other, int* translated) = nullptr;
-  int (*group_free)(void* group) = nullptr;
-  int (*win_get_group)(Word window, void* group) = nullptr;
-  int (*initialized)(int* flag) = nullptr;
-  int (*type_size_x)(Word type, int64_t* bytes) = nullptr;
-  int (*get_elements_x)(const void* status, Word type, int64_t* count) = nullptr;
-  int (*test_cancelled)(const void* status, int* flag) = nullptr;
-  int (*topo_test)(Word comm, int* kind) = nullptr;
-  int (*cartdim_get)(Word comm, int* dimensions) = nullptr;
-  int (*comm_get_parent)(void* parent) = nullptr;
-  int (*cart_shift)(Word comm, int dimension, int by, int* from, int* to) = nullptr;
-  int (*graph_neighbors_count)(Word comm, int rank, int* count) = nullptr;
-  int (*dist_graph_neighbors_count)(Word comm, int* in, int* out, int* weighted) = nullptr;
+#define MPI_QUESTION(member, name, parameters) int(*member) parameters = nullptr;
+  MPI_QUESTIONS(MPI_QUESTION)
+#undef MPI_QUESTION
   Word comm_world = 0;
 
   // Handles are compared and looked up as whole words.
@@ -63,7 +69,7 @@ struct Library {
 extern std::atomic<const Library*> found_library;
 const Library* find_library(const void* caller);
 
-// `caller`: an address in the object that calls MPI. nullptr: there is no MPI library to be found.
+// `caller`: an address in the object that calls MPI. nullptr: no MPI library was found.
 inline const Library* library(const void* caller) {
   const Library* found = found_library.load(std::memory_order_acquire);
   return __builtin_expect(found != nullptr, 1) ? found : find_library(caller);

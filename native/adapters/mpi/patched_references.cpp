@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "adapters/mpi/call_recording.h"
+
 namespace strobe::mpi {
 
 namespace {
@@ -23,11 +25,6 @@ constexpr uint32_t kJumpSlot = R_X86_64_JUMP_SLOT, kGlobalData = R_X86_64_GLOB_D
 constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobalData = R_AARCH64_GLOB_DAT;
 #endif
 
-constexpr const char* kNames[kCalls] = {
-#define MPI_CALL(name, ...) #name,
-    MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
-#undef MPI_CALL
-};
 constexpr int kFirstLater = 0
 #define MPI_CALL(...) +1
     MPI_CALLS(MPI_CALL)
@@ -46,7 +43,7 @@ void* replacement(const char* name, const Object& object, const Library& library
   if (object.fortran && *name == 'P') name++;  // PMPI_Send
   if (strncmp(name, "MPI_", 4) != 0) return nullptr;
   for (int call = object.fortran ? 0 : kFirstLater; call < kCalls; call++)
-    if (!strcmp(kNames[call], name)) return library.real[call] ? wrapper_of(call) : nullptr;
+    if (!strcmp(description(call).name, name)) return library.real[call] ? wrapper_of(call) : nullptr;
   return nullptr;
 }
 

@@ -79,7 +79,7 @@ static_assert(kBuckets == 1u << (64 - 51));
 
 void begin(Entry& entry) {
   entry.request.active = true;
-  entry.request.told = false;
+  entry.request.reported = false;
   entry.request.number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
   requests_begun.fetch_add(1, std::memory_order_relaxed);
   entry.counted = needs_status(entry.request.facts);
@@ -126,12 +126,12 @@ bool request_completes(Word handle, Request& out) {
   return true;
 }
 
-bool request_told(Word handle, Request& out) {
+bool request_reported(Word handle, Request& out) {
   Locked locked(handle);
   Entry* entry = *locked.find(handle);
-  if (!entry || !entry->request.active || entry->request.told) return false;
+  if (!entry || !entry->request.active || entry->request.reported) return false;
   out = entry->request;
-  entry->request.told = true;
+  entry->request.reported = true;
   return true;
 }
 
@@ -146,12 +146,12 @@ bool request_freed(Word handle, Request& out) {
   return active;
 }
 
-void requests_left(void (*tell)(const Request& request)) {
+void requests_left(void (*report)(const Request& request)) {
   if (requests_begun.load() <= 0) return;
   for (const Bucket& bucket : buckets)
     for (const Entry* entry = bucket.first; entry; entry = entry->next)
       for (const Entry* each = entry; each; each = each->same)
-        if (each->request.active) tell(each->request);
+        if (each->request.active) report(each->request);
 }
 
 void request_cancelled(Word handle) {

@@ -2,7 +2,7 @@
 //
 // A handle alone does not name a request: MPICH gives all sends that are over at once the same one, and so does Open
 // MPI. Requests of one handle complete in the order in which they began; those that share one are all sends, or have
-// nothing to tell.
+// nothing to report.
 #pragma once
 #include <stdint.h>
 
@@ -14,12 +14,12 @@ namespace strobe::mpi {
 
 struct Request {
   Facts facts;
-  uint64_t began = 0;                                     // ticks
-  uint32_t number = 0;                                    // of the request, as rows tell it
-  Word made = 0;                                          // MPI_Comm_idup: where the new communicator will be
-  uint32_t child = 0;                                     // and which one of its parent's it is
-  bool persistent = false, active = false, told = false;  // told: its row is written already
-  bool from_anyone = false;                               // its call is counted when the sender is known
+  uint64_t began = 0;                                         // ticks
+  uint32_t number = 0;                                        // of the request, as rows have it
+  Word made = 0;                                              // MPI_Comm_idup: where the new communicator will be
+  uint32_t child = 0;                                         // and which one of its parent's it is
+  bool persistent = false, active = false, reported = false;  // its row is written already
+  bool from_anyone = false;                                   // its call is counted when the sender is known
 };
 
 extern std::atomic<int64_t> requests_begun;   // active ones: while there are any, waits have to be looked at
@@ -31,13 +31,13 @@ void request_prepared(Word handle, const Request& request);
 void request_starts(Word handle, uint64_t ticks);
 // It is over. False where nothing is known about the handle (MPI_REQUEST_NULL, an inactive request).
 bool request_completes(Word handle, Request& out);
-// The same without an end (MPI_Request_get_status): a copy. What has been `told` is not told again.
-bool request_told(Word handle, Request& out);
+// The same without an end (MPI_Request_get_status): a copy. What has been reported is not reported again.
+bool request_reported(Word handle, Request& out);
 // MPI_Request_free: nobody will hear of its end.
 bool request_freed(Word handle, Request& out);
 // MPI_Finalize: those that are still active.
-void requests_left(void (*tell)(const Request& request));
-// MPI_Cancel: whether it was cancelled, its status tells.
+void requests_left(void (*report)(const Request& request));
+// MPI_Cancel: its status has whether it was cancelled.
 void request_cancelled(Word handle);
 
 }  // namespace strobe::mpi

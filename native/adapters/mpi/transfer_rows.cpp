@@ -38,65 +38,11 @@ uint64_t ns_of(uint64_t ticks) {
 
 int64_t pending_ns(uint64_t began) { return int64_t(ns_of(strobe_ticks() - began)); }
 
-// Names of collectives as OTF2 has them; of the neighbourhood ones as MPI has them.
-const char* name_of(Traffic traffic) {
-  switch (traffic) {
-    case Traffic::barrier:
-      return "barrier";
-    case Traffic::broadcast:
-      return "broadcast";
-    case Traffic::gather:
-      return "gather";
-    case Traffic::gatherv:
-      return "gatherv";
-    case Traffic::scatter:
-      return "scatter";
-    case Traffic::scatterv:
-      return "scatterv";
-    case Traffic::allgather:
-      return "allgather";
-    case Traffic::allgatherv:
-      return "allgatherv";
-    case Traffic::alltoall:
-      return "alltoall";
-    case Traffic::alltoallv:
-      return "alltoallv";
-    case Traffic::alltoallw:
-      return "alltoallw";
-    case Traffic::reduce:
-      return "reduce";
-    case Traffic::allreduce:
-      return "allreduce";
-    case Traffic::reduce_scatter:
-      return "reduce_scatter";
-    case Traffic::reduce_scatter_block:
-      return "reduce_scatter_block";
-    case Traffic::scan:
-      return "scan";
-    case Traffic::exscan:
-      return "exscan";
-    case Traffic::neighbor_allgather:
-      return "neighbor_allgather";
-    case Traffic::neighbor_allgatherv:
-      return "neighbor_allgatherv";
-    case Traffic::neighbor_alltoall:
-      return "neighbor_alltoall";
-    case Traffic::neighbor_alltoallv:
-      return "neighbor_alltoallv";
-    case Traffic::neighbor_alltoallw:
-      return "neighbor_alltoallw";
-    case Traffic::create_handle:
-      return "create_handle";
-    case Traffic::destroy_handle:
-      return "destroy_handle";
-    case Traffic::create_window:
-      return "create_handle_and_allocate";
-    case Traffic::destroy_window:
-      return "destroy_handle_and_deallocate";
-    default:
-      return nullptr;
-  }
-}
+constexpr const char* kCollectiveNames[] = {
+#define MPI_COLLECTIVE(name) #name,
+    MPI_COLLECTIVES(MPI_COLLECTIVE)
+#undef MPI_COLLECTIVE
+};
 
 // Texts and regions keep their numbers as long as the process lives.
 uint32_t text_of(std::atomic<uint32_t>& known, const char* text) {
@@ -162,37 +108,25 @@ void message(const Facts& facts, const char* direction, int which, int32_t peer,
 
 void rows(const Facts& facts, uint64_t began, const Request* request) {
   if (!facts.communicator) return;
-  switch (facts.traffic) {
-    case Traffic::none:
-    case Traffic::file_read:
-    case Traffic::file_write:
-      return;
-    case Traffic::send:
-    case Traffic::send_in_parts:
-    case Traffic::receive:
-    case Traffic::receive_in_parts:
-    case Traffic::receive_matched:
-    case Traffic::exchange:
-      if (facts.to >= 0) message(facts, "send", 60, facts.to, facts.to_tag, facts.sent, began, request);
-      if (facts.from >= 0)
-        message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
-      return;
-    case Traffic::put:
-      if (facts.to >= 0) message(facts, "put", 62, facts.to, kNone, facts.sent, began, request);
-      return;
-    case Traffic::get:
-      if (facts.to >= 0) message(facts, "get", 63, facts.to, kNone, facts.received, began, request);
-      return;
-    case Traffic::accumulate:
-    case Traffic::get_accumulate:
-    case Traffic::fetch_and_op:
-    case Traffic::compare_and_swap:
-      if (facts.to >= 0) message(facts, "atomic", 59, facts.to, kNone, facts.sent + facts.received, began, request);
-      return;
-    default:
-      break;
+  if (is_message(facts.traffic)) {
+    if (facts.to >= 0) message(facts, "send", 60, facts.to, facts.to_tag, facts.sent, began, request);
+    if (facts.from >= 0)
+      message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
+    return;
   }
-  const char* name = name_of(facts.traffic);
+  if (is_one_sided(facts.traffic) && facts.to >= 0) {
+    const bool put = facts.traffic == Traffic::put, get = facts.traffic == Traffic::get;
+    message(facts,
+            put   ? "put"
+            : get ? "get"
+                  : "atomic",
+            put   ? 62
+            : get ? 63
+                  : 59,
+            facts.to, kNone, facts.sent + facts.received, began, request);
+  }
+  if (facts.traffic < Traffic::barrier) return;  // files, too, have no row
+  const char* name = kCollectiveNames[int(facts.traffic) - int(Traffic::barrier)];
   const int64_t values[STROBE_ROW_VALUES] = {
       STROBE_TWO(word(name, int(facts.traffic)), name_text(facts.communicator)),
       STROBE_TWO(facts.root, facts.communicator->size),
@@ -213,22 +147,22 @@ void sums(const Facts& facts, uint64_t calls, uint64_t ns) {
 
 }  // namespace
 
-void tell_call(const Facts& facts, uint64_t began, uint64_t ticks) {
+void write_call(const Facts& facts, uint64_t began, uint64_t ticks) {
   rows(facts, began, nullptr);
   sums(facts, 1, ns_of(ticks));
 }
 
-void tell_begin(const Facts& facts, uint64_t ticks, bool persistent) {
+void write_begin(const Facts& facts, uint64_t ticks, bool persistent) {
   const bool later = !persistent && facts.to < 0 && facts.from == kAnyone;
   add(facts, main_peer(facts), {later ? 0u : 1u, 0, 0, ns_of(ticks)});
 }
 
-void tell_end(const Request& request) {
+void write_end(const Request& request) {
   rows(request.facts, request.began, &request);
   sums(request.facts, request.from_anyone, 0);
 }
 
-void tell_lost(const Request& request) {
+void write_lost(const Request& request) {
   if (request.from_anyone) add(request.facts, kNone, {1, 0, 0, 0});
 }
 

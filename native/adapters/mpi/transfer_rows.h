@@ -7,13 +7,13 @@
 namespace strobe::mpi {
 
 // A blocking call is over, `ticks` after it `began`: its row, written while its span is open, and its totals.
-void tell_call(const Facts& facts, uint64_t began, uint64_t ticks);
+void write_call(const Facts& facts, uint64_t began, uint64_t ticks);
 // A call that has only begun something (or was refused): counted. Of a receive from anybody the peer is not known yet:
 // it counts with whom it comes from, but for a persistent one, which may come from several.
-void tell_begin(const Facts& facts, uint64_t ticks, bool persistent);
+void write_begin(const Facts& facts, uint64_t ticks, bool persistent);
 // What it began is over: the row and the bytes.
-void tell_end(const Request& request);
+void write_end(const Request& request);
 // The same where nobody will see the end, or no more is known (MPI_Request_free, MPI_Cancel, MPI_Finalize, an error).
-void tell_lost(const Request& request);
+void write_lost(const Request& request);
 
 }  // namespace strobe::mpi

@@ -177,73 +177,41 @@ Facts facts_of(const Library& library, int number, const Arguments& where, bool 
     const int rank = int(words[at]);
     return rank == is.any_source ? kAnyone : rank < 0 ? kNone : rank;  // MPI_PROC_NULL: nobody
   };
-  switch (where.traffic) {
-    case Traffic::send:
-    case Traffic::send_in_parts:
-    case Traffic::exchange:
-    case Traffic::receive:
-    case Traffic::receive_in_parts:
-      if (where.to >= 0 && (facts.to = peer(where.to)) != kNone) {
-        facts.to_tag = int(words[where.tag]);
-        facts.sent = where.traffic == Traffic::send_in_parts
-                         ? int64_t(int32_t(words[where.buffer])) * int64_t(words[where.count]) * call.type(where.type)
-                         : call.out();
-      }
-      if (where.from >= 0 && (facts.from = peer(where.from)) != kNone) {
-        facts.from_tag = int(words[where.in_tag]);
-        facts.received = kUnknown;
-        if (where.traffic == Traffic::receive_in_parts)
-          facts.received =
-              int64_t(int32_t(words[where.in_buffer])) * int64_t(words[where.in_count]) * call.type(where.in_type);
-      }
-      break;
-    case Traffic::receive_matched:
-      facts.from = kAnyone;
+  if (where.traffic == Traffic::receive_matched) {
+    facts.from = kAnyone;
+    facts.received = kUnknown;
+  } else if (is_message(where.traffic)) {
+    if (where.to >= 0 && (facts.to = peer(where.to)) != kNone) {
+      facts.to_tag = int(words[where.tag]);
+      facts.sent = where.traffic == Traffic::send_in_parts
+                       ? int64_t(int32_t(words[where.buffer])) * int64_t(words[where.count]) * call.type(where.type)
+                       : call.out();
+    }
+    if (where.from >= 0 && (facts.from = peer(where.from)) != kNone) {
+      facts.from_tag = int(words[where.in_tag]);
       facts.received = kUnknown;
-      break;
-    case Traffic::barrier:
-    case Traffic::create_handle:
-    case Traffic::destroy_handle:
-    case Traffic::create_window:
-    case Traffic::destroy_window:
-      break;
-    case Traffic::broadcast:
-    case Traffic::gather:
-    case Traffic::gatherv:
-    case Traffic::scatter:
-    case Traffic::scatterv:
-    case Traffic::reduce:
-      with_root(call, facts);
-      break;
-    case Traffic::neighbor_allgather:
-    case Traffic::neighbor_allgatherv:
-    case Traffic::neighbor_alltoall:
-    case Traffic::neighbor_alltoallv:
-    case Traffic::neighbor_alltoallw:
-      of_neighbours(call, facts);
-      break;
-    case Traffic::put:
-    case Traffic::get:
-    case Traffic::accumulate:
-    case Traffic::get_accumulate:
-    case Traffic::fetch_and_op:
-    case Traffic::compare_and_swap:
-      if ((facts.to = peer(where.to)) == kNone) break;
-      if (where.traffic == Traffic::get) {
-        facts.received = call.out();
-      } else {
-        facts.sent = where.count >= 0 ? call.out() : call.type(where.type);
-        if (where.in_type >= 0) facts.received = where.in_count >= 0 ? call.in() : call.type(where.in_type);
-      }
-      break;
-    case Traffic::file_read:
-      facts.received = kUnknown;
-      break;
-    case Traffic::file_write:
-      facts.sent = kUnknown;
-      break;
-    default:
-      of_all(call, facts);
+      if (where.traffic == Traffic::receive_in_parts)
+        facts.received =
+            int64_t(int32_t(words[where.in_buffer])) * int64_t(words[where.in_count]) * call.type(where.in_type);
+    }
+  } else if (is_one_sided(where.traffic)) {
+    if ((facts.to = peer(where.to)) == kNone) return facts;
+    if (where.traffic == Traffic::get) {
+      facts.received = call.out();
+    } else {
+      facts.sent = where.count >= 0 ? call.out() : call.type(where.type);
+      if (where.in_type >= 0) facts.received = where.in_count >= 0 ? call.in() : call.type(where.in_type);
+    }
+  } else if (where.traffic == Traffic::file_read) {
+    facts.received = kUnknown;
+  } else if (where.traffic == Traffic::file_write) {
+    facts.sent = kUnknown;
+  } else if (where.root >= 0) {
+    with_root(call, facts);
+  } else if (where.traffic >= Traffic::neighbor_allgather && where.traffic <= Traffic::neighbor_alltoallw) {
+    of_neighbours(call, facts);
+  } else if (where.buffer >= 0) {  // not a barrier, nor what makes or frees a handle
+    of_all(call, facts);
   }
   return facts;
 }

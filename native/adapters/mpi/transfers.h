@@ -1,4 +1,4 @@
-// transfers.h - what an MPI call says about the data it moves: peers, bytes, tags, roots.
+// transfers.h - the data that an MPI call moves: peers, bytes, tags, roots.
 //
 // Bytes of a collective are counted as Score-P does: what a rank sends to all and receives from all, itself included
 // unless the buffer is the same (MPI_IN_PLACE). So a broadcast's root sends its buffer to every rank, and an all-reduce
@@ -20,13 +20,13 @@ struct Facts {
   uint16_t call = 0;
   const Communicator* communicator = nullptr;
   int32_t to = kNone, to_tag = kNone;      // a send, or one-sided communication; ranks in the communicator
-  int32_t from = kNone, from_tag = kNone;  // a receive; kAnyone: its status tells
+  int32_t from = kNone, from_tag = kNone;  // a receive; kAnyone: as in its status
   int32_t root = kNone;
-  int64_t sent = 0, received = 0;  // bytes; kUnknown: the status tells
+  int64_t sent = 0, received = 0;  // bytes; kUnknown: as in the status
 };
 constexpr int32_t kAnyone = INT32_MIN + 1;
 
-struct Status {  // what a status says
+struct Status {  // the fields of an MPI_Status
   int32_t source, tag;
   int64_t bytes;
   bool cancelled;

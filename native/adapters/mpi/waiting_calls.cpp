@@ -1,47 +1,35 @@
 #include "adapters/mpi/waiting_calls.h"
 
+#include <iterator>
+
 #include "adapters/mpi/transfer_rows.h"
 #include "include/strobe.h"
 
 namespace strobe::mpi {
 
-WaitArguments wait_arguments(Kind kind) {
-  switch (kind) {
-    case kWait:
-      return {.requests = 0, .status = 1};
-    case kWaitall:
-      return {.count = 0, .requests = 1, .status = 2};
-    case kWaitany:
-      return {.count = 0, .requests = 1, .index = 2, .status = 3};
-    case kWaitsome:
-      return {.count = 0, .requests = 1, .completed = 2, .indices = 3, .status = 4};
-    case kTest:
-      return {.requests = 0, .flag = 1, .status = 2};
-    case kTestall:
-      return {.count = 0, .requests = 1, .flag = 2, .status = 3};
-    case kTestany:
-      return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
-    case kTestsome:
-      return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
-    case kGetStatus:
-      return {.requests = 0, .flag = 1, .status = 2, .by_value = true};
-    case kGetStatusAll:
-      return {.count = 0, .requests = 1, .flag = 2, .status = 3};
-    case kGetStatusAny:
-      return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
-    case kGetStatusSome:
-      return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
-    case kIprobe:
-    case kImprobe:
-      return {.flag = 3};
-    case kWinTest:
-      return {.flag = 1};
-    case kParrived:
-      return {.flag = 2};
-    default:
-      return {};
-  }
-}
+namespace {
+constexpr WaitArguments kWaits[] = {
+    {.requests = 0, .status = 1},                                                       // Wait
+    {.count = 0, .requests = 1, .status = 2},                                           // Waitall
+    {.count = 0, .requests = 1, .index = 2, .status = 3},                               // Waitany
+    {.count = 0, .requests = 1, .completed = 2, .indices = 3, .status = 4},             // Waitsome
+    {.flag = 3},                                                                        // Iprobe
+    {.flag = 3},                                                                        // Improbe
+    {.flag = 1},                                                                        // WinTest
+    {.flag = 2},                                                                        // Parrived
+    {.requests = 0, .flag = 1, .status = 2},                                            // Test
+    {.count = 0, .requests = 1, .flag = 2, .status = 3},                                // Testall
+    {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4},                    // Testany
+    {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4},  // Testsome
+    {.requests = 0, .flag = 1, .status = 2, .by_value = true},                          // GetStatus
+    {.count = 0, .requests = 1, .flag = 2, .status = 3},                                // GetStatusAll
+    {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4},                    // GetStatusAny
+    {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4},  // GetStatusSome
+};
+static_assert(std::size(kWaits) == kGetStatusSome - kWait + 1);
+}  // namespace
+
+WaitArguments wait_arguments(Kind kind) { return kind < kWait ? WaitArguments{} : kWaits[kind - kWait]; }
 
 Waiting::Waiting(const Library& library, Kind kind, Word* words)
     : library_(library), kind_(kind), at_(wait_arguments(kind)) {
@@ -71,18 +59,18 @@ Waiting::Waiting(const Library& library, Kind kind, Word* words)
 
 void Waiting::one(size_t request, size_t status, bool rows) {
   Request over;
-  if (kind_ >= kGetStatus ? !request_told(handles_[request], over) : !request_completes(handles_[request], over))
+  if (kind_ >= kGetStatus ? !request_reported(handles_[request], over) : !request_completes(handles_[request], over))
     return;
   if (over.made && over.facts.communicator)
     made_from(library_, *over.facts.communicator, over.child, library_.handle_at(reinterpret_cast<void*>(over.made)));
-  if (over.told || !rows) return;
-  const bool message = over.facts.traffic <= Traffic::receive_in_parts;
+  if (over.reported || !rows) return;
+  const bool message = is_message(over.facts.traffic);
   if (status_place_)
     complete(over.facts,
              read_status(library_, status_place_ + status * size_t(library_.constants.status_bytes), message));
   else if (needs_status(over.facts))
-    return tell_lost(over);
-  tell_end(over);
+    return write_lost(over);
+  write_end(over);
 }
 
 void Waiting::failed() {
@@ -90,7 +78,7 @@ void Waiting::failed() {
   Request over;
   for (size_t i = 0; i < count_; i++) {
     if (library_.handle_at(requests_, i) == handles_[i] || !request_completes(handles_[i], over)) continue;
-    tell_lost(over);
+    write_lost(over);
     strobe_count("mpi_requests_that_failed", 1);
   }
 }

@@ -9,7 +9,7 @@
 
 namespace strobe::mpi {
 
-// Positions of arguments, -1 where there is none. `flag` says that something was found.
+// Positions of arguments, -1 where there is none. `flag`: whether something was found.
 struct WaitArguments {
   int8_t count = -1, requests = -1, flag = -1, index = -1, completed = -1, indices = -1, status = -1;
   bool by_value = false;  // the request itself is the argument
@@ -24,7 +24,7 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  // After the call: what is over is forgotten, and, if `rows`, told.
+  // After the call: what is over is forgotten, and, if `rows`, reported.
   void over(const Word* words, int result, bool rows);
 
  private:

@@ -28,7 +28,7 @@ constexpr Description kAll[kCalls] = {
 #undef MPI_CALL
 };
 
-constexpr int kOtherError = 16;  // what MPI calls MPI_ERR_OTHER, more or less: there is no library to ask
+constexpr int kOtherError = 16;  // about MPI_ERR_OTHER: no library can be asked
 
 template <class... Words>
 int invoke(void* real, const Word* words) {

@@ -68,7 +68,7 @@ struct Bytes {
   int64_t sent, received;
 };
 
-// A rank's own buffers, as torch.distributed counts them. NCCL says the bytes of one message: of an all-gather what a
+// A rank's own buffers, as torch.distributed counts them. NCCL gives the bytes of one message: of an all-gather what a
 // rank puts in, of a reduce-scatter what it gets, of an all-to-all, gather and scatter the part of one rank.
 Bytes bytes_of(Kind kind, const Facts& facts, const Communicator& in) {
   if (!facts.bytes) return {STROBE_NOTHING, STROBE_NOTHING};
@@ -129,7 +129,7 @@ void read(const nvtx::Schema& schema, const nvtx::Data& data, Facts& facts) {
   look("No. of devices", facts.devices);
 }
 
-void told(Kind kind, const Facts& facts) {
+void communicator_changed(Kind kind, const Facts& facts) {
   if (!facts.communicator) return;
   const Inside inside;
   std::lock_guard lock(session().adapters_mutex());
@@ -156,7 +156,7 @@ Moved began(Kind kind, const Facts& facts, bool record) {
     if (found && is_collective(kind)) found->collectives++;
     if (found) in = *found;
   }
-  // Several ranks of a communicator in one process: which of them a call is of, NCCL does not say.
+  // Several ranks of a communicator in one process: NCCL does not give which of them a call is of.
   const bool numbered = is_collective(kind) && in.collectives && in.own <= 1;
   if (!record) return {0, 0, 0};
   const uint32_t communicator = strobe_text(name);

@@ -1,4 +1,4 @@
-// nccl_calls.h - what NCCL says of its calls in the NVTX domain "NCCL": which one, how much, in which communicator.
+// nccl_calls.h - what NCCL reports of its calls in the NVTX domain "NCCL": which one, how much, in which communicator.
 #pragma once
 #include <stdint.h>
 
@@ -31,7 +31,7 @@ Kind kind_of(std::string_view function);
 inline bool moves_data(Kind kind) { return kind > Kind::other && kind < Kind::communicator_made; }
 inline bool is_collective(Kind kind) { return moves_data(kind) && kind < Kind::send; }
 
-// What a payload of NCCL says, by the names that its schemas give; nothing where it does not say it.
+// The fields of a payload of NCCL, by the names in its schemas; nothing where one is missing.
 struct Facts {
   std::optional<uint64_t> communicator, bytes;
   std::optional<int64_t> root, peer, ranks, rank, devices;
@@ -45,9 +45,9 @@ struct Moved {
 };
 
 // A range of a call has begun: its row belongs to the span that is innermost now. `record` false: it is only counted in
-// its communicator, as somebody else says what it moves.
+// its communicator, as another adapter records what it moves.
 Moved began(Kind kind, const Facts& facts, bool record);
-// A call that makes or ends a communicator told which, at its beginning or at its end.
-void told(Kind kind, const Facts& facts);
+// A call that makes or ends a communicator, known at its beginning or at its end.
+void communicator_changed(Kind kind, const Facts& facts);
 
 }  // namespace strobe::nccl

@@ -24,7 +24,7 @@
 #include "core/session/from_environment.h"
 #include "core/session/session.h"
 #include "core/system/clock.h"
-#include "core/system/system_calls.h"
+#include "core/system/threads.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -215,7 +215,7 @@ Ranges& ranges() {
 
 void call_begins(Ranges& r, Domain* domain, const Name* name, const Payload& payload) {
   const nccl::Facts facts = facts_in(domain, payload);
-  if (!nccl::moves_data(name->call)) return nccl::told(name->call, facts);
+  if (!nccl::moves_data(name->call)) return nccl::communicator_changed(name->call, facts);
   const bool of_torch = asks_for_collective();
   OpenCall call{name, nccl::began(name->call, facts, !of_torch), !of_torch, nullptr, monotonic_ns()};
   if (of_torch) call.of_torch = take_collective();
@@ -224,7 +224,7 @@ void call_begins(Ranges& r, Domain* domain, const Name* name, const Payload& pay
 
 void call_ends(Ranges& r, Domain* domain, const Name* name, const Payload& payload) {
   if (!nccl::moves_data(name->call)) {
-    if (payload.count) nccl::told(name->call, facts_in(domain, payload));
+    if (payload.count) nccl::communicator_changed(name->call, facts_in(domain, payload));
     return;
   }
   if (r.call.name != name) return;

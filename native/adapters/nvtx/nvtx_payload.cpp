@@ -95,9 +95,9 @@ uint64_t Schemas::add(const SchemaAttributes& attributes, uint64_t fresh_id) {
     const SchemaEntry& entry = attributes.entries[i];
     Layout own = layout_of(entry);
     if (cap) own.align = std::min(own.align, cap);
-    const bool told = i == 0 || entry.offset;  // 0 of a later one: where its alignment lets it begin
-    const uint64_t offset = told ? entry.offset : up_to(next, own.align);
-    const bool here = own.bytes && (told || known);
+    const bool placed = i == 0 || entry.offset;  // 0 of a later one: where its alignment lets it begin
+    const uint64_t offset = placed ? entry.offset : up_to(next, own.align);
+    const bool here = own.bytes && (placed || known);
     known = here;
     next = offset + own.bytes;
     align = std::max(align, own.align);

@@ -39,7 +39,7 @@ void leave_open_ranges(int what) {
 }
 
 // They nest neither in the thread where they began nor with each other, so that no location of a thread can hold them.
-void tell(const OpenRange& range, int64_t end_ns) {
+void write(const OpenRange& range, int64_t end_ns) {
   const strobe_stream_span span{range.region, 0, range.start_ns, end_ns, range.start_ns, {}};
   strobe_stream* const ranges = strobe_task_open("NVTX ranges", 0);
   std::lock_guard lock(session().streams_mutex());
@@ -75,14 +75,11 @@ void end_range(uint64_t id) {
     std::lock_guard lock(session().adapters_mutex());
     auto& open = open_ranges();
     const auto found = open.find(id);
-    if (found == open.end()) {
-      strobe_count("nvtx_pops_without_push", 1);
-      return;
-    }
+    if (found == open.end()) return strobe_count("nvtx_pops_without_push", 1);
     range = found->second, end_ns = monotonic_ns();
     open.erase(found);
   }
-  if (range.generation == session().generation()) tell(range, end_ns);
+  if (range.generation == session().generation()) write(range, end_ns);
 }
 
 }  // namespace strobe::nvtx

@@ -16,7 +16,7 @@ class ForeignMemory {
     size_t bytes;
   };
   ~ForeignMemory() { close(); }
-  bool open();  // false: errno says why
+  bool open();  // false: errno has the reason
   void close();
   // Whether the file is still ours: a program may close what it did not open.
   bool ours() const;

@@ -22,7 +22,7 @@ void append_utf8(std::string& out, uint32_t c) {
   } else if (c < 0x800) {
     out.push_back(char(0xC0 | c >> 6)), out.push_back(char(0x80 | (c & 0x3F)));
   } else if (c < 0x10000) {
-    if (c >= 0xD800 && c < 0xE000) c = 0xFFFD;  // surrogates are no UTF-8
+    if (c >= 0xD800 && c < 0xE000) c = 0xFFFD;  // surrogates are not UTF-8
     out.push_back(char(0xE0 | c >> 12)), out.push_back(char(0x80 | (c >> 6 & 0x3F)));
     out.push_back(char(0x80 | (c & 0x3F)));
   } else {

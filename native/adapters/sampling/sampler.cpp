@@ -20,8 +20,7 @@
 #include "adapters/sampling/python_stacks.h"
 #include "core/system/clock.h"
 #include "core/system/descriptors.h"
-#include "core/system/own_thread.h"
-#include "core/system/system_calls.h"
+#include "core/system/threads.h"
 
 namespace strobe {
 

@@ -1,5 +1,5 @@
 // sampler.h - what every Python thread is doing, at a fixed rate: a thread of our own that never takes the GIL, stops
-// nobody, and reads the interpreter's structures as foreign memory. docs/decisions/0012 says what its states mean.
+// nobody, and reads the interpreter's structures as foreign memory. Its states are explained in docs/decisions/0012.
 #pragma once
 #include "include/strobe.h"
 #include "python/calls/frame_layout.h"

@@ -21,6 +21,7 @@ constexpr int64_t kPastNs = 60000000000;  // activities from before a loop is be
 Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
                      std::function<void()> commit)
     : commit_(std::move(commit)),
+      cutter_([this](const Activity& wait, int64_t since, int64_t latest) { return asked(wait, since, latest); }),
       facts_(regions, paths, detector_),
       loop_(facts_, regions, paths, detector_, cutter_, [this](const structure::Choice& c) { loop_accepted(c); }),
       figures_(facts_),
@@ -58,7 +59,7 @@ void Collector::decide(int64_t now_ns) {
     return;
   }
   for (const Mark& mark : loop_.take_marks())
-    if (const auto found = cutter_.cut(mark, asking())) cut(*found);
+    if (const auto found = cutter_.cut(mark)) cut(*found);
   if (settler_.settle_streams()) commit_blocks();
   loop_.look_for_silence(now_ns);
 }
@@ -74,10 +75,6 @@ void Collector::cut(const Cut& cut) {
   }
   begin_iteration(cut);
   cutter_.forget(cut.ns);
-}
-
-structure::Cutter::Asking Collector::asking() const {
-  return [this](const Activity& wait, int64_t since, int64_t latest) { return asked(wait, since, latest); };
 }
 
 Cut Collector::asked(const Activity& wait, int64_t since_ns, int64_t latest_ns) const {
@@ -131,7 +128,7 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
   if (rows.stream()) return press_stream(rows, nearly);
   // What is settled of an iteration that lasts long must not count for the one before.
   if (loop_.choice() && in_iteration_)
-    if (const auto found = cutter_.cut_early(nearly, asking())) {
+    if (const auto found = cutter_.cut_early(nearly)) {
       cut(*found);
       if (!nearly) return;  // what was settled now may be enough
     }

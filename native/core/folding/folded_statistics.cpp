@@ -12,13 +12,6 @@ namespace {
 constexpr size_t kEndedAtOnce = 256;                          // threads whose statistics are written together ...
 constexpr size_t kRowsAtOnce = StatisticsTable::kLimit / 16;  // ... or rows, where the table is half full
 
-void append_chunk_of(const StatisticsTable& table, std::string& out, StatisticsTable* last = nullptr) {
-  uint32_t count = 0;
-  const std::string payload = encode_statistics(table, [](uint32_t) { return true; }, count);
-  if (last) last->clear();  // before more memory is taken
-  if (count) append_chunk(out, kStatisticsChunk, 0, count, payload);
-}
-
 }  // namespace
 
 // Beyond the limit, which both tables share, the spans of a region are counted together, and beyond a second one all of
@@ -66,15 +59,18 @@ std::string FoldedStatistics::take_ended() {
   ended_not_taken_ = ended_.size();
   rows_not_taken_ = rows();
   std::string chunk;
-  append_chunk_of(taken, chunk);
+  append_statistics(chunk, taken);
   return chunk;
 }
 
 void FoldedStatistics::append_chunks(std::string& out) const {
-  append_chunk_of(decided_, out);
-  append_chunk_of(pending_, out);
+  append_statistics(out, decided_);
+  append_statistics(out, pending_);
 }
 
-void FoldedStatistics::take_last_chunk(std::string& out) { append_chunk_of(decided_, out, &decided_); }
+void FoldedStatistics::take_last_chunk(std::string& out) {
+  append_statistics(out, decided_);
+  decided_.clear();
+}
 
 }  // namespace strobe

@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include <memory>
+#include <optional>
 
 #include "zstd.h"
 
@@ -23,6 +24,8 @@ struct CrcTables {
   }
 };
 
+constexpr size_t kLongestVarint = 10;
+
 uint8_t* put_varint(uint8_t* at, uint64_t v) {
   while (v >= 0x80) *at++ = uint8_t(v | 0x80), v >>= 7;
   *at++ = uint8_t(v);
@@ -39,53 +42,50 @@ bool get_varint(const uint8_t*& at, const uint8_t* end, uint64_t& v) {
   return false;
 }
 
-// A context costs more to make than a column to compress: each thread that seals or reads keeps one.
-struct Contexts {
-  ZSTD_CCtx* compress = nullptr;
-  ZSTD_DCtx* decompress = nullptr;
-  ~Contexts() { ZSTD_freeCCtx(compress), ZSTD_freeDCtx(decompress); }
-};
-Contexts& contexts() {
-  static thread_local Contexts mine;
-  return mine;
-}
-
-// Level 1: higher levels buy nothing on these columns and cost four times the time.
-void compress(std::string& out, const uint8_t* raw, size_t raw_bytes, uint32_t& frame_bytes) {
-  Contexts& c = contexts();
-  if (!c.compress) c.compress = ZSTD_createCCtx();
-  size_t at = out.size();
+// Level 1: higher levels buy nothing on these columns and cost four times the time. Returns the size of the frame.
+uint32_t append_frame(std::string& out, const uint8_t* raw, size_t raw_bytes) {
+  const size_t at = out.size();
   out.resize(at + ZSTD_compressBound(raw_bytes));
-  size_t n = ZSTD_compressCCtx(c.compress, out.data() + at, out.size() - at, raw, raw_bytes, 1);
+  size_t n = ZSTD_compressCCtx(compressor(), out.data() + at, out.size() - at, raw, raw_bytes, 1);
   if (ZSTD_isError(n)) n = 0;  // cannot happen: the output has room by construction
   out.resize(at + n);
-  frame_bytes = uint32_t(n);
+  return uint32_t(n);
 }
 
-bool decompress(std::string_view frame, size_t limit, std::string& raw) {
-  unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
-  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > limit) return false;
-  raw.resize(size);
-  Contexts& c = contexts();
-  if (!c.decompress) c.decompress = ZSTD_createDCtx();
-  return ZSTD_decompressDCtx(c.decompress, raw.data(), raw.size(), frame.data(), frame.size()) == size;
-}
-
-template <class T>
-T take(Cursor& c) {
-  T v{};
-  if (size_t(c.end - c.at) < sizeof(T)) {
-    c.ok = false;
-    return v;
+// Decodes `count` varints and hands them to `each`, in order. False: damaged.
+template <class Each>
+bool decode_column(std::string_view frame, uint32_t count, std::vector<uint8_t>& raw, Each&& each) {
+  const std::optional<size_t> size = decompressed_size(frame, size_t(count) * kLongestVarint);
+  if (!size) return false;
+  if (raw.size() < *size + kLongestVarint) raw.resize(*size + kLongestVarint);
+  if (!decompress(frame, raw.data(), *size)) return false;
+  memset(raw.data() + *size, 0, kLongestVarint);  // what is cut ends behind the end
+  const uint8_t *at = raw.data(), *const end = at + *size;
+  for (uint32_t i = 0; i < count; i++) {
+    if (at >= end) return false;
+    // Lengths repeat, so that processors guess these branches: the next value need not wait for the length of this one.
+    uint64_t v = *at;
+    if (v >= 0x80) {
+      uint64_t next = at[1];
+      v = (v & 0x7F) | (next & 0x7F) << 7;
+      if (next >= 0x80) {
+        next = at[2];
+        v |= (next & 0x7F) << 14;
+        if (next >= 0x80) {
+          if (!get_varint(at, end, v)) return false;
+        } else {
+          at += 3;
+        }
+      } else {
+        at += 2;
+      }
+    } else {
+      at++;
+    }
+    each(i, v);
   }
-  memcpy(&v, c.at, sizeof(T));
-  c.at += sizeof(T);
-  return v;
+  return at <= end;
 }
-
-}  // namespace
-
-namespace {
 
 uint32_t crc32c_by_table(const uint8_t* p, size_t size) {
   static const CrcTables tables;
@@ -143,55 +143,27 @@ bool sound_header(const ChunkHeader& header) {
   return header.magic == kChunkMagic && header.crc_header == crc32c(&header, sizeof header - 4);
 }
 
-void Writer::text(std::string_view v) {
-  v = v.substr(0, 65535);
-  u16(uint16_t(v.size()));
-  bytes.append(v);
-}
-
-uint8_t Cursor::u8() { return take<uint8_t>(*this); }
-uint16_t Cursor::u16() { return take<uint16_t>(*this); }
-uint32_t Cursor::u32() { return take<uint32_t>(*this); }
-uint64_t Cursor::u64() { return take<uint64_t>(*this); }
-std::string_view Cursor::text() {
-  size_t n = u16();
-  if (!ok || size_t(end - at) < n) {
-    ok = false;
-    return {};
-  }
-  std::string_view v(at, n);
-  at += n;
-  return v;
-}
-
 void append_column(std::string& out, const std::vector<uint64_t>& values) {
-  std::unique_ptr<uint8_t[]> raw(new uint8_t[values.size() * 10 + 1]);
+  std::unique_ptr<uint8_t[]> raw(new uint8_t[values.size() * kLongestVarint + 1]);
   uint8_t* at = raw.get();
   for (uint64_t v : values) at = put_varint(at, v);
   const size_t length_at = out.size();
   out.append(4, '\0');
-  uint32_t frame_bytes = 0;
-  compress(out, raw.get(), size_t(at - raw.get()), frame_bytes);
+  const uint32_t frame_bytes = append_frame(out, raw.get(), size_t(at - raw.get()));
   memcpy(out.data() + length_at, &frame_bytes, 4);
 }
 
-bool read_column(Cursor& cursor, size_t count, std::vector<uint64_t>& out) {
-  const size_t frame_bytes = cursor.u32();
-  if (!cursor.ok || size_t(cursor.end - cursor.at) < frame_bytes || count > 1u << 24) return false;
-  std::string raw;
-  if (!decompress({cursor.at, frame_bytes}, count * 10, raw)) return false;
-  cursor.at += frame_bytes;
-  const auto* at = reinterpret_cast<const uint8_t*>(raw.data());
-  const uint8_t* end = at + raw.size();
+bool read_column(Reader& in, size_t count, std::vector<uint64_t>& out) {
+  const std::string_view frame = in.long_text();
+  if (!in.ok || count > 1u << 24) return false;
   out.resize(count);
-  for (uint64_t& v : out)
-    if (!get_varint(at, end, v)) return false;
-  return true;
+  std::vector<uint8_t> raw;
+  return decode_column(frame, uint32_t(count), raw, [&](uint32_t i, uint64_t v) { out[i] = v; });
 }
 
 std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,
                          const SpanColumns& columns) {
-  const size_t n = columns.size(), room = n * 10;  // the longest varint of 64 bits
+  const size_t n = columns.size(), room = n * kLongestVarint;
   std::unique_ptr<uint8_t[]> raw(new uint8_t[room * 3 + 1]);
   uint8_t* at[3] = {raw.get(), raw.get() + room, raw.get() + room * 2};
   int64_t previous = header.first_ns;
@@ -208,75 +180,26 @@ std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry,
   out.append(reinterpret_cast<const char*>(closes.data()), closes.size() * sizeof(Close));
   for (size_t i = 0; i < 3; i++) {
     const uint8_t* column = raw.get() + room * i;
-    compress(out, column, size_t(at[i] - column), header.frame_bytes[i]);
+    header.frame_bytes[i] = append_frame(out, column, size_t(at[i] - column));
   }
   memcpy(out.data(), &header, sizeof header);
   return out;
 }
 
 bool view_spans(std::string_view payload, uint32_t count, SpansView& out) {
-  if (payload.size() < sizeof out.header || count > 1u << 24) return false;
-  memcpy(&out.header, payload.data(), sizeof out.header);
-  payload.remove_prefix(sizeof out.header);
+  Reader in{payload};
+  out.header = in.raw<SpansHeader>();
   const SpansHeader& h = out.header;
-  size_t tables = size_t(h.carry_count) * sizeof(OpenSpan) + size_t(h.close_count) * sizeof(Close);
-  if (payload.size() != tables + h.frame_bytes[0] + h.frame_bytes[1] + h.frame_bytes[2]) return false;
-  out.carry.resize(h.carry_count);
-  if (h.carry_count) memcpy(static_cast<void*>(out.carry.data()), payload.data(), h.carry_count * sizeof(OpenSpan));
-  payload.remove_prefix(h.carry_count * sizeof(OpenSpan));
-  out.closes.resize(h.close_count);
-  if (h.close_count) memcpy(static_cast<void*>(out.closes.data()), payload.data(), h.close_count * sizeof(Close));
-  payload.remove_prefix(h.close_count * sizeof(Close));
-  for (int i = 0; i < 3; i++) {
-    out.frames[i] = payload.substr(0, h.frame_bytes[i]);
-    payload.remove_prefix(h.frame_bytes[i]);
-  }
-  return true;
+  const auto read_rows = [&in](auto& rows, uint32_t n) {
+    const std::string_view bytes = in.take(size_t(n) * sizeof rows[0]);
+    rows.resize(bytes.size() / sizeof rows[0]);
+    if (!bytes.empty()) memcpy(static_cast<void*>(rows.data()), bytes.data(), bytes.size());
+  };
+  read_rows(out.carry, h.carry_count);
+  read_rows(out.closes, h.close_count);
+  for (int i = 0; i < 3; i++) out.frames[i] = in.take(h.frame_bytes[i]);
+  return in.ok && in.bytes.empty() && count <= 1u << 24;
 }
-
-namespace {
-
-constexpr size_t kLongestVarint = 10;
-
-// Decodes `count` varints and hands them to `each`, in order. False: damaged.
-template <class Each>
-bool decode_column(std::string_view frame, uint32_t count, std::vector<uint8_t>& raw, Each&& each) {
-  const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
-  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > size_t(count) * kLongestVarint)
-    return false;
-  if (raw.size() < size + kLongestVarint) raw.resize(size + kLongestVarint);
-  Contexts& c = contexts();
-  if (!c.decompress) c.decompress = ZSTD_createDCtx();
-  if (ZSTD_decompressDCtx(c.decompress, raw.data(), size, frame.data(), frame.size()) != size) return false;
-  memset(raw.data() + size, 0, kLongestVarint);  // what is cut ends behind the end
-  const uint8_t *at = raw.data(), *const end = at + size;
-  for (uint32_t i = 0; i < count; i++) {
-    if (at >= end) return false;
-    // Lengths repeat, so that processors guess these branches: the next value need not wait for the length of this one.
-    uint64_t v = *at;
-    if (v >= 0x80) {
-      uint64_t next = at[1];
-      v = (v & 0x7F) | (next & 0x7F) << 7;
-      if (next >= 0x80) {
-        next = at[2];
-        v |= (next & 0x7F) << 14;
-        if (next >= 0x80) {
-          if (!get_varint(at, end, v)) return false;
-        } else {
-          at += 3;
-        }
-      } else {
-        at += 2;
-      }
-    } else {
-      at++;
-    }
-    each(i, v);
-  }
-  return at <= end;
-}
-
-}  // namespace
 
 bool decode_starts(const SpansView& view, uint32_t count, SpanColumns& out) {
   out.start_ns.resize(count);

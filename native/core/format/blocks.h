@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/format/bytes.h"
+
 namespace strobe {
 
 constexpr uint32_t kChunkMagic = 0x4b425253;  // "SRBK"
@@ -80,29 +82,7 @@ uint32_t crc32c(const void* data, size_t size);
 // Appends a whole chunk (header and payload) to `out`.
 void append_chunk(std::string& out, ChunkKind kind, uint32_t location, uint32_t count, std::string_view payload);
 
-// 0 when the 32 bytes are a sound header.
 bool sound_header(const ChunkHeader& header);
-
-// Little-endian scalars and length-prefixed strings, for the definition chunks.
-struct Writer {
-  std::string bytes;
-  void u8(uint8_t v) { bytes.push_back(char(v)); }
-  void u16(uint16_t v) { bytes.append(reinterpret_cast<const char*>(&v), 2); }
-  void u32(uint32_t v) { bytes.append(reinterpret_cast<const char*>(&v), 4); }
-  void u64(uint64_t v) { bytes.append(reinterpret_cast<const char*>(&v), 8); }
-  void text(std::string_view v);  // u16 length, cut at 65535
-};
-
-struct Cursor {  // reading what Writer wrote; `ok` turns false instead of running past the end
-  const char* at;
-  const char* end;
-  bool ok = true;
-  uint8_t u8();
-  uint16_t u16();
-  uint32_t u32();
-  uint64_t u64();
-  std::string_view text();
-};
 
 // The rows of one block, as columns.
 struct SpanColumns {
@@ -116,9 +96,7 @@ struct SpanColumns {
 
 // A column of numbers: u32 length, then a zstd frame of LEB128 varints. Signed numbers are zigzag-coded by the caller.
 void append_column(std::string& out, const std::vector<uint64_t>& values);
-bool read_column(Cursor& cursor, size_t count, std::vector<uint64_t>& out);  // false: damaged
-inline uint64_t zigzag(int64_t v) { return (uint64_t(v) << 1) ^ uint64_t(v >> 63); }
-inline int64_t unzigzag(uint64_t v) { return int64_t(v >> 1) ^ -int64_t(v & 1); }
+bool read_column(Reader& in, size_t count, std::vector<uint64_t>& out);  // false: damaged
 
 // Payload of a spans chunk. `header`'s counts and frame sizes are filled in here.
 std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,

@@ -7,39 +7,40 @@ namespace strobe::schema {
 
 namespace kernel_spans {
 inline constexpr const char* table = "kernel_spans";
-inline constexpr SchemaColumn correlation{"correlation", CellType::integer};
-inline constexpr SchemaColumn external_id{"external_id", CellType::integer};
-inline constexpr SchemaColumn device{"device", CellType::integer};
-inline constexpr SchemaColumn context{"context", CellType::integer};
-inline constexpr SchemaColumn stream{"stream", CellType::integer};
-inline constexpr SchemaColumn grid_x{"grid_x", CellType::integer};
-inline constexpr SchemaColumn grid_y{"grid_y", CellType::integer};
-inline constexpr SchemaColumn grid_z{"grid_z", CellType::integer};
-inline constexpr SchemaColumn block_x{"block_x", CellType::integer};
-inline constexpr SchemaColumn block_y{"block_y", CellType::integer};
-inline constexpr SchemaColumn block_z{"block_z", CellType::integer};
-inline constexpr SchemaColumn registers_per_thread{"registers_per_thread", CellType::integer};
-inline constexpr SchemaColumn shared_memory_bytes{"shared_memory_bytes", CellType::integer};
-inline constexpr SchemaColumn queued_ns{"queued_ns", CellType::integer};
-inline constexpr SchemaColumn blocks_per_sm{"blocks_per_sm", CellType::real};
-inline constexpr SchemaColumn warps_per_sm{"warps_per_sm", CellType::real};
-inline constexpr SchemaColumn occupancy_percent{"occupancy_percent", CellType::real};
-inline constexpr SchemaColumn graph{"graph", CellType::integer};
-inline constexpr SchemaColumn graph_node{"graph_node", CellType::integer};
-inline constexpr SchemaColumn captured_by{"captured_by", CellType::integer};
-inline constexpr SchemaColumn priority{"priority", CellType::integer};
-inline constexpr SchemaColumn static_shared_bytes{"static_shared_bytes", CellType::integer};
-inline constexpr SchemaColumn dynamic_shared_bytes{"dynamic_shared_bytes", CellType::integer};
-inline constexpr SchemaColumn executed_shared_bytes{"executed_shared_bytes", CellType::integer};
-inline constexpr SchemaColumn local_bytes_per_thread{"local_bytes_per_thread", CellType::integer};
-inline constexpr SchemaColumn local_bytes{"local_bytes", CellType::integer};
-inline constexpr SchemaColumn launch_type{"launch_type", CellType::text};
-inline constexpr SchemaColumn cache_config{"cache_config", CellType::text};
-inline constexpr SchemaColumn shared_limit{"shared_limit", CellType::text};
-inline constexpr SchemaColumn launch{"launch", CellType::integer};
-inline constexpr SchemaColumn green_context{"green_context", CellType::integer};
-inline constexpr SchemaColumn short_name{"short_name", CellType::text};
-inline constexpr SchemaColumn mangled_name{"mangled_name", CellType::text};
+inline constexpr uint32_t number = 0;
+inline constexpr SchemaColumn correlation{"correlation", CellType::integer, 0};
+inline constexpr SchemaColumn external_id{"external_id", CellType::integer, 1};
+inline constexpr SchemaColumn device{"device", CellType::integer, 2};
+inline constexpr SchemaColumn context{"context", CellType::integer, 3};
+inline constexpr SchemaColumn stream{"stream", CellType::integer, 4};
+inline constexpr SchemaColumn grid_x{"grid_x", CellType::integer, 5};
+inline constexpr SchemaColumn grid_y{"grid_y", CellType::integer, 6};
+inline constexpr SchemaColumn grid_z{"grid_z", CellType::integer, 7};
+inline constexpr SchemaColumn block_x{"block_x", CellType::integer, 8};
+inline constexpr SchemaColumn block_y{"block_y", CellType::integer, 9};
+inline constexpr SchemaColumn block_z{"block_z", CellType::integer, 10};
+inline constexpr SchemaColumn registers_per_thread{"registers_per_thread", CellType::integer, 11};
+inline constexpr SchemaColumn shared_memory_bytes{"shared_memory_bytes", CellType::integer, 12};
+inline constexpr SchemaColumn queued_ns{"queued_ns", CellType::integer, 13};
+inline constexpr SchemaColumn blocks_per_sm{"blocks_per_sm", CellType::real, 14};
+inline constexpr SchemaColumn warps_per_sm{"warps_per_sm", CellType::real, 15};
+inline constexpr SchemaColumn occupancy_percent{"occupancy_percent", CellType::real, 16};
+inline constexpr SchemaColumn graph{"graph", CellType::integer, 17};
+inline constexpr SchemaColumn graph_node{"graph_node", CellType::integer, 18};
+inline constexpr SchemaColumn captured_by{"captured_by", CellType::integer, 19};
+inline constexpr SchemaColumn priority{"priority", CellType::integer, 20};
+inline constexpr SchemaColumn static_shared_bytes{"static_shared_bytes", CellType::integer, 21};
+inline constexpr SchemaColumn dynamic_shared_bytes{"dynamic_shared_bytes", CellType::integer, 22};
+inline constexpr SchemaColumn executed_shared_bytes{"executed_shared_bytes", CellType::integer, 23};
+inline constexpr SchemaColumn local_bytes_per_thread{"local_bytes_per_thread", CellType::integer, 24};
+inline constexpr SchemaColumn local_bytes{"local_bytes", CellType::integer, 25};
+inline constexpr SchemaColumn launch_type{"launch_type", CellType::text, 26};
+inline constexpr SchemaColumn cache_config{"cache_config", CellType::text, 27};
+inline constexpr SchemaColumn shared_limit{"shared_limit", CellType::text, 28};
+inline constexpr SchemaColumn launch{"launch", CellType::integer, 29};
+inline constexpr SchemaColumn green_context{"green_context", CellType::integer, 30};
+inline constexpr SchemaColumn short_name{"short_name", CellType::text, 31};
+inline constexpr SchemaColumn mangled_name{"mangled_name", CellType::text, 32};
 inline TableLayout layout() { return {table, {correlation, external_id, device, context, stream, grid_x, grid_y,
     grid_z, block_x, block_y, block_z, registers_per_thread, shared_memory_bytes, queued_ns, blocks_per_sm,
     warps_per_sm, occupancy_percent, graph, graph_node, captured_by, priority, static_shared_bytes,
@@ -48,248 +49,266 @@ inline TableLayout layout() { return {table, {correlation, external_id, device, 
 }  // namespace kernel_spans
 namespace copy_spans {
 inline constexpr const char* table = "copy_spans";
-inline constexpr SchemaColumn correlation{"correlation", CellType::integer};
-inline constexpr SchemaColumn external_id{"external_id", CellType::integer};
-inline constexpr SchemaColumn device{"device", CellType::integer};
-inline constexpr SchemaColumn context{"context", CellType::integer};
-inline constexpr SchemaColumn stream{"stream", CellType::integer};
-inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer};
-inline constexpr SchemaColumn bandwidth_gb_s{"bandwidth_gb_s", CellType::real};
-inline constexpr SchemaColumn graph{"graph", CellType::integer};
-inline constexpr SchemaColumn graph_node{"graph_node", CellType::integer};
-inline constexpr SchemaColumn captured_by{"captured_by", CellType::integer};
-inline constexpr SchemaColumn copy_kind{"copy_kind", CellType::text};
-inline constexpr SchemaColumn source_kind{"source_kind", CellType::text};
-inline constexpr SchemaColumn destination_kind{"destination_kind", CellType::text};
-inline constexpr SchemaColumn source_device{"source_device", CellType::integer};
-inline constexpr SchemaColumn source_context{"source_context", CellType::integer};
-inline constexpr SchemaColumn destination_device{"destination_device", CellType::integer};
-inline constexpr SchemaColumn destination_context{"destination_context", CellType::integer};
-inline constexpr SchemaColumn set_value{"set_value", CellType::integer};
-inline constexpr SchemaColumn migration_cause{"migration_cause", CellType::text};
-inline constexpr SchemaColumn address{"address", CellType::integer};
+inline constexpr uint32_t number = 1;
+inline constexpr SchemaColumn correlation{"correlation", CellType::integer, 0};
+inline constexpr SchemaColumn external_id{"external_id", CellType::integer, 1};
+inline constexpr SchemaColumn device{"device", CellType::integer, 2};
+inline constexpr SchemaColumn context{"context", CellType::integer, 3};
+inline constexpr SchemaColumn stream{"stream", CellType::integer, 4};
+inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 5};
+inline constexpr SchemaColumn bandwidth_gb_s{"bandwidth_gb_s", CellType::real, 6};
+inline constexpr SchemaColumn graph{"graph", CellType::integer, 7};
+inline constexpr SchemaColumn graph_node{"graph_node", CellType::integer, 8};
+inline constexpr SchemaColumn captured_by{"captured_by", CellType::integer, 9};
+inline constexpr SchemaColumn copy_kind{"copy_kind", CellType::text, 10};
+inline constexpr SchemaColumn source_kind{"source_kind", CellType::text, 11};
+inline constexpr SchemaColumn destination_kind{"destination_kind", CellType::text, 12};
+inline constexpr SchemaColumn source_device{"source_device", CellType::integer, 13};
+inline constexpr SchemaColumn source_context{"source_context", CellType::integer, 14};
+inline constexpr SchemaColumn destination_device{"destination_device", CellType::integer, 15};
+inline constexpr SchemaColumn destination_context{"destination_context", CellType::integer, 16};
+inline constexpr SchemaColumn set_value{"set_value", CellType::integer, 17};
+inline constexpr SchemaColumn migration_cause{"migration_cause", CellType::text, 18};
+inline constexpr SchemaColumn address{"address", CellType::integer, 19};
 inline TableLayout layout() { return {table, {correlation, external_id, device, context, stream, size_bytes,
     bandwidth_gb_s, graph, graph_node, captured_by, copy_kind, source_kind, destination_kind, source_device,
     source_context, destination_device, destination_context, set_value, migration_cause, address}, true}; }
 }  // namespace copy_spans
 namespace call_spans {
 inline constexpr const char* table = "call_spans";
-inline constexpr SchemaColumn correlation{"correlation", CellType::integer};
-inline constexpr SchemaColumn external_id{"external_id", CellType::integer};
-inline constexpr SchemaColumn callback_id{"callback_id", CellType::integer};
-inline constexpr SchemaColumn return_value{"return_value", CellType::integer};
-inline constexpr SchemaColumn nesting_level{"nesting_level", CellType::integer};
-inline constexpr SchemaColumn call_stack{"call_stack", CellType::text};
+inline constexpr uint32_t number = 2;
+inline constexpr SchemaColumn correlation{"correlation", CellType::integer, 0};
+inline constexpr SchemaColumn external_id{"external_id", CellType::integer, 1};
+inline constexpr SchemaColumn callback_id{"callback_id", CellType::integer, 2};
+inline constexpr SchemaColumn return_value{"return_value", CellType::integer, 3};
+inline constexpr SchemaColumn nesting_level{"nesting_level", CellType::integer, 4};
+inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 5};
 inline TableLayout layout() { return {table, {correlation, external_id, callback_id, return_value, nesting_level,
     call_stack}, true}; }
 }  // namespace call_spans
 namespace operator_spans {
 inline constexpr const char* table = "operator_spans";
-inline constexpr SchemaColumn external_id{"external_id", CellType::integer};
-inline constexpr SchemaColumn record_function_id{"record_function_id", CellType::integer};
-inline constexpr SchemaColumn event_index{"event_index", CellType::integer};
-inline constexpr SchemaColumn sequence_number{"sequence_number", CellType::integer};
-inline constexpr SchemaColumn forward_thread{"forward_thread", CellType::integer};
-inline constexpr SchemaColumn shapes{"shapes", CellType::text};
-inline constexpr SchemaColumn types{"types", CellType::text};
-inline constexpr SchemaColumn strides{"strides", CellType::text};
-inline constexpr SchemaColumn concrete_inputs{"concrete_inputs", CellType::text};
-inline constexpr SchemaColumn module_hierarchy{"module_hierarchy", CellType::text};
-inline constexpr SchemaColumn call_stack{"call_stack", CellType::text};
+inline constexpr uint32_t number = 3;
+inline constexpr SchemaColumn external_id{"external_id", CellType::integer, 0};
+inline constexpr SchemaColumn record_function_id{"record_function_id", CellType::integer, 1};
+inline constexpr SchemaColumn event_index{"event_index", CellType::integer, 2};
+inline constexpr SchemaColumn sequence_number{"sequence_number", CellType::integer, 3};
+inline constexpr SchemaColumn forward_thread{"forward_thread", CellType::integer, 4};
+inline constexpr SchemaColumn shapes{"shapes", CellType::text, 5};
+inline constexpr SchemaColumn types{"types", CellType::text, 6};
+inline constexpr SchemaColumn strides{"strides", CellType::text, 7};
+inline constexpr SchemaColumn concrete_inputs{"concrete_inputs", CellType::text, 8};
+inline constexpr SchemaColumn module_hierarchy{"module_hierarchy", CellType::text, 9};
+inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 10};
 inline TableLayout layout() { return {table, {external_id, record_function_id, event_index, sequence_number,
     forward_thread, shapes, types, strides, concrete_inputs, module_hierarchy, call_stack}, true}; }
 }  // namespace operator_spans
 namespace sync_spans {
 inline constexpr const char* table = "sync_spans";
-inline constexpr SchemaColumn correlation{"correlation", CellType::integer};
-inline constexpr SchemaColumn external_id{"external_id", CellType::integer};
-inline constexpr SchemaColumn device{"device", CellType::integer};
-inline constexpr SchemaColumn context{"context", CellType::integer};
-inline constexpr SchemaColumn stream{"stream", CellType::integer};
-inline constexpr SchemaColumn sync_kind{"sync_kind", CellType::text};
-inline constexpr SchemaColumn wait_on_stream{"wait_on_stream", CellType::integer};
-inline constexpr SchemaColumn wait_on_correlation{"wait_on_correlation", CellType::integer};
-inline constexpr SchemaColumn wait_on_event{"wait_on_event", CellType::integer};
+inline constexpr uint32_t number = 4;
+inline constexpr SchemaColumn correlation{"correlation", CellType::integer, 0};
+inline constexpr SchemaColumn external_id{"external_id", CellType::integer, 1};
+inline constexpr SchemaColumn device{"device", CellType::integer, 2};
+inline constexpr SchemaColumn context{"context", CellType::integer, 3};
+inline constexpr SchemaColumn stream{"stream", CellType::integer, 4};
+inline constexpr SchemaColumn sync_kind{"sync_kind", CellType::text, 5};
+inline constexpr SchemaColumn wait_on_stream{"wait_on_stream", CellType::integer, 6};
+inline constexpr SchemaColumn wait_on_correlation{"wait_on_correlation", CellType::integer, 7};
+inline constexpr SchemaColumn wait_on_event{"wait_on_event", CellType::integer, 8};
 inline TableLayout layout() { return {table, {correlation, external_id, device, context, stream, sync_kind,
     wait_on_stream, wait_on_correlation, wait_on_event}, true}; }
 }  // namespace sync_spans
 namespace collective_spans {
 inline constexpr const char* table = "collective_spans";
-inline constexpr SchemaColumn collective{"collective", CellType::text};
-inline constexpr SchemaColumn dtype{"dtype", CellType::text};
-inline constexpr SchemaColumn in_elements{"in_elements", CellType::integer};
-inline constexpr SchemaColumn out_elements{"out_elements", CellType::integer};
-inline constexpr SchemaColumn group_size{"group_size", CellType::integer};
-inline constexpr SchemaColumn group{"group", CellType::text};
-inline constexpr SchemaColumn group_description{"group_description", CellType::text};
-inline constexpr SchemaColumn group_ranks{"group_ranks", CellType::text};
-inline constexpr SchemaColumn in_split{"in_split", CellType::text};
-inline constexpr SchemaColumn out_split{"out_split", CellType::text};
-inline constexpr SchemaColumn rank{"rank", CellType::integer};
-inline constexpr SchemaColumn first_rank{"first_rank", CellType::integer};
-inline constexpr SchemaColumn rank_stride{"rank_stride", CellType::integer};
-inline constexpr SchemaColumn sequence{"sequence", CellType::integer};
-inline constexpr SchemaColumn communicator{"communicator", CellType::text};
-inline constexpr SchemaColumn source_rank{"source_rank", CellType::integer};
-inline constexpr SchemaColumn destination_rank{"destination_rank", CellType::integer};
-inline constexpr SchemaColumn root{"root", CellType::integer};
-inline constexpr SchemaColumn sent_bytes{"sent_bytes", CellType::integer};
-inline constexpr SchemaColumn received_bytes{"received_bytes", CellType::integer};
-inline constexpr SchemaColumn request{"request", CellType::integer};
-inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer};
-inline constexpr SchemaColumn bucket{"bucket", CellType::integer};
+inline constexpr uint32_t number = 5;
+inline constexpr SchemaColumn collective{"collective", CellType::text, 0};
+inline constexpr SchemaColumn dtype{"dtype", CellType::text, 1};
+inline constexpr SchemaColumn in_elements{"in_elements", CellType::integer, 2};
+inline constexpr SchemaColumn out_elements{"out_elements", CellType::integer, 3};
+inline constexpr SchemaColumn group_size{"group_size", CellType::integer, 4};
+inline constexpr SchemaColumn group{"group", CellType::text, 5};
+inline constexpr SchemaColumn group_description{"group_description", CellType::text, 6};
+inline constexpr SchemaColumn group_ranks{"group_ranks", CellType::text, 7};
+inline constexpr SchemaColumn in_split{"in_split", CellType::text, 8};
+inline constexpr SchemaColumn out_split{"out_split", CellType::text, 9};
+inline constexpr SchemaColumn rank{"rank", CellType::integer, 10};
+inline constexpr SchemaColumn first_rank{"first_rank", CellType::integer, 11};
+inline constexpr SchemaColumn rank_stride{"rank_stride", CellType::integer, 12};
+inline constexpr SchemaColumn sequence{"sequence", CellType::integer, 13};
+inline constexpr SchemaColumn communicator{"communicator", CellType::text, 14};
+inline constexpr SchemaColumn source_rank{"source_rank", CellType::integer, 15};
+inline constexpr SchemaColumn destination_rank{"destination_rank", CellType::integer, 16};
+inline constexpr SchemaColumn root{"root", CellType::integer, 17};
+inline constexpr SchemaColumn sent_bytes{"sent_bytes", CellType::integer, 18};
+inline constexpr SchemaColumn received_bytes{"received_bytes", CellType::integer, 19};
+inline constexpr SchemaColumn request{"request", CellType::integer, 20};
+inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer, 21};
+inline constexpr SchemaColumn bucket{"bucket", CellType::integer, 22};
 inline TableLayout layout() { return {table, {collective, dtype, in_elements, out_elements, group_size, group,
     group_description, group_ranks, in_split, out_split, rank, first_rank, rank_stride, sequence, communicator,
     source_rank, destination_rank, root, sent_bytes, received_bytes, request, pending_ns, bucket}, true}; }
 }  // namespace collective_spans
 namespace range_spans {
 inline constexpr const char* table = "range_spans";
-inline constexpr SchemaColumn category{"category", CellType::text};
-inline constexpr SchemaColumn color{"color", CellType::integer};
-inline constexpr SchemaColumn payload{"payload", CellType::text};
-inline constexpr SchemaColumn payload_type{"payload_type", CellType::text};
-inline constexpr SchemaColumn json{"json", CellType::text};
-inline constexpr SchemaColumn range_id{"range_id", CellType::integer};
-inline constexpr SchemaColumn end_thread_id{"end_thread_id", CellType::integer};
+inline constexpr uint32_t number = 6;
+inline constexpr SchemaColumn category{"category", CellType::text, 0};
+inline constexpr SchemaColumn color{"color", CellType::integer, 1};
+inline constexpr SchemaColumn payload{"payload", CellType::text, 2};
+inline constexpr SchemaColumn payload_type{"payload_type", CellType::text, 3};
+inline constexpr SchemaColumn json{"json", CellType::text, 4};
+inline constexpr SchemaColumn range_id{"range_id", CellType::integer, 5};
+inline constexpr SchemaColumn end_thread_id{"end_thread_id", CellType::integer, 6};
 inline TableLayout layout() { return {table, {category, color, payload, payload_type, json, range_id, end_thread_id},
     true}; }
 }  // namespace range_spans
 namespace python_spans {
 inline constexpr const char* table = "python_spans";
-inline constexpr SchemaColumn python_id{"python_id", CellType::integer};
-inline constexpr SchemaColumn python_parent_id{"python_parent_id", CellType::integer};
-inline constexpr SchemaColumn python_module_id{"python_module_id", CellType::integer};
+inline constexpr uint32_t number = 7;
+inline constexpr SchemaColumn python_id{"python_id", CellType::integer, 0};
+inline constexpr SchemaColumn python_parent_id{"python_parent_id", CellType::integer, 1};
+inline constexpr SchemaColumn python_module_id{"python_module_id", CellType::integer, 2};
 inline TableLayout layout() { return {table, {python_id, python_parent_id, python_module_id}, true}; }
 }  // namespace python_spans
 namespace arguments {
 inline constexpr const char* table = "arguments";
-inline constexpr SchemaColumn key{"key", CellType::text};
-inline constexpr SchemaColumn value{"value", CellType::text};
+inline constexpr uint32_t number = 8;
+inline constexpr SchemaColumn key{"key", CellType::text, 0};
+inline constexpr SchemaColumn value{"value", CellType::text, 1};
 inline TableLayout layout() { return {table, {key, value}, true}; }
 }  // namespace arguments
 namespace allocations {
 inline constexpr const char* table = "allocations";
-inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer};
-inline constexpr SchemaColumn address{"address", CellType::integer};
-inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer};
-inline constexpr SchemaColumn total_allocated_bytes{"total_allocated_bytes", CellType::integer};
-inline constexpr SchemaColumn total_reserved_bytes{"total_reserved_bytes", CellType::integer};
-inline constexpr SchemaColumn device_type{"device_type", CellType::integer};
-inline constexpr SchemaColumn device{"device", CellType::integer};
-inline constexpr SchemaColumn event_index{"event_index", CellType::integer};
-inline constexpr SchemaColumn context{"context", CellType::integer};
-inline constexpr SchemaColumn correlation{"correlation", CellType::integer};
-inline constexpr SchemaColumn memory_kind{"memory_kind", CellType::text};
-inline constexpr SchemaColumn program_counter{"program_counter", CellType::integer};
-inline constexpr SchemaColumn name{"name", CellType::text};
+inline constexpr uint32_t number = 9;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn address{"address", CellType::integer, 1};
+inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 2};
+inline constexpr SchemaColumn total_allocated_bytes{"total_allocated_bytes", CellType::integer, 3};
+inline constexpr SchemaColumn total_reserved_bytes{"total_reserved_bytes", CellType::integer, 4};
+inline constexpr SchemaColumn device_type{"device_type", CellType::integer, 5};
+inline constexpr SchemaColumn device{"device", CellType::integer, 6};
+inline constexpr SchemaColumn event_index{"event_index", CellType::integer, 7};
+inline constexpr SchemaColumn context{"context", CellType::integer, 8};
+inline constexpr SchemaColumn correlation{"correlation", CellType::integer, 9};
+inline constexpr SchemaColumn memory_kind{"memory_kind", CellType::text, 10};
+inline constexpr SchemaColumn program_counter{"program_counter", CellType::integer, 11};
+inline constexpr SchemaColumn name{"name", CellType::text, 12};
 inline TableLayout layout() { return {table, {time_ns, address, size_bytes, total_allocated_bytes,
     total_reserved_bytes, device_type, device, event_index, context, correlation, memory_kind, program_counter, name},
     false}; }
 }  // namespace allocations
 namespace samples {
 inline constexpr const char* table = "samples";
-inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer};
-inline constexpr SchemaColumn call_stack{"call_stack", CellType::text};
-inline constexpr SchemaColumn cpu{"cpu", CellType::integer};
-inline constexpr SchemaColumn state{"state", CellType::text};
-inline constexpr SchemaColumn weight{"weight", CellType::integer};
-inline constexpr SchemaColumn line{"line", CellType::integer};
-inline constexpr SchemaColumn period_ns{"period_ns", CellType::integer};
-inline constexpr SchemaColumn cpu_ns{"cpu_ns", CellType::integer};
+inline constexpr uint32_t number = 10;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 1};
+inline constexpr SchemaColumn cpu{"cpu", CellType::integer, 2};
+inline constexpr SchemaColumn state{"state", CellType::text, 3};
+inline constexpr SchemaColumn weight{"weight", CellType::integer, 4};
+inline constexpr SchemaColumn line{"line", CellType::integer, 5};
+inline constexpr SchemaColumn period_ns{"period_ns", CellType::integer, 6};
+inline constexpr SchemaColumn cpu_ns{"cpu_ns", CellType::integer, 7};
 inline TableLayout layout() { return {table, {time_ns, call_stack, cpu, state, weight, line, period_ns, cpu_ns},
     false}; }
 }  // namespace samples
 namespace sample_totals {
 inline constexpr const char* table = "sample_totals";
-inline constexpr SchemaColumn call_stack{"call_stack", CellType::text};
-inline constexpr SchemaColumn state{"state", CellType::text};
-inline constexpr SchemaColumn samples{"samples", CellType::integer};
-inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer};
-inline constexpr SchemaColumn cpu_ns{"cpu_ns", CellType::integer};
+inline constexpr uint32_t number = 11;
+inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 0};
+inline constexpr SchemaColumn state{"state", CellType::text, 1};
+inline constexpr SchemaColumn samples{"samples", CellType::integer, 2};
+inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer, 3};
+inline constexpr SchemaColumn cpu_ns{"cpu_ns", CellType::integer, 4};
 inline TableLayout layout() { return {table, {call_stack, state, samples, total_ns, cpu_ns}, false}; }
 }  // namespace sample_totals
 namespace messages {
 inline constexpr const char* table = "messages";
-inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer};
-inline constexpr SchemaColumn direction{"direction", CellType::text};
-inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer};
-inline constexpr SchemaColumn peer{"peer", CellType::text};
-inline constexpr SchemaColumn communicator_rank{"communicator_rank", CellType::integer};
-inline constexpr SchemaColumn tag{"tag", CellType::integer};
-inline constexpr SchemaColumn communicator{"communicator", CellType::text};
-inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer};
-inline constexpr SchemaColumn request{"request", CellType::integer};
-inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer};
+inline constexpr uint32_t number = 12;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn direction{"direction", CellType::text, 1};
+inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer, 2};
+inline constexpr SchemaColumn peer{"peer", CellType::text, 3};
+inline constexpr SchemaColumn communicator_rank{"communicator_rank", CellType::integer, 4};
+inline constexpr SchemaColumn tag{"tag", CellType::integer, 5};
+inline constexpr SchemaColumn communicator{"communicator", CellType::text, 6};
+inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 7};
+inline constexpr SchemaColumn request{"request", CellType::integer, 8};
+inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer, 9};
 inline TableLayout layout() { return {table, {time_ns, direction, peer_rank, peer, communicator_rank, tag,
     communicator, size_bytes, request, pending_ns}, false}; }
 }  // namespace messages
 namespace message_totals {
 inline constexpr const char* table = "message_totals";
-inline constexpr SchemaColumn function{"function", CellType::text};
-inline constexpr SchemaColumn communicator{"communicator", CellType::text};
-inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer};
-inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer};
-inline constexpr SchemaColumn calls{"calls", CellType::integer};
-inline constexpr SchemaColumn sent_bytes{"sent_bytes", CellType::integer};
-inline constexpr SchemaColumn received_bytes{"received_bytes", CellType::integer};
-inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer};
-inline constexpr SchemaColumn max_ns{"max_ns", CellType::integer};
+inline constexpr uint32_t number = 13;
+inline constexpr SchemaColumn function{"function", CellType::text, 0};
+inline constexpr SchemaColumn communicator{"communicator", CellType::text, 1};
+inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer, 2};
+inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 3};
+inline constexpr SchemaColumn calls{"calls", CellType::integer, 4};
+inline constexpr SchemaColumn sent_bytes{"sent_bytes", CellType::integer, 5};
+inline constexpr SchemaColumn received_bytes{"received_bytes", CellType::integer, 6};
+inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer, 7};
+inline constexpr SchemaColumn max_ns{"max_ns", CellType::integer, 8};
 inline TableLayout layout() { return {table, {function, communicator, peer_rank, size_bytes, calls, sent_bytes,
     received_bytes, total_ns, max_ns}, false}; }
 }  // namespace message_totals
 namespace marks {
 inline constexpr const char* table = "marks";
-inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer};
-inline constexpr SchemaColumn name{"name", CellType::text};
-inline constexpr SchemaColumn category{"category", CellType::text};
-inline constexpr SchemaColumn arguments{"arguments", CellType::text};
+inline constexpr uint32_t number = 14;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn name{"name", CellType::text, 1};
+inline constexpr SchemaColumn category{"category", CellType::text, 2};
+inline constexpr SchemaColumn arguments{"arguments", CellType::text, 3};
 inline TableLayout layout() { return {table, {time_ns, name, category, arguments}, false}; }
 }  // namespace marks
 namespace flows {
 inline constexpr const char* table = "flows";
-inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer};
-inline constexpr SchemaColumn flow{"flow", CellType::integer};
-inline constexpr SchemaColumn flow_name{"flow_name", CellType::text};
-inline constexpr SchemaColumn phase{"phase", CellType::text};
-inline constexpr SchemaColumn name{"name", CellType::text};
-inline constexpr SchemaColumn category{"category", CellType::text};
+inline constexpr uint32_t number = 15;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn flow{"flow", CellType::integer, 1};
+inline constexpr SchemaColumn flow_name{"flow_name", CellType::text, 2};
+inline constexpr SchemaColumn phase{"phase", CellType::text, 3};
+inline constexpr SchemaColumn name{"name", CellType::text, 4};
+inline constexpr SchemaColumn category{"category", CellType::text, 5};
 inline TableLayout layout() { return {table, {time_ns, flow, flow_name, phase, name, category}, false}; }
 }  // namespace flows
 namespace lines {
 inline constexpr const char* table = "lines";
-inline constexpr SchemaColumn file{"file", CellType::text};
-inline constexpr SchemaColumn line{"line", CellType::integer};
-inline constexpr SchemaColumn function{"function", CellType::text};
-inline constexpr SchemaColumn function_line{"function_line", CellType::integer};
-inline constexpr SchemaColumn hits{"hits", CellType::integer};
-inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer};
-inline constexpr SchemaColumn gpu_ns{"gpu_ns", CellType::integer};
-inline constexpr SchemaColumn kernels{"kernels", CellType::integer};
+inline constexpr uint32_t number = 16;
+inline constexpr SchemaColumn file{"file", CellType::text, 0};
+inline constexpr SchemaColumn line{"line", CellType::integer, 1};
+inline constexpr SchemaColumn function{"function", CellType::text, 2};
+inline constexpr SchemaColumn function_line{"function_line", CellType::integer, 3};
+inline constexpr SchemaColumn hits{"hits", CellType::integer, 4};
+inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer, 5};
+inline constexpr SchemaColumn gpu_ns{"gpu_ns", CellType::integer, 6};
+inline constexpr SchemaColumn kernels{"kernels", CellType::integer, 7};
 inline TableLayout layout() { return {table, {file, line, function, function_line, hits, total_ns, gpu_ns, kernels},
     false}; }
 }  // namespace lines
 namespace call_edges {
 inline constexpr const char* table = "call_edges";
-inline constexpr SchemaColumn caller{"caller", CellType::text};
-inline constexpr SchemaColumn caller_file{"caller_file", CellType::text};
-inline constexpr SchemaColumn caller_line{"caller_line", CellType::integer};
-inline constexpr SchemaColumn callee{"callee", CellType::text};
-inline constexpr SchemaColumn callee_file{"callee_file", CellType::text};
-inline constexpr SchemaColumn callee_line{"callee_line", CellType::integer};
-inline constexpr SchemaColumn calls{"calls", CellType::integer};
-inline constexpr SchemaColumn primitive_calls{"primitive_calls", CellType::integer};
-inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer};
-inline constexpr SchemaColumn self_ns{"self_ns", CellType::integer};
+inline constexpr uint32_t number = 17;
+inline constexpr SchemaColumn caller{"caller", CellType::text, 0};
+inline constexpr SchemaColumn caller_file{"caller_file", CellType::text, 1};
+inline constexpr SchemaColumn caller_line{"caller_line", CellType::integer, 2};
+inline constexpr SchemaColumn callee{"callee", CellType::text, 3};
+inline constexpr SchemaColumn callee_file{"callee_file", CellType::text, 4};
+inline constexpr SchemaColumn callee_line{"callee_line", CellType::integer, 5};
+inline constexpr SchemaColumn calls{"calls", CellType::integer, 6};
+inline constexpr SchemaColumn primitive_calls{"primitive_calls", CellType::integer, 7};
+inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer, 8};
+inline constexpr SchemaColumn self_ns{"self_ns", CellType::integer, 9};
 inline TableLayout layout() { return {table, {caller, caller_file, caller_line, callee, callee_file, callee_line,
     calls, primitive_calls, total_ns, self_ns}, false}; }
 }  // namespace call_edges
 namespace path_metrics {
 inline constexpr const char* table = "path_metrics";
-inline constexpr SchemaColumn call_path{"call_path", CellType::integer};
-inline constexpr SchemaColumn metric{"metric", CellType::text};
-inline constexpr SchemaColumn unit{"unit", CellType::text};
-inline constexpr SchemaColumn self_value{"self_value", CellType::real};
-inline constexpr SchemaColumn total_value{"total_value", CellType::real};
+inline constexpr uint32_t number = 18;
+inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 0};
+inline constexpr SchemaColumn metric{"metric", CellType::text, 1};
+inline constexpr SchemaColumn unit{"unit", CellType::text, 2};
+inline constexpr SchemaColumn self_value{"self_value", CellType::real, 3};
+inline constexpr SchemaColumn total_value{"total_value", CellType::real, 4};
 inline TableLayout layout() { return {table, {call_path, metric, unit, self_value, total_value}, false}; }
 }  // namespace path_metrics
 

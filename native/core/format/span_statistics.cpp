@@ -44,28 +44,25 @@ SpanStatistics StatisticsTable::entry(size_t i) const {
 }
 
 size_t StatisticsTable::bytes() const {
-  return rows_.size() * (sizeof(Row) + sizeof(StatisticsKey)) + parts_.size() * sizeof(Part) +
-         slots_.capacity() * sizeof(uint32_t);
+  return rows_.size() * (sizeof(Row) + sizeof(StatisticsKey)) + parts_.size() * sizeof(Part) + slots_.bytes();
 }
 
-size_t StatisticsTable::slot_of(const StatisticsKey& key) const {
-  uint64_t h = ((uint64_t(key.path) << 32 | key.location) ^ uint64_t(key.class_id) << 20) * 0x9E3779B97F4A7C15ull;
-  size_t at = (h ^ h >> 32) & (slots_.size() - 1);
-  while (slots_[at] && !(keys_[slots_[at] - 1] == key)) at = (at + 1) & (slots_.size() - 1);
-  return at;
+static uint64_t hash_of(const StatisticsKey& key) {
+  return (uint64_t(key.path) << 32 | key.location) ^ uint64_t(key.class_id) << 20;
 }
 
-bool StatisticsTable::has(const StatisticsKey& key) const { return !slots_.empty() && slots_[slot_of(key)] != 0; }
+uint32_t StatisticsTable::find(const StatisticsKey& key) const {
+  return slots_.find(hash_of(key), [&](uint32_t i) { return keys_[i] == key; });
+}
 
 StatisticsTable::Row& StatisticsTable::look_up(const StatisticsKey& key) {
-  if ((keys_.size() + 1) * 2 > slots_.size()) grow();
-  const size_t at = slot_of(key);
-  if (!slots_[at]) {
+  last_ = find(key);
+  if (last_ == Slots::empty) {
+    last_ = keys_.size();
+    slots_.add(hash_of(key), uint32_t(last_), [this](uint32_t i) { return hash_of(keys_[i]); });
     keys_.push_back(key);
     rows_.emplace_back();
-    slots_[at] = uint32_t(keys_.size());
   }
-  last_ = slots_[at] - 1;
   return rows_[last_];
 }
 
@@ -76,67 +73,64 @@ uint64_t StatisticsTable::short_spans() const {
   return count;
 }
 
-void StatisticsTable::grow() {
-  slots_.assign(std::max<size_t>(256, slots_.size() * 2), 0);
-  for (uint32_t i = 0; i < keys_.size(); i++) slots_[slot_of(keys_[i])] = i + 1;
-}
-
 void StatisticsTable::clear() {
   keys_.clear(), rows_.clear(), parts_.clear();
-  slots_.clear();
+  slots_ = {};
   last_ = 0;
 }
 
 // Columns: location, path, class + 1, count, total, own, min, max - min, sum of squares (its bits), buckets in use;
-// then their numbers and their counts, of all rows one after the other.
-// One column after the other: none of them but the one that is written takes memory.
-std::string encode_statistics_rows(const StatisticsTable& table, const std::vector<uint32_t>& rows) {
+// then their numbers and their counts, of all rows one after the other. Only the column that is being written takes
+// memory.
+void append_statistics(std::string& out, const StatisticsTable& table, const std::function<bool(uint32_t)>& chosen) {
+  std::vector<uint32_t> rows;
+  for (uint32_t i = 0; i < table.size(); i++)
+    if (!chosen || chosen(table.key(i).location)) rows.push_back(i);
+  if (rows.empty()) return;
   Writer w;
   std::vector<uint64_t> column;
-  const auto write = [&](auto value_of) {
-    column.clear();
-    for (uint32_t row : rows) column.push_back(value_of(table.key(row), table.totals(row)));
+  const auto write = [&] {
     append_column(w.bytes, column);
+    column.clear();
   };
-  const auto in_use = [&](auto told) {  // told(bucket, count) of all rows
+  const auto write_each = [&](auto value_of) {
+    for (uint32_t row : rows) column.push_back(value_of(table.key(row), table.totals(row)));
+    write();
+  };
+  const auto each_bucket = [&](auto visit) {  // visit(row, bucket, count) for those in use
     for (uint32_t row : rows) {
       const SpanStatistics s = table.entry(row);
       for (uint32_t i = 0; i < kHistogramBuckets; i++)
-        if (s.histogram[i]) told(i, s.histogram[i]);
+        if (s.histogram[i]) visit(row, i, s.histogram[i]);
     }
   };
   uint32_t buckets = 0;
-  in_use([&](uint32_t, uint32_t) { buckets++; });
+  std::vector<uint64_t> buckets_of_row(table.size());
+  each_bucket([&](uint32_t row, uint32_t, uint32_t) { buckets++, buckets_of_row[row]++; });
   column.reserve(std::max<size_t>(rows.size(), buckets));
   using Key = StatisticsKey;
   using Totals = SpanTotals;
   w.u32(buckets);
-  write([](const Key& key, const Totals&) { return key.location; });
-  write([](const Key& key, const Totals&) { return key.path; });
-  write([](const Key& key, const Totals&) { return uint32_t(key.class_id + 1); });
-  write([](const Key&, const Totals& t) { return t.count; });
-  write([](const Key&, const Totals& t) { return zigzag(t.total_ns); });
-  write([](const Key&, const Totals& t) { return zigzag(t.own_ns); });
-  write([](const Key&, const Totals& t) { return t.count ? zigzag(t.min_ns) : 0; });
-  write([](const Key&, const Totals& t) { return t.count ? zigzag(t.max_ns - t.min_ns) : 0; });
-  write([](const Key&, const Totals& t) { return std::bit_cast<uint64_t>(t.sum_squares); });
-  column.clear();
-  for (uint32_t row : rows) {
-    const SpanStatistics s = table.entry(row);
-    column.push_back(uint64_t(kHistogramBuckets - std::count(s.histogram, s.histogram + kHistogramBuckets, 0u)));
-  }
-  append_column(w.bytes, column);
-  column.clear();
-  in_use([&](uint32_t bucket, uint32_t) { column.push_back(bucket); });
-  append_column(w.bytes, column);
-  column.clear();
-  in_use([&](uint32_t, uint32_t count) { column.push_back(count); });
-  append_column(w.bytes, column);
-  return std::move(w.bytes);
+  write_each([](const Key& key, const Totals&) { return key.location; });
+  write_each([](const Key& key, const Totals&) { return key.path; });
+  write_each([](const Key& key, const Totals&) { return uint32_t(key.class_id + 1); });
+  write_each([](const Key&, const Totals& t) { return t.count; });
+  write_each([](const Key&, const Totals& t) { return zigzag(t.total_ns); });
+  write_each([](const Key&, const Totals& t) { return zigzag(t.own_ns); });
+  write_each([](const Key&, const Totals& t) { return t.count ? zigzag(t.min_ns) : 0; });
+  write_each([](const Key&, const Totals& t) { return t.count ? zigzag(t.max_ns - t.min_ns) : 0; });
+  write_each([](const Key&, const Totals& t) { return std::bit_cast<uint64_t>(t.sum_squares); });
+  for (uint32_t row : rows) column.push_back(buckets_of_row[row]);
+  write();
+  each_bucket([&](uint32_t, uint32_t bucket, uint32_t) { column.push_back(bucket); });
+  write();
+  each_bucket([&](uint32_t, uint32_t, uint32_t count) { column.push_back(count); });
+  write();
+  append_chunk(out, kStatisticsChunk, 0, uint32_t(rows.size()), w.bytes);
 }
 
 bool decode_statistics(std::string_view payload, uint32_t count, StatisticsTable& into) {
-  Cursor c{payload.data(), payload.data() + payload.size()};
+  Reader c{payload};
   const uint32_t all_buckets = c.u32();
   std::vector<uint64_t> columns[10], numbers, counts;
   for (auto& column : columns)
@@ -183,7 +177,7 @@ bool read_slot(int fd, int slot, Snapshot& out) {
   std::string payload(header.payload_bytes, '\0');
   if (pread(fd, payload.data(), payload.size(), at + off_t(sizeof header)) != ssize_t(payload.size())) return false;
   if (crc32c(payload.data(), payload.size()) != header.crc_payload) return false;
-  Cursor c{payload.data(), payload.data() + payload.size()};
+  Reader c{payload};
   out.sequence = header.sequence;
   out.main_location = c.u32();
   for (uint32_t n = c.u32(); c.ok && n > 0; n--) {
@@ -191,7 +185,7 @@ bool read_slot(int fd, int slot, Snapshot& out) {
     out.folded_until[location] = c.u64();
   }
   if (!c.ok) return false;
-  out.chunks.assign(c.at, c.end);
+  out.chunks = c.bytes;
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/format/blocks.h"
+#include "core/spans/growing_tables.h"
 
 namespace strobe {
 
@@ -50,7 +52,7 @@ struct SpanStatistics : SpanTotals {
   uint32_t histogram[kHistogramBuckets] = {};
 };
 
-// Entries by key, in order of first use. Open addressing, load at most one half. Of a histogram only the parts in use
+// Entries by key, in order of first use. Of a histogram only the parts in use
 // take memory: usual durations of a function lie in one or two of them. Rows never move, so that a table that grows
 // takes no more than it holds.
 class StatisticsTable {
@@ -72,7 +74,7 @@ class StatisticsTable {
   void add_own(const StatisticsKey& key, int64_t own_ns) { row_of(key).totals.own_ns += own_ns; }
   void add(const StatisticsKey& key, const SpanStatistics& more);
 
-  bool has(const StatisticsKey& key) const;
+  bool has(const StatisticsKey& key) const { return find(key) != Slots::empty; }
   size_t size() const { return keys_.size(); }
   const StatisticsKey& key(size_t i) const { return keys_[i]; }
   const SpanTotals& totals(size_t i) const { return rows_[i].totals; }
@@ -97,19 +99,18 @@ class StatisticsTable {
     if (!part) parts_.emplace_back(), part = uint32_t(parts_.size());
     return parts_[part - 1][number % kPart];
   }
-  size_t slot_of(const StatisticsKey& key) const;
+  uint32_t find(const StatisticsKey& key) const;
   Row& look_up(const StatisticsKey& key);
-  void grow();
   std::deque<StatisticsKey> keys_;
   std::deque<Row> rows_;
   std::deque<Part> parts_;
-  std::vector<uint32_t> slots_;  // entry + 1, 0 empty
+  Slots slots_;
   size_t last_ = 0;
 };
 
-// The payload of a statistics chunk holds the entries for which `chosen(location)` is true; `count` of them.
-template <class Chosen>
-std::string encode_statistics(const StatisticsTable& table, Chosen&& chosen, uint32_t& count);
+// Appends a statistics chunk with the entries of these locations (by default all), if there are any.
+void append_statistics(std::string& out, const StatisticsTable& table,
+                       const std::function<bool(uint32_t location)>& chosen = {});
 bool decode_statistics(std::string_view payload, uint32_t count, StatisticsTable& into);  // false: damaged
 
 // The file process-<pid>.statistics: two slots that are written in turn, so that one of them is always whole. A
@@ -125,30 +126,16 @@ struct Snapshot {
 constexpr uint64_t kSnapshotStride = 16u << 20;  // bytes between the slots; the file is sparse
 // What is to be written at (sequence % 2) * kSnapshotStride; empty if it does not fit.
 std::string encode_snapshot(const Snapshot& snapshot);
-// The sound snapshots of a file, the newest first; none if there is no such file.
+// The sound snapshots of a file, the newest first; empty if there is no such file.
 std::vector<Snapshot> read_snapshots(const std::string& path);
 
-std::string encode_statistics_rows(const StatisticsTable& table, const std::vector<uint32_t>& rows);
-
 // Moves the entries for which `chosen(key)` is true out of a table.
-template <class Chosen>
-StatisticsTable take_statistics(StatisticsTable& from, Chosen&& chosen);
-
 template <class Chosen>
 StatisticsTable take_statistics(StatisticsTable& from, Chosen&& chosen) {
   StatisticsTable taken, left;
   for (size_t i = 0; i < from.size(); i++) (chosen(from.key(i)) ? taken : left).add(from.key(i), from.entry(i));
   from = std::move(left);
   return taken;
-}
-
-template <class Chosen>
-std::string encode_statistics(const StatisticsTable& table, Chosen&& chosen, uint32_t& count) {
-  std::vector<uint32_t> rows;
-  for (uint32_t i = 0; i < table.size(); i++)
-    if (chosen(table.key(i).location)) rows.push_back(i);
-  count = uint32_t(rows.size());
-  return encode_statistics_rows(table, rows);
 }
 
 }  // namespace strobe

@@ -20,6 +20,16 @@ void TableColumns::add(int64_t span_row, uint64_t present, const uint64_t* cells
   rows_++;
 }
 
+void TableColumns::add(std::initializer_list<std::optional<uint64_t>> cells) {
+  uint64_t present = 0, bit = 1, values[kMaxColumns];
+  size_t n = 0;
+  for (const std::optional<uint64_t>& cell : cells) {
+    if (cell) present |= bit, values[n++] = *cell;
+    bit <<= 1;
+  }
+  add(-1, present, values);
+}
+
 void TableColumns::append_to(std::string& out, uint32_t location, std::string_view trailer) {
   if (!rows_) return;
   Writer head;

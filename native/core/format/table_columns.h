@@ -3,6 +3,8 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,6 +25,7 @@ struct ColumnLayout {
 struct SchemaColumn {
   const char* name;
   CellType type;
+  uint8_t number;  // among those of its table, which has a number among all tables
   operator ColumnLayout() const { return {name, type}; }
 };
 
@@ -46,6 +49,8 @@ class TableColumns {
   // present: one bit a column; cells: the present ones only, in order. Rows with the same `shape` have the same cells
   // in the columns that are shared.
   void add(int64_t span_row, uint64_t present, const uint64_t* cells, uint32_t shape = 0);
+  // The same for a row of a table without spans; nothing: null.
+  void add(std::initializer_list<std::optional<uint64_t>> cells);
   // A chunk, and empties itself. `trailer`: bytes behind the columns, which readers of tables do not look at.
   void append_to(std::string& out, uint32_t location, std::string_view trailer = {});
 

@@ -28,13 +28,9 @@ class SampleSums {
     for (auto at = sums_.begin(); at != sums_.end();) {
       const auto [location, stack_text, state_text] = at->first;
       const Sum& sum = at->second;
-      uint64_t cells[5];
-      uint64_t present = 0x1C;
-      size_t n = 0;
-      if (stack_text) present |= 1, cells[n++] = stack_text;
-      if (state_text) present |= 2, cells[n++] = state_text;
-      cells[n++] = sum.samples, cells[n++] = sum.total_ns, cells[n++] = sum.cpu_ns;
-      columns.add(0, present, cells);
+      using Cell = std::optional<uint64_t>;
+      columns.add({stack_text ? Cell(stack_text) : Cell(), state_text ? Cell(state_text) : Cell(), sum.samples,
+                   sum.total_ns, sum.cpu_ns});
       ++at;
       if (columns.rows() == kTableChunkRows || at == sums_.end() || std::get<0>(at->first) != location)
         write(columns, location);

@@ -18,8 +18,7 @@ struct RowTrailer {
 };
 constexpr uint32_t kRowTrailerMagic = 0x53574f52;  // "ROWS"
 
-// Rows of one location's ring that are not written yet: each waits until it is known whether its span stays. They leave
-// in their order, so that one position says what is written.
+// They leave in their order, so that one position separates what is written from what is not.
 class PendingRows {
  public:
   static constexpr uint64_t kNoSpan = ~uint64_t(0);
@@ -65,7 +64,7 @@ class PendingRows {
   std::vector<Pending> rows_;
   size_t first_ = 0;    // rows before it are written
   size_t settled_ = 0;  // no fold changes rows before it any more
-  size_t decided_ = 0;  // of no row before it decide() has still to say anything
+  size_t decided_ = 0;  // decide() is through with the rows before it
   uint64_t next_ = 0;
   uint64_t folded_ = 0, outside_ = 0;
 };

@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <stdint.h>
 #include <atomic>
+#include <bit>
+#include <string>
 
+#include "core/format/bytes.h"
 #include "core/system/clock.h"
 
 namespace strobe {
@@ -70,6 +73,16 @@ struct RingsHeader {  // page 0..; everything here survives kill -9
 };
 constexpr uint32_t kRingsHeaderBytes = 4 * kPage;
 static_assert(sizeof(RingsHeader) <= kRingsHeaderBytes);
+
+// Readings of metrics that wait in the header, as a chunk of the block file holds them.
+inline std::string encode_staged_samples(const RingsHeader& header, uint32_t count) {
+  Writer w;
+  for (uint32_t i = 0; i < count; i++) {
+    const MetricSample& sample = header.staged[i];
+    w.u32(sample.metric), w.u64(uint64_t(sample.time_ns)), w.u64(std::bit_cast<uint64_t>(sample.value));
+  }
+  return std::move(w.bytes);
+}
 
 // What a location is, as the trace numbers it (model/kinds.py).
 enum RingKind : uint8_t { kOfThread = 0, kOfStream = 1, kOfTask = 2 };

@@ -1,7 +1,8 @@
 #include "core/rings/row_kinds.h"
 
-#include <algorithm>
 #include <charconv>
+#include <memory>
+#include <ranges>
 
 #include "core/format/side_tables.generated.h"
 #include "include/strobe.h"
@@ -175,13 +176,9 @@ int64_t RowCells::number_in(uint32_t text, uint8_t field) {
   const auto [known, fresh] = numbers_.try_emplace(text);
   std::vector<int64_t>& numbers = known->second;
   if (fresh && text) {
-    const std::string_view all = text_of_(text);
-    for (size_t at = 0; at <= all.size();) {
-      const size_t end = std::min(all.find(',', at), all.size());
-      int64_t number = STROBE_NOTHING;
-      std::from_chars(all.data() + at, all.data() + end, number);
-      numbers.push_back(number);
-      at = end + 1;
+    for (const auto part : std::views::split(text_of_(text), ',')) {
+      numbers.push_back(STROBE_NOTHING);
+      std::from_chars(std::to_address(part.begin()), std::to_address(part.end()), numbers.back());
     }
   }
   return field <= numbers.size() ? numbers[field - 1u] : STROBE_NOTHING;

@@ -1,18 +1,37 @@
-// budget.h - the budget of a recording: bytes on disk, and CPU time of the recorder beside the program's. What would
-// exceed it makes the recording give up detail, in this order: fewer iterations in detail; hot short functions;
-// everything but statistics; and, where CPU time is the limit, functions altogether.
+// budget.h - what a recording costs, and its budget: bytes on disk, and CPU time of the recorder compared with the
+// program's. To stay within it the recording gives up detail, in this order: most iterations in detail; hot short
+// functions; everything but statistics; and, where CPU time is the limit, all functions.
 #pragma once
 #include <stdint.h>
+#include <atomic>
 #include <string>
 
 #include "core/folding/collector.h"
 #include "core/session/metric_samples.h"
-#include "core/session/recorder_cost.h"
 #include "core/session/trace_files.h"
 #include "core/spans/throttle.h"
 #include "include/strobe.h"
 
 namespace strobe {
+
+// What recording costs the program: the time of its records, and of hooks that run even where nothing is recorded.
+class RecorderCost {
+ public:
+  void begin();  // of a recording
+  // A hook that costs the program `ns` each time that `times` grows by one.
+  void set_hook(const uint64_t* times, double ns);
+  double of_hooks_ns() const;
+  void add_records(uint64_t n) { records_ += n; }
+  double of_records_ns() const { return put_ns_ * double(records_); }
+  double put_ns() const { return put_ns_; }  // one record, on this machine
+
+ private:
+  uint64_t records_ = 0;
+  double put_ns_ = 0;
+  std::atomic<const uint64_t*> hook_times_{nullptr};
+  uint64_t hook_times_before_ = 0;  // this recording
+  double hook_ns_ = 0;
+};
 
 class Budget {
  public:

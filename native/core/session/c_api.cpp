@@ -9,24 +9,24 @@ extern "C" {
 int strobe_start(const strobe_options* options) {
   const Inside inside;
   const int failed = session().start(*options);
-  if (!failed) session().stream_turns().turn(STROBE_STREAMS_GO_ON);
+  if (!failed) strobe::turn_streams(STROBE_STREAMS_GO_ON);
   return failed;
 }
 void strobe_stop(void) {
   const Inside inside;
-  session().stream_turns().turn(STROBE_STREAMS_END);
+  strobe::turn_streams(STROBE_STREAMS_END);
   session().stop(-1);
 }
 int strobe_active(void) { return session().recording(); }
 void strobe_mute(void) {
   const Inside inside;
-  session().stream_turns().turn(STROBE_STREAMS_REST);
+  strobe::turn_streams(STROBE_STREAMS_REST);
   session().mute();
 }
 void strobe_unmute(void) {
   const Inside inside;
   session().unmute();
-  session().stream_turns().turn(STROBE_STREAMS_GO_ON);
+  strobe::turn_streams(STROBE_STREAMS_GO_ON);
 }
 const char* strobe_error(void) { return session().error(); }
 void strobe_pause(void) {
@@ -41,7 +41,7 @@ void strobe_before_user_changes(void) {
 }
 void strobe_note_exit(int exit_code) {
   const Inside inside;
-  session().stream_turns().turn(STROBE_STREAMS_EXIT);
+  strobe::turn_streams(STROBE_STREAMS_EXIT);
   session().stop(exit_code & 0xFF);
 }
 uint32_t strobe_region(const strobe_region_info* info) {

@@ -8,8 +8,7 @@
 #include <algorithm>
 
 #include "core/system/mapping_guard.h"
-#include "core/system/own_thread.h"
-#include "core/system/system_calls.h"
+#include "core/system/threads.h"
 
 namespace strobe {
 
@@ -294,6 +293,24 @@ void Drainer::commit() {
       rows_written(*slot);
     }
   collector_->committed();
+}
+
+std::vector<std::pair<std::string, uint64_t>> Drainer::counters() const {
+  uint64_t lost = 0, rows_lost = 0, unmatched = unmatched_, cut = cut_;
+  for (const auto& slot : slots_.all()) {
+    (slot->of_spans() ? lost : rows_lost) += slot->header->lost.load();
+    if (slot->builder) unmatched += slot->builder->unmatched, cut += slot->builder->cut;
+  }
+  std::vector<std::pair<std::string, uint64_t>> out;
+  const auto add = [&out](const char* name, uint64_t value) { out.emplace_back(name, value); };
+  add("records_lost", lost);
+  if (rows_lost) add("rows_lost", rows_lost);
+  add("leaves_unmatched", unmatched);
+  add("spans_cut", cut);
+  add("paths_folded", paths_->folded());
+  if (collector_) add("statistics_folded", collector_->statistics_folded());
+  if (min_duration_ns_) add("short_spans", collector_->short_spans());
+  return out;
 }
 
 void Drainer::measure_clock() {

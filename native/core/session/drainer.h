@@ -6,12 +6,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/folding/collector.h"
 #include "core/session/budget.h"
 #include "core/session/metric_samples.h"
-#include "core/session/recorder_cost.h"
 #include "core/session/ring_slots.h"
 #include "core/session/trace_files.h"
 #include "core/spans/region_table.h"
@@ -52,9 +52,8 @@ class Drainer {
   // Everything that was launched on streams before this moment is in the rings.
   void set_streams_complete(int64_t launched_ns) { streams_complete_ns_.store(launched_ns, std::memory_order_release); }
   bool folds() const { return collector_ != nullptr; }
-  // Calls add(name, value) for what the quality table gets at the end.
-  template <class Add>
-  void counters(Add&& add) const;
+  // What the quality table gets at the end.
+  std::vector<std::pair<std::string, uint64_t>> counters() const;
   void forked();
 
  private:
@@ -98,21 +97,5 @@ class Drainer {
   std::atomic<uint32_t> thread_id_{0}, wake_{0};
   std::atomic<bool> quit_{false};
 };
-
-template <class Add>
-void Drainer::counters(Add&& add) const {
-  uint64_t lost = 0, rows_lost = 0, unmatched = unmatched_, cut = cut_;
-  for (const auto& slot : slots_.all()) {
-    (slot->of_spans() ? lost : rows_lost) += slot->header->lost.load();
-    if (slot->builder) unmatched += slot->builder->unmatched, cut += slot->builder->cut;
-  }
-  add("records_lost", lost);
-  if (rows_lost) add("rows_lost", rows_lost);
-  add("leaves_unmatched", unmatched);
-  add("spans_cut", cut);
-  add("paths_folded", paths_->folded());
-  if (collector_) add("statistics_folded", collector_->statistics_folded());
-  if (min_duration_ns_) add("short_spans", collector_->short_spans());
-}
 
 }  // namespace strobe

@@ -8,7 +8,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <ranges>
 #include <string>
 #include <string_view>
 
@@ -20,22 +22,16 @@ namespace strobe {
 namespace {
 
 std::string_view field(std::string_view session, std::string_view key) {  // `key=value` lines
-  while (!session.empty()) {
-    std::string_view line = session.substr(0, session.find('\n'));
-    if (line.substr(0, key.size()) == key && line.substr(key.size(), 1) == "=") return line.substr(key.size() + 1);
-    session.remove_prefix(line.size() < session.size() ? line.size() + 1 : line.size());
+  for (const auto part : std::views::split(session, '\n')) {
+    const std::string_view line(part.begin(), part.end());
+    if (line.starts_with(key) && line.substr(key.size()).starts_with('=')) return line.substr(key.size() + 1);
   }
   return {};
 }
 
 bool lists(std::string_view names, std::string_view name) {  // a,b,c
-  for (size_t at = 0; at <= names.size();) {
-    size_t end = names.find(',', at);
-    if (end == names.npos) end = names.size();
-    if (names.substr(at, end - at) == name) return true;
-    at = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(std::views::split(names, ','),
+                             [&](const auto part) { return std::string_view(part.begin(), part.end()) == name; });
 }
 
 std::string describe(bool main) {
@@ -45,12 +41,10 @@ std::string describe(bool main) {
     while (size_t n = fread(part, 1, sizeof part, file)) command.append(part, n);
     fclose(file);
   }
-  for (size_t at = 0; at < command.size();) {
-    size_t end = command.find('\0', at);
-    if (end == command.npos) end = command.size();
-    if (at) out += ", ";
-    append_json_text(out, std::string_view(command).substr(at, end - at));
-    at = end + 1;
+  if (command.ends_with('\0')) command.pop_back();
+  for (const auto argument : std::views::split(command, '\0')) {
+    if (!out.ends_with('[')) out += ", ";
+    append_json_text(out, std::string_view(argument.begin(), argument.end()));
   }
   char host[256] = "";
   gethostname(host, sizeof host - 1);

@@ -1,7 +1,5 @@
 #include "core/session/metric_samples.h"
 
-#include "core/rings/staged_samples.h"
-
 namespace strobe {
 
 namespace {

@@ -1,6 +1,6 @@
 // Rows and totals, off the hot path: a thread's first row, a full ring, texts, sums.
 #include "core/session/session.h"
-#include "core/system/without_signals.h"
+#include "core/system/threads.h"
 
 namespace strobe {
 

@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "core/session/session.h"
-#include "core/system/system_calls.h"
-#include "core/system/without_signals.h"
+#include "core/system/threads.h"
 
 namespace strobe {
 

@@ -83,11 +83,7 @@ void RingSlots::thread_ended(const Producer* owner, const RowProducer* row_owner
 }
 
 void RingSlots::unmap() {
-  for (auto& slot : slots_) {
-    mmap(slot->header, slot_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-         -1, 0);
-    unguard(slot->header);
-  }
+  for (auto& slot : slots_) replace_by_zeros(slot->header, slot_bytes());
   slots_.clear();
 }
 

@@ -11,7 +11,7 @@
 #include "core/format/json_text.h"
 #include "core/system/mapping_guard.h"
 #include "core/system/own_memory.h"
-#include "core/system/without_signals.h"
+#include "core/system/threads.h"
 
 namespace strobe {
 
@@ -125,7 +125,7 @@ std::string Session::end_chunk(int exit_code) {
   };
   add("own_cpu_ns", uint64_t(header.own_cpu_ns.load()));
   if (const double ns = cost_.of_hooks_ns(); ns >= 1) add("hook_cost_ns", uint64_t(ns));
-  drainer_.counters(add);
+  for (const auto& [name, value] : drainer_.counters()) add(name, value);
   for (uint32_t region : throttle_.throttled())
     add("throttled_after: " + regions_.place_of(region), throttle_.calls(region));
   for (uint32_t i = 0; i < header.counter_count.load(); i++)
@@ -257,17 +257,15 @@ void Session::count_unrecorded() { count("unrecorded_ms", uint64_t((monotonic_ns
 
 // --- forks
 
+// In the order in which they are taken where one thread holds several.
+std::array<std::mutex*, 11> Session::mutexes() {
+  return {&windows_,       &streams_mutex_,          &control_,         &adapters_mutex_,
+          &slots_.mutex(), &regions_.mutex(),        &texts_.mutex(),   &samples_.mutex(),
+          &files_.mutex(), &files_.counters_mutex(), &throttle_.mutex()};
+}
+
 void Session::before_fork() {
-  windows_.lock();
-  streams_mutex_.lock();
-  control_.lock();
-  adapters_mutex_.lock();
-  slots_.mutex().lock();
-  regions_.mutex().lock();
-  texts_.mutex().lock();
-  samples_.mutex().lock();
-  files_.lock_for_fork();
-  throttle_.mutex().lock();
+  for (std::mutex* each : mutexes()) each->lock();
   lock_own_memory();
   busy_before_fork_ = producer.busy;
   producer.busy = true;  // what the program's own handlers record now would wait for these locks
@@ -276,16 +274,8 @@ void Session::before_fork() {
 void Session::after_fork_in_parent() {
   producer.busy = busy_before_fork_;
   unlock_own_memory();
-  throttle_.mutex().unlock();
-  files_.unlock_after_fork();
-  samples_.mutex().unlock();
-  texts_.mutex().unlock();
-  regions_.mutex().unlock();
-  slots_.mutex().unlock();
-  adapters_mutex_.unlock();
-  control_.unlock();
-  streams_mutex_.unlock();
-  windows_.unlock();
+  const auto taken = mutexes();
+  for (auto each = taken.rbegin(); each != taken.rend(); ++each) (*each)->unlock();
 }
 
 void Session::after_fork_in_child() {

@@ -3,17 +3,16 @@
 // The parts: trace_files.h, ring_slots.h, drainer.h, metric_samples.h, budget.h.
 #pragma once
 #include <pthread.h>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <string>
 
-#include "core/rings/line_counts.h"
-#include "core/rings/message_totals.h"
 #include "core/rings/ring.h"
+#include "core/rings/ring_sums.h"
 #include "core/rings/row_kinds.h"
 #include "core/session/drainer.h"
 #include "core/session/metric_samples.h"
-#include "core/session/recorder_cost.h"
 #include "core/session/ring_slots.h"
 #include "core/session/streams.h"
 #include "core/session/trace_files.h"
@@ -69,9 +68,8 @@ class Session {
   strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   void sample(uint32_t metric, double value);
   uint32_t metric(const char* name, const char* unit) { return samples_.metric(name, unit); }
-  // Records what ran on a stream; false: it could not be.
-  bool record(StreamProducer& stream, const strobe_stream_span& span);
-  StreamTurns& stream_turns() { return stream_turns_; }
+  // Records what ran on a lane of a stream; false: it could not be.
+  bool record(const strobe_stream& stream, StreamLane& lane, const strobe_stream_span& span);
   void set_streams_complete(int64_t launched_ns) { drainer_.set_streams_complete(launched_ns); }
 
   Throttle& throttle() { return throttle_; }
@@ -97,7 +95,7 @@ class Session {
   void resume();
   bool new_ring(Producer& p);
   bool new_row_ring(RowProducer& r, const Producer& p);
-  bool new_stream_ring(StreamProducer& stream);
+  bool new_stream_ring(const strobe_stream& stream, StreamLane& lane);
   void connect(Producer& p, Slot& slot);
   bool make_recordable(Producer& p);  // files, drainer, ring of this thread; false: nothing is recorded
   bool wait_for_room(const RingHeader& ring, uint64_t head, uint64_t reserve);
@@ -105,9 +103,8 @@ class Session {
   static pthread_key_t thread_key();  // its destructor is called at a thread's end
 
   std::atomic<int> state_{kIdle};
-  // Taken in this order where one holds several: windows, streams, control, adapters, slots, regions, texts, samples,
-  // files, throttle, own memory. A fork takes them all, so that none is held in the child by a thread that is not
-  // there.
+  // A fork takes all mutexes, and that of own memory at last: in the child none is held by a thread that is not there.
+  std::array<std::mutex*, 11> mutexes();
   std::mutex windows_;  // mute, unmute
   std::mutex streams_mutex_;
   std::mutex control_;  // start, stop, restart
@@ -120,7 +117,6 @@ class Session {
   MetricSamples samples_{files_};
   RecorderCost cost_;
   Drainer drainer_{files_, slots_, regions_, texts_, throttle_, samples_, cost_};
-  StreamTurns stream_turns_;
   std::atomic<RingHeader*> totals_{nullptr};
   RingHeader* lines_ = nullptr;  // the part of the rings file that still has room for counters of lines
 

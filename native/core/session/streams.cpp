@@ -1,41 +1,43 @@
 #include "core/session/streams.h"
 
+#include <atomic>
 #include <map>
 #include <new>
 #include <tuple>
 
 #include "core/session/session.h"
-#include "core/system/without_signals.h"
+#include "core/system/threads.h"
 
 namespace strobe {
 
 namespace {
 
 constexpr uint64_t kRecordsOfSpan = 4;  // an enter, a leave, two epochs
-// Times of a device are converted to ours: what follows at once may seem to begin a little before. It is no overlap.
+// Times of a device are converted to ours: what follows at once may seem to begin a little earlier, which does not
+// count as an overlap.
 constexpr int64_t kClockJitterNs = 100;
 
 }  // namespace
 
-bool Session::new_stream_ring(StreamProducer& stream) {
+bool Session::new_stream_ring(const strobe_stream& stream, StreamLane& lane) {
   std::lock_guard lock(slots_.mutex());
   if (files_.failed()) return false;
   const uint32_t location = slots_.new_location();
-  slots_.write_location(location, stream.number, stream.shown, stream.name, stream.device);
+  slots_.write_location(location, stream.number, stream.shown, lane.name, stream.device);
   // The number + 1: 0 would hide the location.
   Slot* slot = slots_.take(kRingMagic, sizeof(uint64_t), location, stream.number + 1, stream.kind);
   if (!slot) return false;
-  connect(stream.spans, *slot);
-  stream.rows.header = nullptr;
-  stream.last_ns = INT64_MIN;
+  connect(lane.spans, *slot);
+  lane.rows.header = nullptr;
+  lane.last_ns = INT64_MIN;
   return true;
 }
 
-bool Session::record(StreamProducer& stream, const strobe_stream_span& span) {
-  Producer& p = stream.spans;
-  RowProducer& r = stream.rows;
+bool Session::record(const strobe_stream& stream, StreamLane& lane, const strobe_stream_span& span) {
+  Producer& p = lane.spans;
+  RowProducer& r = lane.rows;
   if (!recording() || files_.failed() || span.launched_ns < recording_since_ns_) return false;
-  if (!stream.open(generation_.load()) && !new_stream_ring(stream)) return false;
+  if (!lane.open(generation_.load()) && !new_stream_ring(stream, lane)) return false;
   if (span.row_kind && (!r.header || r.generation != p.generation) && !new_row_ring(r, p)) return false;
   const auto room = [&](RingHeader& ring, std::atomic<uint64_t>& limit, uint64_t head, uint64_t needed) {
     if (head + needed <= limit.load(std::memory_order_relaxed)) return true;
@@ -55,28 +57,20 @@ bool Session::record(StreamProducer& stream, const strobe_stream_span& span) {
     write_row(r, span.row_kind, uint64_t(span.start_ns), p.head, span.values);
     return true;
   }
-  // The row before the end of its span, and both only whole: what a kill cuts off is told nowhere.
+  // The row before the end of its span, and both only whole: what a kill cuts off is left out.
   put(kEnter, span.start_ns);
   if (span.row_kind) write_row(r, span.row_kind, uint64_t(span.launched_ns), p.head, span.values);
   put(kLeave, span.end_ns);
   p.header->head.store(p.head, std::memory_order_release);
-  stream.last_ns = span.end_ns;
+  lane.last_ns = span.end_ns;
   return true;
 }
 
-void StreamTurns::turn(int what) const {
-  for (auto& place : turns_)
-    if (void (*turn)(int) = place.load(); turn && session().active()) turn(what);
-}
+static std::atomic<void (*)(int)> turns[4];
 
-void StreamTurns::add(void (*turn)(int)) {
-  for (auto& place : turns_) {
-    void (*none)(int) = nullptr;
-    if (!turn)
-      place = nullptr;
-    else if (place == turn || place.compare_exchange_strong(none, turn))
-      return;
-  }
+void turn_streams(int what) {
+  for (auto& place : turns)
+    if (void (*turn)(int) = place.load(); turn && session().active()) turn(what);
 }
 
 namespace {
@@ -120,14 +114,10 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
     return 0;
   }
   strobe_stream_span fitting = *span;
-  strobe::StreamProducer* fits = nullptr;
+  strobe::StreamLane* fits = nullptr;
+  const int64_t jitter = stream->kind == strobe::kOfStream ? strobe::kClockJitterNs : 0;
   for (auto& lane : stream->lanes) {
-    if (!fitting.region) {
-      fits = &lane;
-      break;
-    }
-    const int64_t early = lane.open(session().generation()) ? lane.last_ns - start : 0;
-    const int64_t jitter = stream->kind == strobe::kOfStream ? strobe::kClockJitterNs : 0;
+    const int64_t early = span->region && lane.open(session().generation()) ? lane.last_ns - start : 0;
     if (early > jitter || (early > 0 && lane.last_ns > end)) continue;
     if (early > 0) fitting.start_ns = lane.last_ns;
     fits = &lane;
@@ -137,15 +127,21 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
     fits = &stream->lanes.emplace_back();
     const size_t lanes = stream->lanes.size();
     fits->name = lanes == 1 ? stream->name : stream->name + " (lane " + std::to_string(lanes) + ")";
-    fits->kind = stream->kind, fits->shown = stream->shown, fits->device = stream->device;
-    fits->number = stream->number;
   }
-  const bool recorded = fits && session().record(*fits, fitting);
+  const bool recorded = fits && session().record(*stream, *fits, fitting);
   const bool missing = !recorded && stream->kind == strobe::kOfStream && session().recording(span->launched_ns);
   if (missing) strobe_count("stream_spans_lost", 1);
   return recorded;
 }
 
 void strobe_streams_told(int64_t launched_ns) { session().set_streams_complete(launched_ns); }
-void strobe_streams_turn_with(void (*turn)(int)) { session().stream_turns().add(turn); }
+void strobe_streams_turn_with(void (*turn)(int)) {
+  for (auto& place : strobe::turns) {
+    void (*none)(int) = nullptr;
+    if (!turn)
+      place = nullptr;
+    else if (place == turn || place.compare_exchange_strong(none, turn))
+      return;
+  }
+}
 }

@@ -15,10 +15,18 @@
 
 namespace strobe {
 
-// Of a header that another thread may still hold: private zero pages take its place.
-static void forget_mapping(void* page, size_t bytes) {
-  mmap(page, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-  unguard(page);
+// Reserved on disk before it is mapped: a store into a hole of a full file system would be a SIGBUS. nullptr: `error`
+// is an errno value.
+static void* map_reserved(int fd, off_t offset, size_t bytes, int flags, int& error) {
+  error = posix_fallocate(fd, offset, off_t(bytes));
+  if (error) return nullptr;
+  void* map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, offset);
+  if (map == MAP_FAILED) {
+    error = errno;
+    return nullptr;
+  }
+  guard(map, bytes);
+  return map;
 }
 
 int TraceFiles::open_blocks(const std::string& folder) {
@@ -42,21 +50,14 @@ int TraceFiles::open(const std::string& folder, const strobe_options& options, b
   flock(blocks_.fd, LOCK_EX | LOCK_NB);  // held as long as the process lives: readers see whether it still runs
   file_bytes_ = 0;
   failed_ = false;
-  std::string rings_path = blocks_.name;
-  rings_path.replace(rings_path.rfind(".blocks"), std::string::npos, ".rings");
+  const std::string rings_path = named(".rings");
   int error = rings_.open_new(rings_path, O_CREAT | O_TRUNC | O_RDWR);
-  if (!error) error = posix_fallocate(rings_.fd, 0, kRingsHeaderBytes);
-  void* map = MAP_FAILED;
-  if (!error) {
-    map = mmap(nullptr, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, rings_.fd, 0);
-    if (map == MAP_FAILED) error = errno;
-  }
+  void* map = error ? nullptr : map_reserved(rings_.fd, 0, kRingsHeaderBytes, 0, error);
   if (error) {
     set_error("cannot create " + rings_path + ": " + strerror(error));
     remove();
     return error;
   }
-  guard(map, kRingsHeaderBytes);
   RingsHeader* header = new (map) RingsHeader{};
   header->magic = kRingsMagic;
   header->version = kFormatVersion;
@@ -87,7 +88,7 @@ void TraceFiles::close(ProcessState state, bool complete) {
     if (!statistics_.name.empty()) unlink(statistics_.name.c_str());
     unlink(rings_.name.c_str());
   }
-  forget_mapping(header_.exchange(nullptr), kRingsHeaderBytes);  // count() may hold it
+  replace_by_zeros(header_.exchange(nullptr), kRingsHeaderBytes);  // count() may hold it
   std::lock_guard lock(mutex_);
   release_all();
 }
@@ -156,17 +157,10 @@ void TraceFiles::append_in_spite_of_failure(const std::string& chunks) {
 void TraceFiles::write_down(const std::string& bytes) {
   if (!blocks_.ours()) return fail_to_write(blocks_, errno);
   if (blocks_.removed()) return fail_to_write(blocks_, ENOENT);
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = write(blocks_.fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      const int error = n < 0 ? errno : ENOSPC;
-      if (ftruncate(blocks_.fd, off_t(file_bytes_)) != 0) {
-      }  // a torn chunk is cut by its checksum anyway
-      return fail_to_write(blocks_, error);
-    }
-    done += size_t(n);
+  if (const int error = write_all(blocks_.fd, bytes)) {
+    if (ftruncate(blocks_.fd, off_t(file_bytes_)) != 0) {
+    }  // a torn chunk is cut by its checksum anyway
+    return fail_to_write(blocks_, error);
   }
   file_bytes_ += bytes.size();
 }
@@ -176,47 +170,27 @@ void TraceFiles::write_snapshot(const std::string& bytes, uint64_t sequence) {
   if (!writable() || !rings_are_sound()) return;
   int error = 0;
   if (statistics_.name.empty())
-    error = open_statistics();
+    error = statistics_.open_new(named(".statistics"), O_CREAT | O_TRUNC | O_RDWR);
   else if (!statistics_.ours())
     error = errno;
   if (bytes.empty()) error = EFBIG;
-  size_t done = 0;
-  while (!error && done < bytes.size()) {
-    const ssize_t n =
-        pwrite(statistics_.fd, bytes.data() + done, bytes.size() - done, off_t(sequence % 2 * kSnapshotStride + done));
-    if (n > 0)
-      done += size_t(n);
-    else if (n == 0 || errno != EINTR)
-      error = n == 0 ? ENOSPC : errno;
-  }
+  if (!error) error = write_all(statistics_.fd, bytes, off_t(sequence % 2 * kSnapshotStride));
   if (error) fail_locked(("cannot write the statistics beside " + blocks_.name.substr(0, 200)).c_str(), error);
-}
-
-int TraceFiles::open_statistics() {
-  std::string path = blocks_.name;
-  path.replace(path.rfind(".blocks"), std::string::npos, ".statistics");
-  return statistics_.open_new(path, O_CREAT | O_TRUNC | O_RDWR);
 }
 
 void TraceFiles::open_statistics_early() {
   std::lock_guard lock(mutex_);
-  if (writable() && statistics_.name.empty()) open_statistics();
+  if (writable() && statistics_.name.empty()) statistics_.open_new(named(".statistics"), O_CREAT | O_TRUNC | O_RDWR);
 }
 
 void* TraceFiles::map_ring(size_t part, size_t bytes) {
-  // Blocks are reserved before they are mapped: a store into a hole of a full file system would be a SIGBUS.
-  const off_t offset = off_t(kRingsHeaderBytes + part * bytes);
-  int error = rings_.ours() ? posix_fallocate(rings_.fd, offset, off_t(bytes)) : errno;
-  void* map = MAP_FAILED;
-  if (!error) {
-    map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, rings_.fd, offset);
-    if (map == MAP_FAILED) error = errno;
-  }
-  if (error) {
-    fail(("cannot grow " + rings_.name.substr(0, 250)).c_str(), error);
-    return nullptr;
-  }
-  guard(map, bytes);
+  int error = 0;
+  void* map = nullptr;
+  if (rings_.ours())
+    map = map_reserved(rings_.fd, off_t(kRingsHeaderBytes + part * bytes), bytes, MAP_POPULATE, error);
+  else
+    error = errno;
+  if (!map) fail(("cannot grow " + rings_.name.substr(0, 250)).c_str(), error);
   return map;
 }
 
@@ -243,8 +217,7 @@ void TraceFiles::count(const char* what, uint64_t n) {
 
 std::string TraceFiles::beside(const char* suffix) {
   std::lock_guard lock(mutex_);
-  if (!active_ || blocks_.name.empty()) return {};
-  return blocks_.name.substr(0, blocks_.name.rfind(".blocks")) + suffix;
+  return active_ && !blocks_.name.empty() ? named(suffix) : std::string();
 }
 
 void TraceFiles::forked() {

@@ -9,7 +9,7 @@
 
 #include "core/format/blocks.h"
 #include "core/rings/ring.h"
-#include "core/system/held_file.h"
+#include "core/system/descriptors.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -55,14 +55,14 @@ class TraceFiles {
   void forked();
   void count_fork_without_files();
   void forget_parent();
-  void lock_for_fork() { mutex_.lock(), counters_mutex_.lock(); }
-  void unlock_after_fork() { counters_mutex_.unlock(), mutex_.unlock(); }
+  std::mutex& mutex() { return mutex_; }
+  std::mutex& counters_mutex() { return counters_mutex_; }
 
  private:
   bool writable() const { return !failed_ && !blocks_.name.empty(); }
   // The following with mutex_ held.
   int open_blocks(const std::string& folder);
-  int open_statistics();
+  std::string named(const char* suffix) const { return blocks_.name.substr(0, blocks_.name.rfind(".blocks")) + suffix; }
   bool rings_are_sound();
   void fail_locked(const char* what, int error);
   void fail_to_write(const HeldFile& file, int error);

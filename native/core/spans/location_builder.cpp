@@ -4,34 +4,14 @@
 
 namespace strobe {
 
-namespace {
-uint64_t hash_path(uint32_t parent, uint32_t region) {
-  uint64_t h = (uint64_t(parent) << 32 | region) * 0x9E3779B97F4A7C15ull;
-  return h ^ (h >> 32);
-}
-}  // namespace
-
-void PathTable::grow() {
-  std::vector<uint32_t> slots(slots_.empty() ? 1024 : slots_.size() * 2, 0);
-  for (uint32_t i = 0; i < paths_.size(); i++) {
-    size_t at = hash_path(paths_[i].parent, paths_[i].region) & (slots.size() - 1);
-    while (slots[at]) at = (at + 1) & (slots.size() - 1);
-    slots[at] = i + 1;
-  }
-  slots_.swap(slots);
-}
-
 uint32_t PathTable::find_or_add(uint32_t parent, uint32_t region) {
-  if (paths_.size() * 2 >= slots_.size()) grow();
-  size_t at = hash_path(parent, region) & (slots_.size() - 1);
-  while (slots_[at]) {
-    const Path& p = paths_[slots_[at] - 1];
-    if (p.parent == parent && p.region == region) return slots_[at] - 1;
-    at = (at + 1) & (slots_.size() - 1);
-  }
+  const auto key_of = [this](uint32_t path) { return uint64_t(paths_[path].parent) << 32 | paths_[path].region; };
+  const uint64_t key = uint64_t(parent) << 32 | region;
+  const uint32_t found = slots_.find(key, [&](uint32_t path) { return key_of(path) == key; });
+  if (found != Slots::empty) return found;
+  slots_.add(key, size(), key_of);
   paths_.push_back({parent, region, 0, 0});
-  slots_[at] = uint32_t(paths_.size());
-  return uint32_t(paths_.size() - 1);
+  return size() - 1;
 }
 
 uint32_t PathTable::look_up(uint32_t parent, uint32_t region) {
@@ -165,9 +145,9 @@ void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_posi
   const size_t still_open = depth_[n] - stay_.size();
   const size_t ended = carry_.size() - still_open;
   SpanColumns block;
-  block.start_ns.assign(columns_.start_ns.begin(), columns_.start_ns.begin() + ptrdiff_t(n));
-  block.duration_ns.assign(columns_.duration_ns.begin(), columns_.duration_ns.begin() + ptrdiff_t(n));
-  block.path.assign(columns_.path.begin(), columns_.path.begin() + ptrdiff_t(n));
+  const auto copy = [n](auto& to, const auto& from) { to.assign(from.begin(), from.begin() + ptrdiff_t(n)); };
+  copy(block.start_ns, columns_.start_ns), copy(block.duration_ns, columns_.duration_ns);
+  copy(block.path, columns_.path);
   // What is open at row n is open in the block, and ends in a later one: innermost first, before those around it.
   std::vector<OpenSpan> open(carry_.begin(), carry_.begin() + ptrdiff_t(still_open));
   std::vector<Close> later;
@@ -192,8 +172,7 @@ void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_posi
   base_row_ += n;
   carry_ = std::move(open);
   closes_ = std::move(later);
-  auto drop = [n](auto& column) { column.erase(column.begin(), column.begin() + ptrdiff_t(n)); };
-  drop(columns_.start_ns), drop(columns_.duration_ns), drop(columns_.path), drop(depth_), drop(offset_);
+  change_columns([n](auto& column) { column.erase(column.begin(), column.begin() + ptrdiff_t(n)); });
   const auto gone = uint32_t(header.ring_position - base_position_);
   for (uint32_t& offset : offset_) offset -= gone;
   base_position_ = header.ring_position;

@@ -10,12 +10,12 @@
 
 #include "core/format/blocks.h"
 #include "core/rings/pending_rows.h"
+#include "core/spans/growing_tables.h"
 #include "core/spans/throttle.h"
 
 namespace strobe {
 
-// Call paths of a process, numbered in order of first use: (parent path, region). Open addressing, load at most one
-// half.
+// Call paths of a process, numbered in order of first use: (parent path, region).
 class PathTable {
  public:
   static constexpr uint32_t kLimit = 1u << 20;  // then paths fold into one root path per region: memory stays bounded
@@ -41,14 +41,13 @@ class PathTable {
   };
   uint32_t look_up(uint32_t parent, uint32_t region);
   uint32_t find_or_add(uint32_t parent, uint32_t region);
-  void grow();
   std::vector<Path> paths_;
-  std::vector<uint32_t> slots_;  // path + 1, 0 empty
+  Slots slots_;
   uint32_t saved_ = 0;
   uint64_t folded_ = 0;
 };
 
-// Is told of every span of a location while the program runs.
+// Follows all spans of a location while the program runs.
 class SpanObserver {
  public:
   virtual void entered(uint32_t path, int64_t ns, uint64_t position) = 0;
@@ -68,7 +67,7 @@ class LocationBuilder {
   void leave(uint32_t region, int64_t ns, uint64_t position = 0);
   // The thread goes on with another stack: what is open ends, what was open there begins anew.
   void switch_to(uint32_t stack, int64_t ns, uint64_t position = 0);
-  // Is to know how long each execution took; recovery needs none.
+  // The throttle gets the duration of each execution; recovery has none.
   void count_for(Throttle* throttle) { throttle_ = throttle; }
   bool full() const { return columns_.size() >= kBlockSpans; }
   bool dirty() const { return columns_.size() > 0 || !closes_.empty(); }
@@ -82,9 +81,10 @@ class LocationBuilder {
               uint64_t ring_position = 0, uint64_t ring_epoch = 0);
 
   // --- what a collector needs: rows that wait until it is decided whether they are kept or folded
-  // --------------------- Rows [0, settled) are decided and stay; those behind them wait. A block ends at the *enter*
-  // of a row: what is open there are exactly that row's ancestors, even if spans begin and end at equal times. From now
-  // on, before the first span, rows know their depth and their place in the ring.
+
+  // Rows [0, settled) are decided and stay; those behind them wait. A block ends at the *enter* of a row: what is open
+  // there are exactly that row's ancestors, even if spans begin and end at equal times. From this call on, which comes
+  // before the first span, rows have their depth and their place in the ring.
   void observe(SpanObserver* observer) { observer_ = observer; }
   size_t rows() const { return columns_.size(); }
   size_t settled() const { return settled_; }
@@ -93,7 +93,7 @@ class LocationBuilder {
   uint64_t position_of(size_t row) const { return base_position_ + offset_[row]; }
   size_t first_since(int64_t ns) const;                      // first waiting row that starts at `ns` or later
   size_t first_from(uint64_t position) const;                // first waiting row whose record lies there or later
-  int64_t enclosing(size_t row) const;                       // the row around it, -1 if that is no row of ours any more
+  int64_t enclosing(size_t row) const;                       // the row around it, -1 if that row is in a block
   uint64_t next_position() const { return next_position_; }  // behind the last record that opened or closed a span
   void keep(size_t n) { settled_ = n > settled_ ? n : settled_; }  // rows [0, n) stay
   // Takes the waiting rows before row n out, but for those that are open where row n begins: they stay. For each:
@@ -139,6 +139,10 @@ class LocationBuilder {
   void save_paths(std::string& out);
   void seal_prefix(std::string& out, size_t n, uint64_t ring_position, uint64_t ring_epoch);
   void ancestors_of(size_t n, std::vector<uint32_t>& rows) const;
+  template <class Change>
+  void change_columns(Change&& change) {  // all that have an entry per row
+    change(columns_.start_ns), change(columns_.duration_ns), change(columns_.path), change(depth_), change(offset_);
+  }
   uint64_t epoch_at(uint64_t position) const;
   uint32_t stack_at(uint64_t position) const;
   uint32_t location_;
@@ -162,7 +166,7 @@ class LocationBuilder {
   };
   std::vector<Epoch> epochs_;  // of the clock, since base_position_
   struct Switch {
-    uint64_t position;  // behind the record that says so
+    uint64_t position;  // behind the record of the switch
     uint32_t stack;
   };
   std::vector<Switch> switches_;           // since base_position_
@@ -253,12 +257,8 @@ void LocationBuilder::fold_others(size_t n, Folded&& folded, Inside&& inside) {
   }
   stays = stay_.begin();
   size_t to = settled_;
-  auto move = [&](size_t from) {
-    columns_.start_ns[to] = columns_.start_ns[from];
-    columns_.duration_ns[to] = columns_.duration_ns[from];
-    columns_.path[to] = columns_.path[from];
-    depth_[to] = depth_[from];
-    offset_[to] = offset_[from];
+  const auto move = [&](size_t from) {
+    change_columns([&](auto& column) { column[to] = column[from]; });
     to++;
   };
   for (size_t i = settled_; i < n; i++) {
@@ -271,8 +271,7 @@ void LocationBuilder::fold_others(size_t n, Folded&& folded, Inside&& inside) {
   }
   const size_t first_left = to, removed = n - to;
   for (size_t i = n; i < columns_.size(); i++) move(i);
-  columns_.start_ns.resize(to), columns_.duration_ns.resize(to), columns_.path.resize(to);
-  depth_.resize(to), offset_.resize(to);
+  change_columns([to](auto& column) { column.resize(to); });
   attached.fold(base_row_, base_row_ + settled_, base_row_ + n, stay_, removed);
   // Open spans know their rows, which have new numbers.
   for (OpenSpan& open : stack_) {
@@ -287,26 +286,22 @@ void LocationBuilder::fold_others(size_t n, Folded&& folded, Inside&& inside) {
   settled_ = first_left;
 }
 
-// Converts records to builder calls; `epoch` is the decoder's state.
+// Converts the records of a ring to calls of a builder. `at_ns` converts ticks.
 struct RecordDecoder {
-  uint64_t epoch = 0;
+  uint64_t epoch = 0;  // upper bits of the ticks
   template <class At>
   void feed(uint64_t record, LocationBuilder& builder, At&& at_ns, uint64_t position = 0) {
-    // at_ns: ticks -> ns; position: of the record in its ring
-    uint64_t kind = record >> 62;
-    if (kind == 2) {
-      epoch = record & ((uint64_t(1) << 40) - 1);
-      builder.note_epoch(position + 1, epoch);
-      return;
-    }
-    uint64_t t = (epoch << 40) | (record & ((uint64_t(1) << 40) - 1));
-    uint32_t region = uint32_t(record >> 40) & ((1u << 22) - 1);
-    if (kind == 0)
-      builder.enter(region, at_ns(t), position);
-    else if (kind == 1)
-      builder.leave(region, at_ns(t), position + 1);
+    const RecordKind kind = record_kind(record);
+    const uint32_t region = record_region(record);
+    const uint64_t ticks = epoch << kTimeBits | (record & kTimeMask);
+    if (kind == kEnter)
+      builder.enter(region, at_ns(ticks), position);
+    else if (kind == kLeave)
+      builder.leave(region, at_ns(ticks), position + 1);
+    else if (kind == kSwitch)
+      builder.switch_to(region, at_ns(ticks), position);
     else
-      builder.switch_to(region, at_ns(t), position);
+      builder.note_epoch(position + 1, epoch = record & kTimeMask);
   }
 };
 

@@ -18,9 +18,8 @@ uint64_t hash_bytes(std::string_view text, uint64_t h) {
 std::string_view file_or_module(std::string_view file, std::string_view module) { return file.empty() ? module : file; }
 
 uint64_t hash_region(std::string_view name, std::string_view where, uint32_t line, uint8_t paradigm) {
-  uint64_t h =
-      hash_bytes(where, hash_bytes(name, 0xCBF29CE484222325ull ^ paradigm)) ^ (uint64_t(line) * 0x9E3779B97F4A7C15ull);
-  return h ^ (h >> 29);
+  const uint64_t h = hash_bytes(where, hash_bytes(name, 0xCBF29CE484222325ull ^ paradigm));
+  return h ^ (uint64_t(line) * 0x9E3779B97F4A7C15ull);
 }
 
 void write_region(Writer& w, uint32_t id, const RegionText& r) {
@@ -34,34 +33,21 @@ std::string_view text_or_empty(const char* text) {
 }  // namespace
 
 RegionTable::RegionTable() {
-  regions_.push_back({});  // 0 is no region
+  regions_.push_back({});  // number 0 does not stand for a region
   regions_.push_back({"<other regions>", "", "", 0, STROBE_SELF, STROBE_ROLE_OTHER});
-  slots_.resize(4096, 0);
-}
-
-void RegionTable::grow() {
-  std::vector<uint32_t> slots(slots_.size() * 2, 0);
-  for (uint32_t i = 2; i < regions_.size(); i++) {
-    const RegionText& r = regions_[i];
-    size_t at = hash_region(r.name, file_or_module(r.file, r.module), r.line, r.paradigm) & (slots.size() - 1);
-    while (slots[at]) at = (at + 1) & (slots.size() - 1);
-    slots[at] = i;
-  }
-  slots_.swap(slots);
 }
 
 uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::string_view)) {
   std::string_view name = text_or_empty(info.name), file = text_or_empty(info.file);
   std::string_view module = text_or_empty(info.module);
   std::lock_guard lock(mutex_);
-  size_t at = hash_region(name, file_or_module(file, module), info.line, info.paradigm) & (slots_.size() - 1);
-  while (slots_[at]) {
-    const RegionText& r = regions_[slots_[at]];
-    if (r.name == name && r.file == file && r.line == info.line && r.paradigm == info.paradigm &&
-        (!file.empty() || r.module == module))
-      return slots_[at];
-    at = (at + 1) & (slots_.size() - 1);
-  }
+  const uint64_t hash = hash_region(name, file_or_module(file, module), info.line, info.paradigm);
+  const uint32_t known = slots_.find(hash, [&](uint32_t number) {
+    const RegionText& r = regions_[number];
+    return r.name == name && r.file == file && r.line == info.line && r.paradigm == info.paradigm &&
+           (!file.empty() || r.module == module);
+  });
+  if (known != Slots::empty) return known;
   // Programs that build unique names would fill the table: what comes after the limit is one region, and the quality
   // table says so.
   if (regions_.size() >= kRegionLimit / 16) {
@@ -70,11 +56,13 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::s
   }
   uint32_t id = uint32_t(regions_.size());
   regions_.push_back({std::string(name), std::string(file), std::string(module), info.line, info.paradigm, info.role});
-  slots_[at] = id;
+  slots_.add(hash, id, [this](uint32_t number) {
+    const RegionText& r = regions_[number];
+    return hash_region(r.name, file_or_module(r.file, r.module), r.line, r.paradigm);
+  });
   Writer w;
   write_region(w, id, regions_.back());
   save(w.bytes);
-  if (regions_.size() * 2 >= slots_.size()) grow();
   return id;
 }
 

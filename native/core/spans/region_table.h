@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include "core/spans/growing_tables.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -32,10 +32,9 @@ class RegionTable {
   std::mutex& mutex() { return mutex_; }
 
  private:
-  void grow();
   std::mutex mutex_;
   std::deque<RegionText> regions_;
-  std::vector<uint32_t> slots_;  // region, 0 empty
+  Slots slots_;
 };
 
 }  // namespace strobe

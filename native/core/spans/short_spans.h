@@ -12,12 +12,6 @@
 
 namespace strobe {
 
-// Only functions go. Ranges and steps are what the program's author asked for; operators, waits and communication are
-// what analyses are made of.
-inline bool is_only_a_function(uint8_t paradigm, uint8_t role) {
-  return role == STROBE_ROLE_FUNCTION && paradigm != STROBE_MPI;
-}
-
 class ShortSpans {
  public:
   using KindOf = std::function<std::pair<uint8_t, uint8_t>(uint32_t region)>;  // paradigm and role
@@ -27,12 +21,14 @@ class ShortSpans {
       : min_ns_(int64_t(std::min<uint64_t>(min_ns, INT64_MAX))), kind_of_(std::move(kind_of)) {}
   bool on() const { return min_ns_ > 0; }
   int64_t min_ns() const { return min_ns_; }
+  // Only functions go. Ranges and steps are what the program's author asked for; operators, waits and communication are
+  // what analyses are made of.
   bool may_go(uint32_t region) {
     if (region >= known_.size()) known_.resize(region + 1, kUnknown);
     uint8_t& known = known_[region];
     if (known == kUnknown) {
       const auto [paradigm, role] = kind_of_(region);
-      known = is_only_a_function(paradigm, role) ? kGoes : kStays;
+      known = role == STROBE_ROLE_FUNCTION && paradigm != STROBE_MPI ? kGoes : kStays;
     }
     return known == kGoes;
   }

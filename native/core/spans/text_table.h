@@ -8,6 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/format/bytes.h"
+
 namespace strobe {
 
 class TextTable {
@@ -28,11 +30,6 @@ class TextTable {
  private:
   // Memory of the program, and bytes in the file of each of its forked children.
   static constexpr size_t kMostBytes = 16u << 20, kBytesOfEntry = 64;
-  static void write(std::string& out, std::string_view text) {
-    const auto n = uint32_t(text.size());
-    out.append(reinterpret_cast<const char*>(&n), 4);
-    out += text;
-  }
   std::mutex mutex_;
   std::deque<std::string> texts_;  // by number; they stay where they are
   std::unordered_map<std::string_view, uint32_t> numbers_;
@@ -48,24 +45,24 @@ uint32_t TextTable::intern(std::string_view value, bool& full, Save&& save) {
     return kOverflowText;
   }
   const auto first = uint32_t(texts_.size());
-  std::string payload;
-  if (texts_.empty()) {  // 0 is no text
+  Writer payload;
+  if (texts_.empty()) {  // number 0 means that there is no text
     texts_ = {"", "<other texts>"};
-    for (const std::string& text : texts_) write(payload, text);
+    for (const std::string& text : texts_) payload.long_text(text);
   }
-  write(payload, value);
+  payload.long_text(value);
   const auto number = uint32_t(texts_.size());
   numbers_.emplace(texts_.emplace_back(value), number);
   bytes_ += value.size() + kBytesOfEntry;
-  save(payload, first, number + 1 - first);
+  save(payload.bytes, first, number + 1 - first);
   return number;
 }
 
 inline std::string TextTable::all(uint32_t& count) const {
   count = uint32_t(texts_.size());
-  std::string payload;
-  for (const std::string& text : texts_) write(payload, text);
-  return payload;
+  Writer payload;
+  for (const std::string& text : texts_) payload.long_text(text);
+  return std::move(payload.bytes);
 }
 
 }  // namespace strobe

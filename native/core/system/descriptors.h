@@ -3,6 +3,8 @@
 #pragma once
 #include <dirent.h>
 #include <sys/types.h>
+#include <string>
+#include <string_view>
 
 namespace strobe {
 
@@ -29,5 +31,19 @@ ssize_t read_small(const char* path, char* buffer, size_t size);
 
 // As opendir, with such a number.
 DIR* open_folder(const char* path);
+
+// Writes all of `bytes`: where the file ends or is at, or at `offset`. 0, or an errno value.
+int write_all(int fd, std::string_view bytes, off_t offset = -1);
+
+// A file kept open, so that no file of the program's own ever gets our bytes.
+struct HeldFile {
+  std::string name;  // empty: none
+  int fd = -1;
+  FileId id;
+  int open_new(const std::string& path, int flags);  // 0 or an errno value
+  bool ours();                                       // before each use; false: it is gone, and errno is set
+  bool removed() const;                              // it is in no folder any more
+  void release();
+};
 
 }  // namespace strobe

@@ -137,12 +137,11 @@ void HardwareCounters::follow(const std::vector<int>& threads) {
   }
 }
 
-void HardwareCounters::read(double (&sums)[kHardwareCounters]) {
-  for (size_t i = 0; i < kHardwareCounters; i++) {
-    sums[i] = ended_[i];
-    for (Followed& each : followed_)
-      if (each.thread) sums[i] += each.files[i].value();
-  }
+std::array<double, kHardwareCounters> HardwareCounters::sums() {
+  std::array<double, kHardwareCounters> sums = ended_;
+  for (Followed& each : followed_)
+    for (size_t i = 0; i < kHardwareCounters && each.thread; i++) sums[i] += each.files[i].value();
+  return sums;
 }
 
 }  // namespace strobe

@@ -16,7 +16,7 @@ extern const char* const kHardwareNames[kHardwareCounters];  // instructions, cy
 // have counted in all of it is estimated from one reading to the next, so that sums never go back.
 class SharedCount {
  public:
-  // The sum since the first time, given what perf_event_open(2) tells: value, ns enabled, ns on the CPU.
+  // The sum since the first time, given what perf_event_open(2) returns: value, ns enabled, ns on the CPU.
   double after(const uint64_t (&now)[3]) {
     if (now[2] <= last_[2]) return sum_;  // it was not on since: what it missed is estimated when it was
     sum_ += double(now[0] - last_[0]) * (double(now[1] - last_[1]) / double(now[2] - last_[2]));
@@ -50,11 +50,11 @@ class HardwareCounters {
   ~HardwareCounters() { close_all(); }
   // Whether the kernel lets this process count it.
   static bool works(size_t counter);
-  // Threads that are there now; those that are new are counted from now on. Each takes four of the program's
-  // descriptors: some threads at most, others are told of in the quality table.
+  // The threads that exist now; new ones are counted from now on. Each takes four of the program's descriptors, so
+  // that only some are followed; the quality table counts the others.
   void follow(const std::vector<int>& threads);
   // Sums since the first call of follow, ended threads included.
-  void read(double (&sums)[kHardwareCounters]);
+  std::array<double, kHardwareCounters> sums();
   // A forked child may call it in whatever state this is.
   void close_all();
   static constexpr size_t kMostThreads = 64;
@@ -66,7 +66,7 @@ class HardwareCounters {
   };
   std::array<Followed, kMostThreads> followed_;
   std::unordered_set<int> not_followed_;
-  double ended_[kHardwareCounters] = {};
+  std::array<double, kHardwareCounters> ended_{};
 };
 
 // The same for the calling thread only.

@@ -115,6 +115,11 @@ void unguard(void* mapping) {
     if (node->begin == uintptr_t(mapping)) node->begin = 0, node->taken = false;
 }
 
+void replace_by_zeros(void* mapping, size_t bytes) {
+  mmap(mapping, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  unguard(mapping);
+}
+
 void guard_nothing() {
   for (Guarded* node = first.load(); node; node = node->next) node->begin = 0, node->taken = false;
   mending = needed = lost = false;

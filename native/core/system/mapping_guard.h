@@ -9,6 +9,8 @@ namespace strobe {
 // Guard a mapping; `unguard` before its addresses may become somebody else's. Both from any thread.
 void guard(void* mapping, size_t bytes);
 void unguard(void* mapping);
+// Of a guarded mapping that another thread may still use: private zero pages take its place.
+void replace_by_zeros(void* mapping, size_t bytes);
 // Before a session, and in a forked child: nothing is guarded, nothing has happened.
 void guard_nothing();
 // Pages that memory has taken the place of, and whether some came back without what was in them.

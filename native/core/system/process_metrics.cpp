@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/system/descriptors.h"
@@ -15,6 +16,7 @@ namespace strobe {
 
 namespace {
 
+// As the trace numbers them; `infos` has the same order.
 enum Metric : uint32_t {
   kMainCpu,
   kPythonCpu,
@@ -40,6 +42,15 @@ enum Metric : uint32_t {
   kHardware  // and those behind it
 };
 
+// How threads are called, and what their CPU time counts as. "compute" are the pools of OpenMP, MKL, PyTorch and the
+// autograd engine.
+constexpr struct {
+  std::string_view prefix;
+  Metric metric;
+} kThreadNames[] = {{"strobe", kOwnCpu},    {"pt_", kComputeCpu},    {"omp", kComputeCpu},
+                    {"OMP", kComputeCpu},   {"mkl", kComputeCpu},    {"iomp", kComputeCpu},
+                    {"python", kPythonCpu}, {"Thread-", kPythonCpu}, {"QueueFeeder", kPythonCpu}};
+
 double field(const char* text, const char* name) {
   const char* at = strstr(text, name);
   return at ? strtod(at + strlen(name), nullptr) : 0.0;
@@ -50,7 +61,7 @@ constexpr std::string_view kUsual = "cpu,memory,switches,faults,io,network,cgrou
 }  // namespace
 
 const std::vector<MetricInfo>& ProcessMetrics::infos() {
-  // CPU is in cores: 1.0 is one core busy. "compute" are the pools of OpenMP, MKL, PyTorch and the autograd engine.
+  // CPU is in cores: 1.0 is one core busy.
   static const std::vector<MetricInfo> all = {
       {"cpu main thread", "cores", "cpu"},
       {"cpu python threads", "cores", "cpu"},
@@ -146,24 +157,17 @@ void ProcessMetrics::read_threads(Totals& totals) {
       snprintf(path, sizeof path, "/proc/self/task/%d/comm", id);
       char name[64];
       if (read_small(path, name, sizeof name) <= 0) continue;
-      auto begins = [&](const char* prefix) { return !strncmp(name, prefix, strlen(prefix)); };
-      double Totals::* group = &Totals::other_cpu_ns;
-      if (id == main_id)
-        group = &Totals::main_cpu_ns;
-      else if (begins("strobe"))
-        group = &Totals::own_cpu_ns;
-      else if (begins("pt_") || begins("omp") || begins("OMP") || begins("mkl") || begins("iomp"))
-        group = &Totals::compute_cpu_ns;
-      else if (begins("python") || begins("Thread-") || begins("QueueFeeder"))
-        group = &Totals::python_cpu_ns;
+      const auto found = std::ranges::find_if(
+          kThreadNames, [&](const auto& each) { return std::string_view(name).starts_with(each.prefix); });
+      const Metric group = id == main_id ? kMainCpu : found != std::end(kThreadNames) ? found->metric : kOtherCpu;
       known = groups_of_threads_.emplace(id, group).first;
     }
-    totals.*(known->second) += cpu_ns;
+    totals[known->second] += cpu_ns;
   }
   closedir(tasks);
   if (!hardware_wanted_) return;
   hardware_.follow(ids);
-  hardware_.read(totals.hardware);
+  std::ranges::copy(hardware_.sums(), totals.begin() + kHardware);
 }
 
 // Of all interfaces but the machine's own; proc(5) knows no bytes of a single process.
@@ -176,25 +180,25 @@ void ProcessMetrics::read_network(Totals& totals) {
     char* at = colon + 1;
     for (int column = 0; column < 9; column++) {
       const double value = strtod(at, &at);
-      if (column == 0) totals.received_bytes += value;
-      if (column == 8) totals.sent_bytes += value;
+      if (column == 0) totals[kReceived] += value;
+      if (column == 8) totals[kSent] += value;
     }
   }
 }
 
 void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, double>>& out,
                             const std::function<uint32_t(int)>& metric_of_thread) {
-  Totals now;
+  Totals now{};
   if (has("cpu") || threads_ || hardware_wanted_) read_threads(now);
   char text[4096];
   if (has("io") && read_small("/proc/self/io", text, sizeof text) > 0) {
-    now.read_bytes = field(text, "rchar: "), now.write_bytes = field(text, "wchar: ");
-    now.disk_read_bytes = field(text, "\nread_bytes: "), now.disk_write_bytes = field(text, "\nwrite_bytes: ");
+    now[kRead] = field(text, "rchar: "), now[kWritten] = field(text, "wchar: ");
+    now[kDiskRead] = field(text, "\nread_bytes: "), now[kDiskWritten] = field(text, "\nwrite_bytes: ");
   }
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  now.voluntary = double(usage.ru_nvcsw), now.involuntary = double(usage.ru_nivcsw);
-  now.minor_faults = double(usage.ru_minflt), now.major_faults = double(usage.ru_majflt);
+  now[kVoluntary] = double(usage.ru_nvcsw), now[kInvoluntary] = double(usage.ru_nivcsw);
+  now[kMinorFaults] = double(usage.ru_minflt), now[kMajorFaults] = double(usage.ru_majflt);
   if (has("memory")) {
     out.emplace_back(kPeakResident, double(usage.ru_maxrss) * 1024);
     if (read_small("/proc/self/statm", text, sizeof text) > 0) {
@@ -213,32 +217,19 @@ void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, doub
   if (!memory_now_.empty() && read_small(memory_now_.c_str(), text, sizeof text) > 0)
     out.emplace_back(kCgroupMemory, strtod(text, nullptr));
   if (!cpu_stat_.empty() && read_small(cpu_stat_.c_str(), text, sizeof text) > 0)
-    now.throttled_ns =
-        field(text, throttled_unit_ns_ == 1 ? "throttled_time " : "throttled_usec ") * throttled_unit_ns_;
+    now[kThrottled] = field(text, throttled_unit_ns_ == 1 ? "throttled_time " : "throttled_usec ") * throttled_unit_ns_;
   if (last_ns_ && now_ns > last_ns_) {
     double wall_ns = double(now_ns - last_ns_), seconds = wall_ns / 1e9;
-    // A thread that ended takes its time out of the sum: the rate is then unknown low, never negative.
-    auto rate = [&](uint32_t metric, double a, double b, double per) {
-      if (chosen(infos()[metric])) out.emplace_back(metric, b > a ? (b - a) / per : 0.0);
-    };
-    rate(kMainCpu, last_.main_cpu_ns, now.main_cpu_ns, wall_ns);
-    rate(kPythonCpu, last_.python_cpu_ns, now.python_cpu_ns, wall_ns);
-    rate(kComputeCpu, last_.compute_cpu_ns, now.compute_cpu_ns, wall_ns);
-    rate(kOtherCpu, last_.other_cpu_ns, now.other_cpu_ns, wall_ns);
-    rate(kOwnCpu, last_.own_cpu_ns, now.own_cpu_ns, wall_ns);
-    rate(kRead, last_.read_bytes, now.read_bytes, seconds);
-    rate(kWritten, last_.write_bytes, now.write_bytes, seconds);
-    rate(kDiskRead, last_.disk_read_bytes, now.disk_read_bytes, seconds);
-    rate(kDiskWritten, last_.disk_write_bytes, now.disk_write_bytes, seconds);
-    rate(kVoluntary, last_.voluntary, now.voluntary, seconds);
-    rate(kInvoluntary, last_.involuntary, now.involuntary, seconds);
-    rate(kMinorFaults, last_.minor_faults, now.minor_faults, seconds);
-    rate(kMajorFaults, last_.major_faults, now.major_faults, seconds);
-    rate(kReceived, last_.received_bytes, now.received_bytes, seconds);
-    rate(kSent, last_.sent_bytes, now.sent_bytes, seconds);
-    if (!cpu_stat_.empty()) rate(kThrottled, last_.throttled_ns, now.throttled_ns, wall_ns);
-    for (uint32_t i = 0; i < kHardwareCounters; i++)
-      if (hardware_works_[i]) rate(kHardware + i, last_.hardware[i], now.hardware[i], seconds);
+    for (uint32_t metric = 0; metric < infos().size(); metric++) {
+      const MetricInfo& info = infos()[metric];
+      const bool in_cores = info.unit == "cores";
+      if (!chosen(info) || !(in_cores || info.unit.ends_with("/s"))) continue;
+      if (metric == kThrottled && cpu_stat_.empty()) continue;
+      if (metric >= kHardware && !hardware_works_[metric - kHardware]) continue;
+      // A thread that ended takes its time out of the sum: the rate is then too low, never negative.
+      const double more = std::max(0.0, now[metric] - last_[metric]);
+      out.emplace_back(metric, more / (in_cores ? wall_ns : seconds));
+    }
     for (const auto& [thread, cpu_ns] : thread_cpu_ns_) {
       const auto before = last_thread_cpu_ns_.find(thread);
       if (before == last_thread_cpu_ns_.end() || cpu_ns < before->second) continue;

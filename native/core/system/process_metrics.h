@@ -1,8 +1,9 @@
-// process_metrics.h - what the operating system says about this process, sampled by the drainer: CPU, memory, context
+// process_metrics.h - what the operating system counts for this process, sampled by the drainer: CPU, memory, context
 // switches, page faults, I/O, network, control groups, load, and hardware counters. Sources: proc(5), getrusage(2),
 // cgroups(7), perf_event_open(2).
 #pragma once
 #include <stdint.h>
+#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,9 +16,8 @@
 namespace strobe {
 
 struct MetricInfo {
-  const char* name;
-  const char* unit;
-  const char* group;  // which word of --counters asks for it
+  std::string_view name, unit;
+  std::string_view group;  // which word of --counters asks for it
 };
 
 class ProcessMetrics {
@@ -35,13 +35,8 @@ class ProcessMetrics {
               const std::function<uint32_t(int thread)>& metric_of_thread);
 
  private:
-  struct Totals {
-    double main_cpu_ns = 0, python_cpu_ns = 0, compute_cpu_ns = 0, other_cpu_ns = 0, own_cpu_ns = 0;
-    double read_bytes = 0, write_bytes = 0, disk_read_bytes = 0, disk_write_bytes = 0;
-    double voluntary = 0, involuntary = 0, minor_faults = 0, major_faults = 0;
-    double received_bytes = 0, sent_bytes = 0, throttled_ns = 0;
-    double hardware[kHardwareCounters] = {};
-  };
+  static constexpr size_t kMost = 32;
+  using Totals = std::array<double, kMost>;  // by metric: what has been counted until now, of those that are rates
   bool has(std::string_view group) const;
   void read_threads(Totals& totals);
   void read_network(Totals& totals);
@@ -49,14 +44,14 @@ class ProcessMetrics {
   std::string groups_;  // each between commas
   bool threads_ = false, hardware_wanted_ = false;
   // A thread's group follows from its name, which is read once: reading /proc is most of what sampling costs.
-  std::unordered_map<int, double Totals::*> groups_of_threads_;
+  std::unordered_map<int, uint32_t> groups_of_threads_;
   std::unordered_map<int, double> thread_cpu_ns_, last_thread_cpu_ns_;
   HardwareCounters hardware_;
   bool hardware_works_[kHardwareCounters] = {};
   std::string cpu_stat_, memory_now_;  // files of the control group, empty: none
   double throttled_unit_ns_ = 1;
   int64_t last_ns_ = 0;
-  Totals last_;
+  Totals last_{};
 };
 
 }  // namespace strobe

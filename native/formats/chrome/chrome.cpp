@@ -17,19 +17,12 @@ using namespace chrome;
 
 namespace {
 
-// A short key as a number, 0 if it is longer.
-constexpr uint32_t tag(std::string_view key) {
-  uint32_t number = 0;
-  if (key.size() > 4) return 0;
-  for (size_t i = 0; i < key.size(); i++) number |= uint32_t(uint8_t(key[i])) << (8 * i);
-  return number;
-}
+// Keys of events, in the order in which they are looked for: the usual ones first.
+constexpr std::string_view kKeys[] = {"ph",   "cat", "name", "pid", "tid", "ts", "dur",
+                                      "args", "id",  "reg",  "met", "cut", "sf"};
 
-bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-
-}  // namespace
-
-struct ChromeReader::State {
+class ChromeReader final : public TraceReader {
+ public:
   std::string folder;
   uint32_t next_number;
   size_t buffer_bytes;
@@ -37,7 +30,7 @@ struct ChromeReader::State {
 
   bool on_hip = false;                       // the devices are AMD's
   std::map<std::string, uint64_t> counters;  // of no process
-  ChromeDocument<State> document{*this, counters};
+  ChromeDocument<ChromeReader> document{*this, counters};
 
   struct Process {
     std::string pid_text, path, name, labels;
@@ -85,25 +78,22 @@ struct ChromeReader::State {
   RecentTexts<const Category*> recent_categories;
   RecentTexts<uint32_t> recent_regions;  // beside: of which process, and category
   std::string scratch;
-  std::string report;
   std::string rank_json;
 
-  State(std::string in, uint32_t number, size_t buffer)
+  ChromeReader(std::string in, uint32_t number, size_t buffer)
       : folder(std::move(in)), next_number(number), buffer_bytes(buffer) {}
 
-  void property(std::string_view key, std::string_view told, yyjson_val* value) {
-    // Kineto's categories say cuda of AMD's devices, too.
-    if (key == "\"deviceProperties\"" && (told.find("AMD") != told.npos || told.find("Radeon") != told.npos))
+  void count(const char* what) { counters[what]++; }
+
+  void property(std::string_view key, std::string_view json, yyjson_val* value) {
+    // Kineto's categories are called cuda for AMD's devices, too.
+    if (key == "\"deviceProperties\"" && (json.find("AMD") != json.npos || json.find("Radeon") != json.npos))
       on_hip = true;
     if (key == "\"strobe\"") tables.of_our_own(), document.of_our_own();
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
-      if (integer(raw(yyjson_obj_get(value, "rank")), rank)) {
-        rank_json = "{\"rank\": " + std::to_string(rank);
-        if (integer(raw(yyjson_obj_get(value, "world_size")), ranks))
-          rank_json += ", \"ranks\": " + std::to_string(ranks);
-        rank_json += "}";
-      }
+      const bool known = integer(raw(yyjson_obj_get(value, "world_size")), ranks);
+      if (integer(raw(yyjson_obj_get(value, "rank")), rank)) rank_json = rank_note(rank, known ? ranks : -1);
     }
   }
 
@@ -123,7 +113,7 @@ struct ChromeReader::State {
     return found->second;
   }
 
-  // Rows of GPUs, of the profiler, of whatever is no process of the operating system, belong to the process whose
+  // Rows of GPUs, of the profiler, of whatever is not a process of the operating system, belong to the process whose
   // events came last: Kineto writes a process's own events first, and merged files have one process after the other.
   // Where such rows are the first of a file, the first process that follows is theirs.
   uint32_t host_or(std::string_view pid) {
@@ -147,9 +137,9 @@ struct ChromeReader::State {
     return process(pid);
   }
 
-  Row row_of(std::string_view pid, std::string_view tid, const Category& category, std::string_view name) {
+  Row row_of(std::string_view pid, std::string_view tid, const Category& category) {
     if (const Row* own = own_row(pid, tid)) return *own;
-    // What Kineto says about itself lies in processes that are none.
+    // What Kineto reports about itself lies under numbers that are not processes.
     const bool helper = pid.empty() || pid == "Spans" || pid == "Traces" || pid == "-1";
     row_key.assign(category.gpu ? "g" : helper ? "h" : "t");
     row_key += pid, row_key += '\n', row_key += tid;
@@ -158,7 +148,7 @@ struct ChromeReader::State {
     const auto [found, is_new] = rows.try_emplace(row_key);
     if (is_new || (category.gpu && found->second.process != current_host && current_host != kNoTable)) {
       const uint32_t number = category.gpu || helper ? host_or(pid) : current_host;
-      found->second = {number, add_location(number, pid, tid, category, helper, name)};
+      found->second = {number, add_location(number, pid, tid, category, helper)};
     }
     last_key = row_key;
     return last_row = found->second;
@@ -176,12 +166,12 @@ struct ChromeReader::State {
   }
 
   uint32_t add_location(uint32_t number, std::string_view pid, std::string_view tid, const Category& category,
-                        bool helper, std::string_view) {
+                        bool helper) {
     ImportedProcess& out = *processes[number].out;
     int64_t device = -1, id = 0;
     std::string_view digits = tid;
     if (category.gpu) {
-      if (starts_with(digits, "stream ")) digits.remove_prefix(7);
+      if (digits.starts_with("stream ")) digits.remove_prefix(7);
       if (!integer(pid, device)) device = -1;
     }
     if (!integer(digits, id)) id = 0;
@@ -214,81 +204,28 @@ struct ChromeReader::State {
     return true;
   }
 
-  void event(yyjson_val* told) {
-    yyjson_val *ph = nullptr, *cat = nullptr, *name = nullptr, *pid = nullptr, *tid = nullptr, *ts = nullptr,
-               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr, *cut = nullptr,
-               *sf = nullptr;
+  void event(yyjson_val* json) {
+    yyjson_val* values[std::size(kKeys)] = {};
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(told, i, n, key, value) {
-      const std::string_view k = raw(key);
-      switch (tag(k)) {
-        case tag("ph"):
-          ph = value;
-          break;
-        case tag("ts"):
-          ts = value;
-          break;
-        case tag("id"):
-          id = value;
-          break;
-        case tag("cat"):
-          cat = value;
-          break;
-        case tag("pid"):
-          pid = value;
-          break;
-        case tag("tid"):
-          tid = value;
-          break;
-        case tag("dur"):
-          dur = value;
-          break;
-        case tag("name"):
-          name = value;
-          break;
-        case tag("args"):
-          args = value;
-          break;
-        case tag("reg"):
-          reg = value;
-          break;
-        case tag("met"):
-          met = value;
-          break;
-        case tag("cut"):
-          cut = value;
-          break;
-        case tag("sf"):
-          sf = value;
-          break;
-      }
+    yyjson_obj_foreach(json, i, n, key, value) {
+      const auto* found = std::ranges::find(kKeys, raw(key));
+      if (found != std::end(kKeys)) values[found - kKeys] = value;
     }
+    const auto [ph, cat, name, pid, tid, ts, dur, args, id, reg, met, cut, sf] = std::to_array(values);
     const std::string_view phase = raw(ph);
-    if (phase.size() != 1) {
-      counters["unreadable_events"]++;
-      return;
-    }
+    if (phase.size() != 1) return count("unreadable_events");
     if (phase[0] == 'M') return metadata(raw(name), raw(pid), raw(tid), args);
     int64_t start_ns;
-    if (!time(ts, start_ns)) {
-      counters["events_without_time"]++;
-      return;
-    }
-    if (out_of_range(start_ns)) {
-      counters["times_out_of_range"]++;
-      return;
-    }
+    if (!time(ts, start_ns)) return count("events_without_time");
+    if (out_of_range(start_ns)) return count("times_out_of_range");
     const std::string_view category_name = raw(cat);
     const Category& category = known_category(category_name);
     switch (phase[0]) {
       case 'X': {
         int64_t duration_ns = 0;
-        if (dur && !time(dur, duration_ns)) {
-          counters["events_without_time"]++;
-          return;
-        }
-        const Row row = row_of(raw(pid), raw(tid), category, raw(name));
+        if (dur && !time(dur, duration_ns)) return count("events_without_time");
+        const Row row = row_of(raw(pid), raw(tid), category);
         Process& p = processes[row.process];
         tables.attributes(into(p), category, args);
         int64_t own;
@@ -299,21 +236,17 @@ struct ChromeReader::State {
         return;
       }
       case 'B': {
-        const Row row = row_of(raw(pid), raw(tid), category, raw(name));
-        (void)row;
+        row_of(raw(pid), raw(tid), category);
         Open open{start_ns, std::string(raw(name)), std::string(category_name), {}};
         if (args) append_json(open.attributes, args);
         open_begins[row_key].push_back(std::move(open));
         return;
       }
       case 'E': {
-        const Row row = row_of(raw(pid), raw(tid), category, raw(name));
+        const Row row = row_of(raw(pid), raw(tid), category);
         auto& stack = open_begins[row_key];
         Process& p = processes[row.process];
-        if (stack.empty()) {
-          p.out->count("unmatched_leaves");
-          return;
-        }
+        if (stack.empty()) return p.out->count("unmatched_leaves");
         end_of(p, row, stack, start_ns);
         return;
       }
@@ -337,10 +270,7 @@ struct ChromeReader::State {
         return instant(category, category_name, raw(name), raw(pid), raw(tid), start_ns, args);
       case 'P': {
         const Row* row = own_row(raw(pid), raw(tid));
-        if (!row) {
-          counters["events_of_other_kinds"]++;
-          return;
-        }
+        if (!row) return count("events_of_other_kinds");
         Process& p = processes[row->process];
         int64_t frame;
         const auto stack = integer(raw(sf), frame) ? p.own_stacks.find(frame) : p.own_stacks.end();
@@ -355,7 +285,7 @@ struct ChromeReader::State {
     }
   }
 
-  // Ends of flows on GPUs carry no category that says so: they lie on rows that are known by then, or soon will be.
+  // Ends of flows on GPUs carry no category: they lie on rows that are known by then, or soon will be.
   Row flow_row(std::string_view pid, std::string_view tid, const Category& category) {
     if (const Row* own = own_row(pid, tid)) return *own;
     row_key.assign("g");
@@ -363,7 +293,7 @@ struct ChromeReader::State {
     if (const auto found = rows.find(row_key); found != rows.end()) return found->second;
     row_key[0] = 't';
     if (const auto found = rows.find(row_key); found != rows.end()) return found->second;
-    return row_of(pid, tid, category, {});
+    return row_of(pid, tid, category);
   }
 
   void end_of(Process& p, Row row, std::vector<Open>& stack, int64_t end_ns) {
@@ -398,10 +328,7 @@ struct ChromeReader::State {
       return;
     }
     const auto found = open_async.find(key);
-    if (found == open_async.end()) {
-      counters["unmatched_leaves"]++;
-      return;
-    }
+    if (found == open_async.end()) return count("unmatched_leaves");
     const Async open = found->second.back();
     found->second.pop_back();
     if (found->second.empty()) open_async.erase(found);
@@ -417,10 +344,7 @@ struct ChromeReader::State {
   }
 
   void counter(std::string_view name, std::string_view pid, yyjson_val* id, int64_t ns, yyjson_val* args) {
-    if (!args) {
-      counters["unreadable_counters"]++;
-      return;
-    }
+    if (!args) return count("unreadable_counters");
     const uint32_t number = process_of.count(std::string(pid)) ? process(pid) : host_or(pid);
     ImportedProcess& out = *processes[number].out;
     size_t i, n;
@@ -440,7 +364,7 @@ struct ChromeReader::State {
 
   void metadata(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
     const std::string_view name = raw(yyjson_obj_get(args, "name"));
-    if (starts_with(what, "strobe_"))
+    if (what.starts_with("strobe_"))
       own_definition(what.substr(7), pid, tid, args);
     else if (what == "thread_name")
       thread_names[{std::string(pid), std::string(tid)}] = name;
@@ -520,21 +444,21 @@ struct ChromeReader::State {
 
   uint32_t new_region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
     uint8_t paradigm = category.paradigm, role = category.role;
-    if (paradigm == STROBE_CUDA && (on_hip || (role == STROBE_ROLE_FUNCTION && starts_with(name, "hip"))))
+    if (paradigm == STROBE_CUDA && (on_hip || (role == STROBE_ROLE_FUNCTION && name.starts_with("hip"))))
       paradigm = STROBE_HIP;
     if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) return p.out->region(name, paradigm, role);
     if (paradigm == STROBE_TORCH) {
-      // As our own recorder tells ranges from operators, see native/adapters/itt.cpp.
-      if (starts_with(name, "enumerate(DataLoader)#"))
+      // As our own recorder distinguishes ranges from operators, see native/adapters/itt.cpp.
+      if (name.starts_with("enumerate(DataLoader)#"))
         role = STROBE_ROLE_WAIT;
-      else if (starts_with(name, "c10d::") || starts_with(name, "gloo:") || starts_with(name, "nccl:") ||
+      else if (name.starts_with("c10d::") || name.starts_with("gloo:") || name.starts_with("nccl:") ||
                name == "record_param_comms")
         role = STROBE_ROLE_COLLECTIVE;
       else if (role == STROBE_ROLE_OPERATOR && name.find("::") == name.npos)
         role = STROBE_ROLE_RANGE;
       // What the program itself put there, as ProfilerStep#3: older versions report it as an operator.
-      if (role == STROBE_ROLE_RANGE && (starts_with(name, "ProfilerStep#") ||
-                                        (category.name == "user_annotation" && !starts_with(name, "Optimizer."))))
+      if (role == STROBE_ROLE_RANGE && (name.starts_with("ProfilerStep#") ||
+                                        (category.name == "user_annotation" && !name.starts_with("Optimizer."))))
         paradigm = STROBE_USER;
     } else if ((paradigm == STROBE_CUDA || paradigm == STROBE_HIP) && role == STROBE_ROLE_FUNCTION) {
       if (name.find("Synchronize") != name.npos || name.find("EventQuery") != name.npos) role = STROBE_ROLE_SYNC;
@@ -557,7 +481,17 @@ struct ChromeReader::State {
     return p.out->region(name, paradigm, role, {}, 0, &category == &kOther ? category_name : std::string_view{});
   }
 
-  void finish(const std::string& source) {
+  void feed(std::string_view bytes) override {
+    try {
+      document.feed(bytes);
+    } catch (const std::runtime_error&) {
+      // What came before is sound: it is kept, and the file ends here.
+      if (processes.empty()) throw;
+      document.end_here();
+    }
+  }
+
+  std::string finish(const std::string& source) override {
     document.finish();
     for (auto& [key, stack] : open_begins)
       if (const auto found = rows.find(key); found != rows.end())
@@ -580,57 +514,38 @@ struct ChromeReader::State {
       if (named != thread_names.end() && !named->second.empty())
         processes[row.process].out->name_location(row.location, named->second);
     }
-    report = "{\"processes\": [";
-    bool first = true;
+    std::string report;
+    json::Object about(report);
+    about.key("processes") += '[';
     for (Process& p : processes) {
+      const bool first = &p == &processes.front();
       for (const auto& [what, n] : counters)
         if (first) p.out->count(what, n);
-      std::string description = "{\"argv\": [";
       const auto named = process_names.find(p.pid_text);
-      json::append_text(description, named != process_names.end() ? named->second : p.pid_text);
-      description += "], \"main\": ";
-      description += first ? "true" : "false";
-      description += ", \"imported_from\": ";
-      json::append_text(description, source);
-      description += "}";
+      const std::string& name = named != process_names.end() ? named->second : p.pid_text;
       if (p.own)
         p.own->finish(*p.out, source);
       else
-        p.out->finish({p.pid, 0, description, rank_json});
+        p.out->finish({p.pid, 0, imported_description(name, first, source), rank_json});
       if (!first) report += ", ";
-      report += "{\"path\": ";
-      json::append_text(report, p.path);
-      report += ", \"pid\": " + std::to_string(p.pid) + ", \"spans\": " + std::to_string(p.out->spans()) +
-                ", \"first_ns\": " + std::to_string(p.out->first_ns()) +
-                ", \"last_ns\": " + std::to_string(p.out->last_ns()) + "}";
+      json::Object process(report);
+      process.text("path", p.path), process.number("pid", p.pid);
+      p.out->report(process);
+      process.end();
       p.out.reset();
-      first = false;
     }
-    report += "], \"properties\": " + document.properties() + "}, \"counters\": {";
-    for (const auto& [what, n] : counters)
-      report += (report.back() == '{' ? "\"" : ", \"") + what + "\": " + std::to_string(n);
-    report += "}}";
+    report += ']';
+    about.key("properties") += document.properties() + "}";
+    about.numbers("counters", counters);
+    about.end();
+    return report;
   }
 };
 
-ChromeReader::ChromeReader(std::string folder, uint32_t first_number, size_t buffer_bytes)
-    : state_(std::make_unique<State>(std::move(folder), first_number, buffer_bytes)) {}
+}  // namespace
 
-ChromeReader::~ChromeReader() = default;
-
-void ChromeReader::feed(std::string_view bytes) {
-  State& s = *state_;
-  try {
-    s.document.feed(bytes);
-  } catch (const std::runtime_error&) {
-    // What came before is sound: it is kept, and the file ends here.
-    if (s.processes.empty()) throw;
-    s.document.end_here();
-  }
+std::unique_ptr<TraceReader> chrome_reader(std::string folder, uint32_t first_number, size_t buffer_bytes) {
+  return std::make_unique<ChromeReader>(std::move(folder), first_number, buffer_bytes);
 }
-
-void ChromeReader::finish(const std::string& source) { state_->finish(source); }
-
-const std::string& ChromeReader::report() const { return state_->report; }
 
 }  // namespace strobe

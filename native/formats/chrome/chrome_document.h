@@ -37,23 +37,175 @@ class ChromeDocument {
 
   // The document is one of our exports: frames of samples are for viewers only.
   void of_our_own() { own_ = true; }
-  // Throws std::runtime_error, with the byte, where the text is no trace.
-  void feed(std::string_view bytes);
+  // Throws std::runtime_error, with the byte, where the text is not a trace.
+  void feed(std::string_view bytes) {
+    if (damaged_) return;
+    offset_ += at_;
+    text_.erase(0, at_);
+    at_ = 0;
+    text_ += bytes;
+    while (step()) {
+    }
+  }
   // What comes is not read any more.
   void end_here() { damaged_ = true; }
-  void finish();
+  void finish() {
+    if (where_ == kStart) fail("this is not a JSON trace: it is empty");
+    if (where_ != kEnded) {
+      counters_[damaged_ ? "damaged" : "truncated"] = 1;
+      counters_["bytes_lost"] += text_.size() - at_;
+    }
+    if (!events_seen_) fail("this JSON has no traceEvents");
+  }
   // A JSON object without its closing brace.
   const std::string& properties() const { return properties_; }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const;
-  void skip_space();
-  size_t value_size();  // of a whole value at text_[at_], 0 if more text is needed
-  bool step();          // false: more text is needed
-  void property(size_t key_at, size_t key_size, size_t size);
-  void read_event(size_t from, size_t size);
-  Doc parse(std::string_view value);  // a copy, in place: the next value overwrites it
-  static bool repair(std::string& event);
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::runtime_error(what + " (byte " + std::to_string(offset_ + at_) + ")");
+  }
+  void skip_space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
+      at_++;
+  }
+  // Bytes of the whole value at text_[at_], 0 if more text is needed.
+  size_t value_size() {
+    const std::string_view rest = std::string_view(text_).substr(at_);
+    if (rest.empty()) return 0;
+    size_t size = 0;
+    if (rest[0] == '{' || rest[0] == '[') {
+      size = json::end_of_container(rest);
+    } else if (rest[0] == '"') {
+      size = json::end_of_string(rest);
+    } else {
+      size = rest.find_first_of(",]} \n\r\t");
+      if (size == 0) fail("a value was expected here");
+      if (size == rest.npos) size = 0;
+    }
+    if (!size && rest.size() > kLongestEvent) fail("a single value is longer than 16 MiB");
+    return size;
+  }
+  // False: more text is needed.
+  bool step() {
+    skip_space();
+    if (at_ >= text_.size()) return false;
+    const char c = text_[at_];
+    switch (where_) {
+      case kStart:
+        if (std::string_view(text_).substr(at_, 3) == "\xEF\xBB\xBF") {
+          at_ += 3;
+        } else if (c == '[') {
+          at_++, where_ = kInEvents, bare_list_ = events_seen_ = true;
+        } else if (c == '{') {
+          at_++, where_ = kInObject;
+        } else {
+          fail("this is not a JSON trace: it begins with neither { nor [");
+        }
+        return true;
+      case kInObject: {
+        if (c == ',') return at_++, true;
+        if (c == '}') return at_++, where_ = kEnded, true;
+        if (c != '"') fail("the name of a property was expected here");
+        const size_t key_size = value_size();
+        if (!key_size) return false;
+        const size_t key_at = at_;
+        at_ += key_size;
+        skip_space();
+        if (at_ < text_.size() && text_[at_] != ':') fail("a colon was expected here");
+        if (at_ < text_.size()) at_++, skip_space();
+        if (at_ >= text_.size()) return at_ = key_at, false;
+        if (std::string_view(text_).substr(key_at, key_size) == "\"traceEvents\"" && text_[at_] == '[') {
+          at_++, where_ = kInEvents, events_seen_ = true;
+          return true;
+        }
+        if (own_ && std::string_view(text_).substr(key_at, key_size) == "\"stackFrames\"" && text_[at_] == '{') {
+          at_++, where_ = kInFrames;
+          return true;
+        }
+        const size_t size = value_size();
+        if (!size) return at_ = key_at, false;
+        property(key_at, key_size, size);
+        at_ += size;
+        return true;
+      }
+      case kInEvents: {
+        if (c == ',') return at_++, true;
+        if (c == ']') return at_++, where_ = bare_list_ ? kEnded : kInObject, true;
+        const size_t size = value_size();
+        if (!size) return false;
+        if (c == '{')
+          read_event(at_, size);
+        else
+          counters_["unreadable_events"]++;
+        at_ += size;
+        return true;
+      }
+      case kInFrames: {  // of our own samples, for viewers: their stacks came with them
+        if (c == ',' || c == ':') return at_++, true;
+        if (c == '}') return at_++, where_ = kInObject, true;
+        const size_t size = value_size();
+        at_ += size;
+        return size > 0;
+      }
+      case kEnded:
+        counters_["bytes_behind_the_end"] += text_.size() - at_;
+        at_ = text_.size();
+        return false;
+    }
+    return false;
+  }
+  void property(size_t key_at, size_t key_size, size_t size) {
+    const Doc doc = parse(std::string_view(text_).substr(at_, size));
+    if (!doc) {
+      counters_["unreadable_properties"]++;
+      return;
+    }
+    if (properties_.size() + size < kMostProperties) {
+      if (properties_.size() > 1) properties_ += ',';
+      properties_.append(text_, key_at, key_size);
+      properties_ += ':';
+      append_json(properties_, yyjson_doc_get_root(doc.get()));
+    } else {
+      counters_["properties_not_kept"]++;
+    }
+    const std::string_view text = text_;
+    handler_.property(text.substr(key_at, key_size), text.substr(at_, size), yyjson_doc_get_root(doc.get()));
+  }
+  void read_event(size_t from, size_t size) {
+    const Doc doc = parse(std::string_view(text_).substr(from, size));
+    if (doc)
+      handler_.event(yyjson_doc_get_root(doc.get()));
+    else
+      counters_["unreadable_events"]++;
+  }
+  // Of a copy, in place: the next value overwrites it.
+  Doc parse(std::string_view value) {
+    spare_.assign(value);
+    spare_.append(kPadding, '\0');
+    yyjson_alc alc;
+    const size_t need = value.size() * 12 + 256;  // yyjson_read_max_memory_usage
+    if (pool_.size() < need) pool_.resize(need + need / 4);
+    yyjson_alc_pool_init(&alc, pool_.data(), pool_.size());
+    Doc doc(yyjson_read_opts(spare_.data(), value.size(), kFlags, &alc, nullptr));
+    if (doc) return doc;
+    std::string repaired(value);
+    if (!repair(repaired)) return nullptr;
+    doc = parse(repaired);
+    if (doc) counters_["repaired_events"]++;
+    return doc;
+  }
+  // Some writers put a bare N/A where a number should be.
+  static bool repair(std::string& event) {
+    bool changed = false;
+    for (size_t i = event.find("N/A"); i != event.npos; i = event.find("N/A", i + 1)) {
+      size_t before = i;
+      while (before > 0 && event[before - 1] == ' ') before--;
+      if (before == 0 || event[before - 1] != ':') continue;
+      event.replace(i, 3, "null");
+      changed = true;
+    }
+    return changed;
+  }
 
   Handler& handler_;
   std::map<std::string, uint64_t>& counters_;
@@ -66,184 +218,5 @@ class ChromeDocument {
   std::vector<char> pool_;
   std::string spare_;  // the value that is being parsed
 };
-
-template <class Handler>
-void ChromeDocument<Handler>::fail(const std::string& what) const {
-  throw std::runtime_error(what + " (byte " + std::to_string(offset_ + at_) + ")");
-}
-
-template <class Handler>
-void ChromeDocument<Handler>::skip_space() {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
-    at_++;
-}
-
-template <class Handler>
-size_t ChromeDocument<Handler>::value_size() {
-  const std::string_view rest = std::string_view(text_).substr(at_);
-  if (rest.empty()) return 0;
-  size_t size = 0;
-  if (rest[0] == '{' || rest[0] == '[') {
-    size = json::end_of_container(rest);
-  } else if (rest[0] == '"') {
-    size = json::end_of_string(rest);
-  } else {
-    size = rest.find_first_of(",]} \n\r\t");
-    if (size == 0) fail("a value was expected here");
-    if (size == rest.npos) size = 0;
-  }
-  if (!size && rest.size() > kLongestEvent) fail("a single value is longer than 16 MiB");
-  return size;
-}
-
-template <class Handler>
-bool ChromeDocument<Handler>::step() {
-  skip_space();
-  if (at_ >= text_.size()) return false;
-  const char c = text_[at_];
-  switch (where_) {
-    case kStart:
-      if (std::string_view(text_).substr(at_, 3) == "\xEF\xBB\xBF") {
-        at_ += 3;
-      } else if (c == '[') {
-        at_++, where_ = kInEvents, bare_list_ = events_seen_ = true;
-      } else if (c == '{') {
-        at_++, where_ = kInObject;
-      } else {
-        fail("this is no JSON trace: it begins with neither { nor [");
-      }
-      return true;
-    case kInObject: {
-      if (c == ',') return at_++, true;
-      if (c == '}') return at_++, where_ = kEnded, true;
-      if (c != '"') fail("the name of a property was expected here");
-      const size_t key_size = value_size();
-      if (!key_size) return false;
-      const size_t key_at = at_;
-      at_ += key_size;
-      skip_space();
-      if (at_ < text_.size() && text_[at_] != ':') fail("a colon was expected here");
-      if (at_ < text_.size()) at_++, skip_space();
-      if (at_ >= text_.size()) return at_ = key_at, false;
-      if (std::string_view(text_).substr(key_at, key_size) == "\"traceEvents\"" && text_[at_] == '[') {
-        at_++, where_ = kInEvents, events_seen_ = true;
-        return true;
-      }
-      if (own_ && std::string_view(text_).substr(key_at, key_size) == "\"stackFrames\"" && text_[at_] == '{') {
-        at_++, where_ = kInFrames;
-        return true;
-      }
-      const size_t size = value_size();
-      if (!size) return at_ = key_at, false;
-      property(key_at, key_size, size);
-      at_ += size;
-      return true;
-    }
-    case kInEvents: {
-      if (c == ',') return at_++, true;
-      if (c == ']') return at_++, where_ = bare_list_ ? kEnded : kInObject, true;
-      const size_t size = value_size();
-      if (!size) return false;
-      if (c == '{')
-        read_event(at_, size);
-      else
-        counters_["unreadable_events"]++;
-      at_ += size;
-      return true;
-    }
-    case kInFrames: {  // of our own samples, for viewers: their stacks came with them
-      if (c == ',' || c == ':') return at_++, true;
-      if (c == '}') return at_++, where_ = kInObject, true;
-      const size_t size = value_size();
-      at_ += size;
-      return size > 0;
-    }
-    case kEnded:
-      counters_["bytes_behind_the_end"] += text_.size() - at_;
-      at_ = text_.size();
-      return false;
-  }
-  return false;
-}
-
-template <class Handler>
-void ChromeDocument<Handler>::property(size_t key_at, size_t key_size, size_t size) {
-  const Doc doc = parse(std::string_view(text_).substr(at_, size));
-  if (!doc) {
-    counters_["unreadable_properties"]++;
-    return;
-  }
-  if (properties_.size() + size < kMostProperties) {
-    if (properties_.size() > 1) properties_ += ',';
-    properties_.append(text_, key_at, key_size);
-    properties_ += ':';
-    append_json(properties_, yyjson_doc_get_root(doc.get()));
-  } else {
-    counters_["properties_not_kept"]++;
-  }
-  const std::string_view text = text_;
-  handler_.property(text.substr(key_at, key_size), text.substr(at_, size), yyjson_doc_get_root(doc.get()));
-}
-
-template <class Handler>
-Doc ChromeDocument<Handler>::parse(std::string_view value) {
-  spare_.assign(value);
-  spare_.append(kPadding, '\0');
-  yyjson_alc alc;
-  const size_t need = value.size() * 12 + 256;  // yyjson_read_max_memory_usage
-  if (pool_.size() < need) pool_.resize(need + need / 4);
-  yyjson_alc_pool_init(&alc, pool_.data(), pool_.size());
-  Doc doc(yyjson_read_opts(spare_.data(), value.size(), kFlags, &alc, nullptr));
-  if (doc) return doc;
-  std::string repaired(value);
-  if (!repair(repaired)) return nullptr;
-  doc = parse(repaired);
-  if (doc) counters_["repaired_events"]++;
-  return doc;
-}
-
-// Some writers put a bare N/A where a number should be.
-template <class Handler>
-bool ChromeDocument<Handler>::repair(std::string& event) {
-  bool changed = false;
-  for (size_t i = event.find("N/A"); i != event.npos; i = event.find("N/A", i + 1)) {
-    size_t before = i;
-    while (before > 0 && event[before - 1] == ' ') before--;
-    if (before == 0 || event[before - 1] != ':') continue;
-    event.replace(i, 3, "null");
-    changed = true;
-  }
-  return changed;
-}
-
-template <class Handler>
-void ChromeDocument<Handler>::read_event(size_t from, size_t size) {
-  const Doc doc = parse(std::string_view(text_).substr(from, size));
-  if (doc)
-    handler_.event(yyjson_doc_get_root(doc.get()));
-  else
-    counters_["unreadable_events"]++;
-}
-
-template <class Handler>
-void ChromeDocument<Handler>::feed(std::string_view bytes) {
-  if (damaged_) return;
-  offset_ += at_;
-  text_.erase(0, at_);
-  at_ = 0;
-  text_ += bytes;
-  while (step()) {
-  }
-}
-
-template <class Handler>
-void ChromeDocument<Handler>::finish() {
-  if (where_ == kStart) fail("this is no JSON trace: it is empty");
-  if (where_ != kEnded) {
-    counters_[damaged_ ? "damaged" : "truncated"] = 1;
-    counters_["bytes_lost"] += text_.size() - at_;
-  }
-  if (!events_seen_) fail("this JSON has no traceEvents");
-}
 
 }  // namespace strobe::chrome

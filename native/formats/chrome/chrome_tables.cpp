@@ -12,28 +12,6 @@ ChromeTables::ChromeTables() {
       keys_[i].push_back({key.json, tables_[i], column, type, three});
     }
   }
-  const auto column = [this](uint32_t table, std::string_view name) { return schema_.column(table, name); };
-  const uint32_t arguments = tables_[kArguments], allocations = tables_[kAllocations];
-  const uint32_t marks = schema_.table("marks"), flows = schema_.table("flows"), samples = schema_.table("samples");
-  arguments_ = {column(arguments, "key"), column(arguments, "value")};
-  allocations_ = {allocations, column(allocations, "time_ns")};
-  marks_ = {marks, column(marks, "time_ns"), column(marks, "name"), column(marks, "category"),
-            column(marks, "arguments")};
-  flows_ = {flows,
-            column(flows, "time_ns"),
-            column(flows, "flow"),
-            column(flows, "flow_name"),
-            column(flows, "phase"),
-            column(flows, "name"),
-            column(flows, "category")};
-  samples_ = {samples, column(samples, "time_ns"), column(samples, "call_stack")};
-  for (uint32_t table = 0; table < schema_.layouts().size(); table++) {
-    if (table == arguments) continue;
-    const TableLayout& layout = schema_.layouts()[table];
-    columns_[layout.name + "."] = {table, kNewRow, CellType::integer};
-    for (size_t i = 0; i < layout.columns.size(); i++)
-      columns_[layout.name + "." + layout.columns[i].name] = {table, uint8_t(i), layout.columns[i].type};
-  }
 }
 
 uint32_t ChromeTables::text(Into into, std::string_view value) {
@@ -43,17 +21,11 @@ uint32_t ChromeTables::text(Into into, std::string_view value) {
   return slot.value;
 }
 
-const ChromeTables::Column* ChromeTables::own_column(std::string_view key) const {
-  if (key.find('.') == key.npos) return nullptr;
-  const auto found = columns_.find(key);
-  return found == columns_.end() ? nullptr : &found->second;
-}
-
-const ChromeTables::Column* ChromeTables::first_own_column(yyjson_val* args) const {
+const SchemaTables::Column* ChromeTables::first_own_column(yyjson_val* args) const {
   if (!own_ || !yyjson_is_obj(args)) return nullptr;
   yyjson_obj_iter members = yyjson_obj_iter_with(args);
   yyjson_val* key = yyjson_obj_iter_next(&members);
-  return key ? own_column(raw(key)) : nullptr;
+  return key ? schema_.exported_column(raw(key)) : nullptr;
 }
 
 void ChromeTables::attributes(Into into, const Category& category, yyjson_val* args) {
@@ -93,25 +65,25 @@ void ChromeTables::attributes(Into into, const Category& category, yyjson_val* a
 
 void ChromeTables::argument(Into into, std::string_view key, std::string_view value) {
   TableRow row;
-  row.start(tables_[kArguments]);
-  row.set(arguments_.key, text(into, key));
-  row.set(arguments_.value, text(into, value));
+  row.start(schema::arguments::number);
+  row.set(schema::arguments::key, text(into, key));
+  row.set(schema::arguments::value, text(into, value));
   into.out.attribute(row);
 }
 
 // An argument that one of our exports has for what Kineto has no name for.
 bool ChromeTables::own_cell(Into into, Rows& rows, std::string_view key, yyjson_val* value) {
   if (key == "arguments") return own_arguments(into, value);
-  const Column* column = own_column(key);
+  const SchemaTables::Column* column = schema_.exported_column(key);
   if (!column || !schema_.layouts()[column->table].of_spans) return false;
   TableRow* row = column->table == rows.own.table()          ? &rows.own
                   : column->table == rows.collective.table() ? &rows.collective
                                                              : &rows.other;
-  if (column->table != row->table() || column->number == kNewRow) {
+  if (column->table != row->table() || column->number == SchemaTables::kNewRow) {
     if (!row->empty()) into.out.attribute(*row);
     row->start(column->table);
   }
-  return column->number == kNewRow || cell(into, *row, column->number, column->type, value);
+  return column->number == SchemaTables::kNewRow || cell(into, *row, column->number, column->type, value);
 }
 
 // Arguments whose names or values would not be read as they were: a list of pairs.
@@ -121,10 +93,10 @@ bool ChromeTables::own_arguments(Into into, yyjson_val* list) {
   yyjson_val* pair;
   yyjson_arr_foreach(list, i, n, pair) {
     TableRow row;
-    row.start(tables_[kArguments]);
+    row.start(schema::arguments::number);
     yyjson_val *key = yyjson_arr_get(pair, 0), *value = yyjson_arr_get(pair, 1);
-    if (yyjson_is_str(key)) row.set(arguments_.key, text(into, raw(key)));
-    if (yyjson_is_str(value)) row.set(arguments_.value, text(into, raw(value)));
+    if (yyjson_is_str(key)) row.set(schema::arguments::key, text(into, raw(key)));
+    if (yyjson_is_str(value)) row.set(schema::arguments::value, text(into, raw(value)));
     if (!row.empty()) into.out.attribute(row);
   }
   return true;
@@ -150,7 +122,7 @@ bool ChromeTables::cell(Into into, TableRow& row, uint8_t column, CellType type,
     }
     case CellType::real: {
       double number;
-      // What is no number is a text in JSON; we write it so.
+      // Infinity and NaN are texts in JSON; we write them so.
       if (!(yyjson_is_raw(value) || own_) || !real(raw(value), number)) return false;
       row.set_real(column, number);
       return true;
@@ -173,8 +145,8 @@ void ChromeTables::own_cells(Into into, TableRow& row, yyjson_val* args) {
   size_t i, n;
   yyjson_val *key, *value;
   yyjson_obj_foreach(args, i, n, key, value) {
-    const Column* column = own_column(raw(key));
-    if (column && column->table == row.table() && column->number != kNewRow)
+    const SchemaTables::Column* column = schema_.exported_column(raw(key));
+    if (column && column->table == row.table() && column->number != SchemaTables::kNewRow)
       cell(into, row, column->number, column->type, value);
   }
 }
@@ -182,15 +154,15 @@ void ChromeTables::own_cells(Into into, TableRow& row, yyjson_val* args) {
 void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string_view name, std::string_view category,
                            yyjson_val* args) {
   TableRow row;
-  if (const Column* first = first_own_column(args); first && !schema_.layouts()[first->table].of_spans) {
+  if (const SchemaTables::Column* first = first_own_column(args); first && !schema_.layouts()[first->table].of_spans) {
     const auto& columns = schema_.layouts()[first->table].columns;
     row.start(first->table);
     own_cells(into, row, args);
     for (size_t i = 0; i < columns.size(); i++)
       if (columns[i].name == "time_ns") row.set(i, ns);
   } else if (name == "[memory]" && args) {
-    row.start(allocations_.table);
-    row.set(allocations_.time_ns, ns);
+    row.start(schema::allocations::number);
+    row.set(schema::allocations::time_ns, ns);
     if (own_) own_cells(into, row, args);
     size_t i, n;
     yyjson_val *key, *value;
@@ -199,14 +171,14 @@ void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string
       if (same_ignoring_case(raw(key), known.json) && integer(raw(value), number)) row.set(known.column, number);
     }
   } else {
-    row.start(marks_.table);
-    row.set(marks_.time_ns, ns);
-    row.set(marks_.name, text(into, name));
-    row.set(marks_.category, text(into, category));
+    row.start(schema::marks::number);
+    row.set(schema::marks::time_ns, ns);
+    row.set(schema::marks::name, text(into, name));
+    row.set(schema::marks::category, text(into, category));
     if (args) {
       scratch_.clear();
       append_json(scratch_, args);
-      row.set(marks_.arguments, text(into, scratch_));
+      row.set(schema::marks::arguments, text(into, scratch_));
     }
   }
   into.out.row(location, row);
@@ -215,25 +187,25 @@ void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string
 void ChromeTables::flow(Into into, uint32_t location, int64_t ns, std::string_view id, std::string_view phase,
                         std::string_view name, std::string_view category) {
   TableRow row;
-  row.start(flows_.table);
-  row.set(flows_.time_ns, ns);
+  row.start(schema::flows::number);
+  row.set(schema::flows::time_ns, ns);
   int64_t number;
   if (integer(id, number))
-    row.set(flows_.flow, number);
+    row.set(schema::flows::flow, number);
   else if (!id.empty())
-    row.set(flows_.flow_name, text(into, id));
-  row.set(flows_.phase, text(into, phase));
-  row.set(flows_.name, text(into, name));
-  row.set(flows_.category, text(into, category));
+    row.set(schema::flows::flow_name, text(into, id));
+  row.set(schema::flows::phase, text(into, phase));
+  row.set(schema::flows::name, text(into, name));
+  row.set(schema::flows::category, text(into, category));
   into.out.row(location, row);
 }
 
 void ChromeTables::sample(Into into, uint32_t location, int64_t ns, uint32_t stack, yyjson_val* args) {
   TableRow row;
-  row.start(samples_.table);
+  row.start(schema::samples::number);
   own_cells(into, row, args);
-  row.set(samples_.time_ns, ns);
-  if (stack != kNoTable) row.set(samples_.call_stack, stack);
+  row.set(schema::samples::time_ns, ns);
+  if (stack != kNoTable) row.set(schema::samples::call_stack, stack);
   into.out.row(location, row);
 }
 

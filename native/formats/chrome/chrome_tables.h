@@ -32,8 +32,8 @@ class ChromeTables {
   uint32_t text(Into into, std::string_view value);
   // Rows for the next span.
   void attributes(Into into, const Category& category, yyjson_val* args);
-  // An event with a time of its own: one of our exports says what row it is, "[memory]" is an allocation, the rest
-  // marks.
+  // An event with a time of its own: in our own exports it names its table, "[memory]" is an allocation, the rest
+  // are marks.
   void instant(Into into, uint32_t location, int64_t ns, std::string_view name, std::string_view category,
                yyjson_val* args);
   void flow(Into into, uint32_t location, int64_t ns, std::string_view id, std::string_view phase,
@@ -49,18 +49,11 @@ class ChromeTables {
     CellType type;
     bool three;  // a list, for this column and the two behind it
   };
-  static constexpr uint8_t kNewRow = 0xFF;
-  struct Column {  // of an argument of ours: kNewRow begins another row of the table
-    uint32_t table;
-    uint8_t number;
-    CellType type;
-  };
   struct Rows {  // of one event
     TableRow own, collective, other;
   };
 
-  const Column* own_column(std::string_view key) const;
-  const Column* first_own_column(yyjson_val* args) const;
+  const SchemaTables::Column* first_own_column(yyjson_val* args) const;
   bool cell(Into into, TableRow& row, const Known& known, yyjson_val* value);
   bool cell(Into into, TableRow& row, uint8_t column, CellType type, yyjson_val* value);
   bool own_cell(Into into, Rows& rows, std::string_view key, yyjson_val* value);
@@ -71,30 +64,6 @@ class ChromeTables {
   const SchemaTables schema_;
   uint32_t tables_[kKeyLists];
   std::vector<Known> keys_[kKeyLists];
-  struct {
-    uint32_t table;
-    uint8_t time_ns;
-  } allocations_;
-  struct {
-    uint32_t table;
-    uint8_t time_ns, name, category, arguments;
-  } marks_;
-  struct {
-    uint32_t table;
-    uint8_t time_ns, flow, flow_name, phase, name, category;
-  } flows_;
-  struct {
-    uint32_t table;
-    uint8_t time_ns, call_stack;
-  } samples_;
-  struct {
-    uint8_t key, value;
-  } arguments_;
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-  std::unordered_map<std::string, Column, Hash, std::equal_to<>> columns_;  // by `table.column`
   RecentTexts<uint32_t> recent_;
   std::string scratch_;
   bool own_ = false;

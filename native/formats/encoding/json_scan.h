@@ -76,7 +76,7 @@ inline size_t end_of_string(std::string_view text) {
 }
 
 // A decimal number times 10^shift as an integer: 12.5 with shift 3 is 12500. What is left behind the last digit is
-// rounded half away from zero, and `exact` says that it was nothing. False: no number, or out of range.
+// rounded half away from zero, and `exact` is whether it was nothing. False: no number, or out of range.
 inline bool scaled_integer(std::string_view text, int shift, int64_t& out, bool& exact) {
   bool negative = false;
   size_t i = 0;

@@ -1,7 +1,8 @@
-// json_strings.h - texts as JSON strings.
+// json_strings.h - values as JSON, and objects of them.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string>
 #include <string_view>
 
@@ -23,7 +24,7 @@ inline size_t character_bytes(std::string_view text) {
   return 0;
 }
 
-// What is no UTF-8 is shown as it is elsewhere (native/python/bindings/process_reader.cpp): as \xff.
+// Bytes that are not UTF-8 are shown as they are elsewhere (native/python/bindings/process_reader.cpp): as \xff.
 inline void append_text(std::string& out, std::string_view text) {
   out += '"';
   for (size_t i = 0; i < text.size();) {
@@ -44,6 +45,60 @@ inline void append_text(std::string& out, std::string_view text) {
     i += bytes ? bytes : 1;
   }
   out += '"';
+}
+
+// With as few digits as give the same number again.
+inline void append_real(std::string& out, double value) {
+  char text[32];
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, nullptr) == value) break;
+  }
+  out += text;
+}
+
+inline void append_hex(std::string& out, std::string_view bytes) {
+  char text[3];
+  for (const char c : bytes) snprintf(text, sizeof text, "%02x", unsigned(uint8_t(c))), out += text;
+}
+
+// An object that is written at the end of a text.
+class Object {
+ public:
+  explicit Object(std::string& out) : out_(out) { out_ += '{'; }
+  // Where the value of this key is to be appended.
+  std::string& key(std::string_view name) {
+    if (!first_) out_ += ", ";
+    first_ = false;
+    append_text(out_, name);
+    return out_ += ": ";
+  }
+  void text(std::string_view name, std::string_view value) { append_text(key(name), value); }
+  void number(std::string_view name, int64_t value) { key(name) += std::to_string(value); }
+  template <class Numbers>
+  void numbers(std::string_view name, const Numbers& by_name) {
+    Object inner(key(name));
+    for (const auto& [each, value] : by_name) inner.number(each, int64_t(value));
+    inner.end();
+  }
+  void end() { out_ += '}'; }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+// A list of one text.
+inline std::string list_of(std::string_view text) {
+  std::string out = "[";
+  append_text(out, text);
+  return out += ']';
+}
+
+inline std::string quoted(std::string_view text) {
+  std::string out;
+  append_text(out, text);
+  return out;
 }
 
 }  // namespace strobe::json

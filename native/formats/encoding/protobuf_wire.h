@@ -40,7 +40,7 @@ struct Field {
 class Message {
  public:
   explicit Message(std::string_view bytes) : bytes_(bytes) {}
-  // False at the end, and where the bytes are no message: then ok() is false.
+  // False at the end, and where the bytes are not a message: then ok() is false.
   bool next(Field& out) {
     if (at_ == bytes_.size() || !ok_) return false;
     uint64_t key, size;

@@ -17,7 +17,7 @@ class RecentTexts {
     uint64_t beside = ~uint64_t(0);
     Value value{};
   };
-  // The slot for a text; `found` says whether it holds it, for the same number beside it.
+  // The slot for a text; `found`: whether it holds it, for the same number beside it.
   Slot& slot(std::string_view text, uint64_t beside, bool& found) {
     uint64_t head = 0, tail = 0;
     const size_t n = text.size() < 8 ? text.size() : 8;

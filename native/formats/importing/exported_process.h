@@ -1,4 +1,4 @@
-// exported_process.h - what our own exports say of a process, as JSON:
+// exported_process.h - a process in our own exports, as JSON:
 // src/strobe/formats/writing/processes.py writes it.
 #pragma once
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace strobe {
 
-// What our own exports say in JSON, its numbers as texts.
+// JSON of our own exports, its numbers as texts.
 class OwnJson {
  public:
   explicit OwnJson(std::string_view json)
@@ -22,12 +22,15 @@ class OwnJson {
   std::unique_ptr<yyjson_doc, decltype(&yyjson_doc_free)> doc_;
 };
 
+// The description of a process of another tool's trace: its command line in one word, and where it comes from.
+std::string imported_description(std::string_view command, bool main, std::string_view source);
+
 struct OwnProcess {
   ProcessDescription description;
   std::string end_state = "closed";
 
-  // False: it is no such object.
-  bool read(yyjson_val* told);
+  // False: it is another kind of object.
+  bool read(yyjson_val* object);
   void finish(ImportedProcess& process, const std::string& source);
 };
 

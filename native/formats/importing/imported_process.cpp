@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "core/spans/location_builder.h"
-#include "structure/varint.h"
 
 namespace strobe {
 
@@ -50,18 +49,15 @@ uint64_t TableRow::present_cells(uint64_t* cells) const {
 // Bytes that wait: in memory while they are few, then in a file that has no name any more.
 class ImportedProcess::Spill {
  public:
-  Spill(std::string path, size_t memory) : path_(std::move(path)), memory_(memory) {}
-  ~Spill() {
-    if (fd_ >= 0) close(fd_);
-  }
-  uint64_t size() const { return written_ + tail_.size(); }
+  Spill(std::string path, size_t memory) : file_(std::move(path)), memory_(memory) {}
+  uint64_t size() const { return file_.size() + tail_.size(); }
   void append(const void* data, size_t n) {
     tail_.append(static_cast<const char*>(data), n);
-    if (tail_.size() > memory_) flush();
+    if (tail_.size() > memory_) file_.append(tail_), tail_.clear();
   }
   // `most` bytes, fewer only at the end.
   std::string_view read(uint64_t offset, size_t most) {
-    if (offset >= written_) return std::string_view(tail_).substr(size_t(offset - written_), most);
+    if (offset >= file_.size()) return std::string_view(tail_).substr(size_t(offset - file_.size()), most);
     for (const Window& window : windows_)
       if (offset >= window.at && offset + most <= window.at + window.bytes.size())
         return std::string_view(window.bytes).substr(size_t(offset - window.at), most);
@@ -72,38 +68,22 @@ class ImportedProcess::Spill {
     return std::string_view(window.bytes).substr(0, most);
   }
   void read_into(uint64_t offset, char* to, size_t n) {
-    while (n && offset < written_) {
-      const ssize_t got = pread(fd_, to, std::min<uint64_t>(n, written_ - offset), off_t(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) throw_errno(path_);
-      to += got, offset += uint64_t(got), n -= size_t(got);
-    }
-    if (n && offset - written_ < tail_.size())
-      memcpy(to, tail_.data() + (offset - written_), std::min(n, size_t(size() - offset)));
+    const size_t in_file = size_t(std::min<uint64_t>(n, file_.size() - std::min(offset, file_.size())));
+    file_.read(offset, to, in_file);
+    if (n > in_file) tail_.copy(to + in_file, n - in_file, size_t(offset + in_file - file_.size()));
   }
 
  private:
-  void flush() {
-    if (fd_ < 0) {
-      fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-      if (fd_ < 0) throw_errno(path_);
-      unlink(path_.c_str());
-    }
-    write_all(fd_, path_, tail_.data(), tail_.size());
-    written_ += tail_.size();
-    tail_.clear();
-  }
   // A thread's spans may come from several tables, each written from its start to its end: one window for each.
   static constexpr size_t kWindows = 8, kWindowBytes = 1 << 16;
   struct Window {
     uint64_t at = 0;
     std::string bytes;
   };
-  std::string path_, tail_;
+  SpillFile file_;
+  std::string tail_;
   Window windows_[kWindows];
   size_t memory_, next_window_ = 0;
-  uint64_t written_ = 0;
-  int fd_ = -1;
 };
 
 bool ImportedProcess::before(const SpanRecord& a, const SpanRecord& b) {
@@ -259,20 +239,13 @@ uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, u
 
 void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
   if (out_of_range(time_ns)) return count("times_out_of_range");
-  uint64_t bits;
-  memcpy(&bits, &value, 8);
-  Writer w;
-  w.bytes.swap(samples_);
-  w.u32(metric), w.u64(uint64_t(time_ns)), w.u64(bits);
-  w.bytes.swap(samples_);
-  if (++sample_count_ == kChunkRows) save_samples();
+  samples_.add(metric, time_ns, value);
+  if (samples_.count() == kChunkRows) save_samples();
   first_ns_ = std::min(first_ns_, time_ns), last_ns_ = std::max(last_ns_, time_ns);
 }
 
 void ImportedProcess::save_samples() {
-  if (sample_count_) append_chunk(out_->bytes, kSamplesChunk, kSamplesAsTheyAre, sample_count_, samples_);
-  samples_.clear();
-  sample_count_ = 0;
+  samples_.append_to(out_->bytes, kSamplesAsTheyAre);
   out_->flush(kFlushBytes);
 }
 
@@ -287,7 +260,7 @@ void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration
   uint64_t details = 0;
   if (!pending_.empty()) {
     details = details_spill_->size() + 1;
-    structure::VarintWriter length;
+    Writer length;
     length.number(pending_.size());
     details_spill_->append(length.bytes.data(), length.bytes.size());
     details_spill_->append(pending_.data(), pending_.size());
@@ -371,24 +344,13 @@ struct ImportedProcess::Lane {
 
 // Reads rows as TableRow wrote them into columns; writes those that are full.
 void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t row, std::string_view bytes) {
-  const char *at = bytes.data(), *end = at + bytes.size();
-  bool ok = true;
-  const auto number = [&]() -> uint64_t {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && at < end; shift += 7) {
-      const uint8_t byte = uint8_t(*at++);
-      value |= uint64_t(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    return ok = false, 0;
-  };
+  structure::VarintReader in{bytes};
   uint64_t cells[kMaxColumns];
-  while (at < end) {
-    const uint64_t table = number();
-    const uint64_t present = number();
+  while (!in.bytes.empty()) {
+    const uint64_t table = in.number(), present = in.number();
     size_t n = 0;
-    for (uint64_t left = present; left; left &= left - 1) cells[n++] = uint64_t(unzigzag(number()));
-    if (!ok || table >= tables_.size()) return;
+    for (uint64_t left = present; left; left &= left - 1) cells[n++] = uint64_t(in.difference());
+    if (!in.ok || table >= tables_.size()) return;
     TableColumns& columns = columns_of(lane.tables, uint32_t(table));
     columns.add(row, present, cells);
     checks_.row_of_span(walk, uint32_t(table), present, cells);
@@ -398,7 +360,7 @@ void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t r
 
 void ImportedProcess::write_details(Lane& lane, TraceChecks::Walk& walk, int64_t row, uint64_t details) {
   const std::string_view head = details_spill_->read(details - 1, 10);
-  structure::VarintReader in{head};
+  Reader in{head};
   const uint64_t size = in.number();
   const size_t length_bytes = head.size() - in.bytes.size();
   decode_rows(lane, walk, row, details_spill_->read(details - 1 + length_bytes, size));
@@ -475,20 +437,48 @@ void ImportedProcess::save_totals() {
   const std::string paths = paths_->unsaved(count);
   if (count) append_chunk(out_->bytes, kPathsChunk, paths_->size() - count, count, paths);
   paths_->mark_saved();
-  const std::string rows = encode_statistics(totals_, [](uint32_t) { return true; }, count);
-  if (count) append_chunk(out_->bytes, kStatisticsChunk, 0, count, rows);
+  append_statistics(out_->bytes, totals_);
+}
+
+std::string rank_note(int64_t rank, int64_t ranks) {
+  std::string note;
+  json::Object object(note);
+  object.number("rank", rank);
+  if (ranks >= 0) object.number("ranks", ranks);
+  object.end();
+  return note;
+}
+
+void append_process(std::string& out, const ProcessDescription& description, int64_t started_ns) {
+  std::string json;
+  json::Object process(json);
+  process.number("pid", description.pid), process.number("parent_pid", description.parent_pid);
+  process.number("started_ns", started_ns), process.key("forked") += "false", process.number("put_ns", 0);
+  process.key("description") += description.description_json;
+  process.end();
+  append_chunk(out, kProcessChunk, 0, 1, json);
+  if (!description.note_json.empty()) append_chunk(out, kNoteChunk, 0, 1, description.note_json);
+}
+
+void append_end(std::string& out, std::string_view end_state, int64_t exit_code, int64_t ended_ns,
+                const std::map<std::string, uint64_t>& counters) {
+  std::string json;
+  json::Object end(json);
+  end.text("end_state", end_state), end.number("exit_code", exit_code), end.number("ended_ns", ended_ns);
+  end.numbers("counters", counters);
+  end.end();
+  append_chunk(out, kEndChunk, 0, 1, json);
+}
+
+void ImportedProcess::report(json::Object& to) const {
+  to.number("spans", int64_t(spans_)), to.number("first_ns", first_ns_), to.number("last_ns", last_ns_);
 }
 
 void ImportedProcess::finish(const ProcessDescription& description, const std::string& end_state) {
   if (finished_) return;
   finished_ = true;
   if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
-  const std::string head = "{\"pid\": " + std::to_string(description.pid) +
-                           ", \"parent_pid\": " + std::to_string(description.parent_pid) +
-                           ", \"started_ns\": " + std::to_string(description.started_ns.value_or(first_ns_)) +
-                           ", \"forked\": false, \"put_ns\": 0, \"description\": " + description.description_json + "}";
-  append_chunk(out_->bytes, kProcessChunk, 0, 1, head);
-  if (!description.note_json.empty()) append_chunk(out_->bytes, kNoteChunk, 0, 1, description.note_json);
+  append_process(out_->bytes, description, description.started_ns.value_or(first_ns_));
   save_names(regions_, kRegionsChunk);
   save_names(texts_, kTextsChunk);
   location_ids_ = uint32_t(locations_.size());
@@ -498,11 +488,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
   save_samples();
-  std::string end = "{\"end_state\": \"" + end_state + "\", \"exit_code\": " + std::to_string(description.exit_code) +
-                    ", \"ended_ns\": " + std::to_string(description.ended_ns.value_or(last_ns_)) + ", \"counters\": {";
-  for (const auto& [name, value] : counters_)
-    end += (end.back() == '{' ? "\"" : ", \"") + name + "\": " + std::to_string(value);
-  append_chunk(out_->bytes, kEndChunk, 0, 1, end + "}}");
+  append_end(out_->bytes, end_state, description.exit_code, description.ended_ns.value_or(last_ns_), counters_);
   out_->flush();
 }
 

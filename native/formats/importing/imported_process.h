@@ -1,7 +1,8 @@
-// imported_process.h - writes the block file of one process of another tool's trace. Decoders tell it of regions,
+// imported_process.h - writes the block file of one process of another tool's trace. Decoders give it regions,
 // locations, spans and attributes in whatever order their file has them; it sorts and nests them in constant memory.
 #pragma once
 #include <stdint.h>
+#include <string.h>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "core/format/blocks.h"
 #include "core/format/span_statistics.h"
 #include "core/spans/location_builder.h"
+#include "formats/encoding/json_strings.h"
 #include "formats/encoding/output_file.h"
 #include "formats/importing/import_totals.h"
 #include "formats/importing/trace_checks.h"
@@ -23,10 +25,16 @@ namespace strobe {
 
 constexpr uint32_t kNoTable = 0xFFFFFFFF;
 
-// Times beyond this, in either direction, are no times: the difference of two of them would not be a number. What has
+// Times beyond this, in either direction, are not times: the difference of two of them would not be a number. What has
 // one is counted (`times_out_of_range`) and left out.
 constexpr int64_t kFarthestNs = int64_t(1) << 62;
 inline bool out_of_range(int64_t ns) { return ns <= -kFarthestNs || ns >= kFarthestNs; }
+
+// Of maps by text that are asked with views.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
 
 enum class LocationKind : uint8_t { thread = 0, stream = 1, task = 2 };
 
@@ -35,11 +43,15 @@ class TableRow {
  public:
   void start(uint32_t table) { table_ = table, present_ = 0; }
   void set(size_t column, int64_t value) { present_ |= uint64_t(1) << column, cells_[column] = uint64_t(value); }
+  void set(const SchemaColumn& column, int64_t value) { set(column.number, value); }
   void set_real(size_t column, double value);
   uint32_t table() const { return table_; }
   bool empty() const { return present_ == 0; }
   bool has(size_t column) const { return present_ >> column & 1; }
   int64_t cell(size_t column) const { return int64_t(cells_[column]); }
+  int64_t cell_or(const SchemaColumn& column, int64_t other) const {
+    return has(column.number) ? cell(column.number) : other;
+  }
   void append_to(std::string& out) const;
   uint64_t present_cells(uint64_t* cells) const;  // one bit a column; `cells` (kMaxColumns) get those that are set
 
@@ -57,6 +69,34 @@ struct ProcessDescription {
   // Where they are known better than from the first and the last event.
   std::optional<int64_t> started_ns = {}, ended_ns = {};
   int64_t exit_code = -1;
+};
+// A note of the rank in a job of so many ranks; -1: their number is not known.
+std::string rank_note(int64_t rank, int64_t ranks);
+
+// The first chunks of a block file, and the last one.
+void append_process(std::string& out, const ProcessDescription& description, int64_t started_ns);
+void append_end(std::string& out, std::string_view end_state, int64_t exit_code, int64_t ended_ns,
+                const std::map<std::string, uint64_t>& counters);
+
+// Samples of metrics that become a chunk.
+class Samples {
+ public:
+  void add(uint32_t metric, int64_t time_ns, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    rows_.u32(metric), rows_.u64(uint64_t(time_ns)), rows_.u64(bits);
+    count_++;
+  }
+  uint32_t count() const { return count_; }
+  // `location`: as in a samples chunk. Empties itself.
+  void append_to(std::string& out, uint32_t location) {
+    if (count_) append_chunk(out, kSamplesChunk, location, count_, rows_.bytes);
+    rows_.bytes.clear(), count_ = 0;
+  }
+
+ private:
+  Writer rows_;
+  uint32_t count_ = 0;
 };
 
 class ImportedProcess {
@@ -86,10 +126,10 @@ class ImportedProcess {
   }
   // The next span has no end in the file, or is the rest of one: counted, and left open where it reaches to the end.
   void next_is_cut() { next_is_cut_ = true; }
-  // Of spans with equal times the one with the lower place is outside: for those that are told of when they end.
+  // Of spans with equal times the one with the lower place is outside: for those that are added when they end.
   uint32_t place() { return places_++; }
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region, uint32_t place);
-  // A row of a table whose rows are no spans.
+  // A row of a table whose rows are not spans.
   void row(uint32_t location, const TableRow& row);
   // Profiles without a time axis: a chain of regions (kNoPath: its root), and what is known of its executions in all.
   uint32_t path(uint32_t parent, uint32_t region) { return paths_->child(parent, region); }
@@ -103,6 +143,8 @@ class ImportedProcess {
   void finish(const ProcessDescription& description, const std::string& end_state = "closed");
 
   uint64_t spans() const { return spans_; }
+  // Number and times of the spans, for the report about the import.
+  void report(json::Object& to) const;
   // Bytes of names and texts that were looked up: what decoders should not do again and again with long ones.
   uint64_t looked_up_bytes() const { return looked_up_bytes_; }
   int64_t first_ns() const { return first_ns_; }
@@ -149,12 +191,8 @@ class ImportedProcess {
   size_t buffer_records_, buffered_ = 0;
   std::vector<Waiting> locations_;
   uint32_t location_ids_ = 0;  // with lanes
-  struct Hash {                // looks views up without making strings of them
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
   struct Names {
-    std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> ids;
+    std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> ids;
     std::string unsaved;
     uint32_t first_unsaved = 0, next = 0;
   };
@@ -167,8 +205,7 @@ class ImportedProcess {
   std::vector<std::unique_ptr<TableLayout>> tables_;
   std::vector<size_t> time_columns_;  // by table; kMaxColumns: its rows are of spans
   std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
-  std::string samples_;  // rows of the next chunk
-  uint32_t sample_count_ = 0;
+  Samples samples_;  // of the next chunk
   std::string pending_;
   std::unique_ptr<PathTable> paths_ = std::make_unique<PathTable>();
   StatisticsTable totals_;

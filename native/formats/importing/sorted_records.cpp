@@ -1,27 +1,18 @@
 #include "formats/importing/sorted_records.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
 
 namespace strobe {
 
 namespace {
 constexpr size_t kWindowBytes = 1 << 16;  // of one run in memory
 constexpr size_t kHeaderBytes = 12;       // time and size
-[[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::generic_category(), path); }
 }  // namespace
 
 SortedRecords::SortedRecords(std::string spill_path, size_t memory_bytes)
-    : path_(std::move(spill_path)), memory_bytes_(std::min<size_t>(memory_bytes, UINT32_MAX / 2)) {}
-
-SortedRecords::~SortedRecords() {
-  if (file_ >= 0) close(file_);
-}
+    : file_(std::move(spill_path)), memory_bytes_(std::min<size_t>(memory_bytes, UINT32_MAX / 2)) {}
 
 void SortedRecords::add(int64_t time, std::string_view bytes) {
   if (bytes_.size() + index_.size() * sizeof(Index) + bytes.size() > memory_bytes_ && !index_.empty()) spill();
@@ -37,25 +28,10 @@ void SortedRecords::sort_memory() {
 }
 
 void SortedRecords::spill() {
-  if (file_ < 0) {
-    file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file_ < 0) fail(path_);
-    unlink(path_.c_str());
-  }
   sort_memory();
-  runs_.push_back({file_bytes_, file_bytes_, {}, 0, 0, {}});
+  runs_.push_back({file_.size(), 0, {}, 0, 0, {}});
   std::string out;
-  const auto flush = [&] {
-    for (const char* at = out.data(); at < out.data() + out.size();) {
-      const ssize_t n = write(file_, at, size_t(out.data() + out.size() - at));
-      if (n < 0 && errno == EINTR) continue;
-      if (n == 0) errno = ENOSPC;
-      if (n <= 0) fail(path_);
-      at += n;
-    }
-    file_bytes_ += out.size();
-    out.clear();
-  };
+  const auto flush = [&] { file_.append(out), out.clear(); };
   for (const Index& each : index_) {
     char header[kHeaderBytes];
     memcpy(header, &each.time, 8), memcpy(header + 8, &each.size, 4);
@@ -63,7 +39,7 @@ void SortedRecords::spill() {
     if (out.size() > kWindowBytes) flush();
   }
   flush();
-  runs_.back().end = file_bytes_;
+  runs_.back().end = file_.size();
   index_.clear(), bytes_.clear();
 }
 
@@ -87,15 +63,10 @@ bool SortedRecords::next(Run& run) {
     if (run.window.size() - run.at >= wanted) return;
     run.window.erase(0, run.at);
     run.at = 0;
-    size_t have = run.window.size();
+    const size_t have = run.window.size();
     run.window.resize(size_t(std::min<uint64_t>(have + (run.end - run.offset), std::max(wanted, kWindowBytes))));
-    while (have < run.window.size()) {
-      const ssize_t n = pread(file_, run.window.data() + have, run.window.size() - have, off_t(run.offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n == 0) errno = EIO;
-      if (n <= 0) fail(path_);
-      have += size_t(n), run.offset += uint64_t(n);
-    }
+    file_.read(run.offset, run.window.data() + have, run.window.size() - have);
+    run.offset += run.window.size() - have;
   };
   if (run.at == run.window.size() && run.offset == run.end) return false;
   fill(kHeaderBytes);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/encoding/output_file.h"
+
 namespace strobe {
 
 class SortedRecords {
@@ -14,8 +16,6 @@ class SortedRecords {
   // Keeps up to `memory_bytes`, then spills to `spill_path`, a name that nothing has (the file is removed at once).
   // Everything throws std::system_error where that file cannot be written or read.
   SortedRecords(std::string spill_path, size_t memory_bytes);
-  ~SortedRecords();
-  SortedRecords(const SortedRecords&) = delete;
 
   void add(int64_t time, std::string_view bytes);
   void sort();  // everything was added
@@ -47,10 +47,8 @@ class SortedRecords {
   bool later(size_t a, size_t b) const;
   void show();
 
-  std::string path_;
+  SpillFile file_;
   size_t memory_bytes_;
-  int file_ = -1;
-  uint64_t file_bytes_ = 0;
   std::string bytes_;
   std::vector<Index> index_;
   size_t taken_ = 0;          // of the index, where nothing was spilled

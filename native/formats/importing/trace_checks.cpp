@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "formats/encoding/json_strings.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -13,25 +14,11 @@ constexpr std::string_view kProfilerStep = "profilerstep#";
 
 bool has(std::string_view name, std::string_view part) { return name.find(part) != name.npos; }
 
-// Whether it is UTF-8, of which no byte was replaced on the way to us.
+// Whether it is UTF-8, and every byte is original.
 bool sound_text(std::string_view text) {
-  const auto byte = [&](size_t i) { return uint8_t(text[i]); };
   for (size_t i = 0; i < text.size();) {
-    const uint8_t first = byte(i);
-    if (first < 0x80) {
-      i++;
-      continue;
-    }
-    const size_t size = first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xF0 ? 4 : 0;
-    if (!size || first > 0xF4 || i + size > text.size()) return false;
-    for (size_t j = 1; j < size; j++)
-      if ((byte(i + j) & 0xC0) != 0x80) return false;
-    // Longer than need be, halves of pairs, beyond the last character.
-    const uint8_t second = byte(i + 1);
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-        (first == 0xF4 && second > 0x8F))
-      return false;
-    if (text.substr(i, size) == "\xEF\xBF\xBD") return false;  // what replaces a byte that is no text
+    const size_t size = json::character_bytes(text.substr(i));
+    if (!size || text.substr(i, size) == "\xEF\xBF\xBD") return false;  // what replaces a byte that is not text
     i += size;
   }
   return true;

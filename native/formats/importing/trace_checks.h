@@ -1,5 +1,5 @@
-// trace_checks.h - what the events of a file tell of what is broken in it, whatever its format: numbers that nothing
-// refers to or that two have, work that overlaps on one stream, steps that are missing, names that are no text. It
+// trace_checks.h - what is broken in the events of a file, whatever its format: numbers that nothing
+// refers to or that two have, work that overlaps on one stream, steps that are missing, names that are not text. It
 // counts, and changes nothing.
 #pragma once
 #include <stdint.h>
@@ -62,13 +62,13 @@ class TraceChecks {
 
   // Work inside of work is not counted as overlapping.
   void work_nests() { work_nests_ = true; }
-  // A span as the file tells of it, in whatever order.
+  // A span, in the order of the file.
   void seen(int64_t start_ns, uint32_t region) {
     if (region < classes_.size() && (classes_[region] & kCapture)) capture(start_ns, region);
   }
   // Whether it is the mark of a step that was not seen on a host yet.
   bool is_step(uint32_t region) const { return region < classes_.size() && (classes_[region] & kStep); }
-  // A row of a table whose rows are no spans; cells as TableColumns::add takes them.
+  // A row of a table whose rows are not spans; cells as TableColumns::add takes them.
   void row(uint32_t table, uint64_t present, const uint64_t* cells) {
     if (columns_[table].kind == kFlows) flow(columns_[table], present, cells);
   }
@@ -78,7 +78,7 @@ class TraceChecks {
   // A row of the span that came last.
   void row_of_span(Walk& walk, uint32_t table, uint64_t present, const uint64_t* cells);
 
-  // Adds what was found. What a counter says already stays: a copy of a trace knows less than its source did.
+  // Adds what was found. The value that a counter has already stays: a copy of a trace knows less than its source did.
   void add_to(std::map<std::string, uint64_t>& counters) const;
 
  private:

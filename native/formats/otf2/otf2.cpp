@@ -25,24 +25,6 @@ auto each_record(Record&& record) {
   };
 }
 
-class JsonObject {
- public:
-  explicit JsonObject(std::string& out) : out_(out) { out_ += '{'; }
-  std::string& key(std::string_view name) {
-    if (!first_) out_ += ", ";
-    first_ = false;
-    json::append_text(out_, name);
-    return out_ += ": ";
-  }
-  void text(std::string_view name, std::string_view value) { json::append_text(key(name), value); }
-  void number(std::string_view name, int64_t value) { key(name) += std::to_string(value); }
-  void end() { out_ += '}'; }
-
- private:
-  std::string& out_;
-  bool first_ = true;
-};
-
 }  // namespace
 
 struct Otf2Reader::State {
@@ -71,7 +53,7 @@ struct Otf2Reader::State {
 
   void damage(const Chunks& chunks) {
     if (chunks.damaged_chunks()) counters["damaged_chunks"] += chunks.damaged_chunks();
-    // Every file ends with a mark that says so.
+    // Every file ends with a mark of its end.
     if (!chunks.ended() && !chunks.empty()) counters["truncated_files"]++;
     if (!chunks.ended() || chunks.damaged_chunks()) counters["damaged_bytes"] += chunks.lost_bytes();
   }
@@ -99,7 +81,7 @@ struct Otf2Reader::State {
 
   std::string named_properties(const std::vector<Definitions::Property>& given, uint64_t of) const {
     std::string text;
-    JsonObject object(text);
+    json::Object object(text);
     for (const auto& each : given)
       if (each.of == of) object.key(definitions.string(each.name)) += process->json(each.value);
     object.end();
@@ -110,18 +92,14 @@ struct Otf2Reader::State {
     const uint32_t at = process_groups[current];
     const LocationGroup* group = at == kUndefined ? nullptr : &definitions.location_groups[at];
     const int64_t rank = definitions.rank_of(processes[current].front());
-    JsonObject about(description);
+    json::Object about(description);
     if (own.archive && group) {
       own.describe(definitions, group->id,
                    [&](std::string_view key, std::string_view json) { about.key(key) += json; });
       about.text("imported_from", source);
       about.end();
-      if (const auto found = own.rank(definitions, group->id); found.rank >= 0) {
-        JsonObject ranks(note);
-        ranks.number("rank", found.rank);
-        if (found.ranks >= 0) ranks.number("ranks", found.ranks);
-        ranks.end();
-      }
+      if (const auto found = own.rank(definitions, group->id); found.rank >= 0)
+        note = rank_note(found.rank, found.ranks);
       return;
     }
     std::string& argv = about.key("argv");
@@ -139,16 +117,12 @@ struct Otf2Reader::State {
       about.key("properties") += named_properties(definitions.group_properties, group->id);
     }
     about.end();
-    if (rank < 0) return;
-    JsonObject ranks(note);
-    ranks.number("rank", rank);
-    if (definitions.ranks()) ranks.number("ranks", definitions.ranks());
-    ranks.end();
+    if (rank >= 0) note = rank_note(rank, definitions.ranks() ? definitions.ranks() : -1);
   }
 
   std::string properties() const {
     std::string text;
-    JsonObject object(text);
+    json::Object object(text);
     object.text("machine", anchor.machine);
     object.text("creator", anchor.creator);
     object.text("description", anchor.description);
@@ -167,7 +141,7 @@ struct Otf2Reader::State {
     metrics += '[';
     for (const MetricMember& each : definitions.metric_members) {
       if (metrics.back() != '[') metrics += ", ";
-      JsonObject metric(metrics);
+      json::Object metric(metrics);
       metric.text("name", definitions.string(each.name));
       metric.text("description", definitions.string(each.description));
       metric.text("unit", definitions.string(each.unit));
@@ -275,11 +249,9 @@ void Otf2Reader::end_process(const std::string& source) {
   s.process->pid = about.pid;
   s.process->out.finish(about, end_state);
   if (!s.process_report.empty()) s.process_report += ", ";
-  JsonObject object(s.process_report);
+  json::Object object(s.process_report);
   object.number("pid", s.process->pid);
-  object.number("spans", int64_t(s.process->out.spans()));
-  object.number("first_ns", s.process->out.first_ns());
-  object.number("last_ns", s.process->out.last_ns());
+  s.process->out.report(object);
   object.end();
   s.process.reset();
 }
@@ -287,12 +259,10 @@ void Otf2Reader::end_process(const std::string& source) {
 std::string Otf2Reader::report() const {
   const State& s = *state_;
   std::string text;
-  JsonObject object(text);
+  json::Object object(text);
   object.key("processes") += "[" + s.process_report + "]";
   object.key("properties") += s.properties();
-  JsonObject counters(object.key("counters"));
-  for (const auto& [what, n] : s.all_counters) counters.number(what, int64_t(n));
-  counters.end();
+  object.numbers("counters", s.all_counters);
   object.end();
   return text;
 }

@@ -1,5 +1,5 @@
 // otf2.h - reads an OTF2 archive (Score-P, Extrae, TAU, ...): its anchor, its definitions, and the events of each
-// location. It opens no file itself: it says which locations there are, and is given the bytes of their files.
+// location. It opens no file itself: it lists the locations, and is given the bytes of their files.
 #pragma once
 #include <stdint.h>
 #include <memory>
@@ -35,10 +35,10 @@ class Otf2Reader {
   void local_definitions(std::string_view bytes);
   void events(std::string_view bytes);
   void end_location();
-  // `source`: what the process is said to come from.
+  // `source`: where the process comes from.
   void end_process(const std::string& source);
 
-  // One JSON object with processes, properties (what the archive says beside its events) and counters.
+  // One JSON object with processes, properties (what the archive has beside its events) and counters.
   std::string report() const;
 
  private:

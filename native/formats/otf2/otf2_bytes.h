@@ -1,5 +1,5 @@
 // otf2_bytes.h - how an OTF2 archive stores numbers and cuts its files into records. The format is that of the OTF2
-// library 2 and 3 (its files: anchor, definitions, events); every file says its byte order itself.
+// library 2 and 3 (its files: anchor, definitions, events); every file has its own byte order.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -28,7 +28,7 @@ class Bytes {
     at_ += bytes;
     return value;
   }
-  // Compressed: a byte says how many bytes follow; 255 stands for all bits set.
+  // Compressed: a byte is the number of bytes that follow; 255 stands for all bits set.
   uint64_t number(size_t most = 8) {
     if (!fits(1)) return 0;
     const size_t bytes = *at_++;
@@ -41,6 +41,11 @@ class Bytes {
     return bytes == 8 ? value : value & ((uint64_t(1) << (8 * bytes)) - 1);
   }
   uint32_t id() { return uint32_t(number(4)); }
+  // Fields of a definition, each as its type is stored.
+  template <class... Fields>
+  void read(Fields&... fields) {
+    (read_field(fields), ...);
+  }
   std::string_view text() {
     const void* zero = memchr(at_, 0, left());
     if (!zero) return ok_ = false, std::string_view{};
@@ -51,11 +56,20 @@ class Bytes {
 
  private:
   bool fits(size_t bytes) { return ok_ = ok_ && left() >= bytes; }
+  void read_field(uint32_t& field) { field = id(); }
+  void read_field(uint64_t& field) { field = number(); }
+  void read_field(int64_t& field) { field = int64_t(number()); }
+  void read_field(bool& field) { field = u8() == 1; }
+  template <class Byte>
+    requires(sizeof(Byte) == 1)
+  void read_field(Byte& field) {
+    field = Byte(u8());
+  }
   const uint8_t *at_, *end_;
   bool big_endian_, ok_ = true;
 };
 
-// What a reader of records says about the bytes at hand, if it has not used any.
+// What a reader of records returns where it used none of the bytes at hand.
 constexpr size_t kMore = 0, kDamaged = SIZE_MAX;
 
 // Bytes of a record with a length: the type, the length (255: eight more bytes have it), the rest. kMore, kDamaged.

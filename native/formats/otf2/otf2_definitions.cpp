@@ -72,12 +72,8 @@ Value read_value(Bytes& in, Type type) {
       return {type, in.fixed(4)};
     case Type::real64:
       return {type, in.fixed(8)};
-    case Type::u64:
-    case Type::i64:
-    case Type::location:
-      return {type, in.number()};
     default:
-      // References, also those of kinds that come with later versions: all bits set means none.
+      // Numbers of 64 bits, and references, also of kinds that come with later versions: all bits set means none.
       return {type, in.number()};
   }
 }
@@ -85,11 +81,11 @@ Value read_value(Bytes& in, Type type) {
 Anchor read_anchor(std::string_view file) {
   const auto* begin = reinterpret_cast<const uint8_t*>(file.data());
   if (file.size() < 2 || begin[0] != 3 || (begin[1] != 'B' && begin[1] != '#'))
-    throw std::runtime_error("this is no OTF2 anchor file");
+    throw std::runtime_error("this is not an OTF2 anchor file");
   Anchor anchor;
   anchor.big_endian = begin[1] == '#';
   Bytes in(begin + 2, begin + file.size(), anchor.big_endian);
-  if (in.text() != "OTF2") throw std::runtime_error("this is no OTF2 anchor file");
+  if (in.text() != "OTF2") throw std::runtime_error("this is not an OTF2 anchor file");
   const uint8_t format = in.u8();
   in.u8();  // version of the trace format
   for (int& part : anchor.version) part = in.u8();
@@ -118,11 +114,13 @@ Anchor read_anchor(std::string_view file) {
 }
 
 bool Definitions::record(uint8_t type, Bytes in) {
+  const auto define = [&in](auto& kind, uint64_t id, auto... members) {
+    auto& value = kind.add(id);
+    (in.read(value.*members), ...);
+  };
   switch (type) {
     case kClockProperties:
-      ticks_per_second = in.number();
-      first_ticks = in.number();
-      trace_ticks = in.number();
+      in.read(ticks_per_second, first_ticks, trace_ticks);
       // Versions before 3 do not have it.
       unix_ns = in.left() ? in.number() : kUndefined64;
       break;
@@ -131,53 +129,29 @@ bool Definitions::record(uint8_t type, Bytes in) {
       text = in.text();
       break;
     }
-    case kAttribute: {
-      const uint32_t id = in.id();
-      attributes.add(id).name = in.id();
+    case kAttribute:
+      define(attributes, in.id(), &Named::name);
       break;
-    }
-    case kSystemNode: {
-      SystemNode& node = system_nodes.add(in.id());
-      node.name = in.id();
-      node.class_name = in.id();
-      node.parent = in.id();
+    case kSystemNode:
+      define(system_nodes, in.id(), &SystemNode::name, &SystemNode::class_name, &SystemNode::parent);
       break;
-    }
     case kLocationGroup: {
-      const uint32_t id = in.id();
-      LocationGroup& group = location_groups.add(id);
-      group.id = id;
-      group.name = in.id();
-      group.type = in.u8();
-      group.system_node = in.id();
+      LocationGroup& group = location_groups.add(in.id());
+      in.read(group.name, group.type, group.system_node);
       group.creator = in.left() ? in.id() : kUndefined;
       break;
     }
-    case kLocation: {
-      const uint64_t id = in.number();
-      Location& location = locations.add(id);
-      location.id = id;
-      location.name = in.id();
-      location.type = LocationType(in.u8());
-      location.events = in.number();
-      location.group = in.id();
+    case kLocation:
+      define(locations, in.number(), &Location::name, &Location::type, &Location::events, &Location::group);
       break;
-    }
     case kRegion: {
-      const uint32_t id = in.id();
-      Region& region = regions.add(id);
-      region.id = id;
-      region.name = in.id();
-      region.description = in.id();
+      Region& region = regions.add(in.id());
+      in.read(region.name, region.description);
       in.u8();  // what version 1.0 had instead of a role and a paradigm
-      region.file = in.id();
-      region.line = in.id();
+      in.read(region.file, region.line);
       in.id();  // last line
       region.canonical_name = region.name;
-      if (!in.left()) break;
-      region.canonical_name = in.id();
-      region.role = Role(in.u8());
-      region.paradigm = Paradigm(in.u8());
+      if (in.left()) in.read(region.canonical_name, region.role, region.paradigm);
       break;
     }
     case kGroup: {
@@ -190,21 +164,14 @@ bool Definitions::record(uint8_t type, Bytes in) {
         old_group(old_type, group);
         break;
       }
-      group.type = GroupType(in.u8());
-      group.paradigm = Paradigm(in.u8());
+      in.read(group.type, group.paradigm);
       group.global_members = in.id() & 1;
       break;
     }
     case kMetricMember: {
       MetricMember& member = metric_members.add(in.id());
-      member.name = in.id();
-      member.description = in.id();
-      member.type = in.u8();
-      member.mode = in.u8();
-      member.value_type = in.u8();
-      member.decimal = in.u8() == 1;
-      member.exponent = int64_t(in.number());
-      member.unit = in.id();
+      in.read(member.name, member.description, member.type, member.mode, member.value_type);
+      in.read(member.decimal, member.exponent, member.unit);
       break;
     }
     case kMetricClass: {
@@ -216,36 +183,21 @@ bool Definitions::record(uint8_t type, Bytes in) {
     }
     case kMetricInstance: {
       MetricInstance& instance = metric_instances.add(in.id());
-      instance.metric_class = in.id();
-      instance.recorder = in.number();
-      instance.scope_type = Scope(in.u8());
-      instance.scope = in.number();
+      in.read(instance.metric_class, instance.recorder, instance.scope_type, instance.scope);
       break;
     }
-    case kComm: {
-      Comm& comm = comms.add(in.id());
-      comm.name = in.id();
-      comm.group = in.id();
+    case kComm:
+      define(comms, in.id(), &Comm::name, &Comm::group);
       break;
-    }
-    case kInterComm: {
-      Comm& comm = comms.add(in.id());
-      comm.name = in.id();
-      comm.group = in.id();
-      comm.remote_group = in.id();
+    case kInterComm:
+      define(comms, in.id(), &Comm::name, &Comm::group, &Comm::remote_group);
       break;
-    }
-    case kParameter: {
-      const uint32_t id = in.id();
-      parameters.add(id).name = in.id();
+    case kParameter:
+      define(parameters, in.id(), &Named::name);
       break;
-    }
-    case kWindow: {
-      Named& window = windows.add(in.id());
-      window.name = in.id();
-      window.of = in.id();
+    case kWindow:
+      define(windows, in.id(), &Named::name, &Named::of);
       break;
-    }
     case kSystemNodeProperty:
     case kLocationGroupProperty:
     case kLocationProperty: {
@@ -256,42 +208,28 @@ bool Definitions::record(uint8_t type, Bytes in) {
       // Before version 2.0 all of them were texts.
       property.value = in.left() ? read_value(in, Type(in.u8())) : Value{Type::string, text};
       if (!in.ok()) return false;
-      (type == kLocationProperty        ? location_properties
-       : type == kLocationGroupProperty ? group_properties
-                                        : node_properties)
-          .push_back(property);
+      if (type == kLocationProperty) location_properties.push_back(property);
+      if (type == kLocationGroupProperty) group_properties.push_back(property);
       break;
     }
-    case kSourceLocation: {
-      SourceLocation& source = source_locations.add(in.id());
-      source.file = in.id();
-      source.line = in.id();
+    case kSourceLocation:
+      define(source_locations, in.id(), &SourceLocation::file, &SourceLocation::line);
       break;
-    }
     case kCallingContext: {
       CallingContext& context = calling_contexts.add(in.id());
-      context.region = in.id();
-      context.source = in.id();
-      context.parent = in.id();
+      in.read(context.region, context.source, context.parent);
       break;
     }
-    case kInterruptGenerator: {
-      const uint32_t id = in.id();
-      interrupt_generators.add(id).name = in.id();
+    case kInterruptGenerator:
+      define(interrupt_generators, in.id(), &Named::name);
       break;
-    }
     case kIoRegularFile:
-    case kIoDirectory: {
-      const uint32_t id = in.id();
-      io_files.add(id).name = in.id();
+    case kIoDirectory:
+      define(io_files, in.id(), &Named::name);
       break;
-    }
-    case kIoHandle: {
-      Named& handle = io_handles.add(in.id());
-      handle.name = in.id();
-      handle.of = in.id();
+    case kIoHandle:
+      define(io_handles, in.id(), &Named::name, &Named::of);
       break;
-    }
     default:
       break;  // names of paradigms, call sites, topologies, I/O properties: nothing here refers to them
   }
@@ -327,7 +265,7 @@ void Definitions::finish() {
       if (group != kUndefined && rank_of_group_[group] < 0) rank_of_group_[group] = int64_t(rank);
     }
   }
-  // Without such a group, names tell: "MPI Rank 3".
+  // Without such a group, ranks are in names: "MPI Rank 3".
   for (uint32_t i = 0; i < location_groups.size() && !ranks_; i++) {
     constexpr std::string_view kPrefix = "MPI Rank ";
     const std::string& name = string(location_groups[i].name);
@@ -414,7 +352,7 @@ bool LocalDefinitions::record(uint8_t type, Bytes in) {
   constexpr uint8_t kMappingTable = 5, kClockOffset = 6, kDense = 0;
   if (type == kMappingTable) {
     const uint8_t kind = in.u8();
-    if (kind >= kKinds) return true;
+    if (kind >= kReferences) return true;
     Table& table = tables_[kind];
     uint64_t left = in.number();
     const bool dense = in.u8() == kDense;

@@ -26,7 +26,9 @@ class Defined {
       if (dense_.size() <= id) dense_.resize(size_t(id) + 1, kUndefined);
       dense_[size_t(id)] = at->second;
     }
-    return values_[at->second];
+    Value& value = values_[at->second];
+    if constexpr (requires { value.id; }) value.id = decltype(value.id)(id);
+    return value;
   }
   // Definitions with the number of an earlier one: the last one counts.
   uint64_t repeated() const { return repeated_; }
@@ -54,7 +56,7 @@ class Defined {
   uint64_t repeated_ = 0;
 };
 
-// Numbers of the format; only those that are told apart here.
+// Numbers of the format; only those that are distinguished here.
 enum class Paradigm : uint8_t {
   unknown = 0,
   user = 1,
@@ -203,6 +205,11 @@ class Definitions {
   const std::string& string(uint32_t id) const;
   // "Name", or "Name [7]" where several have that name or none is given.
   std::string label(const char* what, uint32_t name, uint64_t id) const;
+  template <class Value>
+  std::string label(const char* what, const Defined<Value>& kind, uint64_t id) const {
+    const Value* found = kind.find(id);
+    return label(what, found ? found->name : kUndefined, id);
+  }
 
   // Clock
   uint64_t ticks_per_second = 0, first_ticks = 0, trace_ticks = 0, unix_ns = kUndefined64;
@@ -225,16 +232,14 @@ class Definitions {
     uint32_t name;
     Value value;
   };
-  std::vector<Property> location_properties, group_properties, node_properties;
-  std::map<std::string, uint64_t> counters;
+  std::vector<Property> location_properties, group_properties;
 
   // After finish.
   uint32_t process_group(uint32_t location_group) const;  // position of the group whose process it is part of
   int64_t rank_of(uint64_t location) const;               // in MPI_COMM_WORLD of its process, -1: none
   int64_t ranks() const { return ranks_; }
   uint64_t member(const Group& group, uint64_t rank) const;  // location, kUndefined64: none
-  uint64_t members(const Group& group) const;
-  const std::string& region_group(uint32_t region) const;  // name of the group that the region is a member of
+  const std::string& region_group(uint32_t region) const;    // name of the group that the region is a member of
   std::string host_of(uint32_t location_group) const;
   std::string call_stack(uint32_t calling_context) const;  // names, outermost first, a line each
 
@@ -247,31 +252,13 @@ class Definitions {
   int64_t ranks_ = 0;
 };
 
-// What the file of one location says: its own numbers for things, and by how much its clock is off.
+// The definitions of one location: its own numbers for things, and by how much its clock is off.
 class LocalDefinitions {
  public:
   bool record(uint8_t type, Bytes in);
-  void finish();
-  enum Kind : uint8_t {
-    kString,
-    kAttribute,
-    kLocation,
-    kRegion,
-    kGroup,
-    kMetric,
-    kComm,
-    kParameter,
-    kWindow,
-    kSourceLocation,
-    kCallingContext,
-    kInterruptGenerator,
-    kIoFile,
-    kIoHandle,
-    kLocationGroup,
-    kKinds
-  };
-  uint64_t global(Kind kind, uint64_t id) const {
-    const Table& table = tables_[kind];
+  // The number in the archive of what a reference of this type names, from Type::string on.
+  uint64_t global(Type type, uint64_t id) const {
+    const Table& table = tables_[size_t(type) - size_t(Type::string)];
     if (!table.used) return id;
     if (id < table.dense.size()) return table.dense[size_t(id)];
     if (table.sparse.empty()) return id;
@@ -292,7 +279,8 @@ class LocalDefinitions {
     uint64_t ticks;
     int64_t offset;
   };
-  Table tables_[kKinds];
+  static constexpr size_t kReferences = size_t(Type::location_group) - size_t(Type::string) + 1;
+  Table tables_[kReferences];
   std::vector<Offset> offsets_;
   size_t interval_ = 0;
 };

@@ -25,7 +25,7 @@ LocationEvents::LocationEvents(Process& process, uint64_t location, LocalDefinit
       location_definition_(process.definitions.locations.find(location)),
       on_stream_(location_definition_ && location_definition_->type == LocationType::stream),
       stream_(process.stream(location)) {
-  // Locations that only record metrics of others are no rows of the timeline, unless there is something else in them.
+  // Locations that only record metrics of others are not rows of the timeline, unless there is something else in them.
   if (!location_definition_ || location_definition_->type != LocationType::metric)
     location_ = process_.location(location);
 }
@@ -47,7 +47,7 @@ size_t LocationEvents::records(const uint8_t* begin, const uint8_t* end, bool bi
       Bytes in(at + 1, end, big_endian);
       if (type == kEnter || type == kLeave) {
         if (bytes > 4) return damaged();
-        const uint32_t region = uint32_t(map(LocalDefinitions::kRegion, in.id()));
+        const uint32_t region = reference(in, Type::region);
         events_++;
         if (type == kEnter) {
           enter(region, process_.region(region, on_stream_).number);
@@ -85,32 +85,11 @@ void LocationEvents::time(uint64_t ticks) {
 }
 
 void LocationEvents::attributes(Bytes in) {
-  static constexpr std::pair<Type, LocalDefinitions::Kind> kMapped[] = {
-      {Type::string, LocalDefinitions::kString},
-      {Type::attribute, LocalDefinitions::kAttribute},
-      {Type::location, LocalDefinitions::kLocation},
-      {Type::region, LocalDefinitions::kRegion},
-      {Type::group, LocalDefinitions::kGroup},
-      {Type::metric, LocalDefinitions::kMetric},
-      {Type::comm, LocalDefinitions::kComm},
-      {Type::parameter, LocalDefinitions::kParameter},
-      {Type::rma_window, LocalDefinitions::kWindow},
-      {Type::source_location, LocalDefinitions::kSourceLocation},
-      {Type::calling_context, LocalDefinitions::kCallingContext},
-      {Type::interrupt_generator, LocalDefinitions::kInterruptGenerator},
-      {Type::io_file, LocalDefinitions::kIoFile},
-      {Type::io_handle, LocalDefinitions::kIoHandle},
-      {Type::location_group, LocalDefinitions::kLocationGroup},
-  };
   for (uint32_t left = in.id(); left; left--) {
-    const uint32_t id = uint32_t(map(LocalDefinitions::kAttribute, in.id()));
+    const uint32_t id = reference(in, Type::attribute);
     Value value = read_value(in, Type(in.u8()));
-    if (!in.ok()) {
-      process_.out.count("damaged_records");
-      return;
-    }
-    for (const auto& [type, kind] : kMapped)
-      if (value.type == type) value.bits = map(kind, value.bits);
+    if (!in.ok()) return process_.out.count("damaged_records");
+    if (value.type >= Type::string && value.type <= Type::location_group) value.bits = map(value.type, value.bits);
     attributes_.push_back({id, value});
   }
 }
@@ -137,7 +116,7 @@ bool LocationEvents::own_rows() {
     if (row == own_rows_.end()) {
       own_rows_.emplace_back(cell.table, TableRow());
       row = own_rows_.end() - 1;
-      row->second.start(process_.first_own_table + cell.table);
+      row->second.start(cell.table);
     }
     if (cell.column >= layout.columns.size() || text != (layout.columns[cell.column].type == CellType::text)) continue;
     row->second.set(cell.column,
@@ -150,9 +129,8 @@ bool LocationEvents::own_rows() {
       if (top()) row.append_to(top()->rows);
       continue;
     }
-    if (location_ == kUndefined) location_ = process_.location(id_);
     row.set(process_.own.tables.column(table, "time_ns"), ns_);
-    process_.out.row(location_, row);
+    process_.out.row(location(), row);
   }
   return found;
 }
@@ -161,8 +139,7 @@ void LocationEvents::give_attributes() {
   if (process_.own.archive) own_rows();
   std::string others;
   for (const auto& [id, value] : attributes_) {
-    const Named* attribute = process_.definitions.attributes.find(id);
-    const std::string name = process_.definitions.label("attribute", attribute ? attribute->name : kUndefined, id);
+    const std::string name = process_.definitions.label("attribute", process_.definitions.attributes, id);
     const std::string text = process_.json(value);
     if (top()) {
       argument(process_.out.text(name), text);
@@ -178,26 +155,23 @@ void LocationEvents::give_attributes() {
 
 void LocationEvents::argument(uint32_t key, std::string_view value) {
   TableRow row;
-  row.start(process_.tables[kArguments]);
-  row.set(0, key), row.set(1, process_.out.text(value));
+  row.start(schema::arguments::number);
+  row.set(schema::arguments::key, key), row.set(schema::arguments::value, process_.out.text(value));
   row.append_to(stack_[depth_ - 1].rows);
 }
 
 void LocationEvents::mark(std::string_view name, std::string_view arguments) {
-  if (location_ == kUndefined) location_ = process_.location(id_);
   TableRow row;
-  row.start(process_.tables[kMarks]);
-  row.set(0, ns_), row.set(1, process_.out.text(name)), row.set(2, process_.out.text("otf2"));
-  if (!arguments.empty()) row.set(3, process_.out.text(arguments));
-  process_.out.row(location_, row);
+  row.start(schema::marks::number);
+  row.set(schema::marks::time_ns, ns_), row.set(schema::marks::name, process_.out.text(name));
+  row.set(schema::marks::category, process_.out.text("otf2"));
+  if (!arguments.empty()) row.set(schema::marks::arguments, process_.out.text(arguments));
+  process_.out.row(location(), row);
 }
 
 void LocationEvents::enter(uint32_t region, uint32_t number) {
-  if (depth_ == kDeepest) {
-    process_.out.count("spans_too_deep");
-    return;
-  }
-  if (location_ == kUndefined) location_ = process_.location(id_);
+  if (depth_ == kDeepest) return process_.out.count("spans_too_deep");
+  location();
   if (depth_ == stack_.size()) stack_.emplace_back();
   Frame& frame = stack_[depth_++];
   frame.start_ns = ns_, frame.region = region, frame.number = number, frame.place = process_.out.place();
@@ -206,18 +180,19 @@ void LocationEvents::enter(uint32_t region, uint32_t number) {
   const RegionUse& use = process_.region(region, true);
   if (!use.kernel) return;
   kernel_depth_ = depth_;
-  static_shared_ = dynamic_shared_ = blocks_ = threads_ = 0;
-  kernel_.start(process_.tables[kKernels]);
-  if (stream_.device >= 0) kernel_.set(kKernelDevice, stream_.device);
-  if (stream_.context >= 0) kernel_.set(kKernelContext, stream_.context);
-  if (stream_.stream >= 0) kernel_.set(kKernelStream, stream_.stream);
-  if (use.mangled_text != kUndefined) kernel_.set(kMangledName, use.mangled_text);
+  kernel_.start(schema::kernel_spans::number);
+  if (stream_.device >= 0) kernel_.set(schema::kernel_spans::device, stream_.device);
+  if (stream_.context >= 0) kernel_.set(schema::kernel_spans::context, stream_.context);
+  if (stream_.stream >= 0) kernel_.set(schema::kernel_spans::stream, stream_.stream);
+  if (use.mangled_text != kUndefined) kernel_.set(schema::kernel_spans::mangled_name, use.mangled_text);
 }
 
 void LocationEvents::close_top(int64_t end_ns) {
   Frame& frame = stack_[depth_ - 1];
   if (depth_ == kernel_depth_) {
-    if (static_shared_ + dynamic_shared_) kernel_.set(kShared, static_shared_ + dynamic_shared_);
+    using namespace schema::kernel_spans;
+    const int64_t shared = kernel_.cell_or(static_shared_bytes, 0) + kernel_.cell_or(dynamic_shared_bytes, 0);
+    if (shared) kernel_.set(shared_memory_bytes, shared);
     if (!kernel_.empty()) kernel_.append_to(frame.rows);
     kernel_depth_ = 0;
   }
@@ -228,13 +203,10 @@ void LocationEvents::close_top(int64_t end_ns) {
 
 void LocationEvents::leave(uint32_t region) {
   if (depth_ && stack_[depth_ - 1].region == region) return close_top(ns_);
-  // Somebody forgot to leave, or to enter: what is around it tells which.
+  // A leave or an enter is missing: the calls around it show which.
   size_t at = depth_;
   while (at > 0 && stack_[at - 1].region != region) at--;
-  if (at == 0) {
-    process_.out.count("unmatched_leaves");
-    return;
-  }
+  if (at == 0) return process_.out.count("unmatched_leaves");
   process_.out.count("missing_leaves", depth_ - at);
   while (depth_ >= at) close_top(ns_);
 }
@@ -242,7 +214,7 @@ void LocationEvents::leave(uint32_t region) {
 bool LocationEvents::event(uint8_t type, Bytes in) {
   events_++;
   if (process_.own.archive && !attributes_.empty() && own_rows()) {
-    // They say all that there is to say; the record itself is for other readers.
+    // Everything is in them; the record itself is for other readers.
     if (type == kMpiCollectiveEnd && !collective_begins_.empty()) collective_begins_.pop_back();
     return true;
   }
@@ -250,8 +222,7 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
     case kBufferFlush: {
       const int64_t until = process_.nanoseconds(local_.corrected(in.fixed(8)));
       if (!in.ok()) break;
-      if (location_ == kUndefined) location_ = process_.location(id_);
-      process_.out.span(location_, ns_, until - ns_,
+      process_.out.span(location(), ns_, until - ns_,
                         process_.out.region("BUFFER FLUSH", STROBE_SELF, STROBE_ROLE_OTHER));
       break;
     }
@@ -259,11 +230,7 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
       constexpr uint8_t kOn = 1;
       const bool off = in.u8() != kOn;
       if (off && !off_) off_since_ = ns_;
-      if (!off && off_) {
-        if (location_ == kUndefined) location_ = process_.location(id_);
-        process_.out.span(location_, off_since_, ns_ - off_since_,
-                          process_.out.region("MEASUREMENT OFF", STROBE_SELF, STROBE_ROLE_OTHER));
-      }
+      if (!off && off_) measurement_off();
       off_ = off;
       break;
     }
@@ -280,7 +247,7 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
     case kMpiCollectiveEnd:
     case kNonBlockingCollectiveComplete: {
       const uint8_t op = in.u8();
-      const uint32_t comm = uint32_t(map(LocalDefinitions::kComm, in.id())), root = in.id();
+      const uint32_t comm = reference(in, Type::comm), root = in.id();
       const uint64_t sent = in.number(), received = in.number();
       const uint64_t request = type == kNonBlockingCollectiveComplete ? in.number() : 0;
       if (in.ok())
@@ -290,7 +257,7 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
     case kRmaCollectiveEnd: {
       const uint8_t op = in.u8();
       in.id();  // what it synchronises
-      const Named* window = process_.definitions.windows.find(map(LocalDefinitions::kWindow, in.id()));
+      const Named* window = process_.definitions.windows.find(map(Type::rma_window, in.id()));
       const uint32_t root = in.id();
       const uint64_t sent = in.number(), received = in.number();
       if (in.ok()) collective(op, window ? window->of : kUndefined, root, sent, received, nullptr);
@@ -300,14 +267,14 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
       metric(in);
       break;
     case kParameterString: {
-      const uint32_t id = uint32_t(map(LocalDefinitions::kParameter, in.id()));
-      const Value value{Type::string, map(LocalDefinitions::kString, in.id())};
+      const uint32_t id = reference(in, Type::parameter);
+      const Value value{Type::string, reference(in, Type::string)};
       if (in.ok()) parameter(id, value);
       break;
     }
     case kParameterInt:
     case kParameterUnsigned: {
-      const uint32_t id = uint32_t(map(LocalDefinitions::kParameter, in.id()));
+      const uint32_t id = reference(in, Type::parameter);
       const Value value{type == kParameterInt ? Type::i64 : Type::u64, in.number()};
       if (in.ok()) parameter(id, value);
       break;
@@ -328,6 +295,11 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
   return in.ok();
 }
 
+void LocationEvents::measurement_off() {
+  process_.out.span(location(), off_since_, ns_ - off_since_,
+                    process_.out.region("MEASUREMENT OFF", STROBE_SELF, STROBE_ROLE_OTHER));
+}
+
 bool LocationEvents::other_event(uint8_t type, Bytes in) {
   switch (type) {
     case kMpiIsendComplete: {
@@ -336,7 +308,7 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
         process_.out.count("unmatched_completions");
         return in.ok();
       }
-      found->second.row.set(kPending, ns_ - found->second.ns);
+      found->second.row.set(schema::messages::pending_ns, ns_ - found->second.ns);
       message(found->second.row);
       sends_.erase(found);
       return true;
@@ -348,10 +320,10 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
       return in.ok();
     }
     case kMpiProbe: {
-      const uint32_t rank = in.id(), comm = uint32_t(map(LocalDefinitions::kComm, in.id()));
+      const uint32_t rank = in.id(), comm = reference(in, Type::comm);
       TableRow row;
       start_message(row, "receive", comm, rank);
-      row.set(kTag, in.id());
+      row.set(schema::messages::tag, in.id());
       const uint64_t message_id = in.number();
       if (in.ok() && probed_.size() < kMostWaiting) probed_[message_id] = row;
       return in.ok();
@@ -377,10 +349,10 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
         process_.out.count("unmatched_completions");
         start_message(row, "receive", kUndefined, kUndefined);
       }
-      row.set(kMessageTime, ns_), row.set(kMessageBytes, int64_t(bytes));
+      row.set(schema::messages::time_ns, ns_), row.set(schema::messages::size_bytes, int64_t(bytes));
       if (type == kMpiImrecv) {
-        row.set(kRequest, int64_t(given));
-        if (request != probed_requests_.end()) row.set(kPending, ns_ - request->second.second);
+        row.set(schema::messages::request, int64_t(given));
+        if (request != probed_requests_.end()) row.set(schema::messages::pending_ns, ns_ - request->second.second);
       }
       message(row);
       if (type == kMpiImrecv && request != probed_requests_.end()) probed_requests_.erase(request);
@@ -389,7 +361,7 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
     case kRmaPut:
     case kRmaGet:
     case kRmaAtomic: {
-      const uint32_t window = uint32_t(map(LocalDefinitions::kWindow, in.id()));
+      const uint32_t window = reference(in, Type::rma_window);
       Transfer transfer{ns_, type, in.id(), 0};
       if (type == kRmaAtomic) in.u8();
       transfer.bytes = in.number();
@@ -403,7 +375,7 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
     }
     case kRmaCompleteBlocking:
     case kRmaCompleteNonBlocking: {
-      const uint32_t window = uint32_t(map(LocalDefinitions::kWindow, in.id()));
+      const uint32_t window = reference(in, Type::rma_window);
       const uint64_t matching = in.number();
       if (in.ok()) transfer_done(window, matching, false);
       return in.ok();
@@ -420,13 +392,13 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
     default:
       break;
   }
-  const Shape shape = shape_of(type);
-  if (!shape.name) {
+  const Shape* shape = std::ranges::find(kShapes, type, &Shape::type);
+  if (shape == std::end(kShapes)) {
     process_.out.count("unknown_records");
     return true;
   }
   scratch_ = "{";
-  for (const char* field = shape.fields; *field;) {
+  for (const char* field = shape->fields; *field;) {
     const char kind = *field;
     const char* name = field + 2;
     const char* comma = strchr(name, ',');
@@ -447,19 +419,19 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
         value = {Type::i64, in.number()};
         break;
       case 'c':
-        value = {Type::comm, map(LocalDefinitions::kComm, in.id())};
+        value = {Type::comm, map(Type::comm, in.id())};
         break;
       case 'g':
-        value = {Type::group, map(LocalDefinitions::kGroup, in.id())};
+        value = {Type::group, map(Type::group, in.id())};
         break;
       case 'w':
-        value = {Type::rma_window, map(LocalDefinitions::kWindow, in.id())};
+        value = {Type::rma_window, map(Type::rma_window, in.id())};
         break;
       case 'h':
-        value = {Type::io_handle, map(LocalDefinitions::kIoHandle, in.id())};
+        value = {Type::io_handle, map(Type::io_handle, in.id())};
         break;
       case 'f':
-        value = {Type::io_file, map(LocalDefinitions::kIoFile, in.id())};
+        value = {Type::io_file, map(Type::io_file, in.id())};
         break;
     }
     if (scratch_.size() > 1) scratch_ += ", ";
@@ -467,43 +439,28 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
     scratch_ += ": " + process_.json(value);
   }
   if (!in.ok()) return false;
-  mark(shape.name, scratch_.size() > 1 ? scratch_ + "}" : "");
+  mark(shape->name, scratch_.size() > 1 ? scratch_ + "}" : "");
   return true;
 }
 
 void LocationEvents::parameter(uint32_t id, Value value) {
   const Process::ParameterUse& use = process_.parameter(id);
-  if (kernel_depth_ && kernel_depth_ == depth_ && value.type == Type::u64 && use.column != kKernelDevice) {
+  if (kernel_depth_ && kernel_depth_ == depth_ && value.type == Type::u64 && use.of_kernel) {
     const int64_t number = int64_t(value.bits);
-    switch (use.column) {
-      case kBlocks:
-        blocks_ = number;
-        break;
-      case kThreads:
-        threads_ = number;
-        break;
-      case kStaticShared:
-        static_shared_ = number;
-        break;
-      case kDynamicShared:
-        dynamic_shared_ = number;
-        break;
-      default:
-        break;
-    }
-    if (use.column != kThreadsInAll) return kernel_.set(use.column, number);
+    if (use.column) return kernel_.set(*use.column, number);
+    const int64_t blocks = kernel_.cell_or(schema::kernel_spans::grid_x, 0);
+    const int64_t threads = kernel_.cell_or(schema::kernel_spans::block_x, 0);
     int64_t product;
-    if (!__builtin_mul_overflow(blocks_, threads_, &product) && product == number) return;
+    if (!__builtin_mul_overflow(blocks, threads, &product) && product == number) return;
   }
   if (top()) return argument(use.key, process_.json(value));
-  const Named* parameter = process_.definitions.parameters.find(id);
   std::string text = "{";
-  json::append_text(text, process_.definitions.label("parameter", parameter ? parameter->name : kUndefined, id));
+  json::append_text(text, process_.definitions.label("parameter", process_.definitions.parameters, id));
   mark("parameter", text + ": " + process_.json(value) + "}");
 }
 
 void LocationEvents::metric(Bytes& in) {
-  const uint32_t id = uint32_t(map(LocalDefinitions::kMetric, in.id()));
+  const uint32_t id = reference(in, Type::metric);
   if (id != last_metric_ || !last_metrics_) {
     const auto [found, is_new] = metrics_.try_emplace(id);
     if (is_new) found->second = process_.metrics(id, id_);
@@ -536,10 +493,10 @@ void LocationEvents::metric(Bytes& in) {
 
 void LocationEvents::program_begin(Bytes& in) {
   const auto& strings = process_.definitions;
-  const std::string& name = strings.string(uint32_t(map(LocalDefinitions::kString, in.id())));
+  const std::string& name = strings.string(reference(in, Type::string));
   std::vector<std::string> arguments;
   for (uint32_t left = in.id(); left && in.ok(); left--)
-    arguments.push_back(strings.string(uint32_t(map(LocalDefinitions::kString, in.id()))));
+    arguments.push_back(strings.string(reference(in, Type::string)));
   if (!in.ok()) return;
   if (process_.program.empty()) process_.program = name, process_.arguments = std::move(arguments);
   enter(kProgram, process_.out.region(name.empty() ? "program" : name, STROBE_OTHER, STROBE_ROLE_RANGE));
@@ -550,10 +507,9 @@ void LocationEvents::program_begin(Bytes& in) {
 }
 
 void LocationEvents::calling_context(uint8_t type, Bytes& in) {
-  const uint32_t id = uint32_t(map(LocalDefinitions::kCallingContext, in.id()));
+  const uint32_t id = reference(in, Type::calling_context);
   const uint32_t distance = type == kCallingContextLeave ? kUndefined : in.id();
-  const uint32_t interrupt =
-      type == kCallingContextSample ? uint32_t(map(LocalDefinitions::kInterruptGenerator, in.id())) : kUndefined;
+  const uint32_t interrupt = type == kCallingContextSample ? reference(in, Type::interrupt_generator) : kUndefined;
   if (!in.ok()) return;
   const CallingContext* context = process_.definitions.calling_contexts.find(id);
   const uint32_t region = context ? context->region : kUndefined;
@@ -569,16 +525,15 @@ void LocationEvents::calling_context(uint8_t type, Bytes& in) {
     if (top()) argument(process_.out.text("calling_context"), stack);
     if (top() && distance != kUndefined) argument(process_.out.text("unwind_distance"), std::to_string(distance));
   } else {
-    if (location_ == kUndefined) location_ = process_.location(id_);
     TableRow row;
-    row.start(process_.tables[kSamples]);
-    row.set(0, ns_), row.set(1, process_.out.text(process_.definitions.call_stack(id)));
-    process_.out.row(location_, row);
+    row.start(schema::samples::number);
+    row.set(schema::samples::time_ns, ns_);
+    row.set(schema::samples::call_stack, process_.out.text(process_.definitions.call_stack(id)));
+    process_.out.row(location(), row);
     if (interrupt != kUndefined && !process_.own.archive) {
-      const Named* generator = process_.definitions.interrupt_generators.find(interrupt);
+      const Definitions& all = process_.definitions;
       std::string text = "{\"interrupt_generator\": ";
-      json::append_text(
-          text, process_.definitions.label("interrupt generator", generator ? generator->name : kUndefined, interrupt));
+      json::append_text(text, all.label("interrupt generator", all.interrupt_generators, interrupt));
       if (distance != kUndefined) text += ", \"unwind_distance\": " + std::to_string(distance);
       mark("CallingContextSample", text + "}");
     }
@@ -600,7 +555,7 @@ LocationEvents::Communicator& LocationEvents::communicator(uint32_t id) {
   if (!is_new) return found;
   const Definitions& all = process_.definitions;
   const Comm* comm = all.comms.find(id);
-  found.name = process_.out.text(all.label("communicator", comm ? comm->name : kUndefined, id));
+  found.name = process_.out.text(all.label("communicator", all.comms, id));
   if (!comm) return found;
   const uint32_t own_group = all.process_group(location_definition_ ? location_definition_->group : kUndefined);
   const auto rank_in = [&](const Group* group) -> int64_t {
@@ -646,30 +601,30 @@ const LocationEvents::Communicator::Peer& LocationEvents::peer(uint32_t comm, ui
 }
 
 void LocationEvents::start_message(TableRow& row, const char* direction, uint32_t comm, uint32_t rank) {
-  if (location_ == kUndefined) location_ = process_.location(id_);
-  row.start(process_.tables[kMessages]);
-  row.set(kMessageTime, ns_), row.set(kDirection, word(direction));
+  location();
+  row.start(schema::messages::number);
+  row.set(schema::messages::time_ns, ns_), row.set(schema::messages::direction, word(direction));
   if (rank == kUndefined) return;
   const Communicator::Peer& other = peer(comm, rank);
-  if (other.world_rank >= 0) row.set(kPeerRank, other.world_rank);
-  if (other.location != kUndefined64) row.set(kPeer, process_.location_text(other.location));
-  row.set(kCommunicatorRank, rank), row.set(kMessageCommunicator, communicator(comm).name);
+  if (other.world_rank >= 0) row.set(schema::messages::peer_rank, other.world_rank);
+  if (other.location != kUndefined64) row.set(schema::messages::peer, process_.location_text(other.location));
+  row.set(schema::messages::communicator_rank, rank), row.set(schema::messages::communicator, communicator(comm).name);
 }
 
 void LocationEvents::send_or_receive(uint8_t type, Bytes& in) {
-  const uint32_t rank = in.id(), comm = uint32_t(map(LocalDefinitions::kComm, in.id())), tag = in.id();
+  const uint32_t rank = in.id(), comm = reference(in, Type::comm), tag = in.id();
   const uint64_t bytes = in.number();
   const bool non_blocking = type == kMpiIsend || type == kMpiIrecv;
   const uint64_t request = non_blocking ? in.number() : 0;
   if (!in.ok()) return;
   TableRow row;
   start_message(row, type == kMpiSend || type == kMpiIsend ? "send" : "receive", comm, rank);
-  row.set(kTag, tag), row.set(kMessageBytes, int64_t(bytes));
-  if (non_blocking) row.set(kRequest, int64_t(request));
+  row.set(schema::messages::tag, tag), row.set(schema::messages::size_bytes, int64_t(bytes));
+  if (non_blocking) row.set(schema::messages::request, int64_t(request));
   if (type == kMpiIrecv) {
     const auto asked = requests_.find(request);
     if (asked != requests_.end()) {
-      row.set(kPending, ns_ - asked->second);
+      row.set(schema::messages::pending_ns, ns_ - asked->second);
       requests_.erase(asked);
     }
   }
@@ -683,31 +638,31 @@ void LocationEvents::send_or_receive(uint8_t type, Bytes& in) {
 
 void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64_t sent, uint64_t received,
                                 const uint64_t* request) {
-  if (location_ == kUndefined) location_ = process_.location(id_);
   int64_t begin_ns = ns_;
   if (!request && !collective_begins_.empty()) begin_ns = collective_begins_.back(), collective_begins_.pop_back();
   const std::string name = op < std::size(kCollectiveNames) ? kCollectiveNames[op] : "collective " + std::to_string(op);
   const Communicator& known = communicator(comm);
   TableRow row;
-  row.start(process_.tables[kCollectives]);
-  row.set(kCollective, process_.out.text(name)), row.set(kCommunicator, known.name);
+  row.start(schema::collective_spans::number);
+  row.set(schema::collective_spans::collective, process_.out.text(name)),
+      row.set(schema::collective_spans::communicator, known.name);
   if (known.own) {
     const bool self = known.own->type == GroupType::self;
-    row.set(kGroupSize, self ? 1 : int64_t(known.own->members.size()));
+    row.set(schema::collective_spans::group_size, self ? 1 : int64_t(known.own->members.size()));
   }
-  if (known.own_rank >= 0) row.set(kOwnRank, known.own_rank);
+  if (known.own_rank >= 0) row.set(schema::collective_spans::rank, known.own_rank);
   constexpr uint32_t kNoRoot = kUndefined, kSelfIsRoot = kUndefined - 1, kRootInThisGroup = kUndefined - 2;
   if (root == kSelfIsRoot && known.own_rank >= 0)
-    row.set(kRoot, known.own_rank);
+    row.set(schema::collective_spans::root, known.own_rank);
   else if (root != kNoRoot && root != kSelfIsRoot && root != kRootInThisGroup)
-    row.set(kRoot, root);
-  if (sent != kUndefined64) row.set(kSentBytes, int64_t(sent));
-  if (received != kUndefined64) row.set(kReceivedBytes, int64_t(received));
+    row.set(schema::collective_spans::root, root);
+  if (sent != kUndefined64) row.set(schema::collective_spans::sent_bytes, int64_t(sent));
+  if (received != kUndefined64) row.set(schema::collective_spans::received_bytes, int64_t(received));
   if (request) {
-    row.set(kCollectiveRequest, int64_t(*request));
+    row.set(schema::collective_spans::request, int64_t(*request));
     const auto asked = requests_.find(*request);
     if (asked != requests_.end()) {
-      row.set(kCollectivePending, ns_ - asked->second);
+      row.set(schema::collective_spans::pending_ns, ns_ - asked->second);
       requests_.erase(asked);
     }
   }
@@ -716,17 +671,14 @@ void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64
     row.append_to(top()->rows);
   } else {
     process_.out.attribute(row);
-    process_.out.span(location_, begin_ns, ns_ - begin_ns,
+    process_.out.span(location(), begin_ns, ns_ - begin_ns,
                       process_.out.region(name, STROBE_MPI, STROBE_ROLE_COLLECTIVE));
   }
 }
 
 void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool cut) {
   const auto found = transfers_.find({window_id, matching});
-  if (found == transfers_.end() || found->second.empty()) {
-    process_.out.count("unmatched_completions");
-    return;
-  }
+  if (found == transfers_.end() || found->second.empty()) return process_.out.count("unmatched_completions");
   const Transfer transfer = found->second.front();
   found->second.pop_front();
   // Tools use few matching numbers again and again; those that do not must not fill memory.
@@ -736,7 +688,6 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
   const uint64_t other = peer(comm, transfer.remote).location;
   const Location* other_location = process_.definitions.locations.find(other);
   const bool other_is_stream = other_location && other_location->type == LocationType::stream;
-  if (location_ == kUndefined) location_ = process_.location(id_);
   if (!on_stream_ && !other_is_stream) {  // between processes
     const int64_t now = ns_;
     ns_ = transfer.ns;
@@ -747,8 +698,9 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
                                              : "atomic",
                   comm, transfer.remote);
     ns_ = now;
-    row.set(kMessageBytes, int64_t(transfer.bytes)), row.set(kRequest, int64_t(matching));
-    if (!cut) row.set(kPending, ns_ - transfer.ns);
+    row.set(schema::messages::size_bytes, int64_t(transfer.bytes)),
+        row.set(schema::messages::request, int64_t(matching));
+    if (!cut) row.set(schema::messages::pending_ns, ns_ - transfer.ns);
     return message(row);
   }
   // A copy from or to a device: Score-P has no region for it. A get brings the data to where it is recorded.
@@ -764,31 +716,31 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
     shared->second = {process_.out.region("Memcpy " + kind, paradigm, STROBE_ROLE_COPY), process_.out.text(kind)};
   }
   TableRow copy, argument;
-  copy.start(process_.tables[kCopies]);
+  copy.start(schema::copy_spans::number);
   const Stream stream = on_stream_ ? stream_ : process_.stream(other);
-  if (stream.device >= 0) copy.set(kCopyDevice, stream.device);
-  if (stream.context >= 0) copy.set(kCopyContext, stream.context);
-  if (stream.stream >= 0) copy.set(kCopyStream, stream.stream);
-  copy.set(kCopyBytes, int64_t(transfer.bytes)), copy.set(kCopyKind, shared->second.kind);
+  if (stream.device >= 0) copy.set(schema::copy_spans::device, stream.device);
+  if (stream.context >= 0) copy.set(schema::copy_spans::context, stream.context);
+  if (stream.stream >= 0) copy.set(schema::copy_spans::stream, stream.stream);
+  copy.set(schema::copy_spans::size_bytes, int64_t(transfer.bytes)),
+      copy.set(schema::copy_spans::copy_kind, shared->second.kind);
   process_.out.attribute(copy);
-  // Host memory is that of the process, which the location tells.
+  // Host memory is that of the process, which the location belongs to.
   if (other_location && (other_is_stream || other != process_.first_thread())) {
-    argument.start(process_.tables[kArguments]);
-    argument.set(0, word(get ? "from" : "to")), argument.set(1, process_.location_json(other));
+    argument.start(schema::arguments::number);
+    argument.set(schema::arguments::key, word(get ? "from" : "to"));
+    argument.set(schema::arguments::value, process_.location_json(other));
     process_.out.attribute(argument);
   }
   if (cut) process_.out.next_is_cut();
-  process_.out.span(location_, transfer.ns, ns_ - transfer.ns, shared->second.region);
+  process_.out.span(location(), transfer.ns, ns_ - transfer.ns, shared->second.region);
 }
 
 void LocationEvents::finish() {
   if (!attributes_.empty()) give_attributes();
   while (depth_) process_.out.next_is_cut(), close_top(ns_);
   if (off_) {
-    location_ = process_.location(id_);
-    const uint32_t region = process_.out.region("MEASUREMENT OFF", STROBE_SELF, STROBE_ROLE_OTHER);
     process_.out.next_is_cut();
-    process_.out.span(location_, off_since_, ns_ - off_since_, region);
+    measurement_off();
   }
   for (auto& [request, waiting] : sends_) message(waiting.row);
   if (!sends_.empty()) process_.out.count("sends_not_completed", sends_.size());

@@ -73,6 +73,7 @@ class LocationEvents {
   void parameter(uint32_t id, Value value);
   void metric(Bytes& in);
   void program_begin(Bytes& in);
+  void measurement_off();
   void calling_context(uint8_t type, Bytes& in);
 
   Communicator& communicator(uint32_t id);
@@ -85,14 +86,16 @@ class LocationEvents {
   void transfer_done(uint32_t window, uint64_t matching, bool cut);
 
   uint32_t word(const char* literal);
-  uint64_t map(LocalDefinitions::Kind kind, uint64_t id) const { return local_.global(kind, id); }
+  uint32_t location() { return location_ == kUndefined ? location_ = process_.location(id_) : location_; }
+  uint64_t map(Type type, uint64_t id) const { return local_.global(type, id); }
+  uint32_t reference(Bytes& in, Type type) const { return uint32_t(map(type, in.id())); }
 
   Process& process_;
   LocalDefinitions& local_;
   const uint64_t id_;
   const Location* const location_definition_;
   const bool on_stream_;
-  uint32_t location_ = kUndefined;
+  uint32_t location_ = kUndefined;  // until something is in it
   uint64_t ticks_ = 0;
   int64_t ns_ = 0;
   uint64_t events_ = 0;
@@ -100,7 +103,6 @@ class LocationEvents {
   size_t depth_ = 0;
   TableRow kernel_;  // of the kernel at kernel_depth_
   size_t kernel_depth_ = 0;
-  int64_t static_shared_ = 0, dynamic_shared_ = 0, blocks_ = 0, threads_ = 0;
   const Stream stream_;
   std::vector<std::pair<uint32_t, Value>> attributes_;   // of the next event
   std::vector<std::pair<uint32_t, TableRow>> own_rows_;  // that attributes of one event are cells of, by table

@@ -15,55 +15,21 @@ namespace strobe::otf2 {
 
 namespace {
 
-const TableLayout kLayouts[kTables] = {
-    {schema::kernel_spans::table,
-     {schema::kernel_spans::device, schema::kernel_spans::context, schema::kernel_spans::stream,
-      schema::kernel_spans::grid_x, schema::kernel_spans::block_x, schema::kernel_spans::registers_per_thread,
-      schema::kernel_spans::shared_memory_bytes, schema::kernel_spans::static_shared_bytes,
-      schema::kernel_spans::dynamic_shared_bytes, schema::kernel_spans::local_bytes,
-      schema::kernel_spans::mangled_name},
-     true},
-    {schema::copy_spans::table,
-     {schema::copy_spans::device, schema::copy_spans::context, schema::copy_spans::stream,
-      schema::copy_spans::size_bytes, schema::copy_spans::copy_kind},
-     true},
-    {schema::collective_spans::table,
-     {schema::collective_spans::collective, schema::collective_spans::communicator,
-      schema::collective_spans::group_size, schema::collective_spans::rank, schema::collective_spans::root,
-      schema::collective_spans::sent_bytes, schema::collective_spans::received_bytes, schema::collective_spans::request,
-      schema::collective_spans::pending_ns},
-     true},
-    {schema::messages::table,
-     {schema::messages::time_ns, schema::messages::direction, schema::messages::peer_rank, schema::messages::peer,
-      schema::messages::communicator_rank, schema::messages::tag, schema::messages::communicator,
-      schema::messages::size_bytes, schema::messages::request, schema::messages::pending_ns},
-     false},
-    {schema::arguments::table, {schema::arguments::key, schema::arguments::value}, true},
-    {schema::samples::table, {schema::samples::time_ns, schema::samples::call_stack}, false},
-    {schema::marks::table,
-     {schema::marks::time_ns, schema::marks::name, schema::marks::category, schema::marks::arguments},
-     false},
-};
-
 // Names of parameters that Score-P gives kernels (scorep_cupti_activity.c, and the same for HIP).
 struct KernelParameter {
   std::string_view name;
-  KernelColumn column;
+  const SchemaColumn* column;
 };
 constexpr KernelParameter kKernelParameters[] = {
-    {"blocks per grid", kBlocks},
-    {"threads per block", kThreads},
-    {"registers per thread", kRegisters},
-    {"static shared memory", kStaticShared},
-    {"dynamic shared memory", kDynamicShared},
-    {"total local memory", kLocalMemory},
-    {"threads per kernel", kThreadsInAll},
+    {"blocks per grid", &schema::kernel_spans::grid_x},
+    {"threads per block", &schema::kernel_spans::block_x},
+    {"registers per thread", &schema::kernel_spans::registers_per_thread},
+    {"static shared memory", &schema::kernel_spans::static_shared_bytes},
+    {"dynamic shared memory", &schema::kernel_spans::dynamic_shared_bytes},
+    {"total local memory", &schema::kernel_spans::local_bytes},
+    {"threads per kernel", nullptr},
 };
 
-bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
-bool ends_with(std::string_view text, std::string_view with) {
-  return text.size() >= with.size() && text.substr(text.size() - with.size()) == with;
-}
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 bool accelerator(Paradigm paradigm) {
@@ -71,37 +37,21 @@ bool accelerator(Paradigm paradigm) {
          paradigm == Paradigm::openacc || paradigm == Paradigm::kokkos || paradigm == Paradigm::openmp_target;
 }
 
+constexpr std::pair<Paradigm, uint8_t> kParadigms[] = {
+    {Paradigm::compiler, STROBE_COMPILER}, {Paradigm::openmp, STROBE_OPENMP}, {Paradigm::openmp_target, STROBE_OPENMP},
+    {Paradigm::mpi, STROBE_MPI},           {Paradigm::cuda, STROBE_CUDA},     {Paradigm::measurement, STROBE_SELF},
+    {Paradigm::pthread, STROBE_PTHREAD},   {Paradigm::shmem, STROBE_SHMEM},   {Paradigm::openacc, STROBE_OPENACC},
+    {Paradigm::opencl, STROBE_OPENCL},     {Paradigm::hip, STROBE_HIP},       {Paradigm::kokkos, STROBE_KOKKOS},
+};
+
 uint8_t paradigm_of(const Region& region, std::string_view name, std::string_view file, std::string_view group) {
-  switch (region.paradigm) {
-    case Paradigm::user:
-      // Score-P's Python bindings: "module.Class:function" of USER; what the user marked is "user:name".
-      return ends_with(file, ".py") && contains(name, ":") && !starts_with(name, "user") ? STROBE_PYTHON : STROBE_USER;
-    case Paradigm::compiler:
-      return STROBE_COMPILER;
-    case Paradigm::openmp:
-    case Paradigm::openmp_target:
-      return STROBE_OPENMP;
-    case Paradigm::mpi:
-      return STROBE_MPI;
-    case Paradigm::cuda:
-      return starts_with(group, "NVTX") ? STROBE_NVTX : STROBE_CUDA;
-    case Paradigm::measurement:
-      return STROBE_SELF;
-    case Paradigm::pthread:
-      return STROBE_PTHREAD;
-    case Paradigm::shmem:
-      return STROBE_SHMEM;
-    case Paradigm::openacc:
-      return STROBE_OPENACC;
-    case Paradigm::opencl:
-      return STROBE_OPENCL;
-    case Paradigm::hip:
-      return STROBE_HIP;
-    case Paradigm::kokkos:
-      return STROBE_KOKKOS;
-    default:
-      return STROBE_OTHER;
-  }
+  // Score-P's Python bindings: "module.Class:function" of USER; what the user marked is "user:name".
+  if (region.paradigm == Paradigm::user)
+    return file.ends_with(".py") && contains(name, ":") && !name.starts_with("user") ? STROBE_PYTHON : STROBE_USER;
+  if (region.paradigm == Paradigm::cuda && group.starts_with("NVTX")) return STROBE_NVTX;
+  for (const auto& [paradigm, ours] : kParadigms)
+    if (region.paradigm == paradigm) return ours;
+  return STROBE_OTHER;
 }
 
 uint8_t role_of(const Region& region, std::string_view name, uint8_t paradigm, bool on_stream) {
@@ -132,7 +82,7 @@ uint8_t role_of(const Region& region, std::string_view name, uint8_t paradigm, b
   // Score-P before 9 calls kernels functions.
   if (device && on_stream && region.role == Role::function) return STROBE_ROLE_KERNEL;
   if (device && (contains(name, "Synchronize") || contains(name, "EventQuery"))) return STROBE_ROLE_SYNC;
-  if (starts_with(name, "user:")) return STROBE_ROLE_RANGE;
+  if (name.starts_with("user:")) return STROBE_ROLE_RANGE;
   return region.role <= Role::wrapper || region.role >= Role::file_io ? STROBE_ROLE_FUNCTION : STROBE_ROLE_RANGE;
 }
 
@@ -150,11 +100,7 @@ int64_t trailing_number(std::string_view text) {
 
 Process::Process(const Definitions& all, const Own& ours, uint32_t group, const std::string& path, size_t buffer_bytes)
     : definitions(all), own(ours), out(path, buffer_bytes), group_(group) {
-  for (size_t i = 0; i < kTables; i++) tables[i] = out.table(kLayouts[i]);
-  if (own.archive) {
-    first_own_table = kTables;
-    for (const TableLayout& each : own.tables.layouts()) out.table(each);
-  }
+  own.tables.define(out);
   pid = group == kUndefined ? 0 : int64_t(all.location_groups[group].id);
   for (auto& each : regions_) each.resize(all.regions.size());
   parameters_.resize(all.parameters.size());
@@ -206,7 +152,7 @@ uint32_t Process::location(uint64_t id) {
   const auto kind = type == LocationType::stream   ? LocationKind::stream
                     : type == LocationType::metric ? LocationKind::task
                                                    : LocationKind::thread;
-  const std::string name = definitions.label("location", location ? location->name : kUndefined, id);
+  const std::string name = definitions.label("location", definitions.locations, id);
   if (own.archive && location) {
     const Own::Row row = own.row(definitions, id, kind);
     return at->second = out.location(definitions.string(location->name), row.thread_id, row.kind, row.device);
@@ -261,7 +207,6 @@ std::vector<Process::MetricUse> Process::metrics(uint32_t metric, uint64_t locat
   const MetricInstance* instance = definitions.metric_instances.find(metric);
   const MetricClass* metric_class = definitions.metric_classes.find(instance ? instance->metric_class : metric);
   if (!metric_class) return uses;
-  const Location* recorder = definitions.locations.find(location);
   constexpr uint32_t kProcess = 0xFFFFFFFF;
   // What was measured: a location of this process, this process, or something else, which then is part of the name.
   uint32_t measured = kProcess;
@@ -279,24 +224,21 @@ std::vector<Process::MetricUse> Process::metrics(uint32_t metric, uint64_t locat
     scope_location(instance->scope);
   } else if (instance->scope_type == Scope::location_group) {
     const uint32_t position = definitions.location_groups.position(instance->scope);
-    const LocationGroup* group = definitions.location_groups.find(instance->scope);
     if (position == kUndefined || position != group_)
-      of = definitions.label("location group", group ? group->name : kUndefined, instance->scope);
+      of = definitions.label("location group", definitions.location_groups, instance->scope);
   } else if (instance->scope_type == Scope::system_node) {
-    const SystemNode* node = definitions.system_nodes.find(instance->scope);
-    of = definitions.label("node", node ? node->name : kUndefined, instance->scope);
+    of = definitions.label("node", definitions.system_nodes, instance->scope);
   } else {
-    const Group* group = definitions.groups.find(instance->scope);
-    of = definitions.label("group", group ? group->name : kUndefined, instance->scope);
+    of = definitions.label("group", definitions.groups, instance->scope);
   }
   for (uint32_t id : metric_class->members) {
     const MetricMember* member = definitions.metric_members.find(id);
-    std::string name = definitions.label("metric", member ? member->name : kUndefined, id);
+    std::string name = definitions.label("metric", definitions.metric_members, id);
     if (!of.empty()) name += " @ " + of;
     // Several may record something of one name: then who did is part of it.
     if (metric_owner_.try_emplace(name + '\n' + std::to_string(measured), location).first->second != location)
-      name += " (" + definitions.label("location", recorder ? recorder->name : kUndefined, location) + " " +
-              std::to_string(location) + ")";
+      name +=
+          " (" + definitions.label("location", definitions.locations, location) + " " + std::to_string(location) + ")";
     MetricUse use{out.metric(name, member ? definitions.string(member->unit) : "", measured), 0, 1, 1, false};
     if (member) {
       use.value_type = member->value_type;
@@ -312,17 +254,16 @@ std::vector<Process::MetricUse> Process::metrics(uint32_t metric, uint64_t locat
 
 std::string Process::location_label(uint64_t id) const {
   const Location* location = definitions.locations.find(id);
-  const std::string name = definitions.label("location", location ? location->name : kUndefined, id);
+  const std::string name = definitions.label("location", definitions.locations, id);
   const LocationGroup* group = location ? definitions.location_groups.find(location->group) : nullptr;
   return group ? definitions.label("location group", group->name, location->group) + ": " + name : name;
 }
 
 std::string Process::json(const Value& value) const {
   const uint32_t id = uint32_t(value.bits);
-  const auto named = [&](const char* what, const auto* found) {
-    std::string text;
-    json::append_text(text, definitions.label(what, found ? found->name : kUndefined, value.bits));
-    return text;
+  const auto named = [&](const char* what, const auto& kind) {
+    const auto* found = kind.find(id);
+    return json::quoted(definitions.label(what, found ? found->name : kUndefined, value.bits));
   };
   switch (value.type) {
     case Type::i8:
@@ -344,47 +285,36 @@ std::string Process::json(const Value& value) const {
       snprintf(text, sizeof text, isfinite(real) ? "%.17g" : "\"%g\"", real);
       return text;
     }
-    case Type::string: {
-      std::string text;
-      json::append_text(text, definitions.string(id));
-      return text;
-    }
+    case Type::string:
+      return json::quoted(definitions.string(id));
     case Type::attribute:
-      return named("attribute", definitions.attributes.find(id));
-    case Type::location: {
-      std::string text;
-      json::append_text(text, location_label(value.bits));
-      return text;
-    }
+      return named("attribute", definitions.attributes);
+    case Type::location:
+      return json::quoted(location_label(value.bits));
     case Type::region:
-      return named("region", definitions.regions.find(id));
+      return named("region", definitions.regions);
     case Type::group:
-      return named("group", definitions.groups.find(id));
+      return named("group", definitions.groups);
     case Type::comm:
-      return named("communicator", definitions.comms.find(id));
+      return named("communicator", definitions.comms);
     case Type::parameter:
-      return named("parameter", definitions.parameters.find(id));
+      return named("parameter", definitions.parameters);
     case Type::rma_window:
-      return named("window", definitions.windows.find(id));
+      return named("window", definitions.windows);
     case Type::interrupt_generator:
-      return named("interrupt generator", definitions.interrupt_generators.find(id));
+      return named("interrupt generator", definitions.interrupt_generators);
     case Type::io_file:
-      return named("file", definitions.io_files.find(id));
+      return named("file", definitions.io_files);
     case Type::io_handle:
-      return named("handle", definitions.io_handles.find(id));
+      return named("handle", definitions.io_handles);
     case Type::location_group:
-      return named("location group", definitions.location_groups.find(id));
+      return named("location group", definitions.location_groups);
     case Type::source_location: {
       const SourceLocation* found = definitions.source_locations.find(id);
-      std::string text;
-      json::append_text(text, found ? definitions.string(found->file) + ":" + std::to_string(found->line) : "");
-      return text;
+      return json::quoted(found ? definitions.string(found->file) + ":" + std::to_string(found->line) : "");
     }
-    case Type::calling_context: {
-      std::string text;
-      json::append_text(text, definitions.call_stack(id));
-      return text;
-    }
+    case Type::calling_context:
+      return json::quoted(definitions.call_stack(id));
     default:
       return std::to_string(value.bits);
   }
@@ -400,11 +330,10 @@ const Process::ParameterUse& Process::parameter(uint32_t id) {
   const uint32_t at = definitions.parameters.position(id);
   ParameterUse& use = at == kUndefined ? undefined_parameters_[id] : parameters_[at];
   if (use.key != kUndefined) return use;
-  const Named* found = definitions.parameters.find(id);
-  const std::string name = definitions.label("parameter", found ? found->name : kUndefined, id);
+  const std::string name = definitions.label("parameter", definitions.parameters, id);
   use.key = out.text(name);
   for (const KernelParameter& each : kKernelParameters)
-    if (name == each.name) use.column = each.column;
+    if (name == each.name) use.of_kernel = true, use.column = each.column;
   return use;
 }
 

@@ -12,46 +12,6 @@
 
 namespace strobe::otf2 {
 
-enum TableId : uint8_t { kKernels, kCopies, kCollectives, kMessages, kArguments, kSamples, kMarks, kTables };
-enum KernelColumn : uint8_t {
-  kKernelDevice,
-  kKernelContext,
-  kKernelStream,
-  kBlocks,
-  kThreads,
-  kRegisters,
-  kShared,
-  kStaticShared,
-  kDynamicShared,
-  kLocalMemory,
-  kMangledName,
-  kThreadsInAll  // has no column: blocks times threads
-};
-enum CopyColumn : uint8_t { kCopyDevice, kCopyContext, kCopyStream, kCopyBytes, kCopyKind };
-enum CollectiveColumn : uint8_t {
-  kCollective,
-  kCommunicator,
-  kGroupSize,
-  kOwnRank,
-  kRoot,
-  kSentBytes,
-  kReceivedBytes,
-  kCollectiveRequest,
-  kCollectivePending
-};
-enum MessageColumn : uint8_t {
-  kMessageTime,
-  kDirection,
-  kPeerRank,
-  kPeer,
-  kCommunicatorRank,
-  kTag,
-  kMessageCommunicator,
-  kMessageBytes,
-  kRequest,
-  kPending
-};
-
 // What a region is to us: the same one may be a kernel on a stream and a function on a thread.
 struct RegionUse {
   uint32_t number = 0;  // of ours; 0: not asked for yet
@@ -59,7 +19,7 @@ struct RegionUse {
   uint32_t mangled_text = kUndefined;
 };
 
-struct Stream {  // of an accelerator, as far as names tell
+struct Stream {  // of an accelerator, as far as names have it
   int64_t device = -1, stream = -1, context = -1;
 };
 
@@ -70,8 +30,6 @@ class Process {
   const Definitions& definitions;
   const Own& own;
   ImportedProcess out;
-  uint32_t tables[kTables];
-  uint32_t first_own_table = 0;  // those of the schema follow each other
   int64_t pid;
   std::string program;                 // as the file names it
   std::vector<std::string> arguments;  // of the program
@@ -96,8 +54,9 @@ class Process {
   std::string json(const Value& value) const;
   std::string location_label(uint64_t location) const;  // "MPI Rank 1: Master thread"
   struct ParameterUse {
-    uint32_t key = kUndefined;            // text of ours
-    KernelColumn column = kKernelDevice;  // what it says of a kernel; kKernelDevice: none of what has a column
+    uint32_t key = kUndefined;  // text of ours
+    bool of_kernel = false;
+    const SchemaColumn* column = nullptr;  // of a kernel; NULL: blocks times threads, which has no column
   };
   const ParameterUse& parameter(uint32_t id);
   uint32_t location_text(uint64_t location);  // of its label

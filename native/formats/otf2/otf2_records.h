@@ -51,136 +51,73 @@ enum EventType : uint8_t {
 };
 
 // Singletons have no length: a single compressed number follows their type.
-inline bool is_singleton(uint8_t type) {
-  switch (type) {
-    case kEnter:
-    case kLeave:
-    case kMpiIsendComplete:
-    case kMpiIrecvRequest:
-    case kMpiRequestTest:
-    case kMpiRequestCancelled:
-    case kOmpFork:
-    case kOmpTaskCreate:
-    case kOmpTaskSwitch:
-    case kOmpTaskComplete:
-      return true;
-    default:
-      return false;
-  }
-}
+constexpr uint64_t kSingletons = [] {
+  uint64_t all = 0;
+  for (const EventType each : {kEnter, kLeave, kMpiIsendComplete, kMpiIrecvRequest, kMpiRequestTest,
+                               kMpiRequestCancelled, kOmpFork, kOmpTaskCreate, kOmpTaskSwitch, kOmpTaskComplete})
+    all |= uint64_t(1) << each;
+  return all;
+}();
+inline bool is_singleton(uint8_t type) { return type < 64 && (kSingletons >> type & 1); }
 
 // Events that become marks: name, and the fields in their order as "kind name": b byte, u number of 32 bits, U of 64
-// bits, I the same signed, and references: c communicator, g group, w window, h I/O handle, f file. Null: unknown.
+// bits, I the same signed, and references: c communicator, g group, w window, h I/O handle, f file.
 struct Shape {
-  const char* name;
-  const char* fields;
+  uint8_t type;
+  const char *name, *fields;
 };
-inline Shape shape_of(uint8_t type) {
-  switch (type) {
-    case kMpiRequestTest:
-      return {"MpiRequestTest", "U request"};
-    case kMpiRequestCancelled:
-      return {"MpiRequestCancelled", "U request"};
-    case kOmpFork:
-      return {"OmpFork", "u requested_threads"};
-    case 25:
-      return {"OmpJoin", ""};
-    case 26:
-      return {"OmpAcquireLock", "u lock,u order"};
-    case 27:
-      return {"OmpReleaseLock", "u lock,u order"};
-    case kOmpTaskCreate:
-      return {"OmpTaskCreate", "U task"};
-    case kOmpTaskSwitch:
-      return {"OmpTaskSwitch", "U task"};
-    case kOmpTaskComplete:
-      return {"OmpTaskComplete", "U task"};
-    case 35:
-      return {"RmaWinCreate", "w window"};
-    case 36:
-      return {"RmaWinDestroy", "w window"};
-    case 39:
-      return {"RmaGroupSync", "u level,w window,g group"};
-    case 40:
-      return {"RmaRequestLock", "w window,u remote,U lock,b type"};
-    case 41:
-      return {"RmaAcquireLock", "w window,u remote,U lock,b type"};
-    case 42:
-      return {"RmaTryLock", "w window,u remote,U lock,b type"};
-    case 43:
-      return {"RmaReleaseLock", "w window,u remote,U lock"};
-    case 44:
-      return {"RmaSync", "w window,u remote,b type"};
-    case 45:
-      return {"RmaWaitChange", "w window"};
-    case 51:
-      return {"RmaOpTest", "w window,U matching"};
-    case kRmaCompleteRemote:
-      return {"RmaOpCompleteRemote", "w window,U matching"};
-    case 53:
-      return {"ThreadFork", "b model,u requested_threads"};
-    case 54:
-      return {"ThreadJoin", "b model"};
-    case 55:
-      return {"ThreadTeamBegin", "c team"};
-    case 56:
-      return {"ThreadTeamEnd", "c team"};
-    case 57:
-      return {"ThreadAcquireLock", "b model,u lock,u order"};
-    case 58:
-      return {"ThreadReleaseLock", "b model,u lock,u order"};
-    case 59:
-      return {"ThreadTaskCreate", "c team,u creating_thread,u generation"};
-    case 60:
-      return {"ThreadTaskSwitch", "c team,u creating_thread,u generation"};
-    case 61:
-      return {"ThreadTaskComplete", "c team,u creating_thread,u generation"};
-    case 62:
-      return {"ThreadCreate", "c contingent,U sequence"};
-    case 63:
-      return {"ThreadBegin", "c contingent,U sequence"};
-    case 64:
-      return {"ThreadWait", "c contingent,U sequence"};
-    case 65:
-      return {"ThreadEnd", "c contingent,U sequence"};
-    case 69:
-      return {"IoCreateHandle", "h handle,b mode,u creation_flags,u status_flags"};
-    case 70:
-      return {"IoDestroyHandle", "h handle"};
-    case 71:
-      return {"IoDuplicateHandle", "h old,h new,u status_flags"};
-    case 72:
-      return {"IoSeek", "h handle,I asked,b whence,U result"};
-    case 73:
-      return {"IoChangeStatusFlags", "h handle,u status_flags"};
-    case 74:
-      return {"IoDeleteFile", "b paradigm,f file"};
-    case 75:
-      return {"IoOperationBegin", "h handle,b mode,u flags,U bytes,U matching"};
-    case 76:
-      return {"IoOperationTest", "h handle,U matching"};
-    case 77:
-      return {"IoOperationIssued", "h handle,U matching"};
-    case 78:
-      return {"IoOperationComplete", "h handle,U bytes,U matching"};
-    case 79:
-      return {"IoOperationCancelled", "h handle,U matching"};
-    case 80:
-      return {"IoAcquireLock", "h handle,b type"};
-    case 81:
-      return {"IoReleaseLock", "h handle,b type"};
-    case 82:
-      return {"IoTryLock", "h handle,b type"};
-    case kProgramEnd:
-      return {"ProgramEnd", "I exit_status"};
-    case 87:
-      return {"CommCreate", "c communicator"};
-    case 88:
-      return {"CommDestroy", "c communicator"};
-    default:
-      return {nullptr, nullptr};
-  }
-}
+constexpr Shape kShapes[] = {
+    {kMpiRequestTest, "MpiRequestTest", "U request"},
+    {kMpiRequestCancelled, "MpiRequestCancelled", "U request"},
+    {kOmpFork, "OmpFork", "u requested_threads"},
+    {25, "OmpJoin", ""},
+    {26, "OmpAcquireLock", "u lock,u order"},
+    {27, "OmpReleaseLock", "u lock,u order"},
+    {kOmpTaskCreate, "OmpTaskCreate", "U task"},
+    {kOmpTaskSwitch, "OmpTaskSwitch", "U task"},
+    {kOmpTaskComplete, "OmpTaskComplete", "U task"},
+    {35, "RmaWinCreate", "w window"},
+    {36, "RmaWinDestroy", "w window"},
+    {39, "RmaGroupSync", "u level,w window,g group"},
+    {40, "RmaRequestLock", "w window,u remote,U lock,b type"},
+    {41, "RmaAcquireLock", "w window,u remote,U lock,b type"},
+    {42, "RmaTryLock", "w window,u remote,U lock,b type"},
+    {43, "RmaReleaseLock", "w window,u remote,U lock"},
+    {44, "RmaSync", "w window,u remote,b type"},
+    {45, "RmaWaitChange", "w window"},
+    {51, "RmaOpTest", "w window,U matching"},
+    {kRmaCompleteRemote, "RmaOpCompleteRemote", "w window,U matching"},
+    {53, "ThreadFork", "b model,u requested_threads"},
+    {54, "ThreadJoin", "b model"},
+    {55, "ThreadTeamBegin", "c team"},
+    {56, "ThreadTeamEnd", "c team"},
+    {57, "ThreadAcquireLock", "b model,u lock,u order"},
+    {58, "ThreadReleaseLock", "b model,u lock,u order"},
+    {59, "ThreadTaskCreate", "c team,u creating_thread,u generation"},
+    {60, "ThreadTaskSwitch", "c team,u creating_thread,u generation"},
+    {61, "ThreadTaskComplete", "c team,u creating_thread,u generation"},
+    {62, "ThreadCreate", "c contingent,U sequence"},
+    {63, "ThreadBegin", "c contingent,U sequence"},
+    {64, "ThreadWait", "c contingent,U sequence"},
+    {65, "ThreadEnd", "c contingent,U sequence"},
+    {69, "IoCreateHandle", "h handle,b mode,u creation_flags,u status_flags"},
+    {70, "IoDestroyHandle", "h handle"},
+    {71, "IoDuplicateHandle", "h old,h new,u status_flags"},
+    {72, "IoSeek", "h handle,I asked,b whence,U result"},
+    {73, "IoChangeStatusFlags", "h handle,u status_flags"},
+    {74, "IoDeleteFile", "b paradigm,f file"},
+    {75, "IoOperationBegin", "h handle,b mode,u flags,U bytes,U matching"},
+    {76, "IoOperationTest", "h handle,U matching"},
+    {77, "IoOperationIssued", "h handle,U matching"},
+    {78, "IoOperationComplete", "h handle,U bytes,U matching"},
+    {79, "IoOperationCancelled", "h handle,U matching"},
+    {80, "IoAcquireLock", "h handle,b type"},
+    {81, "IoReleaseLock", "h handle,b type"},
+    {82, "IoTryLock", "h handle,b type"},
+    {kProgramEnd, "ProgramEnd", "I exit_status"},
+    {87, "CommCreate", "c communicator"},
+    {88, "CommDestroy", "c communicator"},
+};
 
 // OTF2_CollectiveOp.
 constexpr const char* kCollectiveNames[] = {"barrier",

@@ -21,6 +21,10 @@ std::string_view text(const Definitions& definitions, const Value* value) {
   return value && value->type == Type::string ? std::string_view(definitions.string(uint32_t(value->bits))) : "";
 }
 
+const Value* of_group(const Definitions& definitions, uint32_t group, std::string_view name) {
+  return property(definitions, definitions.group_properties, group, name);
+}
+
 uint8_t number_of(const std::vector<std::string>& names, std::string_view name) {
   const auto at = std::find(names.begin(), names.end(), name);
   return at == names.end() ? 0 : uint8_t(at - names.begin());
@@ -38,18 +42,10 @@ Own::Cell Own::cell(std::string_view attribute) const {
   Cell found;
   const size_t dot = attribute.find('.');
   if (dot == attribute.npos) return found;
-  const std::string_view table = attribute.substr(0, dot), column = attribute.substr(dot + 1);
-  const auto& layouts = tables.layouts();
-  for (uint32_t i = 0; i < layouts.size(); i++) {
-    if (layouts[i].name != table) continue;
-    if (table == "arguments") {
-      found.table = i, found.is_argument = true, found.key = column;
-      return found;
-    }
-    if (column.empty()) found.table = i;
-    for (size_t at = 0; at < layouts[i].columns.size(); at++)
-      if (layouts[i].columns[at].name == column) found.table = i, found.column = uint8_t(at);
-  }
+  if (attribute.substr(0, dot) == schema::arguments::table)
+    found.table = schema::arguments::number, found.is_argument = true, found.key = attribute.substr(dot + 1);
+  else if (const SchemaTables::Column* column = tables.exported_column(attribute))
+    found.table = column->table, found.column = column->number;
   return found;
 }
 
@@ -66,9 +62,7 @@ Own::Row Own::row(const Definitions& definitions, uint64_t location, LocationKin
 
 Own::Rank Own::rank(const Definitions& definitions, uint32_t group) const {
   Rank found;
-  const auto of = [&](std::string_view name) {
-    return property(definitions, definitions.group_properties, group, name);
-  };
+  const auto of = [&](std::string_view name) { return of_group(definitions, group, name); };
   if (const Value* rank = of("STROBE::RANK")) found.rank = int64_t(rank->bits);
   if (const Value* ranks = of("STROBE::RANKS")) found.ranks = int64_t(ranks->bits);
   return found;
@@ -76,13 +70,11 @@ Own::Rank Own::rank(const Definitions& definitions, uint32_t group) const {
 
 void Own::describe(const Definitions& definitions, uint32_t group, ProcessDescription& process,
                    std::string& end_state) const {
-  const auto of = [&](std::string_view name) {
-    return property(definitions, definitions.group_properties, group, name);
-  };
+  const auto of = [&](std::string_view name) { return of_group(definitions, group, name); };
   if (const Value* pid = of("STROBE::PID")) process.pid = int64_t(pid->bits);
   if (const Value* parent = of("STROBE::PARENT_PID")) process.parent_pid = int64_t(parent->bits);
   if (const Value* code = of("STROBE::EXIT_CODE")) process.exit_code = int64_t(code->bits);
-  // Both count from the archive's first moment. A damaged file may say anything.
+  // Both count from the archive's first moment. In a damaged file they may be anything.
   const auto time = [](const Value* value) -> std::optional<int64_t> {
     constexpr int64_t kMost = int64_t(1) << 62;
     const int64_t ns = value ? int64_t(value->bits) : kMost;
@@ -97,20 +89,11 @@ void Own::describe(const Definitions& definitions, uint32_t group, ProcessDescri
 
 void Own::describe(const Definitions& definitions, uint32_t group,
                    const std::function<void(std::string_view, std::string_view)>& give) const {
-  const auto of = [&](std::string_view name) {
-    return text(definitions, property(definitions, definitions.group_properties, group, name));
-  };
-  const auto quoted = [](std::string_view value) {
-    std::string json;
-    json::append_text(json, value);
-    return json;
-  };
-  std::string argv = "[";
-  argv += quoted(of("STROBE::COMMAND"));
-  give("argv", argv += ']');
+  const auto of = [&](std::string_view name) { return text(definitions, of_group(definitions, group, name)); };
+  give("argv", json::list_of(of("STROBE::COMMAND")));
   give("main", of("STROBE::MAIN") == "yes" ? "true" : "false");
-  give("host", quoted(of("STROBE::HOST")));
-  give("python", quoted(of("STROBE::PYTHON")));
+  give("host", json::quoted(of("STROBE::HOST")));
+  give("python", json::quoted(of("STROBE::PYTHON")));
 }
 
 }  // namespace strobe::otf2

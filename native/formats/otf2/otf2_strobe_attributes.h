@@ -1,5 +1,5 @@
-// otf2_strobe_attributes.h - what the archives that `strobe export --to otf2` writes say beside what OTF2 itself has a
-// place for, so that what is read again is equal: formats/otf2.py and formats/otf2/export.py write it.
+// otf2_strobe_attributes.h - what the archives that `strobe export --to otf2` writes contain beside what OTF2 itself
+// has a place for, so that what is read again is equal: formats/otf2.py and formats/otf2/export.py write it.
 #pragma once
 #include <stdint.h>
 #include <functional>

@@ -1,12 +1,9 @@
 #include "formats/otf2/otf2_writer.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "formats/otf2/otf2_bytes.h"
 #include "formats/otf2/otf2_definitions.h"
@@ -15,8 +12,6 @@
 namespace strobe::otf2 {
 
 namespace {
-
-[[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::generic_category(), path); }
 
 void append_fixed(std::string& out, uint64_t value, size_t bytes = 8) {
   for (size_t i = 0; i < bytes; i++) out += char(uint8_t(value >> (8 * i)));
@@ -153,7 +148,7 @@ class Cursor {
 
 ChunkedFile::ChunkedFile(std::string path, size_t chunk_bytes) : path_(std::move(path)), chunk_bytes_(chunk_bytes) {
   file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file_ < 0) fail(path_);
+  if (file_ < 0) throw_errno(path_);
   begin();
 }
 
@@ -181,13 +176,7 @@ void ChunkedFile::flush() {
     append_fixed(numbers, first_record_), append_fixed(numbers, records_);
     chunk_.replace(2, 16, numbers);
   }
-  for (size_t at = 0; at < chunk_.size();) {
-    const ssize_t n = write(file_, chunk_.data() + at, chunk_.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = ENOSPC;
-    if (n <= 0) fail(path_);
-    at += size_t(n);
-  }
+  write_all(file_, path_, chunk_.data(), chunk_.size());
 }
 
 void ChunkedFile::finish() {
@@ -195,16 +184,16 @@ void ChunkedFile::finish() {
   flush();
   const int file = file_;
   file_ = -1;
-  if (close(file)) fail(path_);
+  if (close(file)) throw_errno(path_);
 }
 
-bool DefinitionFile::record(uint8_t type, std::string_view body) {
+bool ChunkedFile::record(uint8_t type, std::string_view body) {
   std::string bytes;
   append_record(bytes, type, body);
-  if (bytes.size() > file_.most()) return false;
-  file_.room(bytes.size());
-  file_.append(bytes);
-  file_.count_record();
+  if (bytes.size() > most()) return false;
+  room(bytes.size());
+  append(bytes);
+  count_record();
   return true;
 }
 
@@ -228,7 +217,7 @@ void EventFile::points(const Records& records) {
 
 void EventFile::event(uint64_t time, std::string_view attributes, std::string_view record) {
   constexpr size_t kTimestampBytes = 9;
-  // Files go forward in time: what a damaged trace says otherwise is moved.
+  // Files go forward in time: what a damaged trace has out of order is moved.
   time = std::max(time, time_);
   if (kTimestampBytes + attributes.size() + record.size() > file_.most()) attributes_left_out_++, attributes = {};
   if (file_.room(kTimestampBytes + attributes.size() + record.size()) || time != time_ || !first_time_) {

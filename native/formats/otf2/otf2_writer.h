@@ -24,6 +24,8 @@ class ChunkedFile {
   bool room(size_t bytes);
   void append(std::string_view bytes) { chunk_ += bytes; }
   void count_record() { records_++; }
+  // Of a definition. False: it is longer than a chunk, and not written.
+  bool record(uint8_t type, std::string_view body);
   uint64_t records() const { return records_; }
   void finish();  // with the mark of a whole file
 
@@ -35,18 +37,6 @@ class ChunkedFile {
   size_t chunk_bytes_;
   int file_ = -1;
   uint64_t records_ = 0, first_record_ = 1;
-};
-
-class DefinitionFile {
- public:
-  DefinitionFile(std::string path, size_t chunk_bytes) : file_(std::move(path), chunk_bytes) {}
-  // False: it is longer than a chunk, and not written.
-  bool record(uint8_t type, std::string_view body);
-  uint64_t records() const { return file_.records(); }
-  void finish() { file_.finish(); }
-
- private:
-  ChunkedFile file_;
 };
 
 // One number a row, or the same for all of them.

@@ -76,9 +76,8 @@ bool number_of(std::string_view word, const std::vector<std::string>& words, uin
   return found != words.end();
 }
 
-}  // namespace
-
-struct PerfettoReader::State {
+class PerfettoReader final : public TraceReader {
+ public:
   SchemaTables tables;
   std::vector<std::string> paradigms, roles;
   Inflate inflate;
@@ -95,7 +94,6 @@ struct PerfettoReader::State {
   PerfettoTexts texts;
   PerfettoTables rows_of;
   PerfettoEvent event;
-  std::string report;
 
   struct Sequence {
     bool state_valid = true;
@@ -119,11 +117,11 @@ struct PerfettoReader::State {
     uint32_t region = 0;
   };
   std::vector<KnownRegion> known_regions = std::vector<KnownRegion>(4096);
-  std::unordered_map<std::string, uint32_t> other_regions;  // by all that an event says of its region
+  std::unordered_map<std::string, uint32_t> other_regions;  // by all fields of an event about its region
   std::string region_key;
 
-  State(std::string in, uint32_t number, size_t buffer, std::vector<std::string> paradigm_names,
-        std::vector<std::string> role_names, Inflate unpack)
+  PerfettoReader(std::string in, uint32_t number, size_t buffer, std::vector<std::string> paradigm_names,
+                 std::vector<std::string> role_names, Inflate unpack)
       : paradigms(std::move(paradigm_names)),
         roles(std::move(role_names)),
         inflate(std::move(unpack)),
@@ -132,28 +130,18 @@ struct PerfettoReader::State {
 
   // --- packets ---------------------------------------------------------------------------------------------------
 
+  void count(const char* what) { counters[what]++; }
+
   // Reads all packets that are whole; returns how many bytes that was.
   size_t read_packets(std::string_view bytes, bool unpacked) {
     size_t at = 0;
     while (at < bytes.size()) {
       size_t cursor = at;
       uint64_t key, size;
-      if (!protobuf::read_varint(bytes, cursor, key)) {
-        if (bytes.size() - at >= 10) damage();
-        break;
-      }
-      if ((key & 7) != protobuf::kBytes || key >> 3 == 0 || key >> 32) {
-        damage();
-        break;
-      }
-      if (!protobuf::read_varint(bytes, cursor, size)) {
-        if (bytes.size() - cursor >= 10) damage();
-        break;
-      }
-      if (size > kLongestPacket) {
-        damage();
-        break;
-      }
+      if (!protobuf::read_varint(bytes, cursor, key)) return bytes.size() - at >= 10 ? damaged_behind(at) : at;
+      if ((key & 7) != protobuf::kBytes || key >> 3 == 0 || key >> 32) return damaged_behind(at);
+      if (!protobuf::read_varint(bytes, cursor, size)) return bytes.size() - cursor >= 10 ? damaged_behind(at) : at;
+      if (size > kLongestPacket) return damaged_behind(at);
       if (size > bytes.size() - cursor) break;
       if (key >> 3 == 1)
         packet(bytes.substr(cursor, size_t(size)), unpacked);
@@ -164,9 +152,10 @@ struct PerfettoReader::State {
     return at;
   }
 
-  void damage() {
-    if (!packets) throw std::runtime_error("its first bytes are no packet");
+  size_t damaged_behind(size_t read) {
+    if (!packets) throw std::runtime_error("its first bytes are not a packet");
     damaged = true;
+    return read;
   }
 
   void packet(std::string_view bytes, bool unpacked) {
@@ -205,10 +194,7 @@ struct PerfettoReader::State {
         default:
           if (field.type == protobuf::kBytes) kind = field.number, data = field.bytes;
       }
-    if (!message.ok()) {
-      counters["unreadable_packets"]++;
-      return;
-    }
+    if (!message.ok()) return count("unreadable_packets");
     if (sequences.size() >= kMostSequences && !sequences.count(sequence_id))
       throw std::runtime_error("it has more sequences of packets than any trace");
     Sequence& sequence = sequences[sequence_id];
@@ -225,25 +211,13 @@ struct PerfettoReader::State {
     if (!interned.empty() && !texts.names.add(sequence_id, interned)) counters["interned_texts_lost"]++;
     if (!defaults.empty()) read_defaults(sequence, defaults);
     if (kind == kClockSnapshot) return clocks.snapshot(sequence_id, data);
-    if ((flags & 2) && !sequence.state_valid) {
-      counters["packets_without_state"]++;
-      return;
-    }
+    if ((flags & 2) && !sequence.state_valid) return count("packets_without_state");
     switch (kind) {
       case kTrackEvent: {
         int64_t ns = 0;
-        if (!has_time && !find_legacy_time(sequence, data, ns)) {
-          counters["events_without_time"]++;
-          return;
-        }
-        if (has_time && !to_ns(sequence_id, sequence, clock, time, ns)) {
-          counters["events_without_clock"]++;
-          return;
-        }
-        if (out_of_range(ns)) {
-          counters["times_out_of_range"]++;
-          return;
-        }
+        if (!has_time && !find_legacy_time(sequence, data, ns)) return count("events_without_time");
+        if (has_time && !to_ns(sequence_id, sequence, clock, time, ns)) return count("events_without_clock");
+        if (out_of_range(ns)) return count("times_out_of_range");
         return track_event(sequence_id, sequence, ns, data);
       }
       case kTrackDescriptor:
@@ -374,10 +348,7 @@ struct PerfettoReader::State {
   void track_event(uint32_t sequence_id, Sequence& sequence, int64_t ns, std::string_view bytes) {
     const bool readable = event.read(bytes);
     if (event.unknown) counters["event_details_of_other_kinds"] += event.unknown;
-    if (!readable) {
-      counters["unreadable_packets"]++;
-      return;
-    }
+    if (!readable) return count("unreadable_packets");
     PerfettoEvent& e = event;
     uint64_t uuid = e.has_track ? e.track : sequence.track;
     int64_t duration_ns = -1;
@@ -390,10 +361,8 @@ struct PerfettoReader::State {
         tracks.sample(uuid, ns, e.value_is_real ? as_real(e.value) : double(int64_t(e.value)));
       return;
     }
-    if (e.type != kBegin && e.type != kEnd && e.type != kInstant && duration_ns < 0) {
-      counters["events_of_other_kinds"]++;
-      return;
-    }
+    if (e.type != kBegin && e.type != kEnd && e.type != kInstant && duration_ns < 0)
+      return count("events_of_other_kinds");
     PerfettoTrack& track = tracks.all[uuid];
     tracks.place(track);
     PerfettoProcess& p = tracks.processes[track.process];
@@ -404,10 +373,7 @@ struct PerfettoReader::State {
       p.out->attributes(rows);
       p.out->span(track.location, ns, duration_ns, region(sequence_id, sequence, track.process));
     } else if (e.type == kBegin) {
-      if (track.open.size() >= kMostOpen) {
-        counters["spans_too_deep"]++;
-        return;
-      }
+      if (track.open.size() >= kMostOpen) return count("spans_too_deep");
       track.open.push_back({ns, region(sequence_id, sequence, track.process), p.out->place(), {}});
       track.open.back().cut = rows_of.details(target(p, sequence_id), e, track.open.back().rows);
     } else if (e.type == kEnd) {
@@ -430,7 +396,7 @@ struct PerfettoReader::State {
         counters["unmatched_leaves"]++;
       return;
     }
-    if (!event.annotations.empty() || !event.said.empty()) rows_of.details(target(p, sequence_id), event, at->rows);
+    if (!event.annotations.empty() || !event.details.empty()) rows_of.details(target(p, sequence_id), event, at->rows);
     close(p, track, *at, ns);
     track.open.erase(std::next(at).base());
   }
@@ -558,8 +524,20 @@ struct PerfettoReader::State {
     track.open.clear(), track.ends.clear();
   }
 
-  void finish(const std::string& source) {
-    if (!packets) throw std::runtime_error("there is no packet in it");
+  void feed(std::string_view bytes) override {
+    if (damaged) return;
+    texts.bytes_read += bytes.size();
+    if (pending.empty()) {
+      // The usual case reads in place.
+      pending = bytes.substr(read_packets(bytes, false));
+      return;
+    }
+    pending += bytes;
+    pending.erase(0, read_packets(pending, false));
+  }
+
+  std::string finish(const std::string& source) override {
+    if (!packets) throw std::runtime_error("it contains no packet");
     if (damaged || !pending.empty()) {
       counters[damaged ? "damaged" : "truncated"] = 1;
       counters["bytes_lost"] += pending.size();
@@ -571,64 +549,45 @@ struct PerfettoReader::State {
     uint64_t looked_up_bytes = 0;
     if (tracks.described_late) counters["tracks_described_late"] = tracks.described_late;
     if (texts.cut) counters["long_values_not_kept"] = texts.cut;
-    report = "{\"processes\": [";
+    std::string report;
+    json::Object about(report);
+    about.key("processes") += '[';
     for (size_t i = 0; i < tracks.processes.size(); i++) {
       PerfettoProcess& p = tracks.processes[i];
       if (i == 0)
         for (const auto& [what, n] : counters) p.out->count(what, n);
       tracks.finish(i, source);
       if (i) report += ", ";
-      report += "{\"spans\": " + std::to_string(p.out->spans()) +
-                ", \"first_ns\": " + std::to_string(p.out->first_ns()) +
-                ", \"last_ns\": " + std::to_string(p.out->last_ns()) + "}";
+      json::Object process(report);
+      p.out->report(process);
+      process.end();
       looked_up_bytes += p.out->looked_up_bytes();
       p.out.reset();
     }
-    report += "], \"looked_up_bytes\": " + std::to_string(looked_up_bytes) +
-              ", \"properties\": {\"packets\": " + std::to_string(packets);
-    int64_t base;
-    if (clocks.unix_base(base)) report += ", \"unix_ns\": " + std::to_string(base);
-    report += ", \"attributes\": {";
-    for (const auto& [key, value] : attributes) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, key), report += ": ", json::append_text(report, value);
-    }
-    report += "}, \"packets_not_read\": {";
-    for (const auto& [kind, n] : other_kinds) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, std::to_string(kind)), report += ": ", report += std::to_string(n);
-    }
-    report += "}}, \"counters\": {";
-    for (const auto& [what, n] : counters) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, what), report += ": ", report += std::to_string(n);
-    }
-    report += "}}";
+    report += ']';
+    about.number("looked_up_bytes", int64_t(looked_up_bytes));
+    json::Object properties(about.key("properties"));
+    properties.number("packets", int64_t(packets));
+    if (int64_t base; clocks.unix_base(base)) properties.number("unix_ns", base);
+    json::Object texts_of_trace(properties.key("attributes"));
+    for (const auto& [key, value] : attributes) texts_of_trace.text(key, value);
+    texts_of_trace.end();
+    json::Object not_read(properties.key("packets_not_read"));
+    for (const auto& [kind, n] : other_kinds) not_read.number(std::to_string(kind), int64_t(n));
+    not_read.end(), properties.end();
+    about.numbers("counters", counters);
+    about.end();
+    return report;
   }
 };
 
-PerfettoReader::PerfettoReader(std::string folder, uint32_t first_number, size_t buffer_bytes,
-                               std::vector<std::string> paradigms, std::vector<std::string> roles, Inflate inflate)
-    : state_(std::make_unique<State>(std::move(folder), first_number, buffer_bytes, std::move(paradigms),
-                                     std::move(roles), std::move(inflate))) {}
+}  // namespace
 
-PerfettoReader::~PerfettoReader() = default;
-
-void PerfettoReader::feed(std::string_view bytes) {
-  State& s = *state_;
-  if (s.damaged) return;
-  s.texts.bytes_read += bytes.size();
-  if (s.pending.empty()) {
-    // The usual case reads in place.
-    s.pending = bytes.substr(s.read_packets(bytes, false));
-    return;
-  }
-  s.pending += bytes;
-  s.pending.erase(0, s.read_packets(s.pending, false));
+std::unique_ptr<TraceReader> perfetto_reader(std::string folder, uint32_t first_number, size_t buffer_bytes,
+                                             std::vector<std::string> paradigms, std::vector<std::string> roles,
+                                             Inflate inflate) {
+  return std::make_unique<PerfettoReader>(std::move(folder), first_number, buffer_bytes, std::move(paradigms),
+                                          std::move(roles), std::move(inflate));
 }
-
-void PerfettoReader::finish(const std::string& source) { state_->finish(source); }
-
-const std::string& PerfettoReader::report() const { return state_->report; }
 
 }  // namespace strobe

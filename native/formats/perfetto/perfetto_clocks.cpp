@@ -30,8 +30,8 @@ void PerfettoClocks::snapshot(uint32_t sequence, std::string_view message) {
   protobuf::Field field, inner;
   protobuf::Message outer(message);
   while (outer.next(field)) {
-    if (field.number == 2 && field.type == protobuf::kVarint && !told_) {
-      trace_clock_ = uint32_t(field.value), told_ = true;
+    if (field.number == 2 && field.type == protobuf::kVarint && !known_) {
+      trace_clock_ = uint32_t(field.value), known_ = true;
       paths_.clear();
     }
     if (field.number != 1 || field.type != protobuf::kBytes || readings.size() >= kMostClocks) continue;
@@ -96,8 +96,8 @@ bool PerfettoClocks::to_trace_clock(uint32_t clock, int64_t ns, int64_t& out_ns)
   if (clock == trace_clock_) return true;
   if (!any_snapshot_) {
     // A trace without snapshots has one clock only: what its first packet uses.
-    if (told_) return false;
-    trace_clock_ = clock, told_ = true;
+    if (known_) return false;
+    trace_clock_ = clock, known_ = true;
     return true;
   }
   const std::vector<uint32_t>& way = path(clock);

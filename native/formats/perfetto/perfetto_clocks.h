@@ -1,4 +1,4 @@
-// perfetto_clocks.h - the clocks of a Perfetto trace: snapshots say what several of them showed at one moment, and
+// perfetto_clocks.h - the clocks of a Perfetto trace: snapshots have what several of them showed at one moment, and
 // packets give times of any of them. As Perfetto's own importer does, a time is translated with the snapshots that came
 // before it in the file (protos/perfetto/trace/clock_snapshot.proto; docs/concepts/clock-sync.md of the project).
 #pragma once
@@ -22,7 +22,7 @@ class PerfettoClocks {
   // A packet's time in nanoseconds of the trace's clock; false where no snapshot leads there.
   bool translate(uint32_t sequence, uint32_t clock, uint64_t time, int64_t& out_ns);
   uint32_t trace_clock() const { return trace_clock_; }
-  // Unix time of the zero of the trace's clock, false where no snapshot says.
+  // Unix time of the zero of the trace's clock, false where no snapshot has it.
   bool unix_base(int64_t& out_ns) const;
 
  private:
@@ -40,7 +40,7 @@ class PerfettoClocks {
   const std::vector<uint32_t>& path(uint32_t clock);
 
   uint32_t trace_clock_ = kBootTime;
-  bool told_ = false, any_snapshot_ = false;
+  bool known_ = false, any_snapshot_ = false;
   std::unordered_map<uint64_t, Local> locals_;
   std::unordered_map<uint32_t, int64_t> unit_ns_;
   std::map<std::pair<uint32_t, uint32_t>, Offsets> offsets_;

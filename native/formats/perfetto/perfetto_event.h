@@ -1,4 +1,4 @@
-// perfetto_event.h - one event of Perfetto's tracks, as its message says
+// perfetto_event.h - one event of Perfetto's tracks: the fields of its message
 // (protos/perfetto/trace/track_event/track_event.proto).
 #pragma once
 #include <stdint.h>
@@ -22,8 +22,8 @@ struct PerfettoEvent {
   std::vector<uint64_t> counter_values, real_counter_values;
   uint64_t value;
   bool has_value, value_is_real;
-  std::vector<std::pair<std::string, std::string>> said;  // keys and values
-  size_t unknown;                                         // details of kinds that are not read
+  std::vector<std::pair<std::string, std::string>> details;  // keys and values
+  size_t unknown;                                            // details of kinds that are not read
 
   // Reads a message. False: it is damaged.
   bool read(std::string_view bytes);

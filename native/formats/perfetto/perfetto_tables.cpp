@@ -15,23 +15,7 @@ constexpr size_t kMostFlows = 1 << 20;  // that began and did not end
 // that no other way gives again.
 constexpr std::string_view kFlowKey = "strobe.flow", kCutKey = "strobe.cut", kArgumentKey = "strobe.argument",
                            kArgumentsKey = "strobe.arguments";
-constexpr uint8_t kNewRow = 0xFF;  // `table.` begins another row
 }  // namespace
-
-PerfettoTables::PerfettoTables(const SchemaTables& schema, PerfettoTexts& texts)
-    : schema_(schema),
-      texts_(texts),
-      arguments_(schema.table("arguments")),
-      marks_(schema.table("marks")),
-      flows_(schema.table("flows")) {
-  for (uint32_t table = 0; table < schema.layouts().size(); table++) {
-    if (table == arguments_) continue;
-    const TableLayout& layout = schema.layouts()[table];
-    columns_[layout.name + "."] = {table, kNewRow};
-    for (size_t i = 0; i < layout.columns.size(); i++)
-      columns_[layout.name + "." + layout.columns[i].name] = {table, uint8_t(i)};
-  }
-}
 
 bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, std::string& rows) {
   bool cut = false;
@@ -43,11 +27,11 @@ bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, s
     if (table != kNoTable && !row.empty()) row.append_to(rows);
     table = kNoTable;
   };
-  const auto add = [&](uint32_t key, uint32_t said) {
+  const auto add = [&](uint32_t key, uint32_t text) {
     TableRow argument_row;
-    argument_row.start(arguments_);
-    argument_row.set(0, key);
-    argument_row.set(1, said);
+    argument_row.start(schema::arguments::number);
+    argument_row.set(schema::arguments::key, key);
+    argument_row.set(schema::arguments::value, text);
     argument_row.append_to(rows);
   };
   const auto argument = [&](std::string_view key) { add(to.out.text(key), to.out.text(value)); };
@@ -60,8 +44,8 @@ bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, s
       if (parts.size() == 2) value = parts[1].value_or(""), argument(parts[0].value_or(""));
       continue;
     }
-    const auto& [in, column] = column_of(key);
-    if (in == kNoTable || !schema_.layouts()[in].of_spans) {
+    const SchemaTables::Column* exported = schema_.exported_column(key);
+    if (!exported || !schema_.layouts()[exported->table].of_spans) {
       const uint64_t interned_key = PerfettoTexts::key_iid(annotation),
                      interned_value = PerfettoTexts::value_iid(annotation);
       const uint32_t key_text =
@@ -75,13 +59,15 @@ bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, s
       add(key_text, to.out.text(value));
       continue;
     }
-    if (in != table || column <= before || column == kNewRow) flush(), row.start(table = in), before = -1;
-    if (column == kNewRow) continue;
+    const auto& [in, column, type] = *exported;
+    const bool begins = column == SchemaTables::kNewRow;
+    if (in != table || column <= before || begins) flush(), row.start(table = in), before = -1;
+    if (begins) continue;
     before = column;
-    cell(to, row, column, annotation);
+    cell(to, row, *exported, annotation);
   }
   flush();
-  for (const auto& [key, text] : e.said) value = text, argument(key);
+  for (const auto& [key, text] : e.details) value = text, argument(key);
   if (!e.callstack.empty()) {
     value.assign(1, '[');
     Field field, inner;
@@ -104,8 +90,9 @@ bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, s
   return cut;
 }
 
-void PerfettoTables::cell(const PerfettoTarget& to, TableRow& row, uint8_t column, std::string_view annotation) {
-  const CellType type = schema_.layouts()[row.table()].columns[column].type;
+void PerfettoTables::cell(const PerfettoTarget& to, TableRow& row, const SchemaTables::Column& of,
+                          std::string_view annotation) {
+  const auto [table, column, type] = of;
   Field field;
   for (Message message(annotation); message.next(field);) {
     if (field.number == 4 && type == CellType::integer) row.set(column, field.whole());
@@ -116,22 +103,15 @@ void PerfettoTables::cell(const PerfettoTarget& to, TableRow& row, uint8_t colum
   }
 }
 
-const std::pair<uint32_t, uint8_t>& PerfettoTables::column_of(std::string_view key) const {
-  static constexpr std::pair<uint32_t, uint8_t> kNone{kNoTable, 0};
-  // No column has a long name.
-  if (key.size() > PerfettoTexts::kShortText || key.find('.') == key.npos) return kNone;
-  const auto found = columns_.find(std::string(key));
-  return found == columns_.end() ? kNone : found->second;
-}
-
 bool PerfettoTables::exported_row(const PerfettoTarget& to, const PerfettoEvent& event, uint32_t location, int64_t ns) {
   TableRow row;
   uint32_t table = kNoTable;
   for (const std::string_view annotation : event.annotations) {
-    const auto& [in, column] = column_of(texts_.key_of(to.sequence, annotation));
-    if (in == kNoTable || schema_.layouts()[in].of_spans || (table != kNoTable && in != table)) return false;
-    if (table == kNoTable) row.start(table = in);
-    if (column != kNewRow) cell(to, row, column, annotation);
+    const SchemaTables::Column* column = schema_.exported_column(texts_.key_of(to.sequence, annotation));
+    if (!column || schema_.layouts()[column->table].of_spans || (table != kNoTable && column->table != table))
+      return false;
+    if (table == kNoTable) row.start(table = column->table);
+    if (column->number != SchemaTables::kNewRow) cell(to, row, *column, annotation);
   }
   if (table == kNoTable) return false;
   const auto& columns = schema_.layouts()[table].columns;
@@ -144,10 +124,10 @@ bool PerfettoTables::exported_row(const PerfettoTarget& to, const PerfettoEvent&
 void PerfettoTables::mark(const PerfettoTarget& to, const PerfettoEvent& e, uint32_t location, int64_t ns) {
   if (exported_row(to, e, location, ns)) return;
   TableRow row;
-  row.start(marks_);
-  row.set(schema_.column(marks_, "time_ns"), ns);
-  row.set(schema_.column(marks_, "name"), texts_.name_text(to, e));
-  row.set(schema_.column(marks_, "category"), texts_.category_text(to, e));
+  row.start(schema::marks::number);
+  row.set(schema::marks::time_ns, ns);
+  row.set(schema::marks::name, texts_.name_text(to, e));
+  row.set(schema::marks::category, texts_.category_text(to, e));
   std::string arguments, whole;
   for (const std::string_view annotation : e.annotations) {
     const std::string_view key = texts_.key_of(to.sequence, annotation);
@@ -161,13 +141,13 @@ void PerfettoTables::mark(const PerfettoTarget& to, const PerfettoEvent& e, uint
     arguments += ':';
     texts_.append_value(to.sequence, arguments, annotation);
   }
-  for (const auto& [key, value] : e.said) {
+  for (const auto& [key, value] : e.details) {
     arguments += arguments.empty() ? '{' : ',';
     json::append_text(arguments, key);
     arguments += ':', arguments += value;
   }
   if (!arguments.empty()) whole = arguments + '}';
-  if (!whole.empty()) row.set(schema_.column(marks_, "arguments"), to.out.text(whole));
+  if (!whole.empty()) row.set(schema::marks::arguments, to.out.text(whole));
   to.out.row(location, row);
 }
 
@@ -176,16 +156,17 @@ bool PerfettoTables::flows(const PerfettoTarget& to, const PerfettoEvent& e, uin
   using Text = std::optional<uint32_t>;
   const auto add = [&](const uint64_t* id, Text phase, Text flow_name, Text of, Text category) {
     TableRow row;
-    const auto set = [&](const char* column, Text value) {
-      if (value) row.set(schema_.column(flows_, column), *value);
+    const auto set = [&](const SchemaColumn& column, Text value) {
+      if (value) row.set(column, *value);
     };
-    row.start(flows_);
-    row.set(schema_.column(flows_, "time_ns"), ns);
-    if (id) row.set(schema_.column(flows_, "flow"), int64_t(*id));
-    set("flow_name", flow_name), set("phase", phase), set("name", of), set("category", category);
+    row.start(schema::flows::number);
+    row.set(schema::flows::time_ns, ns);
+    if (id) row.set(schema::flows::flow, int64_t(*id));
+    set(schema::flows::flow_name, flow_name), set(schema::flows::phase, phase);
+    set(schema::flows::name, of), set(schema::flows::category, category);
     to.out.row(location, row);
   };
-  const auto said = [&](std::optional<std::string_view> part) { return part ? Text(to.out.text(*part)) : Text(); };
+  const auto text = [&](std::optional<std::string_view> part) { return part ? Text(to.out.text(*part)) : Text(); };
   bool exported = false, only = false;
   for (const std::string_view annotation : e.annotations) {
     if (texts_.key_of(to.sequence, annotation) != kFlowKey) continue;
@@ -195,7 +176,7 @@ bool PerfettoTables::flows(const PerfettoTarget& to, const PerfettoEvent& e, uin
     only |= parts.size() > 5, exported = true;
     const bool has_number = parts[1] && !parts[1]->empty();
     const auto id = has_number ? uint64_t(strtoll(std::string(*parts[1]).c_str(), nullptr, 10)) : 0;
-    add(has_number ? &id : nullptr, said(parts[0]), said(parts[2]), said(parts[3]), said(parts[4]));
+    add(has_number ? &id : nullptr, text(parts[0]), text(parts[2]), text(parts[3]), text(parts[4]));
   }
   if (exported) return only;
   const Text of = texts_.name_text(to, e), category = texts_.category_text(to, e);

@@ -16,7 +16,7 @@ namespace strobe {
 
 class PerfettoTables {
  public:
-  PerfettoTables(const SchemaTables& schema, PerfettoTexts& texts);
+  PerfettoTables(const SchemaTables& schema, PerfettoTexts& texts) : schema_(schema), texts_(texts) {}
   // The file is one of our exports.
   void of_our_own() { own_ = true; }
 
@@ -24,19 +24,16 @@ class PerfettoTables {
   bool details(const PerfettoTarget& to, const PerfettoEvent& e, std::string& rows);
   // An instant: a row that this program exported, else a mark.
   void mark(const PerfettoTarget& to, const PerfettoEvent& e, uint32_t location, int64_t ns);
-  // The flows that an event is part of. True: it is there for them only, this program's export says.
+  // The flows that an event is part of. True: in this program's export it is there for them only.
   bool flows(const PerfettoTarget& to, const PerfettoEvent& e, uint32_t location, int64_t ns);
 
  private:
-  const std::pair<uint32_t, uint8_t>& column_of(std::string_view key) const;
-  void cell(const PerfettoTarget& to, TableRow& row, uint8_t column, std::string_view annotation);
+  void cell(const PerfettoTarget& to, TableRow& row, const SchemaTables::Column& of, std::string_view annotation);
   bool exported_row(const PerfettoTarget& to, const PerfettoEvent& event, uint32_t location, int64_t ns);
 
   const SchemaTables& schema_;
   PerfettoTexts& texts_;
-  uint32_t arguments_, marks_, flows_;
-  std::unordered_map<std::string, std::pair<uint32_t, uint8_t>> columns_;  // table and column, by `table.column`
-  std::unordered_set<uint64_t> begun_;                                     // flows
+  std::unordered_set<uint64_t> begun_;  // flows
   bool own_ = false;
 };
 

@@ -1,8 +1,5 @@
 #include "formats/perfetto/perfetto_texts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "formats/encoding/json_strings.h"
 
 namespace strobe {
@@ -115,7 +112,7 @@ void PerfettoTexts::append_value(uint32_t sequence_id, std::string& out, std::st
         out += std::to_string(field.whole());
         break;
       case 5:
-        append_real(out, field.real());
+        json::append_real(out, field.real());
         break;
       case 6:
         json::append_text(out, field.text());
@@ -129,13 +126,9 @@ void PerfettoTexts::append_value(uint32_t sequence_id, std::string& out, std::st
       case 8:
         append_nested(out, field.text(), depth + 1);
         break;
-      case 14: {
-        out += "\"protobuf ";
-        char hex[3];
-        for (char c : field.text()) snprintf(hex, sizeof hex, "%02x", unsigned(uint8_t(c))), out += hex;
-        out += '"';
+      case 14:
+        out += "\"protobuf ", json::append_hex(out, field.text()), out += '"';
         break;
-      }
       case 11:
       case 12: {
         if (depth >= kDeepestValue) break;
@@ -150,15 +143,6 @@ void PerfettoTexts::append_value(uint32_t sequence_id, std::string& out, std::st
   if (out.size() == start) out += "null";
 }
 
-void PerfettoTexts::append_real(std::string& out, double value) {
-  char text[32];
-  for (int digits = 15; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, nullptr) == value) break;
-  }
-  out += text;
-}
-
 void PerfettoTexts::append_nested(std::string& out, std::string_view value, int depth) {
   Field field;
   std::vector<std::string_view> keys, values, items;
@@ -170,7 +154,7 @@ void PerfettoTexts::append_nested(std::string& out, std::string_view value, int 
     if (field.number == 3) values.push_back(field.text());
     if (field.number == 4) items.push_back(field.text());
     if (field.number == 5) out += std::to_string(field.whole());
-    if (field.number == 6) append_real(out, field.real());
+    if (field.number == 6) json::append_real(out, field.real());
     if (field.number == 7) out += field.value ? "true" : "false";
     if (field.number == 8) json::append_text(out, field.text());
   }

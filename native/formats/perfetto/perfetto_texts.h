@@ -48,7 +48,6 @@ struct PerfettoTexts {
   static std::vector<std::optional<std::string_view>> texts_in(std::string_view annotation);
 
  private:
-  static void append_real(std::string& out, double value);
   void append_nested(std::string& out, std::string_view value, int depth);
 
   uint64_t copied_bytes = 0;

@@ -100,8 +100,8 @@ void PerfettoTracks::track_descriptor(std::string_view bytes) {
 
 // A region that the trace has no spans of.
 void PerfettoTracks::own_region(std::string_view json) {
-  const OwnJson told(json);
-  const auto text = [&](const char* key) { return chrome::raw(yyjson_obj_get(told.root(), key)); };
+  const OwnJson parsed(json);
+  const auto text = [&](const char* key) { return chrome::raw(yyjson_obj_get(parsed.root(), key)); };
   const auto number = [&](const char* key) {
     int64_t value;
     return chrome::integer(text(key), value) ? value : 0;
@@ -160,7 +160,7 @@ uint64_t PerfettoTracks::legacy_track(int64_t pid, int64_t tid) {
   return uuid;
 }
 
-// The process of a track: its own, or that of what it lies in; 0 where nobody says.
+// The process of a track: its own, or that of what it lies in; 0 where it is unknown.
 int64_t PerfettoTracks::owner(const PerfettoTrack& track) const {
   const PerfettoTrack* at = &track;
   for (int hops = 0; at->pid == PerfettoTrack::kNoNumber && hops < kDeepestParent; hops++) {
@@ -194,7 +194,7 @@ void PerfettoTracks::place(PerfettoTrack& track) {
     track.location = found->second;
     return;
   }
-  // What this program exported says in words what kind of row it was.
+  // The exports of this program have the kind of row in words.
   long long thread_id = 0, device = -1;
   char word[8] = "";
   LocationKind kind = LocationKind::task;
@@ -245,24 +245,16 @@ std::string PerfettoTracks::description(const PerfettoProcess& p, bool first, co
                                         std::string& rank_json) {
   Facts facts;
   if (const auto known = process_facts_.find(p.pid); known != process_facts_.end()) facts = known->second;
-  std::string out = "{\"argv\": [";
-  json::append_text(out, !facts.command.empty() ? facts.command
-                         : !facts.name.empty()  ? facts.name
-                                                : std::to_string(p.pid));
-  out += "], \"main\": ";
-  out += first ? "true" : "false";
-  out += ", \"imported_from\": ";
-  json::append_text(out, source);
+  std::string out = imported_description(!facts.command.empty() ? facts.command
+                                         : !facts.name.empty()  ? facts.name
+                                                                : std::to_string(p.pid),
+                                         first, source);
+  out.pop_back();
   long long rank, ranks;
   for (const std::string& label : facts.labels) {
-    if (label.rfind("host ", 0) == 0) out += ", \"host\": ", json::append_text(out, label.substr(5));
+    if (label.starts_with("host ")) out += ", \"host\": " + json::quoted(label.substr(5));
     const int numbers = sscanf(label.c_str(), "rank %lld of %lld", &rank, &ranks);
-    if (numbers == 1) rank_json.append("{\"rank\": ").append(std::to_string(rank)) += '}';
-    if (numbers == 2)
-      rank_json.append("{\"rank\": ")
-          .append(std::to_string(rank))
-          .append(", \"ranks\": ")
-          .append(std::to_string(ranks)) += '}';
+    if (numbers > 0) rank_json += rank_note(rank, numbers == 2 ? ranks : -1);
   }
   return out + "}";
 }
@@ -287,9 +279,9 @@ void PerfettoTracks::name_threads() {
 
 void PerfettoTracks::finish(size_t process, const std::string& source) {
   PerfettoProcess& p = processes[process];
-  const auto told = own_processes_.find(p.pid);
+  const auto exported = own_processes_.find(p.pid);
   OwnProcess own;
-  if (told != own_processes_.end() && own.read(OwnJson(told->second).root())) return own.finish(*p.out, source);
+  if (exported != own_processes_.end() && own.read(OwnJson(exported->second).root())) return own.finish(*p.out, source);
   std::string rank_json;
   const std::string described = description(p, process == 0, source, rank_json);
   p.out->finish({true_pid(p), 0, described, rank_json});

@@ -54,7 +54,7 @@ class PerfettoTracks {
 
   // The file is one of our exports.
   void of_our_own() { own_ = true; }
-  // What it says of a process (by its pid in the file), and of a region that has no spans, as JSON.
+  // What it has about a process (by its pid in the file), and of a region that has no spans, as JSON.
   void own_process(int64_t pid, std::string json) { own_processes_[pid] = std::move(json); }
   void own_region(std::string_view json);
 
@@ -69,7 +69,7 @@ class PerfettoTracks {
   // Gives a track its location.
   void place(PerfettoTrack& track);
   void sample(uint64_t uuid, int64_t ns, double value);
-  // Names the locations of threads by all that was said of them.
+  // Names the locations of threads by all that is known about them.
   void name_threads();
   // Writes the rest of a process.
   void finish(size_t process, const std::string& source);

@@ -4,8 +4,6 @@
 #include <iterator>
 #include <memory>
 
-#include "structure/varint.h"
-
 namespace strobe {
 
 namespace {
@@ -81,7 +79,7 @@ Exceptional::Exceptional(const ProcessFile& file, uint32_t location) {
 
 Exceptional::Exceptional(const ProcessFile& file, std::string_view encoded) {
   read_folded(file);
-  structure::VarintReader in{encoded};
+  Reader in{encoded};
   const int64_t gaps = int64_t(in.number()), others = int64_t(in.number());
   uint64_t region = 0;
   while (in.ok && !in.bytes.empty()) {
@@ -94,7 +92,7 @@ Exceptional::Exceptional(const ProcessFile& file, std::string_view encoded) {
 }
 
 std::string Exceptional::encoded() const {
-  structure::VarintWriter out;
+  Writer out;
   out.number(uint64_t(gaps_ns_)), out.number(uint64_t(others_ns_));
   size_t before = 0;
   for (size_t region = 0; region < by_region_.size(); region++)
@@ -120,8 +118,7 @@ void Exceptional::read_folded(const ProcessFile& file) {
 
 bool Exceptional::folded(const Stretch& stretch) const {
   // The last that begins before the stretch ends.
-  const auto after = std::lower_bound(folded_.begin(), folded_.end(), stretch.end_ns,
-                                      [](const auto& each, int64_t time) { return each.first < time; });
+  const auto after = std::ranges::lower_bound(folded_, stretch.end_ns, {}, &std::pair<int64_t, int64_t>::first);
   return after != folded_.begin() && std::prev(after)->second > stretch.start_ns;
 }
 

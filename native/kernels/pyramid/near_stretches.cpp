@@ -53,11 +53,9 @@ std::shared_ptr<const StretchList> NearStretches::around(const ProcessFile& file
   if (of == file.locations.end() || from >= to) return nullptr;
   const std::vector<Block>& blocks = of->second.blocks;
   // Stretches of a block end where the next one begins: no block before the one that `from` is in is needed.
-  auto first = std::upper_bound(blocks.begin(), blocks.end(), from,
-                                [](int64_t time, const Block& block) { return time < block.first_ns; });
+  auto first = std::ranges::upper_bound(blocks, from, {}, &Block::first_ns);
   if (first != blocks.begin()) --first;
-  const auto last =
-      std::lower_bound(first, blocks.end(), to, [](const Block& block, int64_t time) { return block.first_ns < time; });
+  const auto last = std::ranges::lower_bound(first, blocks.end(), to, {}, &Block::first_ns);
   if (first == last || last - first > ptrdiff_t(kMostBlocks)) return nullptr;
   if (auto found = find(file, location, from, to)) return found;
 

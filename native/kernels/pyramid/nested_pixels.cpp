@@ -6,33 +6,13 @@ namespace strobe {
 
 namespace {
 
-struct Share {
-  uint32_t region;
-  int64_t ns;
-};
-using Histogram = std::vector<Share>;  // a handful of entries: linear search beats any map
-
-void add(Histogram& h, uint32_t region, int64_t ns) {
-  for (Share& s : h)
-    if (s.region == region) {
-      s.ns += ns;
-      return;
-    }
-  h.push_back({region, ns});
-}
-
-Share largest(const Histogram& h) {
-  Share best{kNothing, 0};
-  for (const Share& s : h)
-    if (s.ns > best.ns || (s.ns == best.ns && s.region < best.region)) best = s;
-  return best;
-}
+using Times = AmountsByRegion<int64_t>;
 
 // From one block for each pixel, the one in its middle: what it holds of the pixel stands for all of it.
 std::vector<Cells> sampled_cells(const ProcessFile& file, const Location& location, int64_t start_ns, int64_t end_ns,
                                  uint32_t width, uint32_t max_depth) {
   std::vector<Cells> rows;
-  std::vector<Histogram> of_depth(max_depth);
+  std::vector<Times> of_depth(max_depth);
   const double pixel_ns = double(end_ns - start_ns) / width;
   const std::vector<Block>& blocks = location.blocks;
   SpansView view;
@@ -40,8 +20,7 @@ std::vector<Cells> sampled_cells(const ProcessFile& file, const Location& locati
   size_t decoded = blocks.size();
   for (uint32_t pixel = 0; pixel < width; pixel++) {
     const auto middle = start_ns + int64_t((pixel + 0.5) * pixel_ns);
-    const auto after = std::upper_bound(blocks.begin(), blocks.end(), middle,
-                                        [](int64_t time, const Block& block) { return time < block.first_ns; });
+    const auto after = std::ranges::upper_bound(blocks, middle, {}, &Block::first_ns);
     if (after == blocks.begin()) continue;
     const auto at = size_t(after - blocks.begin()) - 1;
     if (at != decoded) {
@@ -54,26 +33,20 @@ std::vector<Cells> sampled_cells(const ProcessFile& file, const Location& locati
     const int64_t to = std::min(start_ns + int64_t((pixel + 1) * pixel_ns), block_end);
     auto add_span = [&](uint64_t row, int64_t start, int64_t duration, uint32_t path) {
       if (path >= file.path_region.size() || file.path_depth[path] >= max_depth || start >= to) return;
-      int64_t end = start + duration;
-      if (duration == kOpen) {
-        const auto known = location.ends.find(row);
-        end = known != location.ends.end() ? known->second : std::max(file.last_ns, start);
-      }
+      const int64_t end = file.end_of(location, row, start, duration);
       if (end > from)
-        add(of_depth[file.path_depth[path]], file.path_region[path], std::min(end, to) - std::max(start, from));
+        of_depth[file.path_depth[path]].add(file.path_region[path], std::min(end, to) - std::max(start, from));
     };
     for (const OpenSpan& open : view.carry) add_span(open.row, open.start_ns, kOpen, open.path);
     for (uint32_t i = 0; i < blocks[at].count; i++)
       add_span(blocks[at].first_row + i, columns.start_ns[i], columns.duration_ns[i], columns.path[i]);
     for (uint32_t depth = 0; depth < max_depth; depth++) {
-      Histogram& now = of_depth[depth];
+      Times& now = of_depth[depth];
       if (now.empty()) continue;
       while (rows.size() <= depth)
         rows.push_back({std::vector<uint32_t>(width, kNothing), std::vector<uint8_t>(width, 0)});
-      int64_t filled_ns = 0;
-      for (const Share& share : now) filled_ns += share.ns;
-      rows[depth].region[pixel] = largest(now).region;
-      rows[depth].share[pixel] = uint8_t(std::clamp(double(filled_ns) * 255 / double(to - from), 1.0, 255.0));
+      rows[depth].region[pixel] = now.largest().first;
+      rows[depth].share[pixel] = uint8_t(std::clamp(double(now.sum()) * 255 / double(to - from), 1.0, 255.0));
       now.clear();
     }
   }
@@ -85,27 +58,21 @@ std::vector<Cells> sampled_cells(const ProcessFile& file, const Location& locati
 std::vector<Cells> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns, int64_t end_ns,
                                uint32_t width, uint32_t max_depth) {
   if (const auto found = file.locations.find(location); found != file.locations.end()) {
-    auto block = [&](int64_t time) {
-      const std::vector<Block>& blocks = found->second.blocks;
-      return std::lower_bound(blocks.begin(), blocks.end(), time,
-                              [](const Block& each, int64_t wanted) { return each.first_ns < wanted; });
-    };
-    if (block(end_ns) - block(start_ns) > ptrdiff_t(width))
-      return sampled_cells(file, found->second, start_ns, end_ns, width, max_depth);
+    const Location& found_here = found->second;
+    if (found_here.first_block_since(end_ns) - found_here.first_block_since(start_ns) > ptrdiff_t(width))
+      return sampled_cells(file, found_here, start_ns, end_ns, width, max_depth);
   }
   struct Row {
     size_t pixel = 0;
-    Histogram now;
+    Times now;
     Cells cells;
   };
   std::vector<Row> rows;
   const double scale = double(width) / double(end_ns - start_ns);
   auto flush = [scale](Row& row) {
     if (row.now.empty()) return;
-    row.cells.region[row.pixel] = largest(row.now).region;
-    int64_t filled_ns = 0;
-    for (const Share& s : row.now) filled_ns += s.ns;
-    row.cells.share[row.pixel] = uint8_t(std::clamp(double(filled_ns) * scale * 255, 1.0, 255.0));
+    row.cells.region[row.pixel] = row.now.largest().first;
+    row.cells.share[row.pixel] = uint8_t(std::clamp(double(row.now.sum()) * scale * 255, 1.0, 255.0));
     row.now.clear();
   };
   file.each(location, start_ns, end_ns, [&](uint64_t, int64_t start, int64_t end, uint32_t path, bool) {
@@ -122,15 +89,15 @@ std::vector<Cells> stack_cells(const ProcessFile& file, uint32_t location, int64
     size_t first = std::min(size_t(a), size_t(width - 1)), last = std::min(size_t(b), size_t(width - 1));
     if (first != row.pixel) flush(row), row.pixel = first;
     if (first == last) {
-      add(row.now, region, std::max<int64_t>(1, end - start));
+      row.now.add(region, std::max<int64_t>(1, end - start));
       return;
     }
-    add(row.now, region, int64_t((double(first + 1) - a) / scale) + 1);
+    row.now.add(region, int64_t((double(first + 1) - a) / scale) + 1);
     flush(row);
     std::fill(row.cells.region.begin() + long(first) + 1, row.cells.region.begin() + long(last), region);
     std::fill(row.cells.share.begin() + long(first) + 1, row.cells.share.begin() + long(last), 255);
     row.pixel = last;
-    if (b > double(last)) add(row.now, region, int64_t((b - double(last)) / scale) + 1);
+    if (b > double(last)) row.now.add(region, int64_t((b - double(last)) / scale) + 1);
   });
   std::vector<Cells> out;
   for (Row& row : rows) {

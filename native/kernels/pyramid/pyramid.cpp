@@ -95,6 +95,14 @@ void merge(const Each* a, const Each* a_end, const Each* b, const Each* b_end, s
   out.insert(out.end(), b, b_end);
 }
 
+// Of a bin only the longest mark is kept, the first of equal ones. They come in order of bins.
+void add_mark(std::vector<Mark>& marks, const Mark& mark) {
+  if (marks.empty() || marks.back().bin != mark.bin)
+    marks.push_back(mark);
+  else if (mark.ns > marks.back().ns)
+    marks.back() = mark;
+}
+
 // A half becomes 128 bins of its parent, from `first_bin` on: every two neighbours become one.
 void halve(const Part& half, uint32_t first_bin, Part& out) {
   const Part::Cell *at = half.cells.data(), *end = at + half.cells.size();
@@ -108,13 +116,7 @@ void halve(const Part& half, uint32_t first_bin, Part& out) {
     for (size_t i = before; i < out.cells.size(); i++) out.cells[i].bin = first_bin + pair;
     at = next;
   }
-  for (const Mark& mark : half.marks) {
-    const uint32_t bin = first_bin + mark.bin / 2;
-    if (out.marks.empty() || out.marks.back().bin != bin)
-      out.marks.push_back({bin, mark.region, mark.ns});
-    else if (mark.ns > out.marks.back().ns)
-      out.marks.back() = {bin, mark.region, mark.ns};
-  }
+  for (const Mark& mark : half.marks) add_mark(out.marks, {first_bin + mark.bin / 2, mark.region, mark.ns});
   out.spans += half.spans;
 }
 
@@ -217,21 +219,14 @@ class Builder {
             }
           }
           if (exceptional_(each))
-            for (uint32_t bin = first; bin <= last; bin++) mark(out.marks, bin, each);
+            for (uint32_t bin = first; bin <= last; bin++)
+              add_mark(out.marks, {bin, each.region, each.end_ns - each.start_ns});
         });
     std::sort(touched_.begin(), touched_.end());
     for (const uint32_t region : touched_) {
       out.profile.push_back(sums_[region]);
       sums_[region] = {};
     }
-  }
-
-  static void mark(std::vector<Mark>& marks, uint32_t bin, const Stretch& each) {
-    const int64_t ns = each.end_ns - each.start_ns;
-    if (marks.empty() || marks.back().bin != bin)
-      marks.push_back({bin, each.region, ns});
-    else if (ns > marks.back().ns)
-      marks.back() = {bin, each.region, ns};
   }
 
   RegionSum& sum(uint32_t region) {

@@ -7,6 +7,7 @@
 #pragma once
 #include <stdint.h>
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kernels/reading/process_file.h"
@@ -19,6 +20,36 @@ constexpr uint32_t kGap = 0xFFFFFFFE;
 struct Stretch {
   int64_t start_ns, end_ns;
   uint32_t region;  // kGap: nothing ran
+};
+
+// Amounts by region. There are a handful of regions, so that a search along them beats any map.
+template <class Amount>
+class AmountsByRegion {
+ public:
+  bool empty() const { return all_.empty(); }
+  void clear() { all_.clear(); }
+  void add(uint32_t region, Amount amount) {
+    const auto known = std::ranges::find(all_, region, &std::pair<uint32_t, Amount>::first);
+    if (known != all_.end())
+      known->second += amount;
+    else
+      all_.emplace_back(region, amount);
+  }
+  // Of equal ones the one with the smallest number.
+  std::pair<uint32_t, Amount> largest() const {
+    std::pair<uint32_t, Amount> best{kNothing, 0};
+    for (const auto& [region, amount] : all_)
+      if (amount > best.second || (amount == best.second && region < best.first)) best = {region, amount};
+    return best;
+  }
+  Amount sum() const {
+    Amount sum = 0;
+    for (const auto& [region, amount] : all_) sum += amount;
+    return sum;
+  }
+
+ private:
+  std::vector<std::pair<uint32_t, Amount>> all_;
 };
 
 // What decoding needs, kept from one block to the next.
@@ -42,11 +73,6 @@ bool visit_block(const ProcessFile& file, const Location& location, size_t index
   if (!file.view(block, view) || !file.decode(view, block.count, columns)) return false;
   const bool last = index + 1 == location.blocks.size();
   const int64_t block_end = last ? INT64_MAX : location.blocks[index + 1].first_ns;
-  auto end_of = [&](uint64_t row, int64_t start, int64_t duration) {
-    if (duration != kOpen) return start + duration;
-    const auto known = location.ends.find(row);
-    return known != location.ends.end() ? known->second : std::max(file.last_ns, start);
-  };
   stack.clear();
   int64_t now = block.first_ns;
   auto run_until = [&](int64_t until, uint32_t region) {
@@ -65,7 +91,7 @@ bool visit_block(const ProcessFile& file, const Location& location, size_t index
     stack.push_back({end, file.path_region[path]});
   };
   for (const OpenSpan& open : view.carry) {
-    const int64_t end = end_of(open.row, open.start_ns, kOpen);
+    const int64_t end = file.end_of(location, open.row, open.start_ns, kOpen);
     if (open.path < file.path_region.size() && end > now) push(end, open.path);
   }
   for (uint32_t i = 0; i < block.count; i++) {
@@ -75,7 +101,7 @@ bool visit_block(const ProcessFile& file, const Location& location, size_t index
     if (start >= until_ns) return true;
     if (columns.path[i] >= file.path_region.size()) continue;
     on_start(start, file.path_region[columns.path[i]]);
-    push(end_of(block.first_row + i, start, columns.duration_ns[i]), columns.path[i]);
+    push(file.end_of(location, block.first_row + i, start, columns.duration_ns[i]), columns.path[i]);
   }
   close_until(block_end);
   if (!last) run_until(block_end, stack.empty() ? kGap : stack.back().region);
@@ -92,9 +118,7 @@ void visit_window(const ProcessFile& file, uint32_t location, int64_t start_ns, 
   const std::vector<Block>& blocks = found->second.blocks;
   // The last block that starts before the window. Not "at or before": the block before may end with spans that have no
   // duration, right where the window begins.
-  size_t at = size_t(std::lower_bound(blocks.begin(), blocks.end(), start_ns,
-                                      [](const Block& block, int64_t time) { return block.first_ns < time; }) -
-                     blocks.begin());
+  auto at = size_t(found->second.first_block_since(start_ns) - blocks.begin());
   if (at > 0) at--;
   for (; at < blocks.size() && blocks[at].first_ns < end_ns; at++)
     visit_block(

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
-#include "structure/varint.h"
 #define ZSTD_STATIC_LINKING_ONLY  // ZSTD_c_literalCompressionMode; ours is the only zstd that is linked
 #include "zstd.h"
 
@@ -15,26 +15,12 @@ namespace {
 
 constexpr size_t kLargestFrame = 64 << 20;
 
-struct Contexts {
-  ZSTD_CCtx* compress = nullptr;
-  ZSTD_DCtx* decompress = nullptr;
-  Contexts() = default;
-  ~Contexts() { ZSTD_freeCCtx(compress), ZSTD_freeDCtx(decompress); }
-  Contexts(const Contexts&) = delete;
-};
-
-Contexts& contexts() {
-  thread_local Contexts each_threads_own;
-  return each_threads_own;
-}
-
 // Regions of a tile are numbered in the order of its profile: 0 nothing (or a gap), i + 1 the i-th.
 class Numbers {
  public:
   explicit Numbers(const std::vector<RegionSum>& profile) : profile_(profile) {}
   uint32_t of(uint32_t region) const {
-    const auto found = std::lower_bound(profile_.begin(), profile_.end(), region,
-                                        [](const RegionSum& each, uint32_t wanted) { return each.region < wanted; });
+    const auto found = std::ranges::lower_bound(profile_, region, {}, &RegionSum::region);
     return found != profile_.end() && found->region == region ? uint32_t(found - profile_.begin()) + 1 : 0;
   }
 
@@ -45,12 +31,9 @@ class Numbers {
 }  // namespace
 
 std::string compressed(std::string_view bytes, bool few) {
-  ZSTD_CCtx*& context = contexts().compress;
-  if (!context) {
-    context = ZSTD_createCCtx();
-    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
-  }
+  ZSTD_CCtx* context = compressor();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
   ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, few ? ZSTD_lcm_uncompressed : ZSTD_lcm_auto);
   std::string out(ZSTD_compressBound(bytes.size()), '\0');
   const size_t n = ZSTD_compress2(context, out.data(), out.size(), bytes.data(), bytes.size());
@@ -59,12 +42,10 @@ std::string compressed(std::string_view bytes, bool few) {
 }
 
 bool decompressed(std::string_view frame, std::string& out) {
-  const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
-  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kLargestFrame) return false;
-  out.resize(size);
-  ZSTD_DCtx*& context = contexts().decompress;
-  if (!context) context = ZSTD_createDCtx();
-  return ZSTD_decompressDCtx(context, out.data(), out.size(), frame.data(), frame.size()) == size;
+  const std::optional<size_t> size = decompressed_size(frame, kLargestFrame);
+  if (!size) return false;
+  out.resize(*size);
+  return decompress(frame, out.data(), *size);
 }
 
 // Regions and marks as varints, then the planes of bins: the upper bytes of regions are left out where the tile has no
@@ -72,7 +53,7 @@ bool decompressed(std::string_view frame, std::string& out) {
 std::string encode_tile(const Tile& tile) {
   const bool of_location = !tile.profile.empty();
   const Numbers numbers(tile.profile);
-  structure::VarintWriter picture, groups, profile;
+  Writer picture, groups, profile;
   picture.number(tile.profile.size());
   uint32_t before = 0;
   for (const RegionSum& each : tile.profile) {
@@ -107,7 +88,7 @@ std::string encode_tile(const Tile& tile) {
   for (uint32_t group = 0; group < kMaxGroups; group++)
     if (filled >> group & 1) groups.bytes.append(reinterpret_cast<const char*>(tile.groups[group]), kTileBins);
   const std::string first = compressed(picture.bytes), second = compressed(groups.bytes);
-  structure::VarintWriter out;
+  Writer out;
   out.number(first.size()), out.number(second.size());
   out.bytes += first;
   out.bytes += second;
@@ -119,7 +100,7 @@ namespace {
 
 bool decode_picture(std::string_view frame, uint32_t parts, Tile& out, std::string& bytes) {
   if (!decompressed(frame, bytes)) return false;
-  structure::VarintReader in{bytes};
+  Reader in{bytes};
   const uint64_t regions = in.number();
   if (regions > bytes.size()) return false;
   out.marks.clear();
@@ -159,7 +140,7 @@ bool decode_picture(std::string_view frame, uint32_t parts, Tile& out, std::stri
 
 bool decode_groups(std::string_view frame, Tile& out, std::string& bytes) {
   if (!decompressed(frame, bytes)) return false;
-  structure::VarintReader in{bytes};
+  Reader in{bytes};
   const auto filled = in.raw<uint8_t>();
   if (!in.ok || in.bytes.size() != size_t(std::popcount(filled)) * kTileBins) return false;
   const auto* plane = reinterpret_cast<const uint8_t*>(in.bytes.data());
@@ -175,7 +156,7 @@ bool decode_groups(std::string_view frame, Tile& out, std::string& bytes) {
 bool decode_profile(std::string_view frame, Tile& out, std::string& bytes) {
   if (out.profile.empty()) return frame.empty();
   if (!decompressed(frame, bytes)) return false;
-  structure::VarintReader in{bytes};
+  Reader in{bytes};
   for (RegionSum& each : out.profile) each.count = in.number(), each.own_ns = int64_t(in.number());
   return in.ok && in.bytes.empty();
 }
@@ -185,7 +166,7 @@ bool decode_profile(std::string_view frame, Tile& out, std::string& bytes) {
 bool decode_tile(std::string_view frames, uint32_t parts, Tile& out) {
   thread_local std::string of_thread;
   std::string& bytes = of_thread;
-  structure::VarintReader in{frames};
+  Reader in{frames};
   const uint64_t picture = in.number(), groups = in.number();
   const std::string_view rest = in.bytes;
   if (!in.ok || picture > rest.size() || groups > rest.size() - picture) return false;

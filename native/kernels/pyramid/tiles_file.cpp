@@ -1,10 +1,6 @@
 #include "kernels/pyramid/tiles_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,7 +41,7 @@ void TilesWriter::add(const TileKey& key, uint64_t spans, std::string_view frame
 }
 
 void TilesWriter::finish(const TilesOf& of) {
-  std::sort(directory_.begin(), directory_.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  std::ranges::sort(directory_, {}, &Entry::key);
   const char padding[8] = {};
   const size_t pad = (8 - offset_ % 8) % 8;
   write(padding, pad);
@@ -64,61 +60,52 @@ void TilesWriter::finish(const TilesOf& of) {
   }
 }
 
-bool TilesFile::read_header(int fd, TilesWriter::Header& header) {
-  return pread(fd, &header, sizeof header, 0) == ssize_t(sizeof header) && header.magic == kTilesMagic &&
-         header.version == kTilesVersion && header.header_crc == crc32c(&header, sizeof header - 4);
+const TilesWriter::Header* TilesFile::header() const {
+  const auto* found = reinterpret_cast<const TilesWriter::Header*>(file_.bytes().data());
+  const bool sound = file_.bytes().size() >= sizeof *found && found->magic == kTilesMagic &&
+                     found->version == kTilesVersion && found->header_crc == crc32c(found, sizeof *found - 4);
+  return sound ? found : nullptr;
 }
 
-bool TilesFile::looks_sound(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  TilesWriter::Header header;
-  const bool sound = read_header(fd, header);
-  close(fd);
-  return sound;
+bool TilesFile::looks_sound(const std::string& path) try {
+  TilesFile file;
+  file.file_ = MappedFile(path);
+  return file.header() != nullptr;
+} catch (const std::system_error&) {
+  return false;
 }
 
 TilesFile::TilesFile(const std::string& path, const TilesOf& of) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  struct stat info;
-  TilesWriter::Header header;
-  const bool readable = fstat(fd, &info) == 0 && read_header(fd, header);
-  const auto bytes = readable ? uint64_t(info.st_size) : 0;
-  const bool sound = readable && header.of == of && header.directory_offset % 8 == 0 &&
-                     header.directory_offset <= bytes &&
-                     header.tiles == (bytes - header.directory_offset) / sizeof(Entry) &&
-                     (bytes - header.directory_offset) % sizeof(Entry) == 0;
-  void* map = sound ? mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  close(fd);
-  if (map == MAP_FAILED) return;
-  map_ = map, map_bytes_ = bytes;
-  const auto* directory = static_cast<const char*>(map) + header.directory_offset;
-  if (crc32c(directory, header.tiles * sizeof(Entry)) != header.directory_crc) {
-    munmap(map_, map_bytes_);
-    map_ = nullptr;
+  try {
+    file_ = MappedFile(path);
+  } catch (const std::system_error&) {
     return;
   }
-  directory_ = reinterpret_cast<const Entry*>(directory), tiles_ = header.tiles;
-  checksum_ = header.directory_crc ^ header.header_crc;
-}
-
-TilesFile::~TilesFile() {
-  if (map_) munmap(map_, map_bytes_);
+  const TilesWriter::Header* h = header();
+  const size_t bytes = file_.bytes().size();
+  const bool sound = h && h->of == of && h->directory_offset % 8 == 0 && h->directory_offset <= bytes &&
+                     h->tiles == (bytes - h->directory_offset) / sizeof(Entry) &&
+                     (bytes - h->directory_offset) % sizeof(Entry) == 0 &&
+                     crc32c(file_.bytes().data() + h->directory_offset, h->tiles * sizeof(Entry)) == h->directory_crc;
+  if (!sound) {
+    file_ = {};
+    return;
+  }
+  directory_ = {reinterpret_cast<const Entry*>(file_.bytes().data() + h->directory_offset), h->tiles};
+  checksum_ = h->directory_crc ^ h->header_crc;
 }
 
 const TilesFile::Entry* TilesFile::entry(const TileKey& key) const {
-  const Entry* end = directory_ + tiles_;
-  const Entry* found = std::lower_bound(directory_, end, key,
-                                        [](const Entry& each, const TileKey& wanted) { return each.key < wanted; });
-  if (found == end || found->key != key || found->offset > map_bytes_ || found->bytes > map_bytes_ - found->offset)
+  const auto found = std::ranges::lower_bound(directory_, key, {}, &Entry::key);
+  const size_t bytes = file_.bytes().size();
+  if (found == directory_.end() || found->key != key || found->offset > bytes || found->bytes > bytes - found->offset)
     return nullptr;
-  return found;
+  return &*found;
 }
 
 std::string_view TilesFile::frame(const TileKey& key) const {
   const Entry* found = entry(key);
-  return found ? std::string_view(static_cast<const char*>(map_) + found->offset, found->bytes) : std::string_view();
+  return found ? file_.bytes().substr(found->offset, found->bytes) : std::string_view();
 }
 
 bool TilesFile::find(const TileKey& key, uint32_t parts, Tile& out) const {
@@ -133,10 +120,9 @@ uint64_t TilesFile::spans(const TileKey& key) const {
 
 int TilesFile::top_level(uint32_t location, uint32_t row_level) const {
   const TileKey above{location, row_level << 8 | kThresholds, INT64_MIN};
-  const Entry* found = std::lower_bound(directory_, directory_ + tiles_, above,
-                                        [](const Entry& each, const TileKey& wanted) { return each.key < wanted; });
-  if (found == directory_) return -1;
-  const TileKey& last = (found - 1)->key;
+  const auto found = std::ranges::lower_bound(directory_, above, {}, &Entry::key);
+  if (found == directory_.begin()) return -1;
+  const TileKey& last = std::prev(found)->key;
   return last.location == location && last.level >> 8 == row_level ? int(last.level & 0xFF) : -1;
 }
 

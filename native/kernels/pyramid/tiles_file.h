@@ -3,11 +3,13 @@
 #pragma once
 #include <stdint.h>
 #include <stdio.h>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kernels/pyramid/tile.h"
+#include "kernels/reading/open_file.h"
 
 namespace strobe {
 
@@ -66,14 +68,12 @@ class TilesFile {
   // Empty where there is no such file, or no sound one, or one that was made from something else.
   TilesFile(const std::string& path, const TilesOf& of);
   TilesFile() = default;
-  ~TilesFile();
-  TilesFile(const TilesFile&) = delete;
 
   // Whether a file begins as tiles of this version do. It may still be torn, or made from something else.
   static bool looks_sound(const std::string& path);
 
-  bool empty() const { return tiles_ == 0; }
-  bool sound() const { return map_ != nullptr; }
+  bool empty() const { return directory_.empty(); }
+  bool sound() const { return !file_.bytes().empty(); }
   // `parts`: of TileParts. False: there is none, or a damaged one.
   bool find(const TileKey& key, uint32_t parts, Tile& out) const;
   std::string_view frame(const TileKey& key) const;  // empty: there is none
@@ -84,13 +84,11 @@ class TilesFile {
 
  private:
   using Entry = TilesWriter::Entry;
-  static bool read_header(int fd, TilesWriter::Header& header);
+  const TilesWriter::Header* header() const;  // nullptr: it is not sound
   const Entry* entry(const TileKey& key) const;
 
-  void* map_ = nullptr;
-  size_t map_bytes_ = 0;
-  const Entry* directory_ = nullptr;
-  size_t tiles_ = 0;
+  MappedFile file_;
+  std::span<const Entry> directory_;  // in order of keys
   uint32_t checksum_ = 0;
 };
 

@@ -113,10 +113,11 @@ class Marks {
       if (ns > ns_[pixel]) ns_[pixel] = ns, mark_[pixel] = region;
     });
   }
-  void add_tile(const Track& track, const Tile& tile, uint32_t level, int64_t tile_start, int64_t start, int64_t end) {
+  // Those of a tile between `start` and `end`; without a track they name regions of the trace.
+  void add_tile(const Track* track, const Tile& tile, uint32_t level, int64_t tile_start, int64_t start, int64_t end) {
     for (const Mark& each : tile.marks) {
       const int64_t from = tile_start + (int64_t(each.bin) << level), to = from + (int64_t(1) << level);
-      add(std::max(from, start), std::min(to, end), of_trace(track, each.region), each.ns);
+      add(std::max(from, start), std::min(to, end), track ? of_trace(*track, each.region) : each.region, each.ns);
     }
   }
   void add_stretch(const Track& track, const Stretch& stretch, int64_t from, int64_t to) {
@@ -141,7 +142,7 @@ class Dominant {
   // A piece that fills all of its time: the pixels that lie in it are known at once.
   void stretch(int64_t from, int64_t to, uint32_t region) {
     if (from >= pixel_from_ns_ && to <= pixel_to_ns_) {  // most are shorter than a pixel
-      add_here(region, scale_.part_of_pixel(to - from));
+      now_.add(region, scale_.part_of_pixel(to - from));
       return;
     }
     double a, b;
@@ -162,10 +163,8 @@ class Dominant {
   }
   void finish() {
     if (now_.empty()) return;
-    std::pair<uint32_t, double> best{kNothing, 0};
-    for (const auto& [region, sum] : now_)
-      if (sum > best.second || (sum == best.second && region < best.first)) best = {region, sum};
-    set(pixel_, best.first, uint8_t(std::min(255.0, best.second * 255 + 0.5)));
+    const auto [region, part] = now_.largest();
+    set(pixel_, region, uint8_t(std::min(255.0, part * 255 + 0.5)));
     now_.clear();
   }
 
@@ -176,24 +175,15 @@ class Dominant {
       pixel_ = pixel;
       scale_.inside(pixel, pixel_from_ns_, pixel_to_ns_);
     }
-    add_here(region, part);
+    now_.add(region, part);
   }
-  void add_here(uint32_t region, double part) {
-    for (auto& [known, sum] : now_)
-      if (known == region) {
-        sum += part;
-        return;
-      }
-    now_.push_back({region, part});
-  }
-
   const Track& track_;
   const Scale& scale_;
   uint32_t* region_;
   uint8_t* share_;
   uint32_t pixel_ = kNothing;
   int64_t pixel_from_ns_ = 0, pixel_to_ns_ = 0;
-  std::vector<std::pair<uint32_t, double>> now_;  // a handful: a search along it beats any map
+  AmountsByRegion<double> now_;
 };
 
 }  // namespace
@@ -218,7 +208,7 @@ void draw_cells(const Track& track, const Window& window, uint32_t* region, uint
   go_through(
       track, window, wanted, kPictureOfTile,
       [&](const Tile& tile, uint32_t level, int64_t tile_start, int64_t start, int64_t end) {
-        marks.add_tile(track, tile, level, tile_start, start, end);
+        marks.add_tile(&track, tile, level, tile_start, start, end);
         const int64_t bin_ns = int64_t(1) << level;
         const bool whole = aligned && int(level) == wanted;
         const int64_t tile_end = tile_start + (bin_ns << kTileBits);
@@ -248,6 +238,18 @@ void draw_cells(const Track& track, const Window& window, uint32_t* region, uint
   dominant.finish();
 }
 
+// The groups of a tile that stands for so many locations, between `start` and `end`.
+static void add_bins(const Tile& tile, uint32_t level, int64_t tile_start, uint32_t locations, int64_t start,
+                     int64_t end, const Scale& scale, GroupRow& out) {
+  for (uint32_t bin = 0; bin < kTileBins; bin++) {
+    const int64_t from = tile_start + (int64_t(bin) << level), to = from + (int64_t(1) << level);
+    scale.pixels(std::max(from, start), std::min(to, end), [&](uint32_t pixel, double part) {
+      for (uint32_t group = 0; group < kMaxGroups; group++)
+        out.shares[size_t(pixel) * kMaxGroups + group] += part * locations * tile.groups[group][bin];
+    });
+  }
+}
+
 void add_groups(const Track& track, const Window& window, GroupRow& out) {
   bool aligned;
   const int wanted = level_of(window, aligned);
@@ -256,16 +258,8 @@ void add_groups(const Track& track, const Window& window, GroupRow& out) {
   go_through(
       track, window, wanted, kGroupsOfTile,
       [&](const Tile& tile, uint32_t level, int64_t tile_start, int64_t start, int64_t end) {
-        marks.add_tile(track, tile, level, tile_start, start, end);
-        const int64_t bin_ns = int64_t(1) << level;
-        for (uint32_t bin = 0; bin < kTileBins; bin++) {
-          const int64_t from = tile_start + bin * bin_ns, to = from + bin_ns;
-          if (to <= start || from >= end) continue;
-          scale.pixels(std::max(from, track.begin_ns), std::min(to, track.end_ns), [&](uint32_t pixel, double part) {
-            for (uint32_t group = 0; group < kMaxGroups; group++)
-              out.shares[size_t(pixel) * kMaxGroups + group] += part * tile.groups[group][bin];
-          });
-        }
+        marks.add_tile(&track, tile, level, tile_start, start, end);
+        add_bins(tile, level, tile_start, 1, track.begin_ns, track.end_ns, scale, out);
       },
       [&](int64_t from, int64_t to) {
         read_stretches(track, from, to, [&](const Stretch& stretch, int64_t begin, int64_t end) {
@@ -282,18 +276,9 @@ void add_groups(const Track& track, const Window& window, GroupRow& out) {
 void add_tile(const Tile& tile, uint32_t level, int64_t tile_start, uint32_t locations, const Window& window,
               GroupRow& out) {
   const Scale scale(window);
-  Marks marks(scale, out.mark.data(), out.mark_ns.data());
-  for (const Mark& each : tile.marks) {
-    const int64_t from = tile_start + (int64_t(each.bin) << level);
-    marks.add(from, from + (int64_t(1) << level), each.region, each.ns);
-  }
-  for (uint32_t bin = 0; bin < kTileBins; bin++) {
-    const int64_t from = tile_start + (int64_t(bin) << level);
-    scale.pixels(from, from + (int64_t(1) << level), [&](uint32_t pixel, double part) {
-      for (uint32_t group = 0; group < kMaxGroups; group++)
-        out.shares[size_t(pixel) * kMaxGroups + group] += part * locations * tile.groups[group][bin];
-    });
-  }
+  Marks(scale, out.mark.data(), out.mark_ns.data())
+      .add_tile(nullptr, tile, level, tile_start, window.start_ns, window.end_ns);
+  add_bins(tile, level, tile_start, locations, window.start_ns, window.end_ns, scale, out);
 }
 
 namespace {

@@ -1,41 +1,24 @@
 #include "kernels/reading/block_index.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace strobe {
 
 void Ends::sort() {
-  const auto by_row = [](const End& a, const End& b) { return a.first < b.first; };
-  if (!std::is_sorted(own_.begin(), own_.end(), by_row)) std::stable_sort(own_.begin(), own_.end(), by_row);
+  if (!std::ranges::is_sorted(own_, {}, &End::first)) std::ranges::stable_sort(own_, {}, &End::first);
   point_to(own_.data(), own_.size());
 }
 
 const Ends::End* Ends::find(uint64_t row) const {
-  const End* at =
-      std::lower_bound(begin(), end(), row, [](const End& each, uint64_t wanted) { return each.first < wanted; });
+  const End* at = std::ranges::lower_bound(begin(), end(), row, {}, &End::first);
   return at != end() && at->first == row ? at : end();
 }
 
-bool BlockIndex::open(const std::string& path, const FileState& blocks_file) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  struct stat info;
-  if (fstat(fd, &info) == 0 && size_t(info.st_size) >= sizeof(IndexHeader)) {
-    void* map = mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map != MAP_FAILED) map_ = static_cast<const char*>(map), bytes_ = size_t(info.st_size);
-  }
-  close(fd);
-  return map_ && sound(blocks_file);
-}
-
-BlockIndex::~BlockIndex() {
-  if (map_) munmap(const_cast<char*>(map_), bytes_);
+bool BlockIndex::open(const std::string& path, const FileState& blocks_file) try {
+  file_ = MappedFile(path);
+  return file_.bytes().size() >= sizeof(IndexHeader) && sound(blocks_file);
+} catch (const std::system_error&) {
+  return false;
 }
 
 bool BlockIndex::sound(const FileState& blocks_file) const {
@@ -47,7 +30,7 @@ bool BlockIndex::sound(const FileState& blocks_file) const {
   const uint64_t bytes = sizeof h + h.blocks * sizeof(IndexedBlock) + h.ends * sizeof(Ends::End) +
                          h.locations * sizeof(IndexedLocation) + h.others * 8 + h.tables * sizeof(IndexedTable) +
                          h.names_bytes;
-  if (bytes != bytes_ || crc32c(map_ + sizeof h, bytes_ - sizeof h) != h.crc) return false;
+  if (bytes != file_.bytes().size() || crc32c(&h + 1, bytes - sizeof h) != h.crc) return false;
   uint64_t blocks = 0, ends = 0;
   for (uint32_t i = 0; i < h.locations; i++) {
     const IndexedLocation& location = locations()[i];
@@ -69,8 +52,7 @@ bool BlockIndex::sound(const FileState& blocks_file) const {
 std::string_view BlockIndex::name(uint32_t offset) const {
   const char* names = reinterpret_cast<const char*>(tables() + header().tables);
   if (offset >= header().names_bytes) return {};
-  Cursor cursor{names + offset, names + header().names_bytes};
-  return cursor.text();
+  return Reader{{names + offset, header().names_bytes - offset}}.text();
 }
 
 }  // namespace strobe

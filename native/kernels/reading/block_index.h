@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/format/blocks.h"
+#include "kernels/reading/open_file.h"
 
 namespace strobe {
 
@@ -83,14 +84,11 @@ static_assert(sizeof(IndexedLocation) == 24);
 // chunks that are neither blocks nor tables, tables, names (u16 length and text each).
 class BlockIndex {
  public:
-  BlockIndex() = default;
   // False where there is none that holds for this state of the block file.
   bool open(const std::string& path, const FileState& blocks_file);
-  ~BlockIndex();
-  BlockIndex(const BlockIndex&) = delete;
 
-  const IndexHeader& header() const { return *reinterpret_cast<const IndexHeader*>(map_); }
-  const IndexedBlock* blocks() const { return at<IndexedBlock>(sizeof(IndexHeader)); }
+  const IndexHeader& header() const { return *reinterpret_cast<const IndexHeader*>(file_.bytes().data()); }
+  const IndexedBlock* blocks() const { return reinterpret_cast<const IndexedBlock*>(&header() + 1); }
   const Ends::End* ends() const { return reinterpret_cast<const Ends::End*>(blocks() + header().blocks); }
   const IndexedLocation* locations() const { return reinterpret_cast<const IndexedLocation*>(ends() + header().ends); }
   const uint64_t* others() const { return reinterpret_cast<const uint64_t*>(locations() + header().locations); }
@@ -98,13 +96,8 @@ class BlockIndex {
   std::string_view name(uint32_t offset) const;
 
  private:
-  template <class T>
-  const T* at(size_t offset) const {
-    return reinterpret_cast<const T*>(map_ + offset);
-  }
   bool sound(const FileState& blocks_file) const;
-  const char* map_ = nullptr;
-  size_t bytes_ = 0;
+  MappedFile file_;
 };
 
 }  // namespace strobe

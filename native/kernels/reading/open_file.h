@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace strobe {
@@ -32,12 +35,37 @@ struct OpenFile {
   OpenFile(const OpenFile&) = delete;
 };
 
+// A file in place. Empty where there is nothing in it.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  // Throws std::system_error.
+  explicit MappedFile(const std::string& path, int sharing = MAP_PRIVATE) {
+    const OpenFile file(path, O_RDONLY);
+    changed_ns_ = file.changed_ns;
+    if (file.bytes == 0) return;
+    void* map = mmap(nullptr, file.bytes, PROT_READ, sharing, file.fd, 0);
+    if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), path);
+    data_ = {static_cast<const char*>(map), Unmap{file.bytes}};
+  }
+  std::string_view bytes() const { return {data_.get(), data_.get_deleter().bytes}; }
+  int64_t changed_ns() const { return changed_ns_; }
+
+ private:
+  struct Unmap {
+    size_t bytes;
+    void operator()(const char* data) const { munmap(const_cast<char*>(data), bytes); }
+  };
+  std::unique_ptr<const char, Unmap> data_;
+  int64_t changed_ns_ = 0;
+};
+
 // The name of a block file with another suffix.
 inline std::string beside(const std::string& blocks_path, const char* suffix) {
   return blocks_path.substr(0, blocks_path.rfind(".blocks")) + suffix;
 }
 
-// Whether the process that writes it lives.
+// Whether the process that writes the block file still lives.
 inline bool is_held(const std::string& blocks_path) {
   const OpenFile file(blocks_path, O_RDONLY);
   return flock(file.fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;

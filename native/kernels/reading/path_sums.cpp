@@ -29,11 +29,6 @@ PathSums columns_of(const std::vector<Sum>& sums) {
   return out;
 }
 
-int64_t end_of(const ProcessFile& file, const Location& location, uint64_t row, int64_t start_ns) {
-  const auto known = location.ends.find(row);
-  return known != location.ends.end() ? known->second : std::max(file.last_ns, start_ns);
-}
-
 // All spans of a location of which no block is missing. What encloses a span is then one of the path above its own, so
 // that the time directly inside of a path is that of the paths below it: who is inside of whom need not be found out,
 // and when spans begin matters only for those that were open when their block was sealed. The next block tells that.
@@ -96,7 +91,7 @@ class SummingAll {
   }
 
   void add_open(uint64_t row, int64_t start_ns, uint32_t path) {
-    if (path < sums_.size()) add(end_of(file_, location_, row, start_ns) - start_ns, path);
+    if (path < sums_.size()) add(file_.end_of(location_, row, start_ns, kOpen) - start_ns, path);
   }
 
   // Those that were open when the block before was sealed: the carry of this one says when they began.
@@ -160,8 +155,7 @@ class Summing {
     if (!chosen_) return false;
     for (size_t i = 0; i < depth_; i++)
       if (open_[i].chosen && open_[i].end_ns >= begin_ns) return false;
-    const auto at = std::upper_bound(chosen_->begin(), chosen_->end(), begin_ns,
-                                     [](int64_t ns, const TimeRange& range) { return ns < range.end_ns; });
+    const auto at = std::ranges::upper_bound(*chosen_, begin_ns, {}, &TimeRange::end_ns);
     return at == chosen_->end() || at->begin_ns > end_ns;
   }
 
@@ -173,7 +167,7 @@ class Summing {
 
   void add(uint64_t row, int64_t start_ns, int64_t duration_ns, uint32_t path) {
     if (path >= sums_.size()) return;
-    if (duration_ns == kOpen) duration_ns = end_of(file_, location_, row, start_ns) - start_ns;
+    duration_ns = file_.end_of(location_, row, start_ns, duration_ns) - start_ns;
     Sum& sum = sums_[path];
     const size_t depth = sum.depth;
     if (depth > 0 && depth <= depth_) {

@@ -1,32 +1,17 @@
 #include "kernels/reading/process_file.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <set>
 #include <stdexcept>
-#include <system_error>
 #include <tuple>
 
 #include "core/spans/location_builder.h"
-#include "kernels/reading/open_file.h"
 #include "kernels/reading/ring_recovery.h"
 #include "kernels/reading/table_chunks.h"
 
 namespace strobe {
-
-void ProcessFile::map(const std::string& blocks_path) {
-  OpenFile file(blocks_path, O_RDONLY);
-  if (map_) munmap(map_, map_bytes_);
-  map_ = nullptr, map_bytes_ = 0;
-  state_ = {file.bytes, file.changed_ns};
-  if (file.bytes == 0) return;
-  void* map = mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), blocks_path);
-  map_ = map, map_bytes_ = file.bytes;
-}
 
 // A process that still runs goes on writing while it is read: snapshots and blocks belong together if no snapshot came
 // in between.
@@ -35,7 +20,7 @@ std::vector<Snapshot> ProcessFile::map_with_snapshots(const std::string& blocks_
   auto newest = [](const std::vector<Snapshot>& snapshots) { return snapshots.empty() ? 0 : snapshots[0].sequence; };
   std::vector<Snapshot> before = read_snapshots(path);
   for (int attempt = 0; attempt < 20; attempt++) {
-    map(blocks_path);
+    file_ = MappedFile(blocks_path);
     std::vector<Snapshot> after = read_snapshots(path);
     if (newest(after) == newest(before)) break;
     before = std::move(after);
@@ -59,10 +44,10 @@ static void in_order_of_time(Metric& metric) {
 ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
   std::vector<Snapshot> snapshots;
   if (rings_path.empty())
-    map(blocks_path);
+    file_ = MappedFile(blocks_path);
   else
     snapshots = map_with_snapshots(blocks_path);
-  std::string_view bytes(static_cast<const char*>(map_), map_bytes_);
+  const std::string_view bytes = file_.bytes();
   ChunkHeader first{};
   if (!bytes.empty())
     memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
@@ -86,10 +71,6 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   for (auto& [id, location] : locations)
     if (location.last_ns > last_ns) last_ns = location.last_ns;
   for (auto& [id, metric] : metrics) in_order_of_time(metric);
-}
-
-ProcessFile::~ProcessFile() {
-  if (map_) munmap(map_, map_bytes_);
 }
 
 void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
@@ -137,7 +118,7 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
 }
 
 void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload) {
-  Cursor c{payload.data(), payload.data() + payload.size()};
+  Reader c{payload};
   switch (header.kind) {
     case kProcessChunk:
       process_json.emplace_back(payload);
@@ -163,7 +144,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       location.thread_id = c.u64();
       location.kind = c.u8();
       location.name = c.text();
-      if (c.at < c.end) location.device = int64_t(c.u64());
+      if (!c.bytes.empty()) location.device = int64_t(c.u64());
       break;
     }
     case kPathsChunk:
@@ -207,12 +188,10 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
     }
     case kSamplesChunk:
       for (uint32_t i = 0; i < header.count; i++) {
-        uint32_t id = c.u32();
-        int64_t time = int64_t(c.u64());
-        uint64_t bits = c.u64();
+        const uint32_t id = c.u32();
+        const int64_t time = int64_t(c.u64());
+        const auto value = c.raw<double>();
         if (!c.ok) break;
-        double value;
-        memcpy(&value, &bits, 8);
         Metric& metric = metrics[id];
         // A process killed between the write and the reset of the staging area leaves its samples twice.
         if (header.location != kSamplesAsTheyAre && !metric.time_ns.empty() && metric.time_ns.back() >= time) continue;
@@ -235,13 +214,11 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       if (!decode_statistics(payload, header.count, statistics)) chunks_damaged++;
       break;
     case kTextsChunk:
-      if (size_t(header.location) + header.count > map_bytes_ / 4) break;  // a text has four bytes at least
+      if (size_t(header.location) + header.count > file_.bytes().size() / 4) break;  // a text has four bytes at least
       if (texts.size() < size_t(header.location) + header.count) texts.resize(size_t(header.location) + header.count);
       for (uint32_t i = 0; i < header.count && c.ok; i++) {
-        const size_t n = c.u32();
-        if (!c.ok || size_t(c.end - c.at) < n || size_t(header.location) + i >= texts.size()) break;
-        texts[size_t(header.location) + i] = {c.at, n};
-        c.at += n;
+        const std::string_view text = c.long_text();
+        if (c.ok) texts[size_t(header.location) + i] = text;
       }
       break;
     case kTableChunk: {
@@ -293,10 +270,7 @@ void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
       }
       bytes.remove_prefix(sizeof header + header.payload_bytes);
     }
-    uint32_t count = 0;
-    const std::string rows =
-        encode_statistics(table, [&](uint32_t location) { return counts(location, snapshot); }, count);
-    if (count) append_chunk(recovered_chunks_, kStatisticsChunk, 0, count, rows);
+    append_statistics(recovered_chunks_, table, [&](uint32_t location) { return counts(location, snapshot); });
   }
 }
 
@@ -324,25 +298,21 @@ void ProcessFile::drop_torn_rows() {
 }
 
 void ProcessFile::recover(const std::string& blocks_path, const std::string& rings_path) {
-  OpenFile file(rings_path, O_RDONLY);
-  if (file.bytes < kRingsHeaderBytes) return;
-  void* map = mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, file.fd, 0);
-  if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), rings_path);
-  if (static_cast<const RingsHeader*>(map)->magic == kRingsMagic) {
+  const MappedFile rings(rings_path, MAP_SHARED);
+  if (rings.bytes().size() < kRingsHeaderBytes) return;
+  if (reinterpret_cast<const RingsHeader*>(rings.bytes().data())->magic == kRingsMagic) {
     drop_torn_rows();
     RingRecovery::RowsWritten rows_written;
     for (const RowChunk& chunk : row_chunks_) {
       uint64_t& until = rows_written[{chunk.trailer.ring_location, chunk.trailer.kind, chunk.location}];
       until = std::max(until, chunk.trailer.row_position);
     }
-    RingRecovery recovery(*this, {static_cast<const char*>(map), file.bytes}, ring_positions_, rows_written,
-                          recovered_chunks_);
+    RingRecovery recovery(*this, rings.bytes(), ring_positions_, rows_written, recovered_chunks_);
     recovery.run(is_held(blocks_path) ? std::string() : beside(blocks_path, ".gpu"));
     recovered_records = recovery.records();
     // A kill can cut a write between two pages. What that chunk was to hold is still in the rings: nothing is lost.
     if (!recovery.overwritten() && torn_bytes_) bytes_lost -= torn_bytes_, chunks_damaged--;
   }
-  munmap(map, file.bytes);
   read_chunks(recovered_chunks_, false);
   if (const uint64_t count = statistics.short_spans()) counters["short_spans"] = count;
   for (auto& [id, location] : locations) location.ends.sort();
@@ -406,8 +376,7 @@ void ProcessFile::use_clock(ClockMap clock) {
 uint64_t ProcessFile::spans_before(int64_t ns) const {
   uint64_t spans = 0;
   for (const auto& [id, location] : locations) {
-    const auto at = std::lower_bound(location.blocks.begin(), location.blocks.end(), ns,
-                                     [](const Block& block, int64_t time) { return block.first_ns < time; });
+    const auto at = location.first_block_since(ns);
     if (at != location.blocks.begin()) spans += std::prev(at)->first_row + std::prev(at)->count;
   }
   return spans;

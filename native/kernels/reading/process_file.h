@@ -2,6 +2,7 @@
 // closing it.
 #pragma once
 #include <stdint.h>
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "core/rings/pending_rows.h"
 #include "kernels/reading/block_index.h"
 #include "kernels/reading/clock_map.h"
+#include "kernels/reading/open_file.h"
 #include "structure/iterations.h"
 
 namespace strobe {
@@ -43,6 +45,11 @@ struct Location {
   Ends ends;  // of spans that were open when their block was sealed
   uint64_t spans = 0;
   int64_t first_ns = 0, last_ns = 0;
+
+  // The first block that begins at this moment or later.
+  std::vector<Block>::const_iterator first_block_since(int64_t ns) const {
+    return std::ranges::lower_bound(blocks, ns, {}, &Block::first_ns);
+  }
 };
 
 struct Metric {
@@ -68,7 +75,6 @@ class ProcessFile {
  public:
   // Throws std::system_error when a file cannot be read, std::runtime_error when it is not a block file.
   ProcessFile(const std::string& blocks_path, const std::string& rings_path);
-  ~ProcessFile();
   ProcessFile(const ProcessFile&) = delete;
 
   std::vector<std::string> process_json;  // process chunks, then end chunks
@@ -103,7 +109,7 @@ class ProcessFile {
   // Whether the last recording wrote its end. Then rings that a kill left behind say nothing that is not in the file.
   bool ended() const { return !process_json.empty() && end_json.size() >= process_json.size(); }
   const std::string& recovered_chunks() const { return recovered_chunks_; }
-  size_t bytes() const { return map_bytes_; }          // of the block file
+  size_t bytes() const { return file_.bytes().size(); }
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
   // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
   uint64_t damaged_later() const { return damaged_later_; }
@@ -118,6 +124,13 @@ class ProcessFile {
   // header, are on the process's clock.
   bool view(const Block& block, SpansView& out) const;
   bool decode(const SpansView& view, uint32_t count, SpanColumns& out) const;
+
+  // The end of a span with this duration in its block, or kOpen. One that never ended lasts as long as the file.
+  int64_t end_of(const Location& location, uint64_t row, int64_t start_ns, int64_t duration_ns) const {
+    if (duration_ns != kOpen) return start_ns + duration_ns;
+    const auto known = location.ends.find(row);
+    return known != location.ends.end() ? known->second : std::max(last_ns, start_ns);
+  }
 
   // From now on all times are those of the trace. Once, before anything is read.
   void use_clock(ClockMap clock);
@@ -135,7 +148,6 @@ class ProcessFile {
  private:
   void read_chunks(std::string_view bytes, bool of_file);
   void read_chunk(const ChunkHeader& header, std::string_view payload);
-  void map(const std::string& blocks_path);
   bool read_index();
   std::vector<Snapshot> map_with_snapshots(const std::string& blocks_path);
   void recover_statistics(const std::vector<Snapshot>& snapshots);
@@ -147,14 +159,13 @@ class ProcessFile {
   std::string index_path_;
   BlockIndex index_;
   bool indexed_ = false, still_written_ = false;
-  FileState state_;
+  FileState state() const { return {bytes(), file_.changed_ns()}; }
+  MappedFile file_;
   std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables
   mutable std::atomic<uint64_t> damaged_later_ = 0;
-  size_t sound_bytes_ = 0;  // up to the chunk that was being written when the process was killed
-  size_t torn_bytes_ = 0;   // behind the last sound chunk: the beginning of one
-  void* map_ = nullptr;
-  size_t map_bytes_ = 0;
-  std::string recovered_chunks_;                               // to be appended to the block file
+  size_t sound_bytes_ = 0;        // up to the chunk that was being written when the process was killed
+  size_t torn_bytes_ = 0;         // behind the last sound chunk: the beginning of one
+  std::string recovered_chunks_;  // to be appended to the block file
   std::unordered_map<uint32_t, RingPosition> ring_positions_;  // of each location, as its last block has it
   struct RowChunk {
     RowTrailer trailer;
@@ -165,6 +176,10 @@ class ProcessFile {
   std::vector<RowChunk> row_chunks_;  // of a process that was killed or still runs
 };
 
+// Completes the block file of a process that ended without closing it, and removes the rings of any that has ended.
+// Returns how many records were recovered; throws as ProcessFile does.
+uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path);
+
 template <class Visit>
 void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visit&& visit) const {
   auto found = locations.find(location);
@@ -172,16 +187,8 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
   const Location& loc = found->second;
   // The last block that starts before the window: spans of earlier blocks that reach into it are in its carry. Not "at
   // or before": the block before may end with a span of no duration, right where the window begins.
-  size_t at = loc.blocks.size();
-  size_t low = 0, high = loc.blocks.size();
-  while (low < high) {
-    size_t mid = (low + high) / 2;
-    if (loc.blocks[mid].first_ns < start_ns)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  at = low > 0 ? low - 1 : 0;
+  auto at = size_t(loc.first_block_since(start_ns) - loc.blocks.begin());
+  if (at > 0) at--;
   SpansView view;
   SpanColumns columns;
   for (size_t first = at; at < loc.blocks.size(); at++) {
@@ -189,13 +196,8 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
     if (at > first && block.first_ns >= end_ns) break;
     if (!this->view(block, view) || !decode(view, block.count, columns)) continue;
     auto emit = [&](uint64_t row, int64_t start, int64_t duration, uint32_t path) {
-      bool complete = true;
-      int64_t end = start + duration;
-      if (duration == kOpen) {
-        auto known = loc.ends.find(row);
-        complete = known != loc.ends.end();
-        end = complete ? known->second : last_ns > start ? last_ns : start;
-      }
+      const bool complete = duration != kOpen || loc.ends.find(row) != loc.ends.end();
+      const int64_t end = end_of(loc, row, start, duration);
       // Zero-length spans belong to the window that holds their start.
       if (start < end_ns && (end > start_ns || (end == start && start >= start_ns)) && path < path_region.size())
         visit(row, start, end, path, complete);

@@ -10,9 +10,9 @@ namespace strobe {
 
 // Takes blocks and tables from the index, and reads what else there is.
 bool ProcessFile::read_index() {
-  if (!index_.open(index_path_, state_)) return false;
+  if (!index_.open(index_path_, state())) return false;
   const IndexHeader& h = index_.header();
-  const char* file = static_cast<const char*>(map_);
+  const char* file = file_.bytes().data();
   const auto payload = [&](uint64_t offset, uint32_t bytes) {
     return std::string_view(file + offset + sizeof(ChunkHeader), bytes);
   };
@@ -21,7 +21,7 @@ bool ProcessFile::read_index() {
     const uint64_t at = index_.others()[i];
     ChunkHeader header;
     memcpy(static_cast<void*>(&header), file + at, sizeof header);
-    if (!sound_header(header) || header.payload_bytes > map_bytes_ - at - sizeof header) return false;
+    if (!sound_header(header) || header.payload_bytes > bytes() - at - sizeof header) return false;
     others.push_back({file + at, sizeof header + header.payload_bytes});
   }
   for (const std::string_view chunk : others) read_chunks(chunk, true);
@@ -51,11 +51,11 @@ bool ProcessFile::read_index() {
 }
 
 bool ProcessFile::write_index() const {
-  if (indexed_ || still_written_ || chunks_damaged || bytes_lost || !map_) return false;
-  const char* file = static_cast<const char*>(map_);
+  if (indexed_ || still_written_ || chunks_damaged || bytes_lost || !bytes()) return false;
+  const char* file = file_.bytes().data();
   const auto offset = [&](std::string_view payload) { return uint64_t(payload.data() - file) - sizeof(ChunkHeader); };
   IndexHeader header{};
-  header.magic = kIndexMagic, header.version = kIndexVersion, header.blocks_file = state_;
+  header.magic = kIndexMagic, header.version = kIndexVersion, header.blocks_file = state();
   std::string blocks, ends, indexed_locations, indexed_tables;
   Writer names;
   const auto append = [](std::string& to, const auto& each) {

@@ -1,7 +1,5 @@
-#include "kernels/reading/recover_process.h"
-
 #include "core/format/json_text.h"
-#include "kernels/reading/open_file.h"
+#include "core/system/descriptors.h"
 #include "kernels/reading/process_file.h"
 
 namespace strobe {
@@ -25,18 +23,10 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
     // Left there, the header of a torn chunk would claim what is appended as its own.
     if (file.sound_bytes() < out.bytes && ftruncate(out.fd, off_t(file.sound_bytes())) != 0)
       throw std::system_error(errno, std::generic_category(), blocks_path);
-    out.bytes = file.sound_bytes();
-    size_t done = 0;
-    while (done < chunks.size()) {
-      ssize_t n = write(out.fd, chunks.data() + done, chunks.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        int error = n < 0 ? errno : ENOSPC;
-        if (ftruncate(out.fd, off_t(out.bytes)) != 0) {
-        }  // the checksum cuts a torn chunk
-        throw std::system_error(error, std::generic_category(), blocks_path);
-      }
-      done += size_t(n);
+    if (const int error = write_all(out.fd, chunks)) {
+      if (ftruncate(out.fd, off_t(file.sound_bytes())) != 0) {
+      }  // the checksum cuts a torn chunk
+      throw std::system_error(error, std::generic_category(), blocks_path);
     }
   }
   unlink(beside(blocks_path, ".statistics").c_str());

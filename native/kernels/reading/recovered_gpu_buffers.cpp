@@ -76,7 +76,7 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
     const size_t at = kBuffersAt + size_t(i) * kBufferBytes;
     if (state == kBufferFree || at + kBufferBytes > bytes_.size()) continue;
     const size_t valid = state == kBufferHeld ? kBufferBytes : std::min(buffer.valid.load(), kBufferBytes);
-    (state == kBufferTelling ? telling : others).push_back({buffer.sequence.load(), at, valid});
+    (state == kBufferReporting ? telling : others).push_back({buffer.sequence.load(), at, valid});
   }
   const auto decode = [&](const std::vector<Part>& parts) {
     for (const Part& part : parts) decoder->read(bytes_.data() + part.at, part.bytes, spans);
@@ -91,7 +91,7 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
   std::erase_if(waits, [&](const DeviceSpan& each) { return !recorded_ns || each.span.start_ns <= recorded_ns; });
   sort_by_start(spans);
   without_inner_calls(spans);
-  spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->told.load(), spans.size())));
+  spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->reported.load(), spans.size())));
   decode(others);
   spans.insert(spans.end(), waits.begin(), waits.end());
   decoder->waits().take(spans, true);
@@ -130,22 +130,15 @@ void LateSpans::feed(LocationBuilder& builder, std::vector<DeviceSpan>& spans) {
   std::vector<DeviceSpan> others;
   for (const DeviceSpan& each : spans) {
     const auto& span = each.span;
-    if (!span.region) {
-      RowRecord row{uint64_t(span.start_ns), uint64_t(span.row_kind) << 48, {}};
-      std::copy(std::begin(span.values), std::end(span.values), row.values);
-      builder.attached.add(row, span.start_ns, PendingRows::kNoSpan);
-      fed_++;
-      continue;
-    }
-    if (span.start_ns < builder.last_ns()) {
+    if (span.region && span.start_ns < builder.last_ns()) {
       others.push_back(each);
       continue;
     }
-    builder.enter(span.region, span.start_ns);
     RowRecord row{uint64_t(span.start_ns), uint64_t(span.row_kind) << 48, {}};
-    std::copy(std::begin(span.values), std::end(span.values), row.values);
-    builder.attached.add(row, span.start_ns, builder.innermost());
-    builder.leave(span.region, span.end_ns);
+    std::ranges::copy(span.values, row.values);
+    if (span.region) builder.enter(span.region, span.start_ns);
+    builder.attached.add(row, span.start_ns, span.region ? builder.innermost() : PendingRows::kNoSpan);
+    if (span.region) builder.leave(span.region, span.end_ns);
     fed_++;
   }
   spans.swap(others);
@@ -192,15 +185,11 @@ uint32_t LateSpans::text(const char* text) {
   const auto [known, fresh] = text_numbers_.try_emplace(text, uint32_t(first + texts_.size()));
   if (!fresh) return known->second;
   texts_.emplace_back(text);
-  std::string payload;
-  const auto write = [&payload](std::string_view each) {
-    const auto length = uint32_t(each.size());
-    payload.append(reinterpret_cast<const char*>(&length), 4).append(each);
-  };
-  const bool none = file_.texts.empty() && texts_.size() == 1;
-  if (none) write(""), write("<other texts>");
-  write(text);
-  append_chunk(chunks_, kTextsChunk, none ? 0 : known->second, none ? 3 : 1, payload);
+  Writer w;
+  const bool first_of_all = file_.texts.empty() && texts_.size() == 1;
+  if (first_of_all) w.long_text(""), w.long_text("<other texts>");
+  w.long_text(text);
+  append_chunk(chunks_, kTextsChunk, first_of_all ? 0 : known->second, first_of_all ? 3 : 1, w.bytes);
   return known->second;
 }
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "core/rings/line_counts.h"
-#include "core/rings/message_totals.h"
-#include "core/rings/staged_samples.h"
+#include "core/rings/ring_sums.h"
 
 namespace strobe {
 
@@ -54,9 +52,7 @@ void RingRecovery::run(const std::string& gpu_path) {
   late_.feed_others(paths_);
   records_ += late_.fed();
   if (const uint64_t untimed = late_.untimed()) file_.counters["stream_spans_untimed"] += untimed;
-  uint32_t entries = 0;
-  const std::string rows = encode_statistics(left_out_, [](uint32_t) { return true; }, entries);
-  if (entries) append_chunk(chunks_, kStatisticsChunk, 0, entries, rows);
+  append_statistics(chunks_, left_out_);
   if (const uint32_t n = header_.staged_count.load(); n > 0 && n <= kStagedSamples)
     append_chunk(chunks_, kSamplesChunk, 0, n, encode_staged_samples(header_, n));
 }

@@ -1,11 +1,11 @@
 // format_bindings.cpp - the doors to the decoders of other tools' files, and to what formats written in Python import
 // with.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -15,7 +15,7 @@
 #include "formats/otf2/otf2.h"
 #include "formats/perfetto/perfetto.h"
 #include "formats/xplane.h"
-#include "python/bindings/errors.h"
+#include "python/bindings/conversions.h"
 #include "vendor/zstd/zstd.h"
 
 namespace nb = nanobind;
@@ -23,10 +23,9 @@ using namespace strobe;
 
 namespace {
 
-using Whole = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Ids = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Whole = Input<int64_t>;
+using Ids = Input<uint32_t>;
+using Flags = Input<uint8_t>;
 
 // Columns of one side table for a batch of rows: (column, values, valid or None). Reals come as their bits.
 struct BatchTable {
@@ -67,11 +66,10 @@ class ZstdStream {
     ZSTD_inBuffer in{packed.c_str(), packed.size(), 0};
     ZSTD_outBuffer to{out.data(), out.size(), 0};
     size_t left;
-    {
-      nb::gil_scoped_release release;
+    unlocked([&] {
       do left = ZSTD_decompressStream(context_, &to, &in);
       while (!ZSTD_isError(left) && in.pos < in.size && to.pos < to.size);
-    }
+    });
     if (ZSTD_isError(left)) throw nb::value_error(ZSTD_getErrorName(left));
     return nb::make_tuple(nb::bytes(out.data(), to.pos), nb::bytes(packed.c_str() + in.pos, in.size - in.pos));
   }
@@ -93,30 +91,20 @@ void register_formats(nb::module_& m) {
       .def("regions", [](const ImportTotals& self) {
         nb::list out;
         for (const auto& each : self.regions())
-          out.append(
-              nb::make_tuple(nb::bytes(each.name.data(), each.name.size()), each.role, each.count, each.total_ns));
+          out.append(nb::make_tuple(bytes_of(each.name), each.role, each.count, each.total_ns));
         return out;
       });
   nb::class_<ImportedProcess>(m, "ImportedProcess")
-      .def(
-          "__init__",
-          [](ImportedProcess* self, const std::string& path, size_t buffer_bytes) {
-            translated([&] { new (self) ImportedProcess(path, buffer_bytes); });
-          },
-          nb::arg("blocks_path"), nb::arg("buffer_bytes"))
-      .def(
-          "region",
-          [](ImportedProcess& self, std::string_view name, uint8_t paradigm, uint8_t role, std::string_view file,
-             uint32_t line, std::string_view module) { return self.region(name, paradigm, role, file, line, module); },
-          nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "", nb::arg("line") = 0,
-          nb::arg("module") = "")
+      .def(nb::init<std::string, size_t>(), nb::arg("blocks_path"), nb::arg("buffer_bytes"), Unlocked())
+      .def("region", &ImportedProcess::region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"),
+           nb::arg("file") = "", nb::arg("line") = 0, nb::arg("module") = "")
       .def(
           "location",
           [](ImportedProcess& self, std::string_view name, uint64_t thread_id, uint8_t kind, int64_t device) {
             return self.location(name, thread_id, LocationKind(kind), device);
           },
           nb::arg("name"), nb::arg("thread_id"), nb::arg("kind") = 0, nb::arg("device") = -1)
-      .def("text", [](ImportedProcess& self, std::string_view value) { return self.text(value); })
+      .def("text", &ImportedProcess::text)
       .def(
           "table",
           [](ImportedProcess& self, const std::string& name,
@@ -126,14 +114,9 @@ void register_formats(nb::module_& m) {
             return self.table(std::move(layout));
           },
           nb::arg("name"), nb::arg("columns"), nb::arg("of_spans"))
-      .def(
-          "metric",
-          [](ImportedProcess& self, std::string_view name, std::string_view unit, uint32_t location) {
-            return self.metric(name, unit, location);
-          },
-          nb::arg("name"), nb::arg("unit") = "", nb::arg("location") = 0xFFFFFFFF)
+      .def("metric", &ImportedProcess::metric, nb::arg("name"), nb::arg("unit") = "", nb::arg("location") = 0xFFFFFFFF)
       .def("samples",
-           [](ImportedProcess& self, uint32_t metric, Whole time_ns, Reals value) {
+           [](ImportedProcess& self, uint32_t metric, Whole time_ns, Input<double> value) {
              if (time_ns.shape(0) != value.shape(0)) throw nb::value_error("one value for every time");
              for (size_t i = 0; i < time_ns.shape(0); i++) self.sample(metric, time_ns.data()[i], value.data()[i]);
            })
@@ -150,7 +133,7 @@ void register_formats(nb::module_& m) {
               auto pair = nb::cast<nb::tuple>(each);
               batches.emplace_back(nb::cast<uint32_t>(pair[0]), pair[1], n);
             }
-            translated([&] {
+            unlocked([&] {
               TableRow row;
               for (size_t i = 0; i < n; i++) {
                 for (const BatchTable& batch : batches)
@@ -166,13 +149,13 @@ void register_formats(nb::module_& m) {
            [](ImportedProcess& self, uint32_t table, Ids location, nb::list columns) {
              const size_t n = location.shape(0);
              BatchTable batch(table, columns, n);
-             translated([&] {
+             unlocked([&] {
                TableRow row;
                for (size_t i = 0; i < n; i++)
                  if (batch.fill(row, i)) self.row(location.data()[i], row);
              });
            })
-      .def("path", [](ImportedProcess& self, uint32_t parent, uint32_t region) { return self.path(parent, region); })
+      .def("path", &ImportedProcess::path)
       .def(
           "totals",
           [](ImportedProcess& self, uint32_t location, uint32_t path, uint64_t count, int64_t total_ns, int64_t own_ns,
@@ -182,9 +165,9 @@ void register_formats(nb::module_& m) {
             // Profiles without extremes: the mean stands for both.
             const int64_t mean = count ? total_ns / int64_t(count) : 0;
             t.min_ns = min_ns.value_or(mean), t.max_ns = max_ns.value_or(mean);
-            translated([&] { self.totals(location, path, t); });
+            self.totals(location, path, t);
           },
-          nb::arg("location"), nb::arg("path"), nb::arg("count"), nb::arg("total_ns"), nb::arg("own_ns"),
+          Unlocked(), nb::arg("location"), nb::arg("path"), nb::arg("count"), nb::arg("total_ns"), nb::arg("own_ns"),
           nb::arg("min_ns") = nb::none(), nb::arg("max_ns") = nb::none())
       .def("count", &ImportedProcess::count, nb::arg("what"), nb::arg("n") = 1)
       .def_prop_ro("first_ns", &ImportedProcess::first_ns)
@@ -193,94 +176,59 @@ void register_formats(nb::module_& m) {
       .def(
           "finish",
           [](ImportedProcess& self, int64_t pid, int64_t parent_pid, const std::string& description_json,
-             const std::string& note_json, const std::string& end_state) {
-            translated([&] { self.finish({pid, parent_pid, description_json, note_json}, end_state); });
-          },
-          nb::arg("pid"), nb::arg("parent_pid") = 0, nb::arg("description_json") = "{}", nb::arg("note_json") = "",
-          nb::arg("end_state") = "closed");
-  nb::class_<ChromeReader>(m, "ChromeReader")
+             const std::string& note_json,
+             const std::string& end_state) { self.finish({pid, parent_pid, description_json, note_json}, end_state); },
+          Unlocked(), nb::arg("pid"), nb::arg("parent_pid") = 0, nb::arg("description_json") = "{}",
+          nb::arg("note_json") = "", nb::arg("end_state") = "closed");
+  nb::class_<TraceReader>(m, "TraceReader")
       .def(
-          "__init__",
-          [](ChromeReader* self, std::string folder, uint32_t first_number, size_t buffer_bytes) {
-            translated([&] { new (self) ChromeReader(std::move(folder), first_number, buffer_bytes); });
-          },
-          nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"))
-      .def("feed",
-           [](ChromeReader& self, nb::bytes bytes) {
-             translated([&, text = std::string_view(bytes.c_str(), bytes.size())] { self.feed(text); });
-           })
-      .def("finish", [](ChromeReader& self, const std::string& source) {
-        translated([&] { self.finish(source); });
-        return nb::bytes(self.report().data(), self.report().size());
+          "feed", [](TraceReader& self, const nb::bytes& bytes) { self.feed(view(bytes)); }, Unlocked())
+      .def("finish", [](TraceReader& self, const std::string& source) {
+        return bytes_of(unlocked([&] { return self.finish(source); }));
       });
-  nb::class_<PerfettoReader>(m, "PerfettoReader")
-      .def(
-          "__init__",
-          [](PerfettoReader* self, std::string folder, uint32_t first_number, size_t buffer_bytes,
-             std::vector<std::string> paradigms, std::vector<std::string> roles, nb::callable inflate) {
-            auto unpack = [inflate](uint32_t field, std::string_view packed) {
-              nb::gil_scoped_acquire held;
-              nb::bytes out = nb::cast<nb::bytes>(inflate(field, nb::bytes(packed.data(), packed.size())));
-              return std::string(out.c_str(), out.size());
-            };
-            translated([&] {
-              new (self) PerfettoReader(std::move(folder), first_number, buffer_bytes, std::move(paradigms),
-                                        std::move(roles), std::move(unpack));
-            });
-          },
-          nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"), nb::arg("paradigms"), nb::arg("roles"),
-          nb::arg("inflate"))
-      .def("feed",
-           [](PerfettoReader& self, nb::bytes bytes) {
-             translated([&, text = std::string_view(bytes.c_str(), bytes.size())] { self.feed(text); });
-           })
-      .def("finish", [](PerfettoReader& self, const std::string& source) {
-        translated([&] { self.finish(source); });
-        return nb::bytes(self.report().data(), self.report().size());
-      });
+  m.def("chrome_reader", &chrome_reader, nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"));
+  m.def(
+      "perfetto_reader",
+      [](std::string folder, uint32_t first_number, size_t buffer_bytes, std::vector<std::string> paradigms,
+         std::vector<std::string> roles, nb::callable inflate) {
+        auto unpack = [inflate](uint32_t field, std::string_view packed) {
+          nb::gil_scoped_acquire held;
+          return std::string(view(nb::cast<nb::bytes>(inflate(field, bytes_of(packed)))));
+        };
+        return perfetto_reader(std::move(folder), first_number, buffer_bytes, std::move(paradigms), std::move(roles),
+                               std::move(unpack));
+      },
+      nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"), nb::arg("paradigms"), nb::arg("roles"),
+      nb::arg("inflate"));
   m.def(
       "read_xplane",
-      [](nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> file, const std::string& blocks_path,
-         size_t buffer_bytes, const std::string& source) {
-        std::string report;
-        translated([&, bytes = std::string_view(reinterpret_cast<const char*>(file.data()), file.shape(0))] {
-          report = read_xplane(bytes, blocks_path, buffer_bytes, source);
-        });
-        return nb::bytes(report.data(), report.size());
+      [](Flags file, const std::string& blocks_path, size_t buffer_bytes, const std::string& source) {
+        const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.shape(0));
+        return bytes_of(unlocked([&] { return read_xplane(bytes, blocks_path, buffer_bytes, source); }));
       },
       nb::arg("file"), nb::arg("blocks_path"), nb::arg("buffer_bytes"), nb::arg("source"));
   nb::class_<Otf2Reader>(m, "Otf2Reader")
       .def(
           "__init__",
-          [](Otf2Reader* self, std::string folder, size_t buffer_bytes, nb::bytes anchor,
+          [](Otf2Reader* self, std::string folder, size_t buffer_bytes, const nb::bytes& anchor,
              std::vector<std::string> paradigms, std::vector<std::string> roles) {
-            translated([&, file = std::string_view(anchor.c_str(), anchor.size())] {
-              new (self) Otf2Reader(std::move(folder), buffer_bytes, file, std::move(paradigms), std::move(roles));
-            });
+            new (self)
+                Otf2Reader(std::move(folder), buffer_bytes, view(anchor), std::move(paradigms), std::move(roles));
           },
-          nb::arg("folder"), nb::arg("buffer_bytes"), nb::arg("anchor"), nb::arg("paradigms"), nb::arg("roles"))
-      .def("definitions",
-           [](Otf2Reader& self, nb::bytes bytes) {
-             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.definitions(file); });
-           })
-      .def("end_definitions", [](Otf2Reader& self) { translated([&] { self.end_definitions(); }); })
-      .def("processes", [](const Otf2Reader& self) { return self.processes(); })
-      .def("begin_process", [](Otf2Reader& self, size_t process,
-                               uint32_t number) { translated([&] { self.begin_process(process, number); }); })
+          Unlocked(), nb::arg("folder"), nb::arg("buffer_bytes"), nb::arg("anchor"), nb::arg("paradigms"),
+          nb::arg("roles"))
+      .def(
+          "definitions", [](Otf2Reader& self, const nb::bytes& bytes) { self.definitions(view(bytes)); }, Unlocked())
+      .def("end_definitions", &Otf2Reader::end_definitions, Unlocked())
+      .def("processes", &Otf2Reader::processes)
+      .def("begin_process", &Otf2Reader::begin_process, Unlocked())
       .def("begin_location", &Otf2Reader::begin_location)
-      .def("local_definitions",
-           [](Otf2Reader& self, nb::bytes bytes) {
-             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.local_definitions(file); });
-           })
-      .def("events",
-           [](Otf2Reader& self, nb::bytes bytes) {
-             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.events(file); });
-           })
-      .def("end_location", [](Otf2Reader& self) { translated([&] { self.end_location(); }); })
-      .def("end_process",
-           [](Otf2Reader& self, const std::string& source) { translated([&] { self.end_process(source); }); })
-      .def("report", [](const Otf2Reader& self) {
-        const std::string text = self.report();
-        return nb::bytes(text.data(), text.size());
-      });
+      .def(
+          "local_definitions", [](Otf2Reader& self, const nb::bytes& bytes) { self.local_definitions(view(bytes)); },
+          Unlocked())
+      .def(
+          "events", [](Otf2Reader& self, const nb::bytes& bytes) { self.events(view(bytes)); }, Unlocked())
+      .def("end_location", &Otf2Reader::end_location, Unlocked())
+      .def("end_process", &Otf2Reader::end_process, Unlocked())
+      .def("report", [](const Otf2Reader& self) { return bytes_of(self.report()); });
 }

@@ -7,17 +7,20 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <stdexcept>
+#include <system_error>
+
 #include "adapters/torch_collectives.h"
 #include "core/system/node_clock.h"
 #include "include/strobe.h"
-#include "python/recording/after_fork.h"
 #include "python/recording/greenlets.h"
 extern "C" {
 #include "python/calls/call_watch.h"
 #include "python/calls/code_regions.h"
 #include "python/lines/lines.h"
-}
+#include "python/recording/after_fork.h"
 #include "python/recording/sampler_switch.h"
+}
 
 namespace nb = nanobind;
 
@@ -103,6 +106,13 @@ void total(uint32_t region, uint32_t communicator, int32_t peer_rank, int32_t si
   strobe_total(&key, &sums);
 }
 
+// The whole numbers that a plain function was called with. False: an exception is set.
+bool whole_numbers(PyObject* const* args, Py_ssize_t n, int64_t* values) {
+  for (Py_ssize_t i = 0; i < n; i++)
+    if ((values[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return false;
+  return true;
+}
+
 // row(kind, six numbers): called around user code, too.
 PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n != STROBE_ROW_VALUES + 1) {
@@ -110,13 +120,12 @@ PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return nullptr;
   }
   int64_t values[STROBE_ROW_VALUES + 1];
-  for (Py_ssize_t i = 0; i < n; i++)
-    if ((values[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return nullptr;
+  if (!whole_numbers(args, n, values)) return nullptr;
   strobe_row(uint32_t(values[0]), values + 1);
   Py_RETURN_NONE;
 }
 PyMethodDef row_def = {"row", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(row)), METH_FASTCALL,
-                       "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h says what the values are"};
+                       "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h has their meaning"};
 
 // A collective is asked for: adapters/torch_distributed.py calls these two around PyTorch's own kernel. Plain
 // functions, as above: twelve numbers of a bound call cost more than what is done with them.
@@ -126,8 +135,7 @@ PyObject* collective_begin(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return nullptr;
   }
   int64_t v[13];
-  for (Py_ssize_t i = 0; i < n; i++)
-    if ((v[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return nullptr;
+  if (!whole_numbers(args, n, v)) return nullptr;
   const strobe_collective facts{uint32_t(v[0]), uint32_t(v[1]), uint32_t(v[2]),  uint32_t(v[3]),
                                 int32_t(v[4]),  int32_t(v[5]),  int32_t(v[6]),   int32_t(v[7]),
                                 v[8],           v[9],           uint32_t(v[10]), int32_t(v[11])};
@@ -172,7 +180,7 @@ class AtEnd {
   bool armed() const { return function_.is_valid(); }
   void close() {
     nb::object function = std::move(function_);
-    // A forked child drops what the other threads of its parent held, on its only thread: that is none of their ends.
+    // A forked child drops what the other threads of its parent held, on its only thread: their ends are later.
     if (!function.is_valid() || !pthread_equal(thread_, pthread_self())) return;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -196,6 +204,19 @@ void stop_at_exit() {
   if (!strobe_stops_at_exit()) strobe_stop();
 }
 
+// What C++ throws, as what Python raises. The text of a system_error begins with the path that it is about.
+void raise(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::system_error& e) {
+    std::string message = e.code().message(), path = e.what();
+    if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
+    PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
+  } catch (const std::runtime_error& e) {
+    PyErr_SetString(PyExc_ValueError, e.what());
+  }
+}
+
 // os._exit of a recorded process.
 void exit_now(int status) {
   {
@@ -208,7 +229,8 @@ void exit_now(int status) {
 }  // namespace
 
 NB_MODULE(_native, m) {
-  nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
+  nb::set_leak_warnings(false);  // a program that ends in the middle of anything has no leak worth a word on its stderr
+  nb::register_exception_translator(raise);
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
         nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("min_duration_ns") = 0,

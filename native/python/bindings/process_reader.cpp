@@ -1,17 +1,14 @@
 // process_reader.cpp - the reading kernels for Python: definitions as tuples and dicts, spans and pictures as numpy
 // arrays.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-
-#include <system_error>
 
 #include "kernels/pyramid/window_pixels.h"
 #include "kernels/reading/path_sums.h"
 #include "kernels/reading/process_file.h"
-#include "kernels/reading/recover_process.h"
 #include "kernels/reading/table_chunks.h"
+#include "python/bindings/conversions.h"
 #include "python/bindings/process_reader.h"
 #include "structure/flow_graph.h"
 #include "structure/region_names.h"
@@ -21,47 +18,15 @@ using namespace strobe;
 
 namespace {
 
-using Times = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-nb::object array(std::vector<T>&& values, size_t rows = 0) {  // rows > 0: a picture of so many rows
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  size_t shape[2] = {rows ? rows : kept->size(), rows ? kept->size() / rows : 1};
-  return nb::ndarray<nb::numpy, T>(kept->data(), rows ? 2 : 1, shape, owner).cast();
-}
-
-template <class T>
-nb::object table_of(std::vector<T>&& values, size_t rows, size_t columns) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::ndarray<nb::numpy, T>(kept->data(), {rows, columns}, owner).cast();
-}
-
-template <class Record, class Of>
-nb::object column_of(const std::vector<Record>& records, Of&& of) {
-  std::vector<std::decay_t<decltype(of(records[0]))>> values;
-  values.reserve(records.size());
-  for (const Record& each : records) values.push_back(of(each));
-  return array(std::move(values));
-}
-
-nb::object text(const std::string& bytes) {  // names come from the program: what is no UTF-8 is shown, never an error
+nb::object text(const std::string& bytes) {  // names come from the program: what is not UTF-8 is shown, never an error
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), Py_ssize_t(bytes.size()), "backslashreplace"));
 }
 
 class Reader {
  public:
   Reader(const std::string& blocks_path, const std::optional<std::string>& rings_path) {
-    try {
-      nb::gil_scoped_release release;
-      file_ = std::make_shared<ProcessFile>(blocks_path, rings_path.value_or(""));
-    } catch (const std::system_error& e) {
-      raise_os(e);
-    } catch (const std::runtime_error& e) {
-      PyErr_SetString(PyExc_ValueError, e.what());
-      throw nb::python_error();
-    }
+    nb::gil_scoped_release release;
+    file_ = std::make_shared<ProcessFile>(blocks_path, rings_path.value_or(""));
   }
 
   nb::dict process() const {
@@ -116,48 +81,41 @@ class Reader {
 
   nb::dict call_paths() const {
     nb::dict out;
-    out["parent"] = array(std::vector<uint32_t>(file_->path_parent));
-    out["region"] = array(std::vector<uint32_t>(file_->path_region));
-    out["depth"] = array(std::vector<uint16_t>(file_->path_depth));
+    out["parent"] = owned(file_->path_parent);
+    out["region"] = owned(file_->path_region);
+    out["depth"] = owned(file_->path_depth);
     return out;
   }
 
   nb::dict spans(uint32_t location, int64_t start_ns, int64_t end_ns) const {
     Spans s;
-    {
-      nb::gil_scoped_release release;
-      file_->spans(location, start_ns, end_ns, s);
-    }
+    unlocked([&] { file_->spans(location, start_ns, end_ns, s); });
     nb::dict out;
-    out["row"] = array(std::move(s.row));
-    out["start_ns"] = array(std::move(s.start_ns));
-    out["duration_ns"] = array(std::move(s.duration_ns));
-    out["call_path"] = array(std::move(s.path));
-    out["parent"] = array(std::move(s.parent));
-    out["self_ns"] = array(std::move(s.self_ns));
-    out["complete"] = array(std::move(s.complete));
+    out["row"] = owned(std::move(s.row));
+    out["start_ns"] = owned(std::move(s.start_ns));
+    out["duration_ns"] = owned(std::move(s.duration_ns));
+    out["call_path"] = owned(std::move(s.path));
+    out["parent"] = owned(std::move(s.parent));
+    out["self_ns"] = owned(std::move(s.self_ns));
+    out["complete"] = owned(std::move(s.complete));
     return out;
   }
 
   // begin_ns, end_ns: of the stretches that are chosen, in order and without overlap; none: everything.
-  nb::dict path_sums(uint32_t location, const std::optional<Times>& begin_ns,
-                     const std::optional<Times>& end_ns) const {
+  nb::dict path_sums(uint32_t location, const std::optional<Input<int64_t>>& begin_ns,
+                     const std::optional<Input<int64_t>>& end_ns) const {
     std::vector<TimeRange> chosen;
     if (begin_ns.has_value() != end_ns.has_value() || (begin_ns && begin_ns->shape(0) != end_ns->shape(0)))
       throw nb::value_error("every stretch has a begin and an end");
     for (size_t i = 0; begin_ns && i < begin_ns->shape(0); i++)
       chosen.push_back({begin_ns->data()[i], end_ns->data()[i]});
-    PathSums sums;
-    {
-      nb::gil_scoped_release release;
-      sums = sum_paths(*file_, location, begin_ns ? &chosen : nullptr);
-    }
+    PathSums sums = unlocked([&] { return sum_paths(*file_, location, begin_ns ? &chosen : nullptr); });
     nb::dict out;
-    out["calls"] = array(std::move(sums.calls));
-    out["total_ns"] = array(std::move(sums.total_ns));
-    out["own_ns"] = array(std::move(sums.own_ns));
-    out["min_ns"] = array(std::move(sums.min_ns));
-    out["max_ns"] = array(std::move(sums.max_ns));
+    out["calls"] = owned(std::move(sums.calls));
+    out["total_ns"] = owned(std::move(sums.total_ns));
+    out["own_ns"] = owned(std::move(sums.own_ns));
+    out["min_ns"] = owned(std::move(sums.min_ns));
+    out["max_ns"] = owned(std::move(sums.max_ns));
     return out;
   }
 
@@ -168,8 +126,8 @@ class Reader {
       d["name"] = text(metric.name);
       d["unit"] = text(metric.unit);
       d["location"] = metric.location == 0xFFFFFFFF ? -1 : int64_t(metric.location);
-      d["time_ns"] = array(std::vector<int64_t>(metric.time_ns));
-      d["value"] = array(std::vector<double>(metric.value));
+      d["time_ns"] = owned(metric.time_ns);
+      d["value"] = owned(metric.value);
       out.append(d);
     }
     return out;
@@ -194,19 +152,19 @@ class Reader {
 
   nb::dict iterations() const {
     using Record = structure::IterationRecord;
-    auto column = [&](auto&& of) { return column_of(file_->iterations, of); };
+    const auto of_iterations = [&](auto member) { return column(file_->iterations, member); };
     nb::dict out;
-    out["loop"] = column([](const Record& it) { return it.loop; });
-    out["start_ns"] = column([](const Record& it) { return it.start_ns; });
-    out["duration_ns"] = column([](const Record& it) { return it.duration_ns; });
-    out["events"] = column([](const Record& it) { return it.events; });
-    out["path_hash"] = column([](const Record& it) { return it.path_hash; });
-    out["class_id"] = column([](const Record& it) { return it.class_id; });
-    out["detail"] = column([](const Record& it) { return uint8_t(it.detail); });
-    out["detail_ns"] = column([](const Record& it) { return it.detail_ns; });
+    out["loop"] = of_iterations(&Record::loop);
+    out["start_ns"] = of_iterations(&Record::start_ns);
+    out["duration_ns"] = of_iterations(&Record::duration_ns);
+    out["events"] = of_iterations(&Record::events);
+    out["path_hash"] = of_iterations(&Record::path_hash);
+    out["class_id"] = of_iterations(&Record::class_id);
+    out["detail"] = of_iterations([](const Record& it) { return uint8_t(it.detail); });
+    out["detail_ns"] = of_iterations(&Record::detail_ns);
     const char* parts[structure::kParts] = {"data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "rest_ns"};
     for (int i = 0; i < structure::kParts; i++)
-      out[parts[i]] = column([i](const Record& it) { return it.parts_ns[i]; });
+      out[parts[i]] = of_iterations([i](const Record& it) { return it.parts_ns[i]; });
     return out;
   }
 
@@ -238,18 +196,18 @@ class Reader {
       histogram.insert(histogram.end(), s.histogram, s.histogram + kHistogramBuckets);
     }
     nb::dict out;
-    out["location"] = array(std::move(location));
-    out["call_path"] = array(std::move(path));
-    out["class_id"] = array(std::move(class_id));
-    out["is_short"] = array(std::move(is_short));
-    out["count"] = array(std::move(count));
-    out["total_ns"] = array(std::move(total));
-    out["own_ns"] = array(std::move(own));
-    out["min_ns"] = array(std::move(least));
-    out["max_ns"] = array(std::move(most));
-    out["sum_squares"] = array(std::move(squares));
+    out["location"] = owned(std::move(location));
+    out["call_path"] = owned(std::move(path));
+    out["class_id"] = owned(std::move(class_id));
+    out["is_short"] = owned(std::move(is_short));
+    out["count"] = owned(std::move(count));
+    out["total_ns"] = owned(std::move(total));
+    out["own_ns"] = owned(std::move(own));
+    out["min_ns"] = owned(std::move(least));
+    out["max_ns"] = owned(std::move(most));
+    out["sum_squares"] = owned(std::move(squares));
     const size_t rows = histogram.size() / kHistogramBuckets;
-    out["histogram"] = table_of(std::move(histogram), rows, kHistogramBuckets);
+    out["histogram"] = owned(std::move(histogram), {rows, kHistogramBuckets});
     return out;
   }
 
@@ -260,13 +218,13 @@ class Reader {
     if (!tables) return nb::none();
     using structure::Node, structure::Signature;
     nb::dict out;
-    out["payload"] = nb::bytes(found->second.data(), found->second.size());
-    out["region"] = column_of(tables->nodes, [this](const Node& node) {
+    out["payload"] = bytes_of(found->second);
+    out["region"] = column(tables->nodes, [this](const Node& node) {
       const Signature name(node.signature);
       return name.path() < file_->path_region.size() ? file_->path_region[name.path()] : name.region();
     });
-    out["caller"] = column_of(tables->nodes, [](const Node& node) { return Signature(node.signature).caller(); });
-    out["call_path"] = column_of(tables->nodes, [](const Node& node) { return Signature(node.signature).path(); });
+    out["caller"] = column(tables->nodes, [](const Node& node) { return Signature(node.signature).caller(); });
+    out["call_path"] = column(tables->nodes, [](const Node& node) { return Signature(node.signature).path(); });
     return out;
   }
 
@@ -303,10 +261,10 @@ class Reader {
     for (auto& [column_name, column] : t.columns) {
       const char* types[] = {"integer", "real", "text"};
       columns[column_name.c_str()] =
-          nb::make_tuple(types[size_t(column.type)], array(std::move(column.value)), array(std::move(column.valid)));
+          nb::make_tuple(types[size_t(column.type)], owned(std::move(column.value)), owned(std::move(column.valid)));
     }
-    out["location"] = array(std::move(t.location));
-    out["row"] = array(std::move(t.row));
+    out["location"] = owned(std::move(t.location));
+    out["row"] = owned(std::move(t.row));
     out["columns"] = columns;
     out["damaged"] = damaged;
     out["chunks"] = chunks;
@@ -314,7 +272,7 @@ class Reader {
   }
 
   // From now on all times are the trace's: points (ns on the process's clock, ns on the trace's), in order.
-  void use_clock(const Times& local_ns, const Times& trace_ns) {
+  void use_clock(const Input<int64_t>& local_ns, const Input<int64_t>& trace_ns) {
     std::vector<ClockMap::Point> points;
     for (size_t i = 0; i < local_ns.shape(0) && i < trace_ns.shape(0); i++)
       points.push_back({local_ns.data()[i], trace_ns.data()[i]});
@@ -329,10 +287,7 @@ class Reader {
     return out;
   }
 
-  bool write_index() const {
-    nb::gil_scoped_release release;
-    return file_->write_index();
-  }
+  bool write_index() const { return file_->write_index(); }
 
   nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
                          uint32_t max_depth) const {
@@ -349,7 +304,7 @@ class Reader {
       }
     }
     if (!rows) flat.region.assign(width, kNothing), flat.share.assign(width, 0), rows = 1;
-    return nb::make_tuple(array(std::move(flat.region), rows), array(std::move(flat.share), rows));
+    return nb::make_tuple(owned(std::move(flat.region), {rows, width}), owned(std::move(flat.share), {rows, width}));
   }
 
   std::shared_ptr<const ProcessFile> file() const { return file_; }
@@ -362,28 +317,9 @@ class Reader {
   std::shared_ptr<ProcessFile> file_;
 };
 
-uint64_t recover(const std::string& blocks_path, const std::string& rings_path) {
-  try {
-    return recover_process(blocks_path, rings_path);
-  } catch (const std::system_error& e) {
-    raise_os(e);
-  } catch (const std::runtime_error& e) {
-    PyErr_SetString(PyExc_ValueError, e.what());
-    throw nb::python_error();
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<const ProcessFile> file_of(nb::handle reader) { return nb::cast<const Reader&>(reader).file(); }
-
-[[noreturn]] void raise_os(const std::system_error& e) {
-  errno = e.code().value();
-  std::string message = e.code().message(), path = e.what();
-  if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
-  PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
-  throw nb::python_error();
-}
 
 void register_reader(nb::module_& m) {
   nb::class_<Reader>(m, "ProcessReader")
@@ -411,9 +347,9 @@ void register_reader(nb::module_& m) {
       .def("texts", &Reader::texts)
       .def(
           "spans_before", [](const Reader& self, int64_t ns) { return self.file()->spans_before(ns); }, nb::arg("ns"))
-      .def("write_index", &Reader::write_index)
+      .def("write_index", &Reader::write_index, Unlocked())
       .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"),
            nb::arg("width"), nb::arg("max_depth"));
-  m.def("recover", &recover, nb::arg("blocks_path"), nb::arg("rings_path"),
+  m.def("recover", &recover_process, nb::arg("blocks_path"), nb::arg("rings_path"),
         "Complete the block file of a process that ended without closing it; returns the records recovered.");
 }

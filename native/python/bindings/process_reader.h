@@ -3,12 +3,8 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
-#include <system_error>
 
 #include "kernels/reading/process_file.h"
 
 // The file that a ProcessReader reads; it lives as long as somebody holds it. Throws nb::cast_error for another object.
 std::shared_ptr<const strobe::ProcessFile> file_of(nanobind::handle reader);
-
-// Raises OSError, with the path that the error names.
-[[noreturn]] void raise_os(const std::system_error& error);

@@ -1,6 +1,5 @@
 // pyramid_bindings.cpp - pictures of all rows of a trace in one call: without the GIL, on two threads.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <atomic>
@@ -8,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "core/format/blocks.h"
 #include "kernels/pyramid/overview.h"
 #include "kernels/pyramid/pyramid.h"
 #include "kernels/pyramid/window_pixels.h"
+#include "python/bindings/conversions.h"
 #include "python/bindings/process_reader.h"
 
 namespace nb = nanobind;
@@ -21,26 +22,18 @@ using namespace strobe;
 
 namespace {
 
-template <class T>
-using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// An array of the given shape that owns its values.
+// An array of the given shape that is filled row by row.
 template <class T>
 class Output {
  public:
-  Output(std::initializer_list<size_t> shape) : shape_(shape) {
-    size_t size = 1;
-    for (const size_t each : shape_) size *= each;
-    values_ = new std::vector<T>(size);
-    owner_ = nb::capsule(values_, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  }
-  T* row(size_t number) { return values_->data() + number * (values_->size() / shape_[0]); }
-  nb::object array() { return nb::ndarray<nb::numpy, T>(values_->data(), shape_.size(), shape_.data(), owner_).cast(); }
+  Output(std::initializer_list<size_t> shape)
+      : shape_(shape), values_(std::accumulate(shape.begin(), shape.end(), size_t(1), std::multiplies())) {}
+  T* row(size_t number) { return values_.data() + number * (values_.size() / shape_[0]); }
+  nb::object array() { return owned(std::move(values_), shape_); }
 
  private:
   std::vector<size_t> shape_;
-  std::vector<T>* values_;
-  nb::capsule owner_;
+  std::vector<T> values_;
 };
 
 // Calls work(i) for i in [0, count), on two threads where there is enough of it. The first exception is passed on.
@@ -134,15 +127,7 @@ class Pyramid {
         Groups(groups.data(), groups.data() + groups.shape(0)), origin_ns, begin_ns, end_ns, near_));
   }
 
-  void build(size_t process, const std::string& path) {
-    const Process& of = at(process);
-    try {
-      nb::gil_scoped_release release;
-      of.build(path);
-    } catch (const std::system_error& e) {
-      raise_os(e);
-    }
-  }
+  void build(size_t process, const std::string& path) { at(process).build(path); }
 
   bool open(size_t process, const std::string& path) { return at(process).open(path); }
 
@@ -191,14 +176,7 @@ class Pyramid {
     overview_of_ = {facts.size(), members, 0, 0, crc32c(facts.data(), facts.size() * sizeof(uint32_t)), 0};
   }
 
-  void build_places(const std::string& path) const {
-    try {
-      nb::gil_scoped_release release;
-      build_overview(places_, overview_of_, path);
-    } catch (const std::system_error& e) {
-      raise_os(e);
-    }
-  }
+  void build_places(const std::string& path) const { build_overview(places_, overview_of_, path); }
 
   bool open_places(const std::string& path) {
     overview_ = std::make_unique<TilesFile>(path, overview_of_);
@@ -211,15 +189,14 @@ class Pyramid {
     const Window window = checked(start_ns, end_ns, width);
     Output<uint8_t> shares{count, width, groups_};
     Output<uint32_t> mark{count, width};
-    {
-      nb::gil_scoped_release release;
+    unlocked([&] {
       for_each_row(count, [&](size_t i) {
         GroupRow row(width);
         const uint32_t members = add_row(places_[place], *overview_, row_level, first + i, window, row);
         round(row, std::max(1u, members), shares.row(i));
         std::copy(row.mark.begin(), row.mark.end(), mark.row(i));
       });
-    }
+    });
     return nb::make_tuple(shares.array(), mark.array());
   }
 
@@ -282,14 +259,14 @@ void register_pyramid(nb::module_& m) {
       .def_static("looks_sound", &TilesFile::looks_sound, nb::arg("path"))
       .def("add_process", &Pyramid::add_process, nb::arg("reader"), nb::arg("regions"), nb::arg("groups"),
            nb::arg("origin_ns"), nb::arg("begin_ns"), nb::arg("end_ns"))
-      .def("build", &Pyramid::build, nb::arg("process"), nb::arg("path"))
+      .def("build", &Pyramid::build, nb::arg("process"), nb::arg("path"), Unlocked())
       .def("open", &Pyramid::open, nb::arg("process"), nb::arg("path"))
       .def("cells", &Pyramid::cells, nb::arg("processes"), nb::arg("locations"), window, nb::arg("end_ns"),
            nb::arg("width"))
       .def("group_shares", &Pyramid::group_shares, nb::arg("processes"), nb::arg("locations"), window,
            nb::arg("end_ns"), nb::arg("width"))
       .def("set_places", &Pyramid::set_places, nb::arg("processes"), nb::arg("locations"), nb::arg("bounds"))
-      .def("build_places", &Pyramid::build_places, nb::arg("path"))
+      .def("build_places", &Pyramid::build_places, nb::arg("path"), Unlocked())
       .def("open_places", &Pyramid::open_places, nb::arg("path"))
       .def("row_cells", &Pyramid::row_cells, nb::arg("place"), nb::arg("row_level"), nb::arg("first"), nb::arg("count"),
            window, nb::arg("end_ns"), nb::arg("width"))

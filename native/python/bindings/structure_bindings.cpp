@@ -1,13 +1,12 @@
 // structure_bindings.cpp - the kernels of the structure layer as functions over numpy arrays.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <span>
 #include <stdexcept>
 
-#include "structure/chains.h"
+#include "python/bindings/conversions.h"
 #include "structure/expression.h"
 #include "structure/flow_graph.h"
 #include "structure/levels.h"
@@ -15,33 +14,14 @@
 #include "structure/region_names.h"
 
 namespace nb = nanobind;
+using namespace strobe;
 using namespace strobe::structure;
 
 namespace {
 
 template <typename T>
-using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
 std::span<const T> view(const Input<T>& array) {
   return {array.data(), array.shape(0)};
-}
-
-// The array takes the vector over: no copy.
-template <typename T>
-nb::object owned(std::vector<T> values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
-
-// One member of every element of a vector.
-template <typename T, typename Value>
-nb::object column(const std::vector<T>& rows, Value T::* member) {
-  std::vector<Value> values;
-  values.reserve(rows.size());
-  for (const T& row : rows) values.push_back(row.*member);
-  return owned(std::move(values));
 }
 
 nb::object source_of(const Item& marker) { return marker.is_node() ? nb::none() : nb::object(nb::int_(marker.source)); }
@@ -50,11 +30,8 @@ nb::object source_of(const Item& marker) { return marker.is_node() ? nb::none() 
 nb::list levels_of(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_count, uint32_t max_levels,
                    uint32_t most_open) {
   if (ids.shape(0) != times.shape(0)) throw std::invalid_argument("ids and times differ in length");
-  std::vector<Level> levels;
-  {
-    nb::gil_scoped_release unlocked;
-    levels = find_levels(view(ids), view(times), {min_count, max_levels, most_open});
-  }
+  std::vector<Level> levels =
+      unlocked([&] { return find_levels(view(ids), view(times), {min_count, max_levels, most_open}); });
   nb::list result;
   for (auto& level : levels)
     result.append(nb::make_tuple(owned(std::move(level.positions)), level.count, level.spine, level.coverage, level.cvn,
@@ -68,7 +45,7 @@ GraphTables build_graph(Input<uint64_t> signatures, Input<int64_t> times, std::o
                         uint32_t nodes, uint32_t edges, size_t partition_bytes) {
   if (signatures.shape(0) != times.shape(0) || (durations && durations->shape(0) != times.shape(0)))
     throw std::invalid_argument("ids, times and durations differ in length");
-  nb::gil_scoped_release unlocked;
+  nb::gil_scoped_release release;
   FlowGraph graph({nodes, edges, partition_bytes});
   for (size_t i = 0; i < times.shape(0); ++i) {
     const uint32_t node = graph.enter(signatures.data()[i], times.data()[i]);
@@ -77,19 +54,10 @@ GraphTables build_graph(Input<uint64_t> signatures, Input<int64_t> times, std::o
   return graph.tables();
 }
 
-std::optional<GraphTables> graph_from(nb::bytes payload) {
-  const std::string_view bytes(payload.c_str(), payload.size());
-  nb::gil_scoped_release unlocked;
-  return decode_graph(bytes);
-}
+std::optional<GraphTables> graph_from(const nb::bytes& payload) { return decode_graph(strobe::view(payload)); }
 
 nb::bytes payload_of(const GraphTables& graph) {
-  std::string bytes;
-  {
-    nb::gil_scoped_release unlocked;
-    bytes = encode_graph(graph);
-  }
-  return nb::bytes(bytes.data(), bytes.size());
+  return bytes_of(unlocked([&] { return encode_graph(graph); }));
 }
 
 nb::dict nodes_of(const GraphTables& graph) {
@@ -105,8 +73,6 @@ nb::dict nodes_of(const GraphTables& graph) {
 }
 
 nb::dict edges_of(const GraphTables& graph) {
-  std::vector<uint8_t> replayable;
-  for (const Edge& edge : graph.edges) replayable.push_back(edge.replayable);
   nb::dict out;
   out["source"] = column(graph.edges, &Edge::source);
   out["target"] = column(graph.edges, &Edge::target);
@@ -117,7 +83,7 @@ nb::dict edges_of(const GraphTables& graph) {
   out["squares_ns2"] = column(graph.edges, &Edge::squares_ns2);
   out["partitions_begin"] = column(graph.edges, &Edge::partitions_begin);
   out["partitions_end"] = column(graph.edges, &Edge::partitions_end);
-  out["replayable"] = owned(std::move(replayable));
+  out["replayable"] = column(graph.edges, [](const Edge& edge) { return uint8_t(edge.replayable); });
   return out;
 }
 
@@ -128,44 +94,29 @@ nb::tuple partitions_of(const GraphTables& graph) {
 }
 
 nb::object replay_of(const GraphTables& graph) {
-  std::vector<uint32_t> nodes;
-  {
-    nb::gil_scoped_release unlocked;
-    nodes = replay(graph);
-  }
-  return owned(std::move(nodes));
+  return owned(unlocked([&] { return replay(graph); }));
 }
 
 // (header of every node, is_header, irreducible, edges that re-enter)
 nb::tuple loops_of(const GraphTables& graph) {
-  LoopNest nest;
-  {
-    nb::gil_scoped_release unlocked;
+  LoopNest nest = unlocked([&] {
     std::vector<uint32_t> targets;
     for (const Edge& edge : graph.edges) targets.push_back(edge.target);
-    if (graph.first != GraphTables::none) nest = find_loops({graph.out, targets}, graph.first);
-  }
+    return graph.first == GraphTables::none ? LoopNest{} : find_loops({graph.out, targets}, graph.first);
+  });
   return nb::make_tuple(owned(std::move(nest.header)), owned(std::move(nest.is_header)),
                         owned(std::move(nest.irreducible)), owned(std::move(nest.re_entries)));
 }
 
 // (where each chain begins in the nodes, the nodes chain by chain)
 nb::tuple chains_of(const GraphTables& graph) {
-  Chains chains;
-  {
-    nb::gil_scoped_release unlocked;
-    chains = find_chains(graph);
-  }
+  Chains chains = unlocked([&] { return find_chains(graph); });
   return nb::make_tuple(owned(std::move(chains.begin)), owned(std::move(chains.nodes)));
 }
 
 // The columns of Expression: event, size, runs_begin, runs_end of every element; trips, times of every run.
 nb::tuple fold_of(Input<uint32_t> ids) {
-  Expression folded;
-  {
-    nb::gil_scoped_release unlocked;
-    folded = fold(view(ids));
-  }
+  const Expression folded = unlocked([&] { return fold(view(ids)); });
   return nb::make_tuple(column(folded.elements, &Element::event), column(folded.elements, &Element::size),
                         column(folded.elements, &Element::runs_begin), column(folded.elements, &Element::runs_end),
                         column(folded.runs, &TripRun::trips), column(folded.runs, &TripRun::times));
@@ -177,16 +128,13 @@ nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uin
   if (size.shape(0) != elements || runs_begin.shape(0) != elements || runs_end.shape(0) != elements ||
       times.shape(0) != runs)
     throw std::invalid_argument("the columns of the expression differ in length");
-  std::vector<uint32_t> ids;
-  {
-    nb::gil_scoped_release unlocked;
+  return owned(unlocked([&] {
     Expression expression;
     for (size_t i = 0; i < elements; ++i)
       expression.elements.push_back({event.data()[i], size.data()[i], runs_begin.data()[i], runs_end.data()[i]});
     for (size_t i = 0; i < runs; ++i) expression.runs.push_back({trips.data()[i], times.data()[i]});
-    ids = expand(expression);
-  }
-  return owned(std::move(ids));
+    return expand(expression);
+  }));
 }
 
 }  // namespace
@@ -214,10 +162,10 @@ void register_structure(nb::module_& m) {
       .def("loops", &loops_of)
       .def("chains", &chains_of)
       .def("encode", &payload_of)
-      .def("structure_bytes", &structure_bytes, nb::arg("folded"), nb::call_guard<nb::gil_scoped_release>());
+      .def("structure_bytes", &structure_bytes, nb::arg("folded"), Unlocked());
   m.def("build_graph", &build_graph, nb::arg("signatures"), nb::arg("times"), nb::arg("durations").none(),
         nb::arg("nodes"), nb::arg("edges"), nb::arg("partition_bytes"), "The flow graph of a sequence of events");
-  m.def("decode_graph", &graph_from, nb::arg("payload"), "The graph of a payload, None if it is damaged");
+  m.def("decode_graph", &graph_from, nb::arg("payload"), Unlocked(), "The graph of a payload, None if it is damaged");
   m.def("fold", &fold_of, nb::arg("ids"), "The SEQ/LOOP expression of a sequence; see strobe.steps.loops.expression");
   m.def("expand", &expand_columns, nb::arg("event"), nb::arg("size"), nb::arg("runs_begin"), nb::arg("runs_end"),
         nb::arg("trips"), nb::arg("times"), "The sequence of an expression");

@@ -7,7 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "formats/trace_template.h"
-#include "python/bindings/errors.h"
+#include "python/bindings/conversions.h"
 
 namespace nb = nanobind;
 using namespace strobe;
@@ -19,12 +19,10 @@ void register_templates(nb::module_& m) {
           "__init__",
           [](TraceTemplate* self, const std::string& blocks_path, const std::optional<std::string>& rings_path,
              const std::map<std::string, std::string>& ids, bool attributes) {
-            translated([&] {
-              const ProcessFile process(blocks_path, rings_path.value_or(""));
-              new (self) TraceTemplate(process, ids, attributes);
-            });
+            const ProcessFile process(blocks_path, rings_path.value_or(""));
+            new (self) TraceTemplate(process, ids, attributes);
           },
-          nb::arg("blocks_path"), nb::arg("rings_path").none(), nb::arg("ids"), nb::arg("attributes"))
+          Unlocked(), nb::arg("blocks_path"), nb::arg("rings_path").none(), nb::arg("ids"), nb::arg("attributes"))
       .def_prop_ro("spans", &TraceTemplate::spans)
       .def_prop_ro("locations", &TraceTemplate::locations)
       .def_prop_ro("length_ns", &TraceTemplate::length_ns)
@@ -39,8 +37,7 @@ void register_templates(nb::module_& m) {
                              std::move(begin_ns), std::move(factor),           {}};
             for (const auto& [repetition, place, duration_ns] : stalls)
               copy.stalls.push_back({repetition, place, duration_ns});
-            WrittenProcess written;
-            translated([&] { written = self.write(copy); });
+            const WrittenProcess written = unlocked([&] { return self.write(copy); });
             return std::tuple(written.spans, written.first_ns, written.last_ns, written.stall_ns);
           },
           nb::arg("blocks_path"), nb::arg("pid"), nb::arg("description"), nb::arg("note"), nb::arg("seed"),

@@ -1,4 +1,4 @@
-/* c_functions.h - which C functions are recorded (built-in functions and methods, as sys.setprofile tells of them), and
+/* c_functions.h - which C functions are recorded (built-in functions and methods, as sys.setprofile reports them), and
  * under which region: decided once per definition. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -16,7 +16,7 @@ typedef struct {
   uint64_t base;                 /* code_base of the recording that decided */
 } CFunction;
 
-/* NULL where `callable` is no C function. Valid until the next call. */
+/* NULL where `callable` is not a C function. Valid until the next call. */
 CFunction* c_function_slowly(PyObject* callable, const PyMethodDef* definition);
 extern CFunction* c_function_table;
 extern size_t c_function_mask;

@@ -18,7 +18,7 @@ static _PyFrameEvalFunction before; /* who evaluated frames when we came */
 
 static PyObject* watching(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing);
 
-static void tell(PyObject* callback) {
+static void notify(PyObject* callback) {
   if (!callback || callback == Py_None) return;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -55,12 +55,12 @@ static PyObject* watching(PyThreadState* tstate, struct _PyInterpreterFrame* fra
   /* Names of code are interned. */
   if (frame->f_code->co_name != last_part || throwing || !is_wanted(frame)) return before(tstate, frame, throwing);
   PyObject* name = Py_NewRef(whole_name);
-  tell(begin);
+  notify(begin);
   /* The window that has opened now may have brought a hook of its own. */
   _PyFrameEvalFunction hook = _PyInterpreterState_GetEvalFrameFunc(interpreter);
   PyObject* result = (hook == watching ? before : hook)(tstate, frame, throwing);
   /* Another function may be awaited by now. */
-  if (whole_name && PyUnicode_Compare(name, whole_name) == 0) tell(end);
+  if (whole_name && PyUnicode_Compare(name, whole_name) == 0) notify(end);
   Py_DECREF(name);
   return result;
 }

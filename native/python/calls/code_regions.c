@@ -12,18 +12,18 @@ Py_ssize_t code_extra_index = -1;
 uint64_t code_base = 0;
 const uint8_t* code_throttle;
 
-static int set_prefixes(PyObject* list) {
-  for (size_t i = 0; i < prefix_count; i++) free(prefixes[i]);
-  prefix_count = 0;
+int take_texts(PyObject* list, char*** texts, size_t* count) {
+  for (size_t i = 0; i < *count; i++) free((*texts)[i]);
+  *count = 0;
   Py_ssize_t n = PySequence_Size(list);
   if (n < 0) return -1;
-  char** room = realloc(prefixes, ((size_t)n + 1) * sizeof(char*));
+  char** room = realloc(*texts, ((size_t)n + 1) * sizeof(char*));
   if (!room) return PyErr_NoMemory(), -1;
-  prefixes = room;
+  *texts = room;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject* item = PySequence_GetItem(list, i);
     const char* text = item ? PyUnicode_AsUTF8(item) : NULL;
-    if (text) prefixes[prefix_count++] = strdup(text);
+    if (text) room[(*count)++] = strdup(text);
     Py_XDECREF(item);
     if (!text) return -1;
   }
@@ -40,7 +40,7 @@ int code_regions_setup(const CodeOptions* options) {
     return -1;
   }
   code_base += UINT64_C(1) << 32;
-  return set_prefixes(options->excluded) || filter_setup(options->rules) ? -1 : 0;
+  return take_texts(options->excluded, &prefixes, &prefix_count) || filter_setup(options->rules) ? -1 : 0;
 }
 
 static int of_the_user(const char* file) {
@@ -69,7 +69,7 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
   const char* name = file ? PyUnicode_AsUTF8(code->co_qualname) : NULL;
   uintptr_t known = CODE_SKIP;
   if (!name) {
-    PyErr_Clear(); /* a name that is no UTF-8 */
+    PyErr_Clear(); /* a name that is not UTF-8 */
   } else if (strcmp(file, "<frozen importlib._bootstrap>") == 0 && strcmp(name, "_find_and_load") == 0) {
     known = record_imports ? CODE_SKIP : CODE_IMPORT;
   } else {

@@ -8,19 +8,17 @@
 
 #include "python/calls/code_extra.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What is known of a code object: one of these, or CODE_FIRST + region. Its slot holds code_base + that. */
 enum { CODE_SKIP = 1, CODE_IMPORT = 2, CODE_FIRST = 3 };
 
 typedef struct {
-  PyObject* excluded; /* prefixes of file names that are not recorded unless a rule says so */
+  PyObject* excluded; /* prefixes of file names that are not recorded unless a rule includes them */
   PyObject* rules;    /* see filter.h */
   int strings;        /* record code compiled from "<string>" (the program came from -c) */
   int imports;        /* record what runs because of an import */
 } CodeOptions;
+/* Copies of the texts of a sequence instead of those that are there. 0, or -1 with a Python exception set. */
+int take_texts(PyObject* list, char*** texts, size_t* count);
 /* Decisions of an earlier recording count no more. Returns 0, or -1 with a Python exception set. */
 int code_regions_setup(const CodeOptions* options);
 extern Py_ssize_t code_extra_index;
@@ -52,7 +50,3 @@ void python_calls_stop(void);
 void python_calls_give_up(void);
 /* How deep in imports this thread is; for programs that go on with another stack on the same thread. */
 int python_calls_importing(int depth);
-
-#ifdef __cplusplus
-}
-#endif

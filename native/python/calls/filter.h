@@ -1,12 +1,8 @@
-/* filter.h - rules that say which functions are recorded: --include, --exclude, and Score-P's filter files. They are
+/* filter.h - rules about which functions are recorded: --include, --exclude, and Score-P's filter files. They are
  * asked once per code object, never per call. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What a rule's pattern is matched against (record/options/filters.py has the same numbers). */
 enum {
@@ -20,7 +16,3 @@ enum {
 int filter_setup(PyObject* rules);
 /* Whether the function is recorded, where `recorded` is what holds without rules. `file` may be NULL: a C function. */
 int filter_allows(const char* file, const char* module, const char* name, int recorded);
-
-#ifdef __cplusplus
-}
-#endif

@@ -5,7 +5,7 @@
  * the C stack again (guarded below), and C functions are not seen. torch.compile's own hook saves the one it finds and
  * calls it (torch/csrc/dynamo/eval_frame.c).
  *
- * C functions, on request: the interpreter tells of them by its profile hook only. It is put in beside the frame hook,
+ * C functions, on request: the interpreter reports them by its profile hook only. It is put in beside the frame hook,
  * which still records what is Python: so Python's spans stay whole whatever the program does with profile hooks. A
  * profiler of the program has the hook for itself as long as it wants. */
 #include "python/calls/code_regions.h"
@@ -88,7 +88,7 @@ static void set_profile(PyThreadState* tstate, Py_tracefunc function) {
 
 /* The hook is not in: a new thread, or the program has put in its own, or has just taken it out. */
 static void see_c_functions(PyThreadState* tstate) {
-  if (running_c_function) { /* the one that did so: nobody will tell us of its return */
+  if (running_c_function) { /* the one that did so: its return will not be reported */
     c_function_end(running_c_function);
     running_c_function = NULL;
     if (tstate->c_profilefunc) strobe_count("c_functions_hidden_by_a_profiler", 1);
@@ -114,7 +114,7 @@ static inline PyObject* evaluate_with(PyThreadState* tstate, struct _PyInterpret
 }
 
 /* What the call of a generator or coroutine function runs is only what makes the object; sys.setprofile and
- * sys.monitoring do not tell of it either. */
+ * sys.monitoring do not report it either. */
 static inline int makes_generator(const struct _PyInterpreterFrame* frame) {
   return (frame->f_code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
          frame->owner != FRAME_OWNED_BY_GENERATOR;

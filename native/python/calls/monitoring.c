@@ -76,7 +76,7 @@ CALLBACK(on_end) { return UNUSED, end(args, 1); }
 CALLBACK(on_throw) { return UNUSED, begin(args, 1, 0); }
 CALLBACK(on_unwind) { return UNUSED, end(args, 0); }
 
-/* CALL is told of every callable, its C_RETURN or C_RAISE of all but Python functions. */
+/* CALL reports every callable, its C_RETURN or C_RAISE of all but Python functions. */
 CALLBACK(on_call) {
   UNUSED;
   if (code_region((PyCodeObject*)args[0], NULL) < CODE_FIRST) return Py_NewRef(disable);

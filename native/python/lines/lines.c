@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "python/calls/code_extra.h"
+#include "python/calls/code_regions.h"
 #include "python/lines/lines_events.h"
 #include "python/lines/lines_stack.h"
 
@@ -124,7 +124,7 @@ static void add(LineActivation* activation, uint64_t now) {
 void lines_line(LineActivation* activation, int line) {
   uint64_t now = lines_ticks();
   add(activation, now);
-  const int prepares = activation->code->epoch != strobe_lines_epoch; /* that is no time of the line */
+  const int prepares = activation->code->epoch != strobe_lines_epoch; /* that is not time of the line */
   activation->open = line_of(activation->code, line);
   if (activation->open) activation->open->hits++;
   activation->since = prepares ? lines_ticks() : now;
@@ -162,26 +162,8 @@ static int need_extra_index(void) {
   return -1;
 }
 
-static void forget_patterns(void) {
-  for (size_t i = 0; i < pattern_count; i++) free(patterns[i]);
-  PyMem_RawFree(patterns);
-  patterns = NULL, pattern_count = 0;
-}
-
 int lines_start(PyObject* list) {
-  Py_ssize_t n = PySequence_Size(list);
-  if (n < 0 || need_extra_index() != 0) return -1;
-  forget_patterns();
-  patterns = PyMem_RawCalloc((size_t)n + 1, sizeof *patterns);
-  if (!patterns) return PyErr_NoMemory(), -1;
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject* item = PySequence_GetItem(list, i);
-    const char* text = item ? PyUnicode_AsUTF8(item) : NULL;
-    char* copy = text ? strdup(text) : NULL;
-    Py_XDECREF(item);
-    if (!copy) return -1;
-    patterns[pattern_count++] = copy;
-  }
+  if (need_extra_index() != 0 || take_texts(list, &patterns, &pattern_count) != 0) return -1;
   lines_starts++;
   lines_running = 1;
   strobe_lines_open_with(open_lines);

@@ -11,10 +11,6 @@
 
 #include "include/strobe.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Choose functions by patterns (fnmatch): `module.function`, `Class.method`, `*.py`; none: only those that
  * lines_add names only. Returns 0, or -1 with a Python exception set. */
 int lines_start(PyObject* patterns);
@@ -55,8 +51,4 @@ void lines_line(LineActivation* activation, int line);
 void lines_resume(LineActivation* activation, int line);
 /* The function ends or rests. */
 void lines_close(LineActivation* activation);
-#endif
-
-#ifdef __cplusplus
-}
 #endif

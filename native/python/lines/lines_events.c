@@ -1,5 +1,5 @@
 /* lines_events.c - source lines on CPython 3.12 and later: LINE events of sys.monitoring, for the chosen code only.
- * monitoring.c tells of begins and ends. */
+ * monitoring.c reports begins and ends. */
 #include "python/lines/lines.h"
 
 #if PY_VERSION_HEX >= 0x030C0000

@@ -1,4 +1,4 @@
-/* lines_events.h - what monitoring.c tells lines_events.c (CPython 3.12 and later). */
+/* lines_events.h - what monitoring.c reports to lines_events.c (CPython 3.12 and later). */
 #pragma once
 #include "python/lines/lines.h"
 

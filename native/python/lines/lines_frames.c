@@ -21,7 +21,7 @@ static int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* ar
   if (!activation) activation = lines_push(code, frame->f_frame); /* it was running when counting began */
   if (!activation) return 0;
   if (what == PyTrace_LINE) lines_line(activation, frame->f_lineno);
-  /* A generator goes on where it rested. At its begin this is the line of its `def`, which is no line that runs. */
+  /* A generator goes on where it rested. At its begin this is the line of its `def`, which does not run. */
   if (what == PyTrace_CALL && frame->f_lineno != frame->f_frame->f_code->co_firstlineno)
     lines_resume(activation, frame->f_lineno);
   return 0;

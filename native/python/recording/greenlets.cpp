@@ -1,5 +1,5 @@
 // greenlets.cpp - programs that go on with another stack on the same thread (greenlet, gevent): what is open on the
-// stack that is left ends there and goes on when the program comes back to it. greenlet tells of every switch by its
+// stack that is left ends there and goes on when the program comes back to it. greenlet reports every switch to its
 // trace function, of which a thread has one: ours hands on to the program's own.
 #include "python/recording/greenlets.h"
 

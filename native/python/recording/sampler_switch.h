@@ -2,10 +2,6 @@
  * the process forks. All of these need the GIL. */
 #pragma once
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* 0, or an errno value. */
 int sampling_start(double samples_per_s);
 void sampling_stop(void);
@@ -14,7 +10,3 @@ void sampling_stop(void);
 void sampling_before_fork(void);
 void sampling_after_fork(void);
 void sampling_forked(void);
-
-#ifdef __cplusplus
-}
-#endif

@@ -1,5 +1,5 @@
 // started_processes.cpp - the ways in which a Python program starts others: each start is a line of
-// `started-HOST.jsonl` in the trace, so that the trace can tell which of them was not recorded. Beside them the ways in
+// `started-HOST.jsonl` in the trace, so that those that were not recorded can be found. Beside them the ways in
 // which it becomes another user: files of its recording are made before, as it may not make them afterwards.
 //
 // Functions of C stand behind functions of C: no frame of ours stands in a traceback, and the program's own
@@ -11,12 +11,12 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "core/format/json_text.h"
+#include "core/system/clock.h"
 #include "include/strobe.h"
 
 namespace nb = nanobind;
@@ -29,12 +29,6 @@ constexpr int kMostLines = 20000;           // of one process; what comes after 
 constexpr size_t kWord = 300, kWords = 24;  // what is kept of a command line
 
 int lines = 0;
-
-int64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
-}
 
 // The bytes of a str, bytes or path-like word.
 std::string text_of(PyObject* word) {
@@ -97,7 +91,7 @@ struct Start {
   long pid = 0;
   std::string executable, arguments;
   bool records = false, possible = true;
-  int64_t at_ns = now_ns();
+  int64_t at_ns = strobe::monotonic_ns();
 };
 
 void append_words(std::string& out, PyObject* words) {
@@ -137,37 +131,28 @@ enum Which {
   kExecv,
   kExecve,
   kSystem,
-  kSetuid,  // from here on: what makes the process another user, or hides the trace folder from it
-  kSetgid,
-  kSeteuid,
-  kSetegid,
-  kSetreuid,
-  kSetregid,
-  kSetresuid,
-  kSetresgid,
-  kChroot,
-  kFunctions
+  kFirstUserChange,  // from here on: what makes the process another user, or hides the trace folder from it
 };
 struct Function {
   const char *module, *name;
   PyObject* original = nullptr;
   PyMethodDef definition{};
 };
-Function functions[kFunctions] = {{"_posixsubprocess", "fork_exec"},
-                                  {"posix", "posix_spawn"},
-                                  {"posix", "posix_spawnp"},
-                                  {"posix", "execv"},
-                                  {"posix", "execve"},
-                                  {"posix", "system"},
-                                  {"posix", "setuid"},
-                                  {"posix", "setgid"},
-                                  {"posix", "seteuid"},
-                                  {"posix", "setegid"},
-                                  {"posix", "setreuid"},
-                                  {"posix", "setregid"},
-                                  {"posix", "setresuid"},
-                                  {"posix", "setresgid"},
-                                  {"posix", "chroot"}};
+Function functions[] = {{"_posixsubprocess", "fork_exec"},
+                        {"posix", "posix_spawn"},
+                        {"posix", "posix_spawnp"},
+                        {"posix", "execv"},
+                        {"posix", "execve"},
+                        {"posix", "system"},
+                        {"posix", "setuid"},
+                        {"posix", "setgid"},
+                        {"posix", "seteuid"},
+                        {"posix", "setegid"},
+                        {"posix", "setreuid"},
+                        {"posix", "setregid"},
+                        {"posix", "setresuid"},
+                        {"posix", "setresgid"},
+                        {"posix", "chroot"}};
 
 PyObject* argument(PyObject* const* args, Py_ssize_t n, PyObject* names, Py_ssize_t at, const char* name) {
   if (at < n) return args[at];
@@ -182,11 +167,11 @@ bool can_run(const std::string& path) {
 }
 
 // fork_exec(args, candidates for the executable, close_fds, pass_fds, cwd, env, six pipes, read end of the pipe on
-// which a child says that it could not become the program, ...)
+// which a child reports that it could not become the program, ...)
 enum { kArgs = 0, kCandidates = 1, kCwd = 4, kEnv = 5, kErrors = 12 };
 
-// By vfork the child has said so before the call returns. Where it is forked (preexec_fn, another user) it may say so
-// later; then `possible` is all that is known.
+// By vfork the child has reported it before the call returns. Where it is forked (preexec_fn, another user) it may
+// report it later; then `possible` is all that is known.
 bool has_failed(PyObject* errors) {
   pollfd pipe{errors ? int(PyLong_AsLong(errors)) : -1, POLLIN, 0};
   PyErr_Clear();
@@ -234,14 +219,14 @@ template <int which>
 PyObject* call(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   PyObject* original = functions[which].original;
   if (file.empty()) return PyObject_Vectorcall(original, args, size_t(n), names);
-  if (which >= kSetuid) {
+  if (which >= kFirstUserChange) {
     strobe_before_user_changes();
     return PyObject_Vectorcall(original, args, size_t(n), names);
   }
   Start start = describe(which, args, n, names);
   const bool replaces = which == kExecv || which == kExecve;
   if (which == kSystem) note(start);
-  if (replaces) {  // noted before: there is no after. execvp tries a file in every folder of PATH
+  if (replaces) {  // noted before: this code does not go on. execvp tries a file in every folder of PATH
     start.pid = getpid();
     if (access(start.executable.c_str(), X_OK) != 0) return PyObject_Vectorcall(original, args, size_t(n), names);
     note(start);
@@ -270,7 +255,7 @@ void define(std::integer_sequence<int, which...>) {
 
 void watch(const std::string& to, const std::string& inject_folder) {
   file = to, inject = inject_folder;
-  define(std::make_integer_sequence<int, kFunctions>());
+  define(std::make_integer_sequence<int, std::size(functions)>());
 }
 
 // Puts our functions behind those of a module. The function itself stays what it is: who has it under a name of its own

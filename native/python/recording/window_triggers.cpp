@@ -16,9 +16,10 @@
 #include <utility>
 
 #include "core/system/clock.h"
-#include "core/system/own_thread.h"
-#include "core/system/system_calls.h"
+#include "core/system/threads.h"
+extern "C" {
 #include "python/recording/after_fork.h"
+}
 
 namespace nb = nanobind;
 
@@ -44,7 +45,7 @@ Watch watch;
 int called(void*) {
   if (!watch.call) return 0;
   PyObject* result = PyObject_CallNoArgs(watch.call);
-  if (!result) PyErr_Clear();  // the callback tells of its own errors; none goes into the program
+  if (!result) PyErr_Clear();  // the callback reports its own errors; none goes into the program
   Py_XDECREF(result);
   return 0;
 }
@@ -109,7 +110,7 @@ void go_on() {
   if (std::exchange(watch.rests, false)) begin_thread();
 }
 
-// `file` holds the shared word. Who leads makes it; who follows is told of its changes.
+// `file` holds the shared word. Who leads makes it; who follows is woken by its changes.
 void watch_begin(const std::string& file, nb::object callback, bool leads) {
   const int fd = open(file.c_str(), leads ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
   void* map = MAP_FAILED;

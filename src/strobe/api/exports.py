@@ -1,23 +1,27 @@
-"""Writing a trace to files of other tools: which format is meant, and what goes wrong."""
+"""Writing a trace to files of other tools: which format is meant, and what can go wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from strobe import registry
 from strobe.errors import StrobeError, UsageError
 from strobe.model.plugins import Format
+from strobe.trace.trace import Trace
 
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+
+def formats() -> Iterator[Format]:
+    """Yield every format; each is loaded when its turn comes."""
+    for name in registry.names("formats"):
+        plugin = registry.load("formats", name)
+        assert isinstance(plugin, Format)
+        yield plugin
 
 
 def writers() -> dict[str, Format]:
     """Return the formats that can be written, by name."""
-    plugins = [cast(Format, registry.load("formats", name)) for name in registry.names("formats")]
-    return {plugin.name: plugin for plugin in plugins if plugin.write is not None}
+    return {plugin.name: plugin for plugin in formats() if plugin.write is not None}
 
 
 def format_for(path: Path | None, name: str) -> Format:
@@ -29,7 +33,7 @@ def format_for(path: Path | None, name: str) -> Format:
         return known[name]
     fitting = [each for each in known.values() if path is not None and path.name.endswith(each.suffixes)]
     if not fitting:
-        raise UsageError("which format to export to?", do=f"--to one of: {', '.join(sorted(known))}")
+        raise UsageError("no format to export to was given", do=f"Use --to with one of: {', '.join(sorted(known))}")
     return fitting[0]
 
 

@@ -12,11 +12,11 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
-from strobe import registry
+from strobe.api.exports import formats
 from strobe.errors import FormatError, TraceError, UsageError
 from strobe.formats.reading.inputs import Input, inputs_of
 from strobe.formats.reading.progress import Progress
@@ -39,13 +39,47 @@ class Target:
 
     folder: Path
     buffer_bytes: int
-    _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1 << 31)))
     last_number: int = 0
 
     def next_number(self) -> int:
         """Return the number of the next block file."""
-        self.last_number = next(self._numbers)
+        self.last_number += 1
         return self.last_number
+
+
+@dataclass
+class _File:
+    """A file that was read: its name, its format, the numbers of its block files, and its rank."""
+
+    name: str
+    format: str
+    content: Imported
+    processes: range
+    rank: int | None
+
+    @property
+    def base_ns(self) -> int | None:
+        """When its clock was zero; None if that is unknown, or too far away to subtract its times from others."""
+        base, content = self.content.base_ns, self.content
+        moments = () if base is None else (base, base + content.first_ns, base + content.last_ns)
+        return base if all(abs(moment) < _FARTHEST_NS for moment in moments) else None
+
+    def entry(self) -> dict[str, object]:
+        """Return its entry in the manifest."""
+        content = self.content
+        size = len(json.dumps(content.properties))
+        return {
+            "name": self.name,
+            "format": self.format,
+            "first_ns": content.first_ns,
+            "last_ns": content.last_ns,
+            "base_ns": content.base_ns,
+            "rank": self.rank,
+            "ranks": content.ranks,
+            "host": content.host,
+            "counters": dict(content.counters),
+            "properties": content.properties if size < _PROPERTIES_BYTES else {"too_long": size},
+        }
 
 
 def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
@@ -59,7 +93,7 @@ def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
 
 
 def knows(path: Path) -> bool:
-    """Whether a file, or one in a folder, is of another tool that we can read."""
+    """Return whether a file, or one in a folder, is of another tool that strobe can read."""
     try:
         _recognised(list(inputs_of(path)), [path])
     except FormatError:
@@ -70,31 +104,34 @@ def knows(path: Path) -> bool:
 def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None = None, talk: bool = True) -> Path:
     """Import files into one trace folder, unless it is there and no file has changed since.
 
-    `ranks`: one a recognised file, in order; else they come from the files, from their names, or from their order.
+    `ranks`: one for each recognised file, in order; else they come from the files, from their names, or from their
+    order.
     """
     stamp: list[object] = [*map(_stamp, paths), list(ranks or ())]
     known = _manifest(folder)
     if known is not None and known.get("stamp") == stamp and not known.get("stopped") and _unchanged(known):
         return folder
     if known is None and folder.exists():
-        raise TraceError(f"'{folder}' is in the way: it is no import", do="Move it away, or choose another --cache.")
+        raise TraceError(f"'{folder}' exists already, and is not an imported trace", do="Move it away.")
     inputs = [each for path in paths for each in inputs_of(path)]
     chosen, ignored = _recognised(inputs, paths)
     work = folder.with_name(f".{folder.name}.importing-{os.getpid()}")
     if ranks is not None and len(ranks) != len(chosen):
-        raise UsageError(f"{len(ranks)} ranks for {len(chosen)} files", do="One number a file: --ranks 0,1,2,3")
+        raise UsageError(
+            f"{len(ranks)} ranks for {len(chosen)} files", do="Give one number for each file: --ranks 0,1,2,3"
+        )
     shutil.rmtree(work, ignore_errors=True)
     try:
         work.mkdir(parents=True)
-        manifest = _import(chosen, Target(work, _BUFFER_BYTES), ranks, talk)
-        manifest["stamp"], manifest["ignored"] = stamp, ignored
-        manifest["beside"] = [
+        files, stopped = _import(chosen, Target(work, _BUFFER_BYTES), talk)
+        _name_ranks(files, ranks)
+        beside = [
             [str(each.path.parent / name), *_state(each.path.parent / name)]
             for each, _ in chosen
             if each.name == str(each.path)
             for name in each.asked
         ]
-        _write_job(work, paths, manifest)
+        _write_job(work, paths, files, {"stopped": stopped, "stamp": stamp, "ignored": ignored, "beside": beside})
         if len(chosen) > 1:
             _align(work)
         if known is not None:
@@ -110,12 +147,9 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _import(
-    chosen: Sequence[tuple[Input, Format]], target: Target, ranks: Sequence[int] | None, talk: bool
-) -> dict[str, object]:
-    """Read every file; return what the manifest says about it."""
-    processes: dict[str, dict[str, object]] = {}
-    files: list[dict[str, object]] = []
+def _import(chosen: Sequence[tuple[Input, Format]], target: Target, talk: bool) -> tuple[list[_File], bool]:
+    """Read every file, and return whether Ctrl-C stopped that."""
+    files: list[_File] = []
     progress = Progress(target.folder, lambda: sum(each.total_bytes() for each, _ in chosen), talk)
     with _stoppable() as stop:
         for source, plugin in chosen:
@@ -123,38 +157,17 @@ def _import(
                 break
             source.tick = lambda n: progress.add(n) and not stop.is_set()
             first = target.last_number + 1
-            found = _read(source, plugin, target)
-            # A bare list of events may be anything: what it lacks is said where it is asked for.
-            for number in range(first, first + found.processes):
-                processes[f"process-{number}"] = {
-                    "file": source.name,
-                    "rank": found.rank,
-                    "base_ns": found.base_ns,
-                    "first_ns": found.first_ns,
-                }
-            told = json.dumps(found.properties)
-            files.append(
-                {
-                    "name": source.name,
-                    "format": plugin.name,
-                    "first_ns": found.first_ns,
-                    "last_ns": found.last_ns,
-                    "base_ns": found.base_ns,
-                    "rank": found.rank,
-                    "ranks": found.ranks,
-                    "host": found.host,
-                    "counters": dict(found.counters),
-                    "properties": found.properties if len(told) < _PROPERTIES_BYTES else {"too_long": len(told)},
-                }
-            )
+            # A bare list of events may be anything: an answer that lacks something reports that.
+            content = _read(source, plugin, target)
+            numbers = range(first, first + content.processes)
+            files.append(_File(source.name, plugin.name, content, numbers, content.rank))
         stopped = stop.is_set()
-    progress.end("stopped: what was read by then is there" if stopped else "")
-    if not processes:
-        torn = any(cast("dict[str, int]", file["counters"]).get("truncated") for file in files)
+    progress.end("stopped: the part read so far is kept" if stopped else "")
+    if not any(file.processes for file in files):
+        torn = any(file.content.counters.get("truncated") for file in files)
         ends = "; it ends in the middle" if torn else ""
-        raise FormatError(f"'{files[0]['name']}' holds no event that can be read{ends}")
-    _name_ranks(files, processes, ranks)
-    return {"version": IMPORT_VERSION, "files": files, "processes": processes, "stopped": stopped}
+        raise FormatError(f"'{files[0].name}' holds no event that can be read{ends}")
+    return files, stopped
 
 
 def _read(source: Input, plugin: Format, target: Target) -> Imported:
@@ -169,23 +182,16 @@ def _read(source: Input, plugin: Format, target: Target) -> Imported:
         source.close()
 
 
-def _readable() -> Iterator[Format]:
-    """Yield the formats that can be read; each is loaded when its turn comes."""
-    for name in registry.names("formats"):
-        plugin = cast(Format, registry.load("formats", name))
-        if plugin.read is not None:
-            yield plugin
-
-
 def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tuple[Input, Format]], list[str]]:
-    """Return the files that a format knows, and the names of those that none does."""
+    """Return the files that a format knows, and the names of all others."""
+    readable = [plugin for plugin in formats() if plugin.read is not None]
     chosen, ignored = [], []
     for each in inputs:
         try:
             head = each.head()
         except OSError as error:
             raise TraceError(f"cannot read '{each.name}': {error.strerror or error}") from error
-        plugin = next((plugin for plugin in _readable() if plugin.sniff(head)), None)
+        plugin = next((plugin for plugin in readable if plugin.sniff(head)), None)
         if plugin is None:
             ignored.append(each.name)
         else:
@@ -196,65 +202,58 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
         chosen = [each for each, inside in zip(chosen, own, strict=True) if each[1].whole_folder or not inside]
         ignored = [each for each in ignored if not any(Path(each).is_relative_to(folder) for folder in whole)]
     if not chosen:
-        tried = ", ".join(["strobe", *(plugin.name for plugin in _readable())])
+        tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
         if len(inputs) == 1 and inputs[0].path in paths:
             one = inputs[0]
-            what = f"'{one.name}' ({format_bytes(one.size_bytes)}) is no format I know. Tried: {tried}."
+            what = f"'{one.name}' ({format_bytes(one.size_bytes)}) is not in a known format. Tried: {tried}."
             raise FormatError(f"{what} First bytes: {_first_bytes(one)}")
-        inside = f"none of the {len(inputs)} files in it is one I know" if inputs else "there is no file in it"
+        inside = f"none of its {len(inputs)} files is in a known format" if inputs else "it holds no file"
         raise FormatError(f"'{paths[0]}' is a folder without a trace, and {inside}. Tried: {tried}")
     return chosen, ignored
 
 
-def _name_ranks(
-    files: list[dict[str, object]], processes: dict[str, dict[str, object]], asked: Sequence[int] | None
-) -> None:
-    """Give files of one job their ranks where they do not tell: by the number in their names, else by their order."""
-    told = [file["rank"] for file in files]
-    if asked is None and (len(files) < 2 or (None not in told and len(set(told)) == len(told))):
+def _name_ranks(files: Sequence[_File], asked: Sequence[int] | None) -> None:
+    """Give files of one job their ranks if they do not contain them: by the number in their names, else by order."""
+    known = [file.rank for file in files]
+    if asked is None and (len(files) < 2 or (None not in known and len(set(known)) == len(known))):
         return
-    found = [re.findall(r"(?:rank|proc|worker|process)[-_.]?(\d+)", Path(str(f["name"])).name) for f in files]
-    by_name = [int(each[-1]) for each in found if each]
+    numbers = [re.findall(r"(?:rank|proc|worker|process)[-_.]?(\d+)", Path(file.name).name) for file in files]
+    by_name = [int(each[-1]) for each in numbers if each]
     ranks = asked or (by_name if len(set(by_name)) == len(files) else range(len(files)))
     for file, rank in zip(files, ranks, strict=False):
-        file["rank"] = rank
-        for process in processes.values():
-            if process["file"] == file["name"]:
-                process["rank"] = rank
+        file.rank = rank
 
 
-def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -> None:
-    files = cast("list[dict[str, object]]", manifest["files"])
-    processes = cast("dict[str, dict[str, object]]", manifest["processes"])
-    # Where every file knows when its clock was zero, that is what they share.
-    bases = [file["base_ns"] for file in files]
-    if any(base is not None and not _is_moment(file, cast(int, base)) for file, base in zip(files, bases, strict=True)):
-        bases = [None] * len(files)
-    shared = min(cast("list[int]", bases)) if None not in bases else 0
-    for process in processes.values():
-        base = cast("int | None", process.pop("base_ns"))
-        process["clock_offset_ns"] = base - shared if base is not None and None not in bases else 0
-    offsets = [(cast(int, file["base_ns"]) - shared) if None not in bases else 0 for file in files]
-    zero = min(cast(int, file["first_ns"]) + offset for file, offset in zip(files, offsets, strict=True))
+def _write_job(work: Path, paths: Sequence[Path], files: Sequence[_File], manifest: Mapping[str, object]) -> None:
+    # If every file knows when its clock was zero, these moments put them on one axis.
+    bases = [base for file in files if (base := file.base_ns) is not None]
+    shared = min(bases) if len(bases) == len(files) else 0
+    offsets = [base - shared for base in bases] if len(bases) == len(files) else [0] * len(files)
+    zero = min(file.content.first_ns + offset for file, offset in zip(files, offsets, strict=True))
+    processes = {
+        f"process-{number}": {
+            "file": file.name,
+            "rank": file.rank,
+            "first_ns": file.content.first_ns,
+            "clock_offset_ns": offset,
+        }
+        for file, offset in zip(files, offsets, strict=True)
+        for number in file.processes
+    }
+    entries = [file.entry() for file in files]
     job = {
         "format_version": FORMAT_VERSION,
         "command": [str(path) for path in paths],
-        "host": str(files[0]["host"]),
+        "host": files[0].content.host,
         "zero_ns": zero,
         "started_unix_ns": shared + zero if shared else 0,
-        "imported": manifest,
+        "imported": {"version": IMPORT_VERSION, "files": entries, "processes": processes, **manifest},
     }
     (work / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
 
 
-def _is_moment(file: Mapping[str, object], base_ns: int) -> bool:
-    """Say whether the times of a file, from the moment when its clock was zero, can be subtracted from each other."""
-    ends = (cast(int, file["first_ns"]) + base_ns, cast(int, file["last_ns"]) + base_ns)
-    return all(abs(each) < _FARTHEST_NS for each in (base_ns, *ends))
-
-
 def _align(work: Path) -> None:
-    """Move the clocks of ranks to that of the first, where collectives tell how; write down how sure that is."""
+    """Move the clocks of ranks to that of the first, by their collectives; write down how exact that is."""
     path = work / "job.json"
     job = json.loads(path.read_text(encoding="utf-8"))
     processes = job["imported"]["processes"]
@@ -273,7 +272,7 @@ def _align(work: Path) -> None:
     path.write_text(json.dumps(job, indent=1), encoding="utf-8")
 
 
-def _manifest(folder: Path) -> dict[str, object] | None:
+def _manifest(folder: Path) -> dict[str, Any] | None:
     try:
         job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
         found = job.get("imported")
@@ -303,10 +302,9 @@ def _state(path: Path) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-def _unchanged(known: dict[str, object]) -> bool:
-    """Say whether the files beside those that were given are still as they were read."""
-    beside = cast("list[tuple[str, int, int]]", known.get("beside") or [])
-    return all(_state(Path(path)) == (size, mtime_ns) for path, size, mtime_ns in beside)
+def _unchanged(known: Mapping[str, Any]) -> bool:
+    """Return whether the files beside those that were given are still as they were read."""
+    return all(_state(Path(path)) == (size, mtime_ns) for path, size, mtime_ns in known.get("beside") or [])
 
 
 def _cache_folder(path: Path, cache: Path | None) -> Path:

@@ -6,7 +6,7 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from strobe import registry
 from strobe.model.columns import GIVEN
@@ -26,17 +26,20 @@ class AnalysisMethod:
         self._name = name
 
     def __get__(self, instance: object, owner: type) -> Callable[..., Table]:
-        method = method_of(cast(Analysis, registry.load("analyses", self._name)))
+        analysis = registry.load("analyses", self._name)
+        assert isinstance(analysis, Analysis)
+        method = method_of(analysis)
         holder = next(each for each in owner.__mro__ if each.__dict__.get(self._name) is self)
         setattr(holder, self._name, method)
-        return cast("Callable[..., Table]", getattr(owner if instance is None else instance, self._name))
+        return method if instance is None else method.__get__(instance, owner)
 
 
 def method_of(analysis: Analysis) -> Callable[..., Table]:
     """Return the method of an analysis, with the signature and the documentation of its declaration."""
 
     def method(self: Any, **options: object) -> Table:
-        return cast(Table, self.ask(analysis.name, **options))
+        table: Table = self.ask(analysis.name, **options)
+        return table
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [
@@ -89,7 +92,7 @@ def documentation(analysis: Analysis) -> str:
 
 def _sections(analysis: Analysis) -> Iterator[str]:
     if analysis.options:
-        yield _section("Options", (f"{each.keyword}: {_option_text(each)}" for each in analysis.options))
+        yield _section("Options", (_option_text(each) for each in analysis.options))
     yield _section("Columns", map(column_text, analysis.columns))
     if analysis.needs:
         recorded = (RECORDED_WITH[need] for need in analysis.needs)
@@ -101,7 +104,7 @@ def _sections(analysis: Analysis) -> Iterator[str]:
 
 def _option_text(option: Option) -> str:
     unit = f" In {option.unit}." if option.unit else ""
-    return f"{option.help}{unit}"
+    return f"{option.keyword}: {option.help}{unit}"
 
 
 def column_text(column: Column) -> str:

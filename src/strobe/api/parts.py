@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from strobe.errors import UsageError
 from strobe.steps.step_times import step_times
@@ -31,23 +31,23 @@ def part_of(trace: _AnyTrace, ranks: Range | None, steps: Range | None, time_ns:
 
 
 def _processes(trace: Trace, ranks: Range | None) -> list[int]:
-    rows = trace.processes.to_pylist()
+    rows: list[dict[str, Any]] = trace.processes.to_arrow().to_pylist()
     if ranks is None:
         return list(range(len(rows)))
     first, last = ranks
-    inside = {i for i, row in enumerate(rows) if row["rank"] is not None and first <= int(str(row["rank"])) <= last}
+    inside = {i for i, row in enumerate(rows) if row["rank"] is not None and first <= row["rank"] <= last}
     if not inside:
-        there = sorted(int(str(row["rank"])) for row in rows if row["rank"] is not None)
+        there = sorted(row["rank"] for row in rows if row["rank"] is not None)
         known = f"Ranks: {there[0]} to {there[-1]}" if there else "Its processes have no ranks."
         raise UsageError(f"no rank from {first} to {last} in this trace", do=known)
-    # Workers of a loader, say, go with their rank.
+    # Child processes, for example workers of a loader, go with their rank.
     pids = {(rows[i]["host"], rows[i]["pid"]) for i in inside}
     children = {i for i, row in enumerate(rows) if row["rank"] is None and (row["host"], row["parent_pid"]) in pids}
     return sorted(inside | children)
 
 
 def _window(trace: Trace, process: int, steps: Range | None, time_ns: Range | None) -> Range | None:
-    """The times of a process that are in the part, None for all."""
+    """Return the times of a process that are in the part, None for all."""
     begin, end = time_ns if time_ns is not None else (-(2**62), 2**62)
     if steps is not None:
         number, starts, ends = step_times(trace, process)
@@ -57,10 +57,8 @@ def _window(trace: Trace, process: int, steps: Range | None, time_ns: Range | No
         begin, end = max(begin, int(starts[inside].min())), min(end, int(ends[inside].max()))
     elif time_ns is None:
         return None
-    row = trace.processes.to_pylist()[process]
-    if begin <= int(str(row["started_ns"])) and end > int(str(row["ended_ns"])):
-        return None
-    return begin, end
+    row: dict[str, Any] = trace.processes.to_arrow().slice(process, 1).to_pylist()[0]
+    return None if begin <= row["started_ns"] and end > row["ended_ns"] else (begin, end)
 
 
 def _what_there_is(trace: Trace, steps: bool) -> str:

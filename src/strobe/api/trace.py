@@ -83,7 +83,7 @@ class Trace(trace.Trace, Analyses):
     def export(self, path: str | os.PathLike[str], to: str = "", **options: object) -> list[str]:
         """Write the run to a file (or folder) of another format; by default the one with the suffix of `path`.
 
-        Returns sentences about what the format cannot hold. Raises UsageError where there is no such format.
+        Returns sentences about what the format cannot hold. Raises UsageError for an unknown format.
         """
         return exports.export(self, Path(path), to, options)
 
@@ -108,13 +108,13 @@ def open_trace(
 ) -> Trace:
     """Open a trace: a path, or a name of a run (`last`, `last~2`). Raises TraceError with one sentence otherwise.
 
-    A process whose file cannot be read is left out, and the quality table tells why; only if none can be, it is an
-    error.
+    A process whose file cannot be read is left out, and the quality table has the reason; it is an error only if no
+    process can be read.
 
-    The rest chooses who answers questions to all processes. jobs: processes on this computer, 1 for none; by default as
-    many as there are CPUs, for questions to big traces. scheduler: address of a Dask scheduler whose workers see the
-    files, too. cluster: `slurm` starts a Dask cluster of `jobs` jobs, with `cluster_options` (queue, cores, memory,
-    ...) for dask-jobqueue. These last until the trace is left (`with strobe.open(...) as trace`), or the program ends.
+    The other arguments choose the workers that answer questions to all processes. jobs: processes on this computer, 1
+    for none; by default one per CPU, for questions to large traces. scheduler: address of a Dask scheduler whose
+    workers can read the files. cluster: `slurm` starts a Dask cluster of `jobs` jobs, with `cluster_options` (queue,
+    cores, memory, ...) for dask-jobqueue. Workers end with the trace (`with strobe.open(...) as trace`) or the program.
     """
     folder = archive.find(path)
     if not archive.is_trace(folder):

@@ -1,4 +1,4 @@
-"""`strobe`: picks the verb. Each file of this folder and each analysis is one."""
+"""`strobe`: picks the verb. Each file in `verbs/` and each analysis is one."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _dispatch(words: list[str]) -> int:
 
         print(f"strobe {__version__}")
         return exit_codes.OK
-    verbs, analyses = registry.names("cli"), registry.names("analyses")
+    verbs, analyses = registry.names("cli.verbs"), registry.names("analyses")
     first, rest = words[0], words[1:]
     if _module(first) not in {*verbs, *analyses}:
         if not _names_a_trace(first):
@@ -121,15 +121,15 @@ def _dispatch(words: list[str]) -> int:
     if name in verbs:
         from strobe.model.verb import Verb
 
-        plugin = registry.load("cli", name)
+        plugin = registry.load("cli.verbs", name)
         assert isinstance(plugin, Verb)
         return plugin.run(rest)
-    from strobe.cli.options import answer
+    from strobe.cli import analysis_verbs
     from strobe.model.plugins import Analysis
 
     analysis = registry.load("analyses", name)
     assert isinstance(analysis, Analysis)
-    return answer(spelled(name), analysis, rest)
+    return analysis_verbs.run(spelled(name), analysis, rest)
 
 
 def spelled(name: str) -> str:
@@ -144,7 +144,10 @@ def _module(verb: str) -> str:
 
 def short_help() -> str:
     """Return at most 24 lines: examples first, then the verbs. Imports no verb."""
-    looking = {spelled(name) for name in (*registry.names("cli"), *registry.names("analyses"))} - {"run", "config"}
+    looking = {spelled(name) for name in (*registry.names("cli.verbs"), *registry.names("analyses"))} - {
+        "run",
+        "config",
+    }
     ordered = [verb for verb in _ORDER if verb in looking] + sorted(looking - {*_ORDER})
     return f"""{EXAMPLES}
 record   run [options] SCRIPT [arguments]   also: -m MODULE, -c CODE, -- COMMAND
@@ -173,7 +176,7 @@ def long_help() -> str:
     from strobe.model.verb import Verb
 
     lines = [short_help(), ""]
-    for kind in ("cli", "analyses"):
+    for kind in ("cli.verbs", "analyses"):
         for name in registry.names(kind):
             plugin = registry.load(kind, name)
             assert isinstance(plugin, (Analysis, Verb))

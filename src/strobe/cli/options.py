@@ -1,32 +1,23 @@
-"""Shared by all reading verbs: their options, and the output of tables. Data goes to stdout, messages to stderr."""
+"""What verbs share: their parsers, options and output. Data goes to stdout, messages to stderr."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 
-from strobe.errors import RecordError, StrobeError, UsageError
+from strobe.errors import StrobeError, UsageError
 from strobe.model import exit_codes
 from strobe.model.durations import duration_ns
 from strobe.model.option import Option
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
 if TYPE_CHECKING:
-    from typing import TextIO, TypedDict
+    from typing import TextIO
 
     from strobe.api.trace import Trace
-    from strobe.model.plugins import Analysis
     from strobe.tables.table import Table
-
-    class Workers(TypedDict):
-        """Arguments of `open_trace` for the workers that answer."""
-
-        jobs: int | None
-        scheduler: str
-        cluster: str
-        cluster_options: dict[str, str | int]
 
 
 FORMATS = ("table", "json", "csv", "md", "nvprof")
@@ -53,25 +44,27 @@ def verbatim(verb: str, description: str, usage: str | None = None, epilog: str 
     )
 
 
-def reading(verb: str, description: str | None, epilog: str = "") -> Parser:
-    """Return a parser for a verb that reads traces: its help ends with the exit codes."""
+def reading(
+    verb: str, description: str | None, options: Sequence[Option] = (), *, trace: bool = True, epilog: str = ""
+) -> Parser:
+    """Return a parser for a verb that reads traces; `trace`: one that the first word names.
+
+    Its help ends with the exit codes.
+    """
     epilog = f"{epilog} {exit_codes.SHORT}".strip()
-    return Parser(prog=f"strobe {verb}", description=description, epilog=epilog, allow_abbrev=False)
-
-
-def parser(verb: str, description: str | None) -> Parser:
-    """Return a parser for a verb that answers a question to one trace with a table."""
-    result = reading(verb, description)
-    add_trace(result)
-    add_output(result)
+    result = Parser(prog=f"strobe {verb}", description=description, epilog=epilog, allow_abbrev=False)
+    if trace:
+        text = "Path of a trace, or last (default), last~1, ..."
+        result.add_argument("trace", nargs="?", default="last", metavar="TRACE", help=text)
+    add_options(result, options)
     return result
 
 
-def add_trace(target: argparse.ArgumentParser) -> None:
-    """Add the argument that names the trace."""
-    target.add_argument(
-        "trace", nargs="?", default="last", metavar="TRACE", help="Path of a trace, or last (default), last~1, ..."
-    )
+def answering(verb: str, description: str | None) -> Parser:
+    """Return a parser for a verb that answers a question to one trace with a table."""
+    result = reading(verb, description)
+    add_output(result)
+    return result
 
 
 OUTPUT = Option("output", "Write to this file instead of stdout.", also=("-o",), metavar="FILE")
@@ -102,52 +95,6 @@ def add_output(target: argparse.ArgumentParser) -> None:
     for form in ("json", "csv"):
         out.add_argument(f"--{form}", dest="format", action="store_const", const=form, help=f"Same as --format {form}.")
     add_options(target.add_argument_group("rows and columns"), _ROWS_AND_COLUMNS)
-
-
-def program_at(words: Sequence[str], reader: Parser) -> int:
-    """Return the index of the first word of the program: a script, -m, -c, or --."""
-    takes_value = {flag for action in reader._actions for flag in action.option_strings if action.nargs is None}
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word in ("--", "-m", "-c") or not word.startswith("-"):
-            return at
-        at += 2 if word in takes_value else 1
-    return len(words)
-
-
-def check_script(verb: str, program: Sequence[str]) -> None:
-    """Refuse a program that does not exist or that Python cannot run, before a trace is made."""
-    from strobe.record.launch.run_program import is_command
-
-    script = program[0]
-    if script in ("--", "-m", "-c") or is_command(script):
-        return
-    if not os.path.exists(script):
-        near = f"{script}.py" if os.path.isfile(f"{script}.py") else "SCRIPT [arguments]"
-        raise RecordError(
-            f"no such script or command: '{script}'",
-            do=f"Use strobe {verb} {near}, -m MODULE, or -- COMMAND (a path, or a name on PATH).",
-            exit_code=exit_codes.USAGE,
-        )
-    if _is_machine_code(script) or script.endswith(".sh"):
-        path = script if "/" in script else f"./{script}"
-        raise RecordError(
-            f"'{script}' is not a Python script",
-            do=f"To run it: strobe {verb} -- {path}",
-            exit_code=exit_codes.USAGE,
-        )
-
-
-def _is_machine_code(path: str) -> bool:
-    """Return whether a file is a Linux program. Pipes (`<(...)`) are not read, because they can be read only once."""
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(4) == b"\x7fELF"
-    except OSError:  # Python reports the error
-        return False
 
 
 def add_options(target: argparse._ActionsContainer, options: Sequence[Option]) -> None:
@@ -266,16 +213,6 @@ def _key_and_value(text: str) -> tuple[str, str | int]:
     return key, int(value) if value.isdecimal() else value
 
 
-def workers_of(arguments: argparse.Namespace) -> Workers:
-    """Return the values of the options of `add_workers`, as arguments for `open_trace`."""
-    return {
-        "jobs": arguments.jobs,
-        "scheduler": arguments.scheduler,
-        "cluster": arguments.cluster,
-        "cluster_options": dict(arguments.cluster_option),
-    }
-
-
 def part_of(trace: Trace, arguments: argparse.Namespace) -> Trace:
     """Return the part of a trace that the options of `add_part` choose."""
     if arguments.ranks is arguments.steps is arguments.time is None:
@@ -306,46 +243,20 @@ def _times(text: str) -> tuple[int, int]:
     return begin_ns, end_ns
 
 
-def answer(verb: str, analysis: Analysis, words: list[str]) -> int:
-    """Run an analysis as a verb."""
-    from strobe.cli.forms import FORMS
-
-    forms = FORMS.get(analysis.name)
-    reader = parser(verb, analysis.question)
-    add_options(reader.add_argument_group("this verb"), (*analysis.options, *(forms.options if forms else ())))
-    add_workers(reader)
-    arguments = reader.parse_args(words)
-    values = vars(arguments)
-    options = {option.name: values[option.keyword] for option in analysis.options}
-    from strobe.api.trace import open_trace  # after what `--help` prints: this import takes ten times as long
-
-    with open_trace(arguments.trace, **workers_of(arguments)) as trace:
-        if forms and forms.answer(trace, options, arguments):
-            return exit_codes.OK
-        return emit(trace.ask(analysis.name, **options), arguments)
-
-
-def emit_from(arguments: argparse.Namespace, ask: Callable[[Trace], Table]) -> int:
-    """Open the trace of the arguments, ask it, and print the answer as they choose."""
-    from strobe.api.trace import open_trace
-
-    return emit(ask(open_trace(arguments.trace)), arguments)
-
-
 def chooses_rows(arguments: argparse.Namespace) -> bool:
     """Whether the options of `add_output` ask for rows or columns, which only a table has."""
     return bool(arguments.where or arguments.sort or arguments.top is not None or arguments.columns)
 
 
 def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = None) -> int:
-    """Filter, sort, cut, and print a table as the options of `add_output` choose. Return the exit code.
+    """Filter, sort, cut, and print a table as the options of `add_output` choose; return the exit code.
 
     A `stream` other than stdout gets a table for people, whether it is a terminal or not.
     """
     from strobe.present import text
 
     if table.note:
-        text.talk(table.note)
+        talk(table.note)
     table = arranged(table, arguments)
     form = arguments.format or ("table" if stream and arguments.output is None else None)
     stream = stream or sys.stdout
@@ -356,11 +267,24 @@ def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = No
         hidden = len(table) - len(cut)
         about = [table.about] if table.about and len(table) else []
         if about or hidden:
-            text.talk("; ".join([*about, *([f"{hidden} more rows: --top 0"] if hidden else [])]))
-        return 0
+            talk("; ".join([*about, *([f"{hidden} more rows: --top 0"] if hidden else [])]))
+        return exit_codes.OK
     rendered = text.tab_separated(cut) if form is None else text.render(cut, form)
     write(rendered, arguments.output, stream)
-    return 0
+    return exit_codes.OK
+
+
+def talk(message: str) -> None:
+    """Print a message to the user on stderr, so that stdout stays data."""
+    print(f"strobe: {message}", file=sys.stderr)
+
+
+def page_form(output: str | None) -> tuple[bool, int]:
+    """Return whether a page of text may contain box characters, and its width: for a file, or for stdout."""
+    from strobe.present.text_page import WIDTH, has_box_characters
+
+    width = shutil.get_terminal_size((WIDTH, 40)).columns if sys.stdout.isatty() else WIDTH
+    return output is not None or has_box_characters(sys.stdout), width
 
 
 def write(rendered: str, path: str | None, to: TextIO | None = None) -> None:

@@ -1,7 +1,7 @@
 """The interface of mindspore.Profiler: `from strobe.compat.mindspore import Profiler`. MindSpore need not be there.
 
-What strobe records of a MindSpore program are its Python functions and its steps; operators that MindSpore itself runs
-do not say anything to strobe. Of programs for PyTorch, operators are there as well.
+Of a MindSpore program, strobe records the Python functions and the steps, but not the operators that MindSpore runs. Of
+programs for PyTorch, it records the operators as well.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Profiler:
     """Records from `start` to `stop`, any number of times, until `analyse`: all of it is one trace, `profiler.trace`.
 
     It begins at once unless `start_profile` is False. The trace is a folder in `output_path`, named after the script.
-    Other keywords of MindSpore's Profiler are taken, and what has no meaning here is said once on stderr. In a process
-    that is recorded already (`strobe run`) `start` and `stop` are its windows, and answers raise strobe.StrobeError.
+    Other keywords of MindSpore's Profiler are ignored, which is reported once on stderr. In a process that is recorded
+    already (`strobe run`) `start` and `stop` are its windows, and answers raise strobe.StrobeError.
     Raises strobe.StrobeError for `schedule` and `on_trace_ready`: strobe.integrations.mindspore.StopAtStep chooses
     steps.
     """
@@ -39,7 +39,7 @@ class Profiler:
                 do="Use strobe.integrations.mindspore.StopAtStep(start_step, stop_step).",
             )
         if options:
-            print(f"strobe: Profiler has no use for {', '.join(sorted(options))}", file=sys.stderr)
+            print(f"strobe: Profiler ignores {', '.join(sorted(options))}", file=sys.stderr)
         self.path: str | None = None
         self._output_path = output_path
         self._own = self._started = False
@@ -55,12 +55,12 @@ class Profiler:
         if self._trace is None:
             raise UsageError(
                 "this profiler has no trace",
-                do="There is one after start(), stop() and analyse(); under `strobe run`, look at the trace of that.",
+                do="It has one after start(), stop() and analyse(). Under `strobe run`, open the trace of that run.",
             )
         return self._trace
 
     def start(self) -> None:
-        """Begin to record. Raises RuntimeError where it does so already, as MindSpore does."""
+        """Begin to record. Raises RuntimeError if it does so already, as MindSpore does."""
         if self._started:
             raise RuntimeError("The profiler has already started. Do not turn on again in the open state.")
         self._started = True
@@ -75,14 +75,14 @@ class Profiler:
             atexit.register(self._finish)
 
     def stop(self) -> None:
-        """Record no more. Raises RuntimeError where nothing is recorded, as MindSpore does."""
+        """Stop recording. Raises RuntimeError if nothing is recorded, as MindSpore does."""
         if not self._started:
             raise RuntimeError("The profiler has not started, so can not stop. Please call the start() method before.")
         self._started = False
         strobe.pause()
 
     def step(self) -> None:
-        """Say that a step ends here."""
+        """Mark the end of a step."""
         strobe.step()
 
     def analyse(
@@ -92,7 +92,7 @@ class Profiler:
         step_list: Sequence[int] | None = None,
         mode: str = "sync",
     ) -> None:
-        """End the recording and open the trace, or that of `offline_path`. The others have no meaning here."""
+        """End the recording and open the trace, or that of `offline_path`. The other arguments have no meaning here."""
         if offline_path is not None:
             self._trace = strobe.open(offline_path)
             return

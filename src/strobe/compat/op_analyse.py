@@ -13,21 +13,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.gpu.devices import Device, devices
-from strobe.gpu.launches import Numbering, launches
+from strobe.gpu.launches import launches
 from strobe.operators.labels import operators_of, type_of
 from strobe.sums.attributes import Attributes
 from strobe.sums.groups import Texts
 from strobe.sums.path_statistics import outermost, path_tree
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.spans import SpanArrays
+from strobe.trace.trace import Trace
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -37,7 +35,7 @@ _Sums = dict[tuple[str, str], list[int]]
 
 
 class OperatorNotFoundError(UsageError, RuntimeError):
-    """No operator has this name or type. A RuntimeError, too: that is what scripts for MindSpore catch."""
+    """No operator has this name or type. It is also a RuntimeError, which scripts for MindSpore catch."""
 
 
 @dataclass
@@ -61,17 +59,12 @@ class _Executions:
         self.device_ns = np.zeros(len(self.row), dtype=np.int64)
         self.launched, self.elsewhere = (np.zeros(len(self.row), dtype=bool) for _ in range(2))
 
-    def numbering(self) -> Numbering:
+    def number(self, spans: SpanArrays, _: Ints) -> Ints:
         """Number spans by the execution that they are in, -1 for those in none."""
-
-        def number(spans: object, new: Ints) -> Ints:
-            columns = cast("dict[str, Ints]", spans)
-            at = np.searchsorted(self.row, columns["row"], side="right") - 1
-            if not len(self.row):
-                return at
-            return np.where(columns["start_ns"] + columns["duration_ns"] <= self.end_ns[at], at, -1)
-
-        return number
+        at = np.searchsorted(self.row, spans["row"], side="right") - 1
+        if not len(self.row):
+            return at
+        return np.where(spans["start_ns"] + spans["duration_ns"] <= self.end_ns[at], at, -1)
 
 
 def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None = None) -> str:
@@ -82,15 +75,15 @@ def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None
     `input_shape` (`[32, 3, 224, 224],[64, 3, 7, 7]`, empty where it was not recorded), `op_occurrences`,
     `op_total_time(us)`, `op_avg_time(us)`: microseconds with 4 decimals; of the kernels, copies and sets that were
     launched on the GPU (or captured into a CUDA graph, each time that it ran), or on the host. An operator inside of
-    one that is asked for by the same name is a part of it. `device_id` is a GPU's number (0 unless said otherwise):
-    processes that use it are looked at. Without GPUs all are. Raises OperatorNotFoundError for what is in the run under
-    no such name, TypeError for what is no name.
+    one that is asked for by the same name is a part of it. `device_id` is the number of a GPU (default: 0): only
+    processes that use it count; without GPUs all do. Raises OperatorNotFoundError for a name that is not in the run,
+    TypeError for an argument that is not a name.
     """
     names = [op_name] if isinstance(op_name, str) else op_name
     if not isinstance(names, Sequence) or not names or not all(isinstance(each, str) and each for each in names):
-        raise TypeError("op_name is the name or type of an operator, or a list of such")
+        raise TypeError("op_name must be the name or type of an operator, or a list of them")
     if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int)):
-        raise TypeError("device_id is the number of a GPU")
+        raise TypeError("device_id must be the number of a GPU")
     there = devices(trace)
     chosen = _number(there, device_id)
     using = {device.process for device in there if (device.number or 0) == chosen}
@@ -117,10 +110,9 @@ def _number(there: Sequence[Device], device_id: int | None) -> int:
 def _wanted(trace: Trace, name: str) -> Bools:
     """By region: whether it is an operator of this name or type."""
     operator = operators_of(trace)
-    wanted: Bools
-    names = cast("list[str]", trace.regions.column("name"))
+    names = trace.regions.texts("name")
     types = [type_of(each).lower() for each in names]
-    wanted = operator & np.array([each == name for each in names], dtype=bool)
+    wanted: Bools = operator & np.array([each == name for each in names], dtype=bool)
     if not wanted.any():
         wanted = operator & np.array([each == name.lower() for each in types], dtype=bool)
     if not wanted.any():

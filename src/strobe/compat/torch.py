@@ -33,7 +33,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise ImportError("PyTorch is not installed, which strobe.compat.torch is for: https://pytorch.org") from None
+    raise ImportError("strobe.compat.torch needs PyTorch, which is not installed: https://pytorch.org") from None
 
 if TYPE_CHECKING:
     from strobe.api.trace import Trace
@@ -60,9 +60,9 @@ _NOT_RECORDED = {
 class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
     """torch.profiler.profile with strobe behind it. Takes what that takes, and `path`, the trace folder.
 
-    Python functions are recorded with `with_stack` or `with_modules`. What is asked for and not recorded (shapes,
-    memory of operators, FLOPs, kernels of GPUs) is said once on stderr. In a process that is recorded already
-    (`strobe run`) the steps are in that trace: there is no trace of its own, `on_trace_ready` is not called, and
+    Python functions are recorded with `with_stack` or `with_modules`. What is asked for but not recorded (shapes,
+    memory of operators, FLOPs, kernels of GPUs) is named once on stderr. In a process that is recorded already
+    (`strobe run`) the steps are in that trace: the profile has none of its own, `on_trace_ready` is not called, and
     answers raise strobe.StrobeError.
     """
 
@@ -73,7 +73,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
         self._recording = False
         self._trace: Trace | None = None
         self._metadata: dict[str, Any] = {}
-        missing = [text for name, text in _NOT_RECORDED.items() if getattr(self, name)]
+        missing = [text for name, text in _NOT_RECORDED.items() if options.get(name)]
         if options.get("activities") is not None and self.activities != {ProfilerActivity.CPU}:
             missing.append("kernels of GPUs")
         if missing:
@@ -81,11 +81,11 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
 
     @property
     def trace(self) -> Trace:
-        """The trace of the last cycle that has ended. Raises strobe.StrobeError where there is none."""
+        """The trace of the last cycle that has ended. Raises strobe.StrobeError before that."""
         if self._trace is None:
             raise UsageError(
                 "this profile has no trace",
-                do="There is one when a cycle has ended; under `strobe run`, look at the trace of that.",
+                do="It has one when a cycle has ended. Under `strobe run`, open the trace of that run.",
             )
         return self._trace
 
@@ -97,7 +97,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
     def start_trace(self) -> None:
         """Begin to record."""
         if strobe.current() is not None:
-            print("strobe: this process is recorded already; what is profiled is in that trace", file=sys.stderr)
+            print("strobe: this process is recorded already; its trace contains what is profiled", file=sys.stderr)
             return
         python = "+" if self.with_stack or self.with_modules else "-"
         recorder = strobe.start(self._wanted_path, trace=f"{python}python", keep="all")
@@ -116,8 +116,8 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
             super()._trace_ready()
 
     def step(self) -> None:
-        """Say that the next step begins."""
-        if not self.record_steps:  # with a schedule, PyTorch's own ranges say so
+        """Mark the begin of the next step."""
+        if not self.record_steps:  # with a schedule, PyTorch's own ranges mark it
             strobe.step()
         super().step()
 
@@ -136,7 +136,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
         if group_by_input_shape or group_by_stack_n or group_by_overload_name:
             raise UsageError(
                 "strobe.compat.torch groups by the name of the operator alone",
-                do='profile.trace.operators(by="module") and by="line" say where operators are called.',
+                do='For where operators are called: profile.trace.operators(by="module") or by="line".',
             )
         return self.events().key_averages()
 
@@ -157,7 +157,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
         return events
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Write the trace as Chrome JSON, packed where the name ends with `.gz`. Metadata stand beside the events."""
+        """Write the trace as Chrome JSON, packed if the name ends with `.gz`; metadata are beside the events."""
         with tempfile.TemporaryDirectory(prefix="strobe-") as folder:
             plain = Path(folder) / "trace.json"
             self.trace.export(plain, to="chrome")
@@ -173,7 +173,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write call stacks with their own time in us, one a line, as flame graphs take them."""
         if metric != "self_cpu_time_total":
-            raise UsageError(f"strobe.compat.torch does not record {metric}", do="There is self_cpu_time_total.")
+            raise UsageError(f"strobe.compat.torch does not record {metric}", do="Use self_cpu_time_total.")
         self.trace.export(path, to="collapsed")
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -181,7 +181,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Keep a value, as JSON, that `export_chrome_trace` writes. Raises ValueError for what is no JSON."""
+        """Keep a value, as JSON, that `export_chrome_trace` writes. Raises ValueError for text that is not JSON."""
         self._metadata[key] = json.loads(value)
 
     preset_metadata_json = add_metadata_json
@@ -191,6 +191,6 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
         raise UsageError("strobe.compat.torch does not record memory of single operators")
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
-        """Record no more, or again."""
+        """Pause the recording, or resume it."""
         if self._recording:
             (strobe.resume if enable else strobe.pause)()

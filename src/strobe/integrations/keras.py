@@ -16,29 +16,16 @@ _Callback: Any = framework("Keras", "keras", "keras.callbacks").Callback
 
 
 class StrobeCallback(TrainingCallback, _Callback):
-    """Records a training, or its steps `start_step` to `stop_step` (both included), and tells where each step ends.
+    """Records a training, or its steps `start_step` to `stop_step` (both included), and where each step ends.
 
     `path` is the trace folder, `options` are those of `strobe.record()`. Under `strobe run` they do not count: the
     steps are in that trace. `trace_path` names the trace that this callback made.
     """
 
-    def on_train_begin(self, logs: Any = None) -> None:
-        """Begin, or wait for the first step."""
-        self._step = 0
-        self._recorder.training_begins()
-
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Begin with the first step."""
-        self._recorder.step_begins(self._step)
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """End a step."""
-        self._recorder.step_ends(self._step)
-        self._step += 1
-
-    def on_train_end(self, logs: Any = None) -> None:
-        """End the recording."""
-        self._recorder.training_ends()
+    on_train_begin = TrainingCallback.training_begins
+    on_train_batch_begin = TrainingCallback.step_begins
+    on_train_batch_end = TrainingCallback.step_ends
+    on_train_end = TrainingCallback.training_ends
 
 
 class StopAtStep(StopAtStepOf, StrobeCallback):

@@ -17,11 +17,11 @@ _Callback: Any = framework("Lightning", "lightning", "lightning.pytorch", "pytor
 
 
 class StrobeCallback(TrainingCallback, _Callback):
-    """Records a training, or its steps `start_step` to `stop_step` (both included), and tells where each step ends.
+    """Records a training, or its steps `start_step` to `stop_step` (both included), and where each step ends.
 
     `path` is the trace folder, `options` are those of `strobe.record()`. Under `strobe run` they do not count: the
-    steps are in that trace. With `log_to_logger` the trainer's loggers are told `strobe/step_ms` (median) and
-    `strobe/data_wait_pct` of the trace that this callback made. `trace_path` names it.
+    steps are in that trace. `trace_path` names the trace that this callback made; with `log_to_logger` the trainer's
+    loggers get its `strobe/step_ms` (median) and `strobe/data_wait_pct`.
     """
 
     def __init__(
@@ -30,39 +30,26 @@ class StrobeCallback(TrainingCallback, _Callback):
         super().__init__(path, **options)
         self._log = log_to_logger
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin, or wait for the first step."""
-        self._step = 0
-        self._recorder.training_begins()
-
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """Begin with the first step."""
-        self._recorder.step_begins(self._step)
-
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """End a step."""
-        self._recorder.step_ends(self._step)
-        self._step += 1
+    on_train_start = TrainingCallback.training_begins
+    on_train_batch_start = TrainingCallback.step_begins
+    on_train_batch_end = TrainingCallback.step_ends
+    on_exception = TrainingCallback.training_ends
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """End the recording, and tell the loggers."""
+        """End the recording, and log its figures."""
         self._recorder.training_ends()
         if self._log and self.trace_path is not None and trainer.loggers:
             try:
-                _tell(trainer, self.trace_path)
+                _log_figures(trainer, self.trace_path)
             except Exception as error:
-                print(f"strobe: the loggers are not told about {self.trace_path}: {error}", file=sys.stderr)
-
-    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """End the recording."""
-        self._recorder.training_ends()
+                print(f"strobe: the figures of {self.trace_path} are not logged: {error}", file=sys.stderr)
 
 
 class StopAtStep(StopAtStepOf, StrobeCallback):
     """Records the steps `start_step` to `stop_step`, both included, all of them in detail."""
 
 
-def _tell(trainer: Any, path: str) -> None:
+def _log_figures(trainer: Any, path: str) -> None:
     from strobe.api.trace import open_trace
     from strobe.present.summary import summarise_soon
 

@@ -1,4 +1,4 @@
-"""What the callbacks of all frameworks do: record some steps of a training, and say where each step ends."""
+"""What the callbacks of all frameworks do: record some steps of a training, and where each step ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TrainingRecorder:
     ) -> None:
         first = 0 if start_step is None else start_step
         if first < 0 or (stop_step is not None and stop_step < first):
-            raise ValueError(f"steps {start_step} to {stop_step} are none")
+            raise ValueError(f"steps {start_step} to {stop_step} do not exist")
         self.start_step, self.stop_step = start_step, stop_step
         self.trace_path: str | None = None
         self._path, self._options = path, options
@@ -48,7 +48,7 @@ class TrainingRecorder:
             self._begin()
 
     def step_ends(self, step: int) -> None:
-        """Tell the recorder, and close the window after its last step."""
+        """End a step, and close the window after its last one."""
         strobe.step()
         if self._open and self.stop_step is not None and step >= self.stop_step:
             self._end()
@@ -80,7 +80,10 @@ class TrainingRecorder:
 
 
 class TrainingCallback:
-    """What the `StrobeCallback` of every framework is beside its framework's own callback, which comes after it."""
+    """What the `StrobeCallback` of every framework is beside its framework's own callback, which comes after it.
+
+    The four methods take whatever the framework passes: a callback gives them its framework's names.
+    """
 
     def __init__(
         self,
@@ -95,9 +98,27 @@ class TrainingCallback:
         self._recorder = TrainingRecorder(path, start_step, stop_step, {"keep": keep, **options})
         self._step = 0  # batches or updates since the training began, where the framework does not count itself
 
+    def training_begins(self, *_: Any, **__: Any) -> None:
+        """Begin, or wait for the first step."""
+        self._step = 0
+        self._recorder.training_begins()
+
+    def step_begins(self, *_: Any, **__: Any) -> None:
+        """Begin with the first step."""
+        self._recorder.step_begins(self._step)
+
+    def step_ends(self, *_: Any, **__: Any) -> None:
+        """End a step."""
+        self._recorder.step_ends(self._step)
+        self._step += 1
+
+    def training_ends(self, *_: Any, **__: Any) -> None:
+        """End the recording."""
+        self._recorder.training_ends()
+
     @property
     def trace_path(self) -> str | None:
-        """The trace folder that this callback made; None where there is none yet, and under `strobe run`."""
+        """The trace folder that this callback made; None before, and under `strobe run`."""
         return self._recorder.trace_path
 
 
@@ -112,9 +133,9 @@ class StopAtStepOf:
 
 
 def framework(title: str, package: str, *modules: str) -> Any:
-    """Import the first of some modules that there is, those first that the program has imported already.
+    """Import the first of some modules that is installed; those that the program has imported already come first.
 
-    Raises ImportError with the sentence that `title` is missing, and which package has it.
+    Raises ImportError with a sentence: which framework is missing, and which package has it.
     """
     for module in sorted(modules, key=lambda each: each not in sys.modules):
         try:
@@ -122,4 +143,4 @@ def framework(title: str, package: str, *modules: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
                 raise  # it is there, and lacks something itself
-    raise ImportError(f"{title} is not installed, which this callback is for: pip install {package}")
+    raise ImportError(f"this callback needs {title}, which is not installed: pip install {package}")

@@ -15,29 +15,16 @@ _TrainerCallback: Any = framework("transformers", "transformers", "transformers"
 
 
 class StrobeCallback(TrainingCallback, _TrainerCallback):
-    """Records a training, or its steps `start_step` to `stop_step` (both included), and tells where each step ends.
+    """Records a training, or its steps `start_step` to `stop_step` (both included), and where each step ends.
 
     `path` is the trace folder, `options` are those of `strobe.record()`. Under `strobe run` they do not count: the
     steps are in that trace. `trace_path` names the trace that this callback made.
     """
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Begin, or wait for the first step."""
-        self._step = 0
-        self._recorder.training_begins()
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Begin with the first step."""
-        self._recorder.step_begins(self._step)
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """End a step."""
-        self._recorder.step_ends(self._step)
-        self._step += 1
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """End the recording."""
-        self._recorder.training_ends()
+    on_train_begin = TrainingCallback.training_begins
+    on_step_begin = TrainingCallback.step_begins
+    on_step_end = TrainingCallback.step_ends
+    on_train_end = TrainingCallback.training_ends
 
 
 class StopAtStep(StopAtStepOf, StrobeCallback):

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     Kind = Literal["whole", "real", "text", "choice", "flag", "duration"]
-    Value = str | int | float | bool | tuple[int, ...] | None
 
+Value = str | int | float | bool | tuple[int, ...] | None
 LARGEST = 2**53  # a double, and so the page, holds no larger whole number
 MOST_CHARACTERS = 32_768  # names of kernels have some thousands
 _SHOWN = 60

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Verb:
-    """One verb of the command line. The file `cli/NAME.py` holds it; `run(words)` returns the exit code.
+    """One verb of the command line. The file `cli/verbs/NAME.py` holds it; `run(words)` returns the exit code.
 
     A plain class: a dataclass or a NamedTuple would cost every command more to import than all the rest of it.
     """

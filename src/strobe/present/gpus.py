@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from strobe.gpu.devices import devices
 from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, divided
 from strobe.model.units import format_share
 from strobe.steps.steps import find_steps
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.trace import Trace
 
 # From these shares of the time on, idle GPUs or exposed communication are the main problem. (torch_tb_profiler advises
 # on a utilisation below 50 % and on communication above 10 %.)
@@ -58,9 +55,8 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
 
 def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
     """Return kind, sentence and share of the main activity of the GPUs; `found` must not be empty."""
-    idle, exposed, computing = (
-        sum(getattr(each, name) for each in found) / len(found) for name in ("idle", "communication", "computation")
-    )
+    shares = zip(*((each.idle, each.communication, each.computation) for each in found), strict=True)
+    idle, exposed, computing = (sum(column) / len(found) for column in shares)
     one = len(found) == 1
     who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
     if exposed >= EXPOSED and exposed >= idle:

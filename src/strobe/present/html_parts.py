@@ -6,8 +6,9 @@ import html
 from collections.abc import Sequence
 
 from strobe.model.units import format_ns, format_share
+from strobe.present.summary import Part
 
-# Colours that are told apart on light and dark ground alike; those of the page, in the middle of its two themes.
+# Colours that differ visibly on a light and on a dark background; those of the page, in the middle of its two themes.
 _COLOURS = {
     "data": "#f0a32f",
     "data_wait": "#f0a32f",
@@ -44,19 +45,21 @@ def bar(share: float, name: str = "compute", height: str = "0.7em") -> str:
     )
 
 
-def stacked(parts: Sequence[tuple[str, str, int, float]], label: str) -> str:
-    """Return a bar of parts (title, name of the colour, ns, share) and, below, what they are in words."""
-    shown = [part for part in parts if part[3] > 0]
+def stacked(parts: Sequence[Part], label: str) -> str:
+    """Return a bar of the parts of a step and, below, the parts in words; empty if fewer than two take any time."""
+    shown = [(part.name.replace("_", " "), part) for part in parts if part.share > 0]
+    if len(shown) < 2:
+        return ""
     pieces = "".join(
-        f'<span style="flex:{share:.6f} 1 0;min-width:1px;background:{colour(name)}" '
-        f'title="{escape(title)} {format_ns(duration)}"></span>'
-        for title, name, duration, share in shown
+        f'<span style="flex:{part.share:.6f} 1 0;min-width:1px;background:{colour(part.name)}" '
+        f'title="{escape(title)} {format_ns(part.duration_ns)}"></span>'
+        for title, part in shown
     )
     words = "".join(
         f'<span style="white-space:nowrap;margin-right:1.4em"><span style="display:inline-block;width:0.7em;'
-        f'height:0.7em;border-radius:2px;background:{colour(name)}"></span> {escape(title)} '
-        f"<b>{format_ns(duration)}</b> {format_share(share)}</span> "
-        for title, name, duration, share in shown
+        f'height:0.7em;border-radius:2px;background:{colour(part.name)}"></span> {escape(title)} '
+        f"<b>{format_ns(part.duration_ns)}</b> {format_share(part.share)}</span> "
+        for title, part in shown
     )
     return (
         f'<div role="img" aria-label="{escape(label)}" style="display:flex;gap:2px;height:1.7em;margin:0.4em 0;'

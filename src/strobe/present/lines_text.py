@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from strobe.sums.source_lines import source_of
-
-if TYPE_CHECKING:
-    from strobe.sums.source_lines import CountedFunction
+from strobe.sums.source_lines import CountedFunction, source_of
 
 _HEAD = f"{'Line #':>6} {'Hits':>9} {'Time':>12} {'Per Hit':>8} {'% Time':>8}  Line Contents\n"
 

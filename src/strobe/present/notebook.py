@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
-from strobe.present.snapshot_text import first_steps, sentence, trust
+from strobe.present.snapshot_text import first_steps, trust
 from strobe.present.summary import Summary, summarise
 from strobe.present.text import people
-
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
-    from strobe.trace.trace import Trace
+from strobe.present.text_page import processes, sentence
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
 
 MOST_ROWS = 200
 # Characters of a cell, and of its tooltip.
@@ -35,18 +32,16 @@ def trace_card(trace: Trace) -> str:
 
 def _facts(summary: Summary) -> str:
     step = [f"{format_count(summary.step.count)} steps"] if summary.step else []
-    count = summary.process_count
-    processes = f"{count} process" + ("es" if count != 1 else "")
-    return " · ".join(["strobe", summary.program or summary.name, processes, format_ns(summary.duration_ns), *step])
+    facts = [summary.program or summary.name, processes(summary.process_count), format_ns(summary.duration_ns)]
+    return " · ".join(["strobe", *facts, *step])
 
 
 def _step(summary: Summary) -> str:
     """Return the typical step as a bar of its parts; without one, the activity of the GPUs."""
-    step = summary.step
-    if step and len([part for part in step.parts if part.duration_ns]) > 1:
+    if step := summary.step:
         title = f"one step, median of {format_count(step.class_count)}: {format_ns(step.median_ns)}"
-        parts = [(part.name.replace("_", " "), part.name, part.duration_ns, part.share) for part in step.parts]
-        return f'<div style="margin-top:0.5em">{escape(title)}</div>{stacked(parts, title)}'
+        if drawn := stacked(step.parts, title):
+            return f'<div style="margin-top:0.5em">{escape(title)}</div>{drawn}'
     rows = [f"{gpu.name} computes {format_share(gpu.computation)} {bar(gpu.computation)}" for gpu in summary.gpus[:4]]
     return "".join(f"<div>{row}</div>" for row in rows)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strobe.answers.ask import ask
 from strobe.errors import UsageError
 from strobe.model.gpu_metrics import METRICS
-
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
-    from strobe.trace.trace import Trace
+from strobe.present.aligned import aligned_rows
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
 
 _NEEDED = ("calls", "total_ns", "min_ns", "max_ns")
 _ACTIVITIES, _CALLS = "GPU activities", "API calls"
@@ -45,7 +44,7 @@ def text(table: Table) -> str:
         return _metrics(table)
     for name in _NEEDED:
         if name not in table.columns:
-            raise UsageError(f"--format nvprof needs the column '{name}', which this table has not")
+            raise UsageError(f"--format nvprof needs the column '{name}', which this table does not have")
     rows = table.to_arrow().to_pylist()
     kind = _TYPES.get(table.name, table.name.capitalize())
     return "\n".join([_HEAD, *_block(kind, _by_name(table, rows), _everything(rows))]) + "\n"
@@ -88,7 +87,7 @@ class _Sum:
 
 
 def _by_name(table: Table, rows: Iterable[dict[str, Any]]) -> list[_Sum]:
-    """Sum rows of one name: nvprof tells neither GPUs apart nor kinds of memory."""
+    """Sum rows of one name: nvprof distinguishes neither GPUs nor kinds of memory."""
     sums: dict[str, _Sum] = {}
     for row in rows:
         name = _name(table, row)
@@ -136,11 +135,7 @@ def _block(kind: str, sums: Iterable[_Sum], everything: float) -> list[str]:
 
 def _gpu_trace(table: Table) -> str:
     rows = [_TRACE, *(_trace_cells(row) for row in table.to_arrow().to_pylist())]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_TRACE) - 1)]
-    lines = [
-        "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in rows
-    ]
-    return "\n".join(lines) + "\n" + _LEGEND
+    return "\n".join(aligned_rows(rows, [name != "Name" for name in _TRACE])) + "\n" + _LEGEND
 
 
 def _metrics(table: Table) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from operator import itemgetter
+from typing import Any
 
 from strobe.answers.ask import ask
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present.summary import Summary, summarise
-
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
-    from strobe.trace.trace import Trace
+from strobe.present.text_page import sentence
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
 
 _MOST_TYPES = 5
 # Longest acceptable time before the forward pass of a step; MindInsight advises from there on.
@@ -82,21 +81,22 @@ def snapshot(trace: Trace) -> Snapshot:
 
 
 def _missing(name: str, title: str, table: Table) -> Card:
-    return Card(name, title, (f"{table.note[:1].upper()}{table.note[1:]}.",))
+    return Card(name, title, (sentence(table.note),))
 
 
 def _rows(table: Table) -> list[Row]:
-    return cast("list[Row]", table.to_pylist())
+    rows: list[Row] = table.to_arrow().to_pylist()
+    return rows
 
 
-def _worst(table: Table, key: Callable[[Row], float]) -> tuple[Row, str]:
-    """Return the row of the worst process, and its name if there are others."""
+def _worst(table: Table, column: str) -> tuple[Row, str]:
+    """Return the row of the worst process, and its name in brackets if there are others."""
     rows = _rows(table)
-    worst = max(rows, key=key)
+    worst = max(rows, key=itemgetter(column))
     if len(rows) == 1:
         return worst, ""
     who = f"process {worst['process']}" if worst["rank"] is None else f"rank {worst['rank']}"
-    return worst, f"{who}, the worst of {len(rows)}"
+    return worst, f" ({who}, the worst of {len(rows)})"
 
 
 def _step_trace(trace: Trace) -> Card:
@@ -105,17 +105,14 @@ def _step_trace(trace: Trace) -> Card:
     title = "Step trace"
     if not len(table):
         return _missing("step_trace", title, table)
-    row, who = _worst(table, lambda row: float(row["duration_ns"]))
-    of = f" ({who})" if who else ""
+    row, who = _worst(table, "duration_ns")
+    whole = f"A step takes {format_ns(row['duration_ns'])} on average{who}"
     figures = [Figure("steps", row["steps"]), Figure("step", row["duration_ns"], "ns", 1.0)]
     if not row["forward_backward_ns"]:
-        text = (
-            f"A step takes {format_ns(row['duration_ns'])} on average{of}; no forward or backward pass was recognised."
-        )
+        text = f"{whole}; no forward or backward pass was recognised."
         return Card("step_trace", title, (text,), tuple(figures))
     sentences = [
-        f"A step takes {format_ns(row['duration_ns'])} on average{of}: "
-        f"{format_share(row['interval_share'])} before its forward pass, "
+        f"{whole}: {format_share(row['interval_share'])} before its forward pass, "
         f"{format_share(row['forward_backward_share'])} in forward and backward, "
         f"{format_share(row['tail_share'])} after them."
     ]
@@ -169,9 +166,8 @@ def _data(trace: Trace) -> Card:
     table = ask(trace, "data_pipeline")
     if not len(table):
         return _missing("data", title, table)
-    row, who = _worst(table, lambda row: float(row["wait_share"]))
-    of = f" ({who})" if who else ""
-    wait = f"waits {format_ns(row['wait_ns'])} ({format_share(row['wait_share'])}) of every step for data{of}"
+    row, who = _worst(table, "wait_share")
+    wait = f"waits {format_ns(row['wait_ns'])} ({format_share(row['wait_share'])}) of every step for data{who}"
     sentences = [
         {
             "data processing": f"Batches are not ready in time: the loop {wait}.",
@@ -186,7 +182,7 @@ def _data(trace: Trace) -> Card:
         sentences.append(
             f"With enough workers a step is expected to take {format_ns(row['predicted_step_ns'])}, {gain} less."
         )
-    sentences.append(f"{row['advice'][:1].upper()}{row['advice'][1:]}.")
+    sentences.append(sentence(row["advice"]))
     figures = [
         Figure("wait for data", row["wait_ns"], "ns", row["wait_share"]),
         Figure("copy to the GPU", row["copy_ns"] or None, "ns", row["copy_share"]),
@@ -198,15 +194,9 @@ def _data(trace: Trace) -> Card:
 
 def _timeline(trace: Trace) -> Card:
     """MindInsight's timeline summary of the whole run: operators, streams, kernels, and their executions."""
-    locations = trace.locations.to_pylist()
+    used = [row for row in _rows(trace.locations) if row["kind"] == "stream" and row["span_count"]]
     # A stream that ran several things at once has several locations with its number.
-    streams = len(
-        {
-            (row["process"], row["device"], row["thread_id"])
-            for row in locations
-            if row["kind"] == "stream" and row["span_count"]
-        }
-    )
+    streams = len({(row["process"], row["device"], row["thread_id"]) for row in used})
     operators = _rows(ask(trace, "operators", step="all"))
     kernels = _rows(ask(trace, "kernels")) if streams else []
     executions = sum(row["calls"] for row in operators)

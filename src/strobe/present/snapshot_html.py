@@ -5,8 +5,9 @@ from __future__ import annotations
 from strobe.model.units import format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
 from strobe.present.snapshot import Card, Figure, Snapshot
-from strobe.present.snapshot_text import first_steps, head, sentence, trust
+from strobe.present.snapshot_text import first_steps, head, trust
 from strobe.present.summary import StepSummary
+from strobe.present.text_page import sentence
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --weak: color-mix(in srgb, CanvasText 65%, Canvas); }
@@ -27,7 +28,7 @@ _COLOURS = {"step_trace": "forward", "operators": "compute", "data": "data", "ti
 
 
 def snapshot_html(page: Snapshot) -> str:
-    """Return the whole document. The browser is told to load nothing, whatever names in the trace may say."""
+    """Return the whole document. The browser must load nothing, whatever the names in the trace are."""
     summary = page.summary
     step = _step(summary.step) if summary.step else ""
     cards = "\n".join(_card(card) for card in page.cards)
@@ -56,11 +57,9 @@ def snapshot_html(page: Snapshot) -> str:
 
 
 def _step(step: StepSummary) -> str:
-    parts = [(part.name.replace("_", " "), part.name, part.duration_ns, part.share) for part in step.parts]
-    if len([part for part in parts if part[3] > 0]) < 2:
-        return ""
     title = f"One step, median of {step.class_count}: {format_ns(step.median_ns)}"
-    return f"<section><h2>{escape(title)}</h2>{stacked(parts, title)}</section>"
+    drawn = stacked(step.parts, title)
+    return f"<section><h2>{escape(title)}</h2>{drawn}</section>" if drawn else ""
 
 
 def _card(card: Card) -> str:

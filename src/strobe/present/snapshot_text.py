@@ -10,44 +10,33 @@ from strobe.model.plugins import Finding
 from strobe.model.units import format_interval_ns, format_ns, format_share
 from strobe.present.snapshot import Card, Snapshot
 from strobe.present.summary import Summary
+from strobe.present.text_page import WIDTH, bar, page, processes, sentence
 
-WIDTH = 100
 MOST_FINDINGS = 3
 _NAME, _BAR = 44, 24
 _UNIT = re.compile(r"(\d) (ns|us|ms|s|min|h|%)(?!\w)")
-_ASCII = str.maketrans({"─": "-", "█": "#", "▌": "=", "·": "-", "…": "."})
 
 
-def snapshot_text(page: Snapshot, *, unicode: bool = True, width: int = WIDTH) -> str:
+def snapshot_text(snapshot: Snapshot, *, unicode: bool = True, width: int = WIDTH) -> str:
     """Return the snapshot as text, ending with a newline. `unicode=False`: plain ASCII."""
+    summary = snapshot.summary
     width = max(80, min(width, WIDTH))
-    rule = "─" * width
     blocks = [
-        [head(page.summary), *_wrapped(f"{sentence(page.summary.verdict.text)}", width)],
-        *(list(_card(card, width)) for card in page.cards),
+        [head(summary), *_wrapped(sentence(summary.verdict.text), width)],
+        *(list(_card(card, width)) for card in snapshot.cards),
         [
             "WHAT TO DO FIRST",
-            *(line for text in first_steps(page.summary) for line in _wrapped(text, width, "  ", "    ")),
+            *(line for text in first_steps(summary) for line in _wrapped(text, width, "  ", "    ")),
         ],
-        list(_wrapped(trust(page.summary), width)),
+        list(_wrapped(trust(summary), width)),
     ]
-    lines = [rule, *(line for block in blocks for line in (*block, ""))]
-    lines[-1] = rule
-    text = "\n".join(line.rstrip() for line in lines) + "\n"
-    return text if unicode else text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return page(blocks, width, unicode=unicode)
 
 
 def head(summary: Summary) -> str:
     """Return the program, its processes and its duration in one line."""
-    count = summary.process_count
-    processes = f"{count} process" + ("es" if count != 1 else "")
-    facts = (summary.program or summary.name, processes, format_ns(summary.duration_ns))
+    facts = (summary.program or summary.name, processes(summary.process_count), format_ns(summary.duration_ns))
     return "strobe snapshot · " + " · ".join(facts)
-
-
-def sentence(text: str) -> str:
-    """Return a text as a sentence, with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
 
 def first_steps(summary: Summary) -> Iterable[str]:
@@ -84,9 +73,7 @@ def _card(card: Card, width: int) -> Iterator[str]:
         name = figure.name if len(figure.name) <= _NAME else figure.name[: _NAME - 3] + "..."
         line = f"    {name:<{_NAME}}{figure.text:>12}"
         if figure.share is not None:
-            filled = min(1.0, figure.share) * _BAR
-            bar = "█" * int(filled) + ("▌" if filled % 1 >= 0.5 else "")
-            line += f"{format_share(figure.share):>8}  {bar}"
+            line += f"{format_share(figure.share):>8}  {bar(min(1.0, figure.share), _BAR)}"
         yield line
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +23,9 @@ from strobe.steps.selection import select
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.path_statistics import path_statistics
+from strobe.tables.table import Table
 from strobe.trace.derived.beginning_of_run import beginning_of
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.trace import Trace
 
 # Spans read while the user waits: steps and sums of a million spans take about 0.7 s of CPU time.
 SOON_SPANS = 6_000_000
@@ -104,7 +103,7 @@ class StepClass:
 
 @dataclass(frozen=True)
 class Hot:
-    """A row of the table of hot spots: an operator, or a function if there are no operators. Self times are in ns."""
+    """A row of the table of hot spots: an operator, or a function if no operator ran. Self times are in ns."""
 
     name: str
     calls: int
@@ -290,19 +289,10 @@ def _classes(usual: Usual) -> tuple[StepClass, ...]:
 
 def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
     """Return the operators, or functions if there are none, with the most self time."""
-    for kind in ("operators", "profile"):
-        table = ask(trace, kind)
-        rows = table.head(5).to_pylist()
-        if rows:
-            per_step = "self_per_step_ns"
-            return ("operators" if kind == "operators" else "functions"), tuple(
-                Hot(
-                    str(row["name"]),
-                    int(str(row["calls"])),
-                    int(str(row["self_ns"])),
-                    _real(row["share"]) or 0.0,
-                    _real(row[per_step]),
-                )
+    for kind, analysis in (("operators", "operators"), ("functions", "profile")):
+        if rows := _rows(ask(trace, analysis).head(5)):
+            return kind, tuple(
+                Hot(row["name"], row["calls"], row["self_ns"], row["share"] or 0.0, row["self_per_step_ns"])
                 for row in rows
             )
     return "functions", ()
@@ -315,18 +305,18 @@ _NO_GPU_LOSS = ("gpu_recorded_with",)
 def _quality(trace: Trace) -> Quality:
     info = trace.info
     total = _counted(trace)
-    recorded_ns = sum(int(str(row["ended_ns"])) - int(str(row["started_ns"])) for row in trace.processes.to_pylist())
+    processes, quality = _rows(trace.processes), _rows(trace.quality)
+    recorded_ns = sum(row["ended_ns"] - row["started_ns"] for row in processes)
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
-    quality = trace.quality.to_pylist()
-    notes = [(str(row["what"]), str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
+    notes = [(row["what"], str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
     losses += [text for what, text in notes if what in ("unreadable", "unrecorded")]
     losses += dict.fromkeys(text for what, text in notes if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
     remarks = [text for what, text in notes if what in ("other_pythons", "other_programs", "gpus_not_read")]
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")
-    ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
+    ends = {row["end_state"] for row in processes if row["main"]}
     return Quality(
         complete=not losses and ends <= {"closed", "exited"},
         losses=tuple(losses),
@@ -344,9 +334,9 @@ def _quality(trace: Trace) -> Quality:
 def _counted(trace: Trace) -> Counter[str]:
     """Return the counters of the quality table, summed over all processes."""
     total: Counter[str] = Counter()
-    for row in trace.quality.to_pylist():
-        if isinstance(row["value"], int):
-            total[str(row["what"])] += row["value"]
+    for row in _rows(trace.quality):
+        if row["value"] is not None:
+            total[row["what"]] += row["value"]
     return total
 
 
@@ -360,9 +350,10 @@ def _asked_for(trace: Trace, option: str) -> str:
 def _reported_spans(trace: Trace) -> int:
     """Return the number of spans reported by the hooks of a framework."""
     sums = path_statistics(trace, select(trace, "all"))
-    reported = [row["paradigm"] in ("torch", "onednn", "itt", "nvtx") for row in trace.regions.to_pylist()]
+    reported = [paradigm in ("torch", "onednn", "itt", "nvtx") for paradigm in trace.regions.texts("paradigm")]
     return int(sums.calls[np.array(reported, dtype=bool)[sums.region]].sum()) if reported else 0
 
 
-def _real(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+def _rows(table: Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_arrow().to_pylist()
+    return rows

@@ -24,50 +24,46 @@ def summary_table(summary: Summary) -> Table:
     return make_table(COLUMNS, list(_rows(summary)), name="summary")
 
 
+def _row(
+    section: str,
+    name: str,
+    text: str = "",
+    *,
+    count: int | None = None,
+    duration_ns: int | None = None,
+    share: float | None = None,
+) -> _Row:
+    return section, name, count, duration_ns, share, text
+
+
 def _rows(summary: Summary) -> Iterator[_Row]:
     verdict, step, quality = summary.verdict, summary.step, summary.quality
-    yield ("verdict", verdict.kind, None, None, verdict.share, verdict.text)
+    yield _row("verdict", verdict.kind, verdict.text, share=verdict.share)
     if step:
-        yield ("step", step.class_name, step.class_count, step.median_ns, 1.0, f"{step.confidence}: {step.reason}")
+        why = f"{step.confidence}: {step.reason}"
+        yield _row("step", step.class_name, why, count=step.class_count, duration_ns=step.median_ns, share=1.0)
         if step.kept_count < step.count:
-            facts = (step.kept_count, None, step.representativeness)
-            yield (
-                "step",
-                "kept in detail",
-                *facts,
-                f"of {step.count} steps; share: their mean relative to that of all steps",
-            )
+            text = f"of {step.count} steps; share: their mean relative to that of all steps"
+            yield _row("step", "kept in detail", text, count=step.kept_count, share=step.representativeness)
         for part in step.parts:
-            yield ("step", part.name, None, part.duration_ns, part.share, part.group)
+            yield _row("step", part.name, part.group, duration_ns=part.duration_ns, share=part.share)
     for each in summary.classes:
-        yield ("class", each.name, each.count, each.median_ns, None, "")
+        yield _row("class", each.name, count=each.count, duration_ns=each.median_ns)
     for finding in summary.findings:
-        yield (
-            "finding",
-            finding.rule,
-            None,
-            finding.gain_high_ns,
-            None,
-            ": ".join(filter(None, (finding.what, finding.do))),
-        )
+        text = ": ".join(filter(None, (finding.what, finding.do)))
+        yield _row("finding", finding.rule, text, duration_ns=finding.gain_high_ns)
     for hot in summary.hot:
-        yield ("hot", hot.name, hot.calls, hot.self_ns, hot.share, summary.hot_kind)
-    yield ("quality", "complete" if quality.complete else "incomplete", None, None, None, quality.ended)
+        yield _row("hot", hot.name, summary.hot_kind, count=hot.calls, duration_ns=hot.self_ns, share=hot.share)
+    yield _row("quality", "complete" if quality.complete else "incomplete", quality.ended)
     for loss in quality.losses:
-        yield ("quality", "loss", None, None, None, loss)
+        yield _row("quality", "loss", loss)
     for remark in quality.remarks:
-        yield ("quality", "remark", None, None, None, remark)
+        yield _row("quality", "remark", remark)
     if quality.source:
-        yield ("quality", "source", None, None, None, quality.source)
+        yield _row("quality", "source", quality.source)
     else:
-        yield ("quality", "recording cost", None, None, quality.estimated_cost, "estimated")
+        yield _row("quality", "recording cost", "estimated", share=quality.estimated_cost)
     if quality.folded_count:
-        yield (
-            "quality",
-            "folded",
-            quality.folded_count,
-            None,
-            None,
-            "executions in statistics, in addition to the spans",
-        )
-    yield ("quality", "spans", quality.span_count, None, None, f"{quality.bytes_per_span:.2f} bytes per span")
+        text = "executions in statistics, in addition to the spans"
+        yield _row("quality", "folded", text, count=quality.folded_count)
+    yield _row("quality", "spans", f"{quality.bytes_per_span:.2f} bytes per span", count=quality.span_count)

@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
 from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
+from strobe.present.text_page import WIDTH, bar, page, processes
+from strobe.trace.trace import Trace
 
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
-
-WIDTH = 100
 LINES = 40
 _BAR = 26
 _PART_WORDS = {"data_wait": "waits data", "rest": "other"}
-_ASCII = str.maketrans({"─": "-", "█": "#", "▌": "=", "·": "-", "…": "."})
 _MOST_FINDINGS = 5
 _MOST_GPUS = 4
 _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of every node of the backward graph
@@ -28,7 +24,6 @@ _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of e
 def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) -> str:
     """Return the summary as text, ending with a newline. `unicode=False`: plain ASCII."""
     width = max(60, min(width, WIDTH))
-    rule = "─" * width
     blocks = [
         [*_head(summary, width)],
         [*(_step(summary.step, width) if summary.step else []), *_gpus(summary.gpus, width)],
@@ -42,12 +37,7 @@ def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) 
             blocks[3] = []
         else:
             blocks[2].pop()
-    lines = [rule, *(line for block in blocks if block for line in [*block, ""])]
-    lines[-1] = rule
-    text = "\n".join(line.rstrip() for line in lines) + "\n"
-    if not unicode:
-        text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-    return text
+    return page(blocks, width, unicode=unicode)
 
 
 def text_of(trace: Trace) -> str:
@@ -56,10 +46,9 @@ def text_of(trace: Trace) -> str:
 
 
 def _head(summary: Summary, width: int) -> Iterable[str]:
-    processes = f"{summary.process_count} process" + ("es" if summary.process_count != 1 else "")
     step = summary.step
     loop = [f"{format_count(step.count)} steps"] if step else []
-    facts = [summary.program or "?", processes, format_ns(summary.duration_ns), *loop]
+    facts = [summary.program or "?", processes(summary.process_count), format_ns(summary.duration_ns), *loop]
     yield _cut("strobe  " + " · ".join(facts), width)
     yield from _wrapped("VERDICT   ", summary.verdict.text, width)
     if summary.part:
@@ -80,10 +69,8 @@ def _step(step: StepSummary, width: int) -> list[str]:
         lines.append(_cut(_kept(step), width))
     # Without operators a step has no parts: the table of functions below shows more.
     for part in step.parts if len([part for part in step.parts if part.duration_ns]) > 1 else ():
-        filled = part.share * _BAR
-        bar = "█" * int(filled) + ("▌" if filled % 1 >= 0.5 else "")
-        name = _PART_WORDS.get(part.name, part.name)
-        lines.append(f"  {name:<11}  {bar:<{_BAR}} {format_ns(part.duration_ns):>10}  {format_share(part.share):>6}")
+        name, drawn = _PART_WORDS.get(part.name, part.name), bar(part.share, _BAR)
+        lines.append(f"  {name:<11}  {drawn:<{_BAR}} {format_ns(part.duration_ns):>10}  {format_share(part.share):>6}")
     return lines
 
 

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from itertools import zip_longest
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
+
+import pyarrow as pa
 
 from strobe.errors import visible
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present import nvprof
+from strobe.present.aligned import aligned_rows, column_widths
+from strobe.tables.table import Table
 
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
-
-_NARROWEST = 12  # characters: narrower columns of text are not folded
 # Tables in which each row has the unit of its values.
 _WITH_OWN_UNITS = ("kernel_metrics", "launch_metrics")
-FORMATS = ("table", "json", "csv", "md", "nvprof")
 
 
 def render(table: Table, form: str) -> str:
-    """Return a table as text in one of FORMATS, all rows, with a newline at the end."""
+    """Return a table as text in a form of `--format`, all rows, with a newline at the end."""
     renderers: dict[str, Callable[[Table], str]] = {
         "table": aligned,
         "json": lambda table: table.to_json() + "\n",
-        "csv": lambda table: table.to_csv(),
+        "csv": Table.to_csv,
         "md": markdown,
         "nvprof": nvprof.text,
     }
@@ -42,8 +38,7 @@ def print_for_people(table: Table, stream: TextIO) -> None:
     Where it is too narrow, extra columns are left out from the right, and then long texts continue on the next line.
     """
     width = shutil.get_terminal_size((100, 24)).columns
-    table = _fitting(table, width)
-    lines = aligned_rows([_headings(table), *_cells(table)], _numeric(table), width)
+    lines = _lines(_fitting(table, width), width)
     if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     stream.write("\n".join(lines) + "\n")
@@ -51,7 +46,7 @@ def print_for_people(table: Table, stream: TextIO) -> None:
 
 def _fitting(table: Table, width: int) -> Table:
     extra = table.extra
-    while extra and sum(wide + 2 for wide in _widths([_headings(table), *_cells(table)])) - 2 > width:
+    while extra and sum(wide + 2 for wide in column_widths([_headings(table), *_cells(table)])) - 2 > width:
         dropped = extra.pop()
         table = table.select([name for name in table.columns if name != dropped])
     return table
@@ -59,38 +54,12 @@ def _fitting(table: Table, width: int) -> Table:
 
 def aligned(table: Table) -> str:
     """Return a table with its columns padded to the same width, numbers to the right."""
-    return "\n".join(aligned_rows([_headings(table), *_cells(table)], _numeric(table))) + "\n"
+    return "\n".join(_lines(table)) + "\n"
 
 
-def aligned_rows(
-    rows: Sequence[Sequence[str]], numeric: Sequence[bool] | None = None, width: int | None = None
-) -> list[str]:
-    """Return rows of cells as lines with aligned columns, `numeric` ones to the right.
-
-    With `width`, the widest columns of text are folded until the lines fit.
-    """
-    widths = _widths(rows)
-    right = numeric or [False] * len(widths)
-    texts = [column for column, number in enumerate(right) if not number]
-    while width is not None and texts and sum(widths) + 2 * len(widths) - 2 > width:
-        widest = max(texts, key=lambda column: widths[column])
-        if widths[widest] <= _NARROWEST:
-            break
-        widths[widest] -= 1
-    lines = []
-    for row in rows:
-        parts = [
-            [cell] if len(cell) <= wide else textwrap.wrap(cell, wide) or [""]
-            for cell, wide in zip(row, widths, strict=True)
-        ]
-        for line in zip_longest(*parts, fillvalue=""):
-            cells = zip(line, widths, right, strict=True)
-            lines.append("  ".join(c.rjust(wide) if number else c.ljust(wide) for c, wide, number in cells).rstrip())
-    return lines
-
-
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(1, *map(len, column)) for column in zip(*rows, strict=True)]
+def _lines(table: Table, width: int | None = None) -> list[str]:
+    headings, numeric, rows = people(table)
+    return aligned_rows([headings, *rows], numeric, width)
 
 
 def tab_separated(table: Table) -> str:
@@ -101,15 +70,11 @@ def tab_separated(table: Table) -> str:
 
 def markdown(table: Table) -> str:
     """Return a table for a ticket or a pull request."""
-    right = [" ---: " if numeric else " --- " for numeric in _numeric(table)]
-    lines = ["| " + " | ".join(_headings(table)) + " |", "|" + "|".join(right) + "|"]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in _cells(table)]
+    headings, numeric, rows = people(table)
+    sides = (" ---: " if right else " --- " for right in numeric)
+    lines = ["| " + " | ".join(headings) + " |", "|" + "|".join(sides) + "|"]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def talk(message: str) -> None:
-    """Print a message to the user on stderr, so that stdout stays data."""
-    print(f"strobe: {message}", file=sys.stderr)
 
 
 def people(table: Table) -> tuple[list[str], list[bool], list[list[str]]]:
@@ -129,8 +94,6 @@ def _headings(table: Table) -> list[str]:
 
 
 def _numeric(table: Table) -> list[bool]:
-    import pyarrow as pa
-
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     types = [table.to_arrow().schema.field(name).type for name in _shown(table)]
     return [any(check(type) for check in numeric) for type in types]
@@ -189,10 +152,10 @@ def _one_line(text: str) -> str:
     return text.replace("\t", " ").replace("\r", " ").replace("\n", " ")
 
 
-def supports(text: Sequence[str], stream: TextIO) -> bool:
+def supports(text: str, stream: TextIO) -> bool:
     """Return whether a stream can print these characters."""
     try:
-        "".join(text).encode(stream.encoding or "ascii")
+        text.encode(stream.encoding or "ascii")
     except UnicodeEncodeError:
         return False
     return True

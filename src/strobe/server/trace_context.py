@@ -1,24 +1,23 @@
-"""What the service knows about its trace for as long as it runs: names, bounds, and the recent windows of spans."""
+"""What the server keeps about a trace: names, bounds, steps, and the spans of recent questions."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import threading
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strobe.api.trace import Trace
 from strobe.gpu.memory import allocator_curves, steps_of
 from strobe.present.summary import SOON_SPANS, summarise_part
 from strobe.server.pictures.cell_tiles import RegionNames
+from strobe.server.recent import Recent
 from strobe.server.run.series import Series
 from strobe.server.run.step_list import StepList
 from strobe.steps.finding.requested_steps import Asked
@@ -28,16 +27,17 @@ from strobe.steps.steps import choose_steps, find_steps
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import merged_paths, one_for_each_name
 from strobe.trace.derived.beginning_of_run import beginning_of
-
-if TYPE_CHECKING:
-    from strobe.api.trace import Trace
-    from strobe.trace.metrics.readings import Readings
-    from strobe.trace.spans import SpanArrays
+from strobe.trace.metrics.readings import Readings
+from strobe.trace.spans import SpanArrays
 
 # Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
 _KEPT_SPANS = 4_000_000
 # Loop levels whose iterations somebody looked at instead of the steps.
 _KEPT_LEVELS = 8
+# Locations whose profiles are in memory at once: two numbers by region for each.
+_PROFILED_AT_ONCE = 256
+
+Ints = npt.NDArray[np.int64]
 
 
 class OpenedFlow(FlowDict):
@@ -73,22 +73,22 @@ class Chosen:
         return summarise_part(self._whole, self.trace, self._part).to_json()
 
 
-def _in_order(parts: Sequence[Readings]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    time_ns, values = (np.concatenate([getattr(each, name) for each in parts]) for name in ("time_ns", "values"))
+def _in_order(parts: Sequence[Readings]) -> tuple[Ints, npt.NDArray[np.float64]]:
+    time_ns = np.concatenate([each.time_ns for each in parts])
+    values = np.concatenate([each.values for each in parts])
     order = np.argsort(time_ns, kind="stable")
     return time_ns[order], values[order]
 
 
 class TraceContext:
-    """One trace, with what every answer needs, read once. Threads of the service share it."""
+    """One trace, with what every answer needs, read once. Threads of the server share it."""
 
     def __init__(self, trace: Trace, path: Path, name: str = "", siblings: Sequence[str] = ()) -> None:
         self.trace, self.path = trace, path
         self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
-        self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
-        self._chosen: OrderedDict[str, Chosen] = OrderedDict()
+        self._spans = Recent[SpanArrays](_KEPT_SPANS)
+        self._chosen = Recent[Chosen](_KEPT_LEVELS)
         self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
-        self._lock = threading.Lock()
 
     @cached_property
     def version(self) -> str:
@@ -141,35 +141,36 @@ class TraceContext:
     @cached_property
     def bounds(self) -> tuple[int, int]:
         """Start and end of everything recorded, ns since the trace's zero."""
-        processes = self.trace.processes.to_arrow()
-        ends = [n for c in (processes["ended_ns"], self.locations["last_ns"]) for n in c.to_pylist() if n is not None]
-        starts = [
-            n for c in (processes["started_ns"], self.locations["first_ns"]) for n in c.to_pylist() if n is not None
-        ]
-        return max(0, min(starts, default=0)), max(1, max(ends, default=1))
+        processes = self.trace.processes
+        starts = [*processes.integers("started_ns"), *self.locations["first_ns"].to_pylist()]
+        ends = [*processes.integers("ended_ns"), *self.locations["last_ns"].to_pylist()]
+        first = min((time for time in starts if time is not None), default=0)
+        return max(0, first), max([1, *(time for time in ends if time is not None)])
 
     def whole_location(self, location: int) -> SpanArrays:
         """All spans of a location, kept for the next question while there is room."""
-        with self._lock:
-            if location in self._kept:
-                self._kept.move_to_end(location)
-                return self._kept[location]
-        arrays: SpanArrays = self.trace.span_arrays(location)
-        with self._lock:
-            self._kept[location] = arrays
-            while sum(len(a["start_ns"]) for a in self._kept.values()) > _KEPT_SPANS and len(self._kept) > 1:
-                self._kept.popitem(last=False)
+        arrays = self._spans.get(location)
+        if arrays is None:
+            arrays = self.trace.span_arrays(location)
+            # A location that is larger than the bound is kept alone.
+            self._spans.put(location, arrays, min(len(arrays["start_ns"]), _KEPT_SPANS))
         return arrays
 
+    def profiles(self, locations: Sequence[int], start_ns: int, end_ns: int) -> Iterator[tuple[int, Ints, Ints]]:
+        """Yield by location, and region, the executions that begin in [start_ns, end_ns), and exclusive ns in it."""
+        for first in range(0, len(locations), _PROFILED_AT_ONCE):
+            some = locations[first : first + _PROFILED_AT_ONCE]
+            yield from zip(some, *self.trace.pyramid.profile(some, start_ns, end_ns), strict=True)
+
     @cached_property
-    def call_path_arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def call_path_arrays(self) -> tuple[Ints, Ints]:
         """Parent (-1 at the root) and last region of every call path."""
         table = self.trace.call_paths.to_arrow().sort_by("call_path")
         parents = pc.fill_null(table["parent"].cast(pa.int64()), -1).to_numpy()
         return parents, table["region"].cast(pa.int64()).to_numpy()
 
     @cached_property
-    def alike_regions(self) -> npt.NDArray[np.int64]:
+    def alike_regions(self) -> Ints:
         """Which region stands for each in a tree of calls: MPI functions and steps of PyTorch's profiler are merged."""
         stands, names = one_for_each_name(self.trace).copy(), self.names.names
         steps = [at for at, name in enumerate(names) if name.startswith(PROFILER_STEP)]
@@ -177,7 +178,7 @@ class TraceContext:
         return stands
 
     @cached_property
-    def alike_paths(self) -> npt.NDArray[np.int64]:
+    def alike_paths(self) -> Ints:
         """Which call path stands for each where regions do."""
         return merged_paths(*self.call_path_arrays, self.alike_regions)
 
@@ -198,7 +199,7 @@ class TraceContext:
         return str(metric if unit == "count" else unit)
 
     @cached_property
-    def call_path_levels(self) -> list[npt.NDArray[np.int64]]:
+    def call_path_levels(self) -> list[Ints]:
         """The call paths by their depth, the deepest first: in this order sums climb to the roots."""
         parents, _ = self.call_path_arrays
         depth, above = np.zeros(len(parents), dtype=np.int64), parents.copy()
@@ -261,15 +262,10 @@ class TraceContext:
         """The steps that were found, or the iterations of another loop level, by its name (see strobe structure)."""
         if not level:
             return self._found
-        with self._lock:
-            if level in self._chosen:
-                self._chosen.move_to_end(level)
-                return self._chosen[level]
-        chosen = Chosen(self.trace, *self._beginning, Asked(level=level))
-        with self._lock:
-            self._chosen[level] = chosen
-            while len(self._chosen) > _KEPT_LEVELS:
-                self._chosen.popitem(last=False)
+        chosen = self._chosen.get(level)
+        if chosen is None:
+            chosen = Chosen(self.trace, *self._beginning, Asked(level=level))
+            self._chosen.put(level, chosen)
         return chosen
 
     @cached_property

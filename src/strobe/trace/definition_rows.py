@@ -80,6 +80,13 @@ def region_rows(trace: Trace) -> list[Region]:
     return _rows(trace.regions, Region)
 
 
+def threads_of(trace: Trace, process: int) -> list[Location]:
+    """Return the threads of a process that have spans."""
+    return [
+        each for each in location_rows(trace) if (each.process, each.kind) == (process, "thread") and each.span_count
+    ]
+
+
 def ranks_of(trace: Trace) -> list[int | None]:
     """Return the rank of each process, None if it has none."""
     return [process.rank for process in process_rows(trace)]

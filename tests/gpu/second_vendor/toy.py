@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from strobe.record.config import Session
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
+    from strobe.record.options.session_settings import Session
 
 
 class Toy(Adapter):
@@ -24,7 +24,7 @@ class Toy(Adapter):
 
     def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
         """Return whether there are toys."""
-        from strobe.record.finding import OK, Finding
+        from strobe.record.doctor.finding import OK, Finding
 
         yield Finding("gpu", "toys", OK, "one toy")
 

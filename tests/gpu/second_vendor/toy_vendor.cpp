@@ -38,7 +38,7 @@ class Toy final : public Vendor {
   const RecordBytes& record_bytes() const override { return bytes_; }
   bool start() override {
     launch_ = {recorder_->region("toyLaunch", STROBE_ROLE_FUNCTION), true, "toyLaunch"};
-    recorder_->say("recorded_with", "the runtime of toys");
+    recorder_->note("recorded_with", "the runtime of toys");
     return true;
   }
   void rest() override {}

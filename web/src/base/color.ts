@@ -4,7 +4,6 @@ import { GROUPS, type Group, type StepPart } from "./kinds.generated";
 
 export type Theme = "dark" | "light";
 
-/** True when a text from the wire is a group. */
 export const isGroup = (text: string): text is Group => (GROUPS as readonly string[]).includes(text);
 
 export const GROUP_TITLES: Readonly<Record<Group, string>> = {
@@ -35,7 +34,6 @@ const GROUP_HUES: Readonly<Record<Group, Oklch>> = {
 /** Number of lightness steps inside a group. */
 export const SHADES = 7;
 
-/** Parts of a step. */
 export const PART_TITLES: Readonly<Record<StepPart, string>> = {
   data_wait: "data wait",
   forward: "forward",

@@ -4,7 +4,7 @@ import { csvCell, csvText, fileName } from "./csv";
 describe("CSV", () => {
   test.each([
     ["plain", "plain"],
-    ['say "a, b"', '"say ""a, b"""'],
+    ['the "a, b"', '"the ""a, b"""'],
     ["two\nlines", '"two\nlines"'],
     ["=HYPERLINK(1)", "'=HYPERLINK(1)"],
     ["@x", "'@x"],

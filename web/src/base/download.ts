@@ -1,6 +1,5 @@
 // Hands the user a file that was made in the page.
 
-/** Downloads a file with a name. */
 export function saveFile(name: string, content: Blob): void {
   const address = URL.createObjectURL(content);
   const link = document.createElement("a");

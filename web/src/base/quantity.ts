@@ -31,6 +31,10 @@ export const formatCount = (value: number): string =>
 export const plural = (count: number, word: string): string =>
   `${formatCount(count)} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
 
+/** "12 spans" where all are shown, else "3 of 12 spans". */
+export const shownOf = (shown: number, all: number, word: string): string =>
+  shown === all ? plural(all, word) : `${formatCount(shown)} of ${plural(all, word)}`;
+
 /** A share from 0 to 1 in percent: "31 %", "4.2 %". */
 export const formatShare = (share: number): string => {
   const percent = 100 * share;

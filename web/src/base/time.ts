@@ -6,7 +6,6 @@ export type TimeRange = { readonly startNs: number; readonly endNs: number };
 /** Length of a range in nanoseconds. */
 export const length = (range: TimeRange): number => range.endNs - range.startNs;
 
-/** True when both ranges have the same ends. */
 export const sameRange = (a: TimeRange, b: TimeRange): boolean => a.startNs === b.startNs && a.endNs === b.endNs;
 
 const UNITS = [

@@ -25,7 +25,7 @@ export type AnalysisTable = {
   readonly total: number;
   readonly question: string;
   readonly about: string;
-  /** Why there are no rows. */
+  /** Why the table is empty. */
   readonly note: string;
   readonly options: readonly TableOption[];
 };

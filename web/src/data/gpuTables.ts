@@ -30,7 +30,7 @@ export type Split = {
 };
 
 /** What stands in a column of `devices` about a GPU. */
-export type Measured = (column: string) => number | undefined;
+type Measured = (column: string) => number | undefined;
 
 export type Gpu = KnownGpuFacts & {
   readonly ladder: Ladder | undefined;
@@ -123,20 +123,26 @@ export type IdleCause = {
   readonly longest: { readonly location: number; readonly startNs: number; readonly durationNs: number } | undefined;
 };
 
+const IDLE = {
+  process: "number?",
+  device: "number?",
+  cause: "text",
+  idle_ns: "number",
+  share: "number",
+  longest_ns: "number?",
+  start_ns: "number?",
+  location: "number?",
+} as const;
+
 /** Fetches why GPUs had nothing to do, by process and number of the GPU (`idleOf`). */
 export async function fetchIdle(api: Api): Promise<ReadonlyMap<string, readonly IdleCause[]>> {
-  const table = await fetchAnalysis(api, "idle");
+  const rows = (await api.analysis("idle", {})).rowsAs(IDLE).filter(({ idleNs }) => idleNs > 0);
   const found = new Map<string, IdleCause[]>();
-  for (let row = 0; row < table.rows; row++) {
-    const key = keyOf(numberIn(table, "process", row), numberIn(table, "device", row));
-    const of = (name: string): number | undefined => numberIn(table, name, row);
-    const [location, startNs, durationNs] = [of("location"), of("start_ns"), of("longest_ns")];
-    const longest =
-      location === undefined || startNs === undefined || durationNs === undefined
-        ? undefined
-        : { location, startNs, durationNs };
-    const one = { cause: textIn(table, "cause", row), idleNs: of("idle_ns") ?? 0, share: of("share") ?? 0, longest };
-    if (one.idleNs > 0) found.set(key, [...(found.get(key) ?? []), one]);
+  for (const { process, device, cause, idleNs, share, longestNs, startNs, location } of rows) {
+    const known = location !== undefined && startNs !== undefined && longestNs !== undefined;
+    const longest = known ? { location, startNs, durationNs: longestNs } : undefined;
+    const key = keyOf(process, device);
+    found.set(key, [...(found.get(key) ?? []), { cause, idleNs, share, longest }]);
   }
   for (const causes of found.values()) causes.sort((a, b) => b.idleNs - a.idleNs);
   return found;

@@ -1,11 +1,11 @@
-// The iteration stack as the server sends it: one byte for each step and position (server/iterations.py).
+// The iteration stack as the server sends it: one byte for each step and position (server/pictures/iteration_cells.py).
 import type { StackMetric, StackSort } from "../state/address";
 import { ofLevel } from "./runSteps";
-import { type Api, aboutOf } from "./wire/api";
+import type { Api } from "./wire/api";
+import { readBody } from "./wire/binaryBody";
 import { WireError } from "./wire/decoders";
-import type { Iteration, StackHeader } from "./wire/wire.generated";
+import { ABOUTS, type StackHeader } from "./wire/wire.generated";
 
-const MAGIC = 0x314b5453; // "STK1", little endian
 /** The byte of a value that is exactly as usual. */
 export const USUAL = 128;
 /** The byte of a step that lacks the position. */
@@ -15,11 +15,9 @@ export type Stack = StackHeader & { readonly cells: Uint8Array };
 
 /** Decodes a body into its facts and its cells, row by row. */
 export function decodeStack(body: ArrayBuffer): Stack {
-  const view = new DataView(body);
-  if (body.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new WireError("iterations: not a stack");
-  const size = view.getUint32(4, true);
-  const header = aboutOf("iterations", new TextDecoder().decode(new Uint8Array(body, 8, size)));
-  const cells = new Uint8Array(body, 8 + size);
+  const { header: sent, at } = readBody(body, "STK1", "iterations");
+  const header = ABOUTS.iterations(sent, "iterations");
+  const cells = new Uint8Array(body, at);
   if (cells.length !== header.step.length * header.positions.length) throw new WireError("iterations: the body is cut");
   return { ...header, cells };
 }
@@ -35,7 +33,3 @@ export async function fetchStack(
   const response = await api.ask("iterations", { metric, sort, rows, ...ofLevel(level) });
   return decodeStack(await response.arrayBuffer());
 }
-
-/** Fetches one step; undefined where it was not kept in detail. */
-export const fetchIteration = (api: Api, step: number, level: string): Promise<Iteration | undefined> =>
-  api.json("iteration", { step, ...ofLevel(level) });

@@ -11,18 +11,15 @@ export type Step = Omit<StepRow, "dataWaitNs" | "forwardNs" | "backwardNs" | "op
   readonly parts: Readonly<Record<StepPart, number>>;
 };
 
-/** A number for each part of a step. */
-const byPart = (of: (part: StepPart) => number): Record<StepPart, number> =>
-  Object.fromEntries(PARTS.map((part) => [part, of(part)])) as Record<StepPart, number>;
+/** A value for each part of a step. */
+export const byPart = <T>(of: (part: StepPart) => T): Record<StepPart, T> =>
+  Object.fromEntries(PARTS.map((part) => [part, of(part)])) as Record<StepPart, T>;
 
 /** The rows of the table of steps, in order of start. */
 function stepsIn(table: RouteTable<(typeof TABLES)["steps"]>): Step[] {
-  const times = byPartColumns(table);
+  const times = byPart((part) => table.numbers(`${part}_ns`));
   return table.rowsOf().map((row, i) => ({ ...row, parts: byPart((part) => times[part][i] ?? 0) }));
 }
-
-const byPartColumns = (table: RouteTable<(typeof TABLES)["steps"]>): Record<StepPart, Float64Array> =>
-  Object.fromEntries(PARTS.map((part) => [part, table.numbers(`${part}_ns`)])) as Record<StepPart, Float64Array>;
 
 /** Facts about all steps, however few of them are fetched; `reason`: how they were found, or why there are none. */
 export type StepsAbout = Sent & { readonly reason: string; readonly count: number };
@@ -30,7 +27,6 @@ export type StepsAbout = Sent & { readonly reason: string; readonly count: numbe
 /** Parameter of the steps that are iterations of a loop level ("": those that were found). */
 export const ofLevel = (level: string): { readonly level?: string } => (level ? { level } : {});
 
-/** Fetches the steps. */
 export const fetchSteps = async (
   api: Api,
   level: string,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { Session } from "./session";
 import type { Api } from "./wire/api";
 
-/** A browser's window as far as the session knows it; going back changes the hash, and tells of it only later. */
+/** A browser's window as far as the session knows it; going back changes the hash, and the event for it comes later. */
 function fakePage(hash: string) {
   const listeners: (() => void)[] = [];
   const entries = [hash];
@@ -28,10 +28,10 @@ function fakePage(hash: string) {
     entries.pop();
     location.hash = entries.at(-1) ?? "";
   };
-  const told = (): void => {
+  const report = (): void => {
     for (const listener of listeners) listener();
   };
-  return { page: page as unknown as Window, location, back, told };
+  return { page: page as unknown as Window, location, back, report };
 }
 
 const never = { json: () => new Promise(() => undefined), arrow: () => new Promise(() => undefined) };
@@ -50,14 +50,14 @@ test("what is chosen is cleared group by group", () => {
 });
 
 test("a key pressed right after going back means what lies there, not what was left", () => {
-  const { page, location, back, told } = fakePage("#page=timeline&span=0_5_2&region=forward");
+  const { page, location, back, report } = fakePage("#page=timeline&span=0_5_2&region=forward");
   const session = sessionOn(page);
   session.update({ page: "structure", region: "train_step", step: 3 }, "push");
   back();
   session.clear(groupsOf);
   expect(location.hash).toBe("#page=timeline&region=forward");
   expect(session.state.value.page).toBe("timeline");
-  told();
+  report();
   session.clear(groupsOf);
   expect(location.hash).toBe("#page=timeline");
 });

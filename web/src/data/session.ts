@@ -153,7 +153,6 @@ export class Session {
     }
   }
 
-  /** Shows a notice for a while. */
   notify(text: string): void {
     this.notice.value = text;
     this.page.setTimeout(() => {

@@ -4,7 +4,7 @@ import type { Group } from "../base/kinds.generated";
 import type { TimeRange } from "../base/time";
 import type { SpanKey } from "../state/address";
 import { ofLevel } from "./runSteps";
-import type { Api } from "./wire/api";
+import { type Api, stretchOf } from "./wire/api";
 import type { SpanFacts } from "./wire/wire.generated";
 
 /** Where to look for a span: a window of a location, and its depth or region where those are known. */
@@ -17,16 +17,8 @@ export type Place = {
 
 /** The span that fills most of a place; the step that it lies in is an iteration of a loop level ("": as was found). */
 export function fetchSpan(api: Api, place: Place, level: string): Promise<SpanFacts | undefined> {
-  const { location, range, depth, region } = place;
-  const parameters = {
-    location,
-    start_ns: Math.max(0, Math.floor(range.startNs)),
-    end_ns: Math.max(1, Math.ceil(range.endNs)),
-    ...(depth === undefined ? {} : { depth }),
-    ...(region === undefined ? {} : { region }),
-    ...ofLevel(level),
-  };
-  return api.json("span", parameters);
+  const { range, ...known } = place;
+  return api.json("span", { ...known, ...stretchOf(range), ...ofLevel(level) });
 }
 
 export type Way = "next" | "previous" | "parent" | "child";

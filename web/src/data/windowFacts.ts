@@ -1,15 +1,9 @@
 // The server's answers about a stretch of time: its flat profile, durations of a region, bars of processes, its spans.
 
 import type { TimeRange } from "../base/time";
-import type { BarsBy } from "../state/drawerState";
 import { type AnalysisTable, decodeAnalysis } from "./analysisTable";
-import type { Api, RowOfRoute } from "./wire/api";
-import type { Bars, Durations } from "./wire/wire.generated";
-
-const stretchOf = ({ startNs, endNs }: TimeRange) => ({
-  start_ns: Math.max(0, Math.floor(startNs)),
-  end_ns: Math.max(1, Math.ceil(endNs)),
-});
+import { type Api, type RowOfRoute, stretchOf } from "./wire/api";
+import type { Durations } from "./wire/wire.generated";
 
 /** The flat profile, as a table. */
 export const fetchFlatProfile = async (api: Api, range: TimeRange, signal: AbortSignal): Promise<AnalysisTable> =>
@@ -32,15 +26,6 @@ export const fetchDurations = (
     },
     signal,
   );
-
-/** Where the time of each process went, and clusters of those that are alike (0: as many as stand out). */
-export const fetchBars = (
-  api: Api,
-  range: TimeRange,
-  by: BarsBy,
-  clusters: number,
-  signal: AbortSignal,
-): Promise<Bars> => api.json("window/bars", { ...stretchOf(range), by, clusters }, signal);
 
 /** Spans of some locations, to keep: how many there are in all, and how many locations were too full. */
 type KeptSpans = {

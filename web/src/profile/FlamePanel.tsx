@@ -1,12 +1,13 @@
 // A flame graph on the screen: one canvas that stays in place while its rows scroll, a tooltip, and what a click means.
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { GROUP_TITLES } from "../base/color";
 import type { CallTree } from "../data/callTree";
 import { useSession } from "../data/session";
 import { LABEL_FONT, Labels } from "../timeline/drawing/labels";
 import { Inks } from "../timeline/drawing/spanColors";
-import { useSize } from "../widgets/useSize";
+import { Swatch } from "../widgets/figures";
+import { fitCanvas, useSize } from "../widgets/useSize";
 import { depthAt, drawFlame, type FlameScene, flameHeight, ROW_HEIGHT, rowTop } from "./drawFlame";
 import { type Flame, nodeAt, spanOf } from "./flameLayout";
 
@@ -79,17 +80,14 @@ export function FlamePanel(props: Props) {
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!canvas.current || !context || !width) return;
-    const pixelRatio = devicePixelRatio;
-    const [w, h] = [Math.round(width * pixelRatio), Math.round(height * pixelRatio)];
-    if (canvas.current.width !== w) canvas.current.width = w;
-    if (canvas.current.height !== h) canvas.current.height = h;
+    fitCanvas(canvas.current, width, height);
     const scene: FlameScene = {
       tree,
       flame,
       span,
       width,
       height,
-      pixelRatio,
+      pixelRatio: devicePixelRatio,
       scrollTop: scrollTop.value,
       up,
       theme,
@@ -105,9 +103,9 @@ export function FlamePanel(props: Props) {
   const at = pointer.value;
   const node = flame.of[under] ?? -1;
   return (
-    <div class="flame-panel">
+    <div class="flame-panel fill">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1). */}
-      <section class="flame-scroller" ref={scroller} tabIndex={0} aria-label={title}>
+      <section class="flame-scroller fill" ref={scroller} tabIndex={0} aria-label={title}>
         <div style={{ height: `${Math.max(flameHeight(flame), 1)}px` }}>
           <canvas
             ref={canvas}
@@ -119,9 +117,7 @@ export function FlamePanel(props: Props) {
               const box = event.currentTarget.getBoundingClientRect();
               pointer.value = { x: event.clientX - box.left, y: event.clientY - box.top };
             }}
-            onPointerLeave={() => {
-              pointer.value = undefined;
-            }}
+            onPointerLeave={() => (pointer.value = undefined)}
             onClick={() => onChoose(under)}
             onDblClick={() => onReset?.()}
           />
@@ -141,7 +137,7 @@ export function FlamePanel(props: Props) {
           }}
         >
           <div class="tooltip-name">
-            <i style={{ background: css(groupColor(tree.group[node] ?? "other", theme)) }} />
+            <Swatch group={tree.group[node] ?? "other"} />
             {tree.name[node]}
           </div>
           <div>{facts(under)}</div>

@@ -1,14 +1,16 @@
 // The facts about the chosen call path, and the way to its spans.
 
 import { useMemo } from "preact/hooks";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { GROUP_TITLES } from "../base/color";
 import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
 import { type CallTree, spansOfNode, type TreePart } from "../data/callTree";
 import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
-import { fetchNodeSpans, type NodeSpans } from "../data/spanHits";
+import { fetchNodeSpans, type Hits } from "../data/spanHits";
 import type { ProfileMeasure } from "../state/address";
+import { Button, Close } from "../widgets/controls";
+import { BigNumbers, Swatch, UsageRow } from "../widgets/figures";
 import { Await } from "../widgets/Loading";
 import { jumpTo } from "../widgets/showOnTimeline";
 import { selfOf, totalsOf } from "./flameLayout";
@@ -32,7 +34,6 @@ type Props = {
 
 export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSandwich, onClose }: Props) {
   const session = useSession();
-  const theme = session.theme.value;
   const { region } = session.state.value;
   const [name, group] = [tree.name[node] ?? "", tree.group[node] ?? "other"];
   const total = totalsOf(tree, measure)[node] ?? 0;
@@ -47,24 +48,18 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
     [session, tree, node, part],
   );
   return (
-    <section class="span-details" aria-label="Chosen call path">
+    <section class="span-details rows gap-12" aria-label="Chosen call path">
       <header>
-        <i style={{ background: css(groupColor(group, theme)) }} />
+        <Swatch group={group} />
         <h2 title={name}>{name}</h2>
-        <button type="button" class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
-          ✕
-        </button>
+        <Close title="Clear (Esc)" onClick={onClose} />
       </header>
-      <div class="big-numbers">
-        <div>
-          <b>{amount(tree, total)}</b>
-          <span class="weak">total, {formatShare(allNs ? total / allNs : 0)} of all</span>
-        </div>
-        <div>
-          <b>{amount(tree, selfOf(tree, node, measure))}</b>
-          <span class="weak">{measure === "gpu" ? "own work of the GPU" : "self"}</span>
-        </div>
-      </div>
+      <BigNumbers
+        of={[
+          [amount(tree, total), <>total, {formatShare(allNs ? total / allNs : 0)} of all</>],
+          [amount(tree, selfOf(tree, node, measure)), measure === "gpu" ? "own work of the GPU" : "self"],
+        ]}
+      />
       <dl>
         <dt>calls</dt>
         <dd>
@@ -98,35 +93,30 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
         )}
       </dl>
       <div class="buttons">
-        {onSandwich && (
-          <button type="button" onClick={onSandwich}>
-            Callers, callees
-          </button>
-        )}
-        <button
-          type="button"
+        {onSandwich && <Button onClick={onSandwich}>Callers, callees</Button>}
+        <Button
           aria-pressed={region === name}
           title="Its name stands out on every page"
           onClick={() => session.update({ region: region === name ? "" : name })}
         >
           {region === name ? "Stands out" : "Mark it"}
-        </button>
+        </Button>
       </div>
       <h3>Spans</h3>
       <Await of={spans.value} what="Looking for its spans">
         {(value) => <SpanList spans={value} calls={calls} run={run} />}
       </Await>
       <h3>Call path</h3>
-      <ol class="call-path">
+      <ol class="call-path rows fine">
         {path.map((each, depth) => (
-          <li key={each} style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }} title={tree.name[each]}>
-            <i style={{ background: css(groupColor(tree.group[each] ?? "other", theme)) }} />
+          <li key={each} class="row" style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }} title={tree.name[each]}>
+            <Swatch group={tree.group[each] ?? "other"} />
             {each === node ? (
               <span class="leaf">{tree.name[each]}</span>
             ) : (
-              <button type="button" class="plain" onClick={() => onNode(each)}>
+              <Button class="plain" onClick={() => onNode(each)}>
                 {tree.name[each]}
-              </button>
+              </Button>
             )}
           </li>
         ))}
@@ -136,7 +126,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
 }
 
 /** The longest spans, each a way to the timeline. */
-function SpanList({ spans, calls, run }: { spans: NodeSpans; calls: number; run: Run }) {
+function SpanList({ spans, calls, run }: { spans: Hits; calls: number; run: Run }) {
   const session = useSession();
   const names = new Map(run.locations.map((each) => [each.location, each.name]));
   const folded = calls - spans.count;
@@ -156,18 +146,14 @@ function SpanList({ spans, calls, run }: { spans: NodeSpans; calls: number; run:
       </p>
       <ul class="usage node-spans" aria-label="Spans, longest first">
         {shown.map((hit) => (
-          <li key={`${hit.location}-${hit.startNs}-${hit.depth}`} title={names.get(hit.location)}>
-            <i style={{ background: css(groupColor(hit.group, session.theme.value)) }} />
-            <button
-              type="button"
-              class="plain"
-              title="Show it on the timeline"
-              onClick={() => jumpTo(session, run, hit)}
-            >
-              at {formatMoment(hit.startNs, resolution)}
-            </button>
-            <span class="number">{formatDuration(hit.durationNs)}</span>
-          </li>
+          <UsageRow
+            key={`${hit.location}-${hit.startNs}-${hit.depth}`}
+            title={names.get(hit.location)}
+            group={hit.group}
+            name={<>at {formatMoment(hit.startNs, resolution)}</>}
+            amount={formatDuration(hit.durationNs)}
+            button={{ title: "Show it on the timeline", onClick: () => jumpTo(session, run, hit) }}
+          />
         ))}
       </ul>
     </>

@@ -12,6 +12,7 @@ import {
   type ProfileMeasure,
   type ProfileView,
 } from "../state/address";
+import { Button } from "../widgets/controls";
 import type { Matches } from "./pathSearch";
 import { MEASURE_TITLES } from "./treeWords";
 
@@ -39,32 +40,30 @@ export function Toolbar({ run, view, measure, hasGpu, location, matches, search,
   const session = useSession();
   const { find } = session.state.value;
   return (
-    <div class="filters profile-bar" role="toolbar" aria-label="What is shown">
+    <div class="filters profile-bar row wraps" role="toolbar" aria-label="What is shown">
       <span class="choices">
         {PROFILE_FORMS.map((form) => (
-          <button
-            type="button"
+          <Button
             key={form}
             aria-pressed={view.form === form}
             onClick={() => onView({ form })}
             title={`${FORM_TITLES[form]} (V: the next one)`}
           >
             {FORM_TITLES[form]}
-          </button>
+          </Button>
         ))}
       </span>
       {hasGpu && view.form !== "time" && (
         <span class="choices">
           {PROFILE_MEASURES.map((one) => (
-            <button
-              type="button"
+            <Button
               key={one}
               aria-pressed={measure === one}
               title={`${one === "host" ? "Time of threads" : "Time of GPUs, below what launched their work"} (M: the other one)`}
               onClick={() => onView({ measure: one })}
             >
               {MEASURE_TITLES[one]}
-            </button>
+            </Button>
           ))}
         </span>
       )}

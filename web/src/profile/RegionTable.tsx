@@ -1,9 +1,8 @@
 // All functions as a table: what each costs alone and with what it calls.
 import { useMemo } from "preact/hooks";
-import { css, groupColor } from "../base/color";
 import { formatCount, formatShare } from "../base/quantity";
 import type { CallTree } from "../data/callTree";
-import { useSession } from "../data/session";
+import { Swatch } from "../widgets/figures";
 import { Grid, SortHeading } from "../widgets/tables/Grid";
 import { REGION_ORDERS, type RegionOrder, type RegionRow, sortRegions } from "./regionRows";
 import { amount } from "./treeWords";
@@ -26,7 +25,6 @@ type Props = {
 };
 
 export function RegionTable({ tree, rows, allNs, order, onOrder, chosen, onChoose }: Props) {
-  const theme = useSession().theme.value;
   const sorted = useMemo(() => sortRegions(rows, order), [rows, order]);
   const at = sorted.findIndex((row) => row.region === chosen);
   const cell = (ns: number) => (
@@ -53,7 +51,7 @@ export function RegionTable({ tree, rows, allNs, order, onOrder, chosen, onChoos
       cells={(row) => (
         <>
           <td title={row.name}>
-            <i style={{ background: css(groupColor(row.group, theme)) }} /> {row.name}
+            <Swatch group={row.group} /> {row.name}
           </td>
           <td class="number">{formatCount(row.calls)}</td>
           {cell(row.selfNs)}

@@ -4,8 +4,8 @@ import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 import { Breadcrumb } from "../timeline/Breadcrumb";
 import { TimelineModel } from "../timeline/model/timelineModel";
+import { SelectedSpan } from "../timeline/SelectedSpan";
 import { Tracks } from "../timeline/Tracks";
-import { SpanDetails } from "../widgets/details/SpanDetails";
 
 export function TimeOrder({ run, location }: { run: Run; location: number }) {
   const session = useSession();
@@ -18,28 +18,16 @@ export function TimeOrder({ run, location }: { run: Run; location: number }) {
   useEffect(() => {
     if (steps?.status === "ready") model.steps.value = steps.value;
   }, [model, steps]);
-  const selected = model.selection.span.value;
   return (
     <>
-      <div class="profile-picture">
+      <div class="vertical fill">
         <Breadcrumb model={model} />
         <Tracks key={location} model={model} />
       </div>
-      <aside class="details" aria-label="Facts about what is chosen">
-        {selected ? (
-          <SpanDetails
-            span={selected}
-            onFocus={() => model.focus()}
-            onStep={(step) => model.time.goAround(step)}
-            onIterations={() =>
-              session.update({ page: "structure", region: selected.name, step: selected.step?.step }, "push")
-            }
-            onClose={() => void model.selection.select(undefined)}
-          />
-        ) : (
-          <p class="empty">Click a span for its facts. Zoom with W and S, pan with A and D.</p>
-        )}
-      </aside>
+      <SelectedSpan
+        model={model}
+        none={<p class="empty">Click a span for its facts. Zoom with W and S, pan with A and D.</p>}
+      />
     </>
   );
 }

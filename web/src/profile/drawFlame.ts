@@ -25,7 +25,6 @@ export type FlameScene = {
   readonly hovered: number;
 };
 
-/** Height of all rows. */
 export const flameHeight = (flame: Flame): number => (flame.deepest + 1) * ROW_HEIGHT;
 
 /** The depth of the row at a height, and where the row of a depth is; both from the top of all rows. */

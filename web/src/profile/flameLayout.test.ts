@@ -148,7 +148,7 @@ describe("what is on the screen", () => {
 });
 
 describe("search and words", () => {
-  test("say how much of everything is inside of what matches, each moment once", () => {
+  test("give the share of everything that lies inside of the matches, each moment once", () => {
     expect(findIn(TREE, "B", "host")).toMatchObject({ count: 3, share: 0.35 });
     expect(findIn(TREE, "a -main", "host")).toMatchObject({ count: 2, share: 0.55 });
     expect(findIn(TREE, "group:compute", "host")?.share).toBe(1);
@@ -156,7 +156,7 @@ describe("search and words", () => {
     expect(findIn(TREE, "gemm", "gpu")).toMatchObject({ count: 2, share: 1 });
     expect(findIn(TREE, " dur:>1ms ", "host")).toBeUndefined();
   });
-  test("tell a picture and a node", () => {
+  test("describe a picture and a node", () => {
     expect(flameSummary(TREE, flameOf(TREE, "host", true), "Left heavy")).toBe(
       "Left heavy: 100 ns in 7 call paths; outermost main 100 %",
     );

@@ -1,5 +1,6 @@
 // Flame graphs: who is inside of whom, how wide each is, and what of it is on the screen. Pure.
 
+import { firstThat } from "../base/search";
 import type { CallTree } from "../data/callTree";
 import type { ProfileMeasure } from "../state/address";
 
@@ -203,14 +204,8 @@ export function boxes(flame: Flame, span: Span, widthPx: number, firstDepth: num
 
 /** The first of siblings that reaches beyond a place: they lie in order. */
 function firstEndingAfter(flame: Flame, first: number, last: number, at: number): number {
-  let [low, high] = [first, last];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const node = flame.children[middle] ?? 0;
-    if ((flame.start[node] ?? 0) + (flame.weight[node] ?? 0) <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  const endOf = (node: number): number => (flame.start[node] ?? 0) + (flame.weight[node] ?? 0);
+  return first + firstThat(last - first, (i) => endOf(flame.children[first + i] ?? 0) > at);
 }
 
 /** The node of a depth at a place, -1 where there is none. */

@@ -1,4 +1,6 @@
 // The keys of the page Profile.
+
+import { FIELDS, listeners, within } from "../base/events";
 import type { Step } from "./flameLayout";
 
 type ProfileKeys = {
@@ -9,12 +11,9 @@ type ProfileKeys = {
   readonly search: () => void;
 };
 
-const typing = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.closest("input, textarea, select, dialog, [role=listbox]") !== null;
-
 /** Listens for the page's keys; `walking`: also for those that lead from one call path to the next. Returns how to stop. */
 export function attachProfileKeys(page: Window, keys: ProfileKeys, walking: boolean): () => void {
-  const stop = new AbortController();
+  const { on, stop } = listeners(page);
   const always: Readonly<Record<string, () => void>> = { KeyV: keys.nextForm, KeyM: keys.nextMeasure };
   const inFlames: Readonly<Record<string, () => void>> = {
     ArrowUp: () => keys.walk("up"),
@@ -26,21 +25,17 @@ export function attachProfileKeys(page: Window, keys: ProfileKeys, walking: bool
     Digit0: keys.reset,
     Numpad0: keys.reset,
   };
-  page.addEventListener(
-    "keydown",
-    (event) => {
-      if ((event.ctrlKey || event.metaKey) && event.code === "KeyF" && !event.shiftKey && !event.altKey) {
-        event.preventDefault();
-        keys.search();
-        return;
-      }
-      if (typing(event.target) || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-      const action = always[event.code] ?? (walking ? inFlames[event.code] : undefined);
-      if (!action) return;
+  on("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.code === "KeyF" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
-      action();
-    },
-    { signal: stop.signal },
-  );
-  return () => stop.abort();
+      keys.search();
+      return;
+    }
+    if (within(event, FIELDS) || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    const action = always[event.code] ?? (walking ? inFlames[event.code] : undefined);
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+  return stop;
 }

@@ -49,7 +49,7 @@ const full: State = {
 describe("the state in the address", () => {
   test("comes back as it was written", () => expect(parseState(formatState(full))).toEqual(full));
   test("is the initial one when the hash is empty", () => expect(parseState("")).toEqual(INITIAL));
-  test("tells 'nothing opened' from 'not chosen'", () => {
+  test("distinguishes 'nothing opened' from 'not chosen'", () => {
     expect(parseState(formatState({ ...full, open: [] })).open).toEqual([]);
     expect(parseState("#page=timeline").open).toBeUndefined();
   });

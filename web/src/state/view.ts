@@ -13,7 +13,6 @@ export type View = {
   readonly chosen?: readonly (keyof State)[];
 };
 
-/** A view with the key that opens it. */
 export type Page = View & { readonly key: string };
 
 const DIGITS = 9;
@@ -24,7 +23,6 @@ export const pagesOf = (views: readonly View[]): Page[] =>
     .sort((a, b) => (a.place ?? Number.MAX_VALUE) - (b.place ?? Number.MAX_VALUE) || a.name.localeCompare(b.name))
     .map((view, i) => ({ ...view, key: i < DIGITS ? `${i + 1}` : i < 2 * DIGITS ? `Shift + ${i + 1 - DIGITS}` : "" }));
 
-/** The page that a press of a key opens. */
 export function pageOfPress(
   pages: readonly Page[],
   { code, key, shiftKey }: Pick<KeyboardEvent, "code" | "key" | "shiftKey">,

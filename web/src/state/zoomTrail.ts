@@ -17,7 +17,7 @@ export function trailAfter(
   if (!to) return [];
   const wider = (crumb: TimeRange | undefined): boolean => length(crumb ?? bounds) >= length(to) * CRUMB_FACTOR;
   const between = [...trail, from].filter((crumb) => crumb && wider(crumb));
-  // Zooming out passes windows that were left before: what came after them is no way here.
+  // Zooming out passes windows that were left before: what came after them does not lead here.
   const ways = between.filter((crumb, i) =>
     between.slice(0, i).every((c) => length(c ?? bounds) > length(crumb ?? bounds)),
   );

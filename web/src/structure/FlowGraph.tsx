@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { css, groupColor, heatColor, type Theme } from "../base/color";
+import { listeners, within } from "../base/events";
 import { formatCount } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { load, useSession } from "../data/session";
@@ -121,7 +122,7 @@ export function FlowGraph({ structure, whole, keptSteps, ...marking }: Props) {
       {(value) => (
         <>
           <Drawing placed={value} {...marking} />
-          <p class="graph-key weak">
+          <p class="graph-key weak finer">
             <span class="key-line" /> width: how often · colour: time <span class="key-line dashed" /> rare path ·
             double click: whole graph
             {marking.holds.size > 0 && " · +: what it calls"}
@@ -158,7 +159,7 @@ function Drawing({ placed, ...marking }: { placed: Placed } & Marking) {
   const { x, y, scale } = view.value ?? readable(placed, size.value);
   return (
     <section
-      class="graph"
+      class="graph fill"
       ref={box}
       aria-label={`Flow graph: ${placed.nodes.length} nodes, ${placed.edges.length} transitions`}
     >
@@ -201,49 +202,36 @@ function Drawing({ placed, ...marking }: { placed: Placed } & Marking) {
 
 /** Moves with the wheel and by dragging, zooms with Ctrl and the wheel; a double click asks for the usual view. */
 function attachMoves(element: HTMLElement, now: () => View, change: (view: View | undefined) => void): () => void {
-  const stop = new AbortController();
-  const { signal } = stop;
+  const { on, stop } = listeners(element);
   let grabbed: Point | undefined;
-  element.addEventListener(
-    "wheel",
-    (event) => {
-      event.preventDefault();
-      const { x, y, scale } = now();
-      if (!event.ctrlKey && !event.metaKey) {
-        change({ x: x - event.deltaX, y: y - event.deltaY, scale });
-        return;
-      }
-      const corner = element.getBoundingClientRect();
-      const [px, py] = [event.clientX - corner.left, event.clientY - corner.top];
-      const next = Math.min(3, Math.max(0.1, scale * Math.exp(-Math.max(-300, Math.min(300, event.deltaY)) * 0.0022)));
-      change({ scale: next, x: px - ((px - x) * next) / scale, y: py - ((py - y) * next) / scale });
-    },
-    { passive: false, signal },
-  );
-  element.addEventListener(
-    "pointerdown",
-    (event) => {
-      if (event.target instanceof Element && event.target.closest(".graph-node")) return;
-      const { x, y } = now();
-      grabbed = { x: event.clientX - x, y: event.clientY - y };
-      element.setPointerCapture(event.pointerId);
-    },
-    { signal },
-  );
-  element.addEventListener(
-    "pointermove",
-    (event) => {
-      if (grabbed) change({ ...now(), x: event.clientX - grabbed.x, y: event.clientY - grabbed.y });
-    },
-    { signal },
-  );
+  on("wheel", (event) => {
+    event.preventDefault();
+    const { x, y, scale } = now();
+    if (!event.ctrlKey && !event.metaKey) {
+      change({ x: x - event.deltaX, y: y - event.deltaY, scale });
+      return;
+    }
+    const corner = element.getBoundingClientRect();
+    const [px, py] = [event.clientX - corner.left, event.clientY - corner.top];
+    const next = Math.min(3, Math.max(0.1, scale * Math.exp(-Math.max(-300, Math.min(300, event.deltaY)) * 0.0022)));
+    change({ scale: next, x: px - ((px - x) * next) / scale, y: py - ((py - y) * next) / scale });
+  });
+  on("pointerdown", (event) => {
+    if (within(event, ".graph-node")) return;
+    const { x, y } = now();
+    grabbed = { x: event.clientX - x, y: event.clientY - y };
+    element.setPointerCapture(event.pointerId);
+  });
+  on("pointermove", (event) => {
+    if (grabbed) change({ ...now(), x: event.clientX - grabbed.x, y: event.clientY - grabbed.y });
+  });
   const release = (): void => {
     grabbed = undefined;
   };
-  element.addEventListener("pointerup", release, { signal });
-  element.addEventListener("pointercancel", release, { signal });
-  element.addEventListener("dblclick", (event) => onSign(event) || change(undefined), { signal });
-  return () => stop.abort();
+  on("pointerup", release);
+  on("pointercancel", release);
+  on("dblclick", (event) => onSign(event) || change(undefined));
+  return stop;
 }
 
 /** Quick transitions are grey; those that take time are as warm as nodes that do. */
@@ -266,8 +254,7 @@ function fitting(placed: Placed, { width, height }: Size): View {
 }
 
 /** Whether a click is one on the sign that opens a node. */
-const onSign = (event: Event): boolean =>
-  event.target instanceof Element && event.target.closest(".graph-open") !== null;
+const onSign = (event: Event): boolean => within(event, ".graph-open");
 
 type NodeProps = { one: ShownNode & Point; theme: Theme } & Marking;
 

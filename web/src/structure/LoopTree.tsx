@@ -8,6 +8,7 @@ import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { useSession } from "../data/session";
 import type { Level, Structure } from "../data/wire/wire.generated";
+import { Button } from "../widgets/controls";
 
 type Props = {
   readonly structure: Structure;
@@ -49,17 +50,17 @@ export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) 
   const isStep = (level: Level): boolean => (chosen ? chosen === (level.marker || level.name) : level.is_step);
   return (
     <section class="loop-tree" aria-labelledby="loops-title">
-      <header>
+      <header class="row">
         <h2 id="loops-title">Loops</h2>
         <span class={`confidence confidence-${confidence}`}>{confidence} confidence</span>
       </header>
-      <p class="weak">
+      <p class="weak fine">
         {levels.length ? reason : `No loop was found: ${reason}`}
         {levels.length > 0 && STREAMS[stream] && ` (seen in ${STREAMS[stream]})`}
       </p>
       <ul class="loops">
-        <li class="loop">
-          <span class="loop-name">run</span>
+        <li class="loop cells">
+          <span class="loop-name ellipsis">run</span>
           <span class="number weak">{formatDuration(runNs)}</span>
         </li>
         {rows.map(({ level, depth }) => (
@@ -76,7 +77,7 @@ export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) 
         ))}
       </ul>
       {structure.expression && (
-        <details class="expression">
+        <details class="expression fine">
           <summary>As one expression</summary>
           <code>{structure.expression}</code>
         </details>
@@ -122,20 +123,19 @@ function LevelRow({
   ].join("\n");
   return (
     <>
-      <li class={isStep ? "loop is-step" : "loop"} style={row(depth, level.share)}>
-        <button
-          type="button"
-          class="plain loop-button"
+      <li class={isStep ? "loop cells is-step" : "loop cells"} style={row(depth, level.share)}>
+        <Button
+          class="plain loop-button row gap-5"
           title={`${facts}${isStep ? "" : "\nClick to count its iterations as the steps"}`}
           aria-pressed={isStep}
           onClick={() => onLevel(level)}
         >
-          <span class="loop-name">
+          <span class="loop-name ellipsis">
             <span aria-hidden="true">⟳ </span>
             {shortName(named ? level.name : level.marker)}
           </span>
           {isStep && <span class="step-badge">step</span>}
-        </button>
+        </Button>
         <span class="number weak">{level.parent < 0 ? `${formatCount(level.count)} ×` : tripsText(level.trips)}</span>
         <span class="number weak">{formatShare(level.share)}</span>
       </li>
@@ -155,10 +155,10 @@ function Parts({ partsNs, depth }: { partsNs: Readonly<Record<string, number>>; 
       {sums
         .filter(({ ns }) => ns > 0)
         .map(({ phase, ns }) => (
-          <li class="loop" key={phase} style={row(depth, ns / total, css(partColor(phase, theme)))}>
-            <span class="loop-button">
+          <li class="loop cells" key={phase} style={row(depth, ns / total, css(partColor(phase, theme)))}>
+            <span class="loop-button row gap-5">
               <i style={{ background: css(partColor(phase, theme)) }} />
-              <span class="loop-name">{PART_TITLES[phase]}</span>
+              <span class="loop-name ellipsis">{PART_TITLES[phase]}</span>
             </span>
             <span />
             <span class="number weak">{formatShare(ns / total)}</span>

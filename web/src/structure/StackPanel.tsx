@@ -15,15 +15,15 @@ import {
   type StackView,
   type StackWidths,
 } from "../state/address";
+import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
-import { useSize } from "../widgets/useSize";
+import { fitCanvas, useSize } from "../widgets/useSize";
 import { type Cursor, drawMarks, drawStack, FRAME, rowOf, type StackScene } from "./drawStack";
 import { StepFacts } from "./StepFacts";
 import { columnAt, columnEdges, rowHeight } from "./stackGrid";
 import { factorText } from "./stepDifferences";
 
-/** The keys of the stack, for the legend. */
 type Props = {
   readonly lit: ReadonlySet<string>;
   readonly onHover: (names: readonly string[]) => void;
@@ -57,8 +57,8 @@ export function StackPanel({ lit, onHover }: Props) {
   if (now && now.status !== "loading") last.current = now;
   const shown = last.current;
   return (
-    <section class="stack" aria-labelledby="stack-title">
-      <header>
+    <section class="stack vertical" aria-labelledby="stack-title">
+      <header class="row">
         <h2 id="stack-title">Iterations</h2>
         {shown.status === "ready" && <Scope stack={shown.value} />}
         <span class="spacer" />
@@ -129,12 +129,12 @@ function Choice<T extends string>({
   change: (value: T) => void;
 }) {
   return (
-    <fieldset class="choice">
-      {name && <legend>{name}</legend>}
+    <fieldset class="choices">
+      {name && <legend class="weak finer">{name}</legend>}
       {of.map((one) => (
-        <button type="button" key={one} aria-pressed={one === chosen} onClick={() => change(one)}>
+        <Button key={one} aria-pressed={one === chosen} onClick={() => change(one)}>
           {TITLES[one] ?? one}
-        </button>
+        </Button>
       ))}
     </fieldset>
   );
@@ -148,11 +148,11 @@ function ScaleLegend({ stack, metric }: { stack: Stack; metric: string }) {
       <span>⅛</span>
       <span class="scale-bar" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
       <span>8 × the median of the column</span>
-      <span class="legend-entry">
+      <span class="legend-entry row gap-5">
         <i style={{ background: css(absentColor(theme)) }} /> not in this step
       </span>
       {stack.extra.some((extra) => extra > 0) && (
-        <span class="legend-entry">
+        <span class="legend-entry row gap-5">
           <i style={{ background: css(extraColor(theme)) }} /> does more than the usual path
         </span>
       )}
@@ -185,14 +185,14 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   useEffect(() => {
     const context = base.current?.getContext("2d");
     if (!base.current || !context || !scene.width) return;
-    sized(base.current, scene);
+    fitCanvas(base.current, scene.width, scene.height);
     drawStack(context, scratch, scene);
     performance.mark("stack-picture");
   }, [scene, scratch]);
   useEffect(() => {
     const context = marks.current?.getContext("2d");
     if (!marks.current || !context || !scene.width) return;
-    sized(marks.current, scene);
+    fitCanvas(marks.current, scene.width, scene.height);
     drawMarks(context, scene, { cursor: cursor.value, step, lit });
   }, [scene, cursor.value, step, lit]);
 
@@ -291,12 +291,6 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   );
 }
 
-const sized = (canvas: HTMLCanvasElement, { width, height, pixelRatio }: StackScene): void => {
-  const [w, h] = [Math.round(width * pixelRatio), Math.round(height * pixelRatio)];
-  if (canvas.width !== w) canvas.width = w;
-  if (canvas.height !== h) canvas.height = h;
-};
-
 /** The last column is the end of the step: there is nothing that is called so. */
 const isRegion = (stack: Stack, column: number): boolean => column < stack.positions.length - 1;
 
@@ -371,7 +365,6 @@ function CellTooltip({ stack, cursor, scene }: { stack: Stack; cursor: Cursor; s
   );
 }
 
-/** The picture in words. */
 function summary(stack: Stack): string {
   const outliers = stack.step.filter((_, row) => stack.outlier[row]);
   const others = stack.extra.filter((extra) => extra > 0).length;

@@ -5,9 +5,10 @@ import { css, extraColor, relativeColor } from "../base/color";
 import { shortName } from "../base/names";
 import { plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
-import { fetchIteration } from "../data/iterationStack";
+import { ofLevel } from "../data/runSteps";
 import { load, useSession } from "../data/session";
 import type { Iteration, Position } from "../data/wire/wire.generated";
+import { Button, Close } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { comparedWith, type Difference, differences } from "./stepDifferences";
@@ -18,7 +19,7 @@ export function StepFacts({ positions }: { positions: readonly Position[] }) {
   const session = useSession();
   const { step, level } = session.state.value;
   const loaded = useMemo(
-    () => (step === undefined ? undefined : load(() => fetchIteration(session.api, step, level))),
+    () => (step === undefined ? undefined : load(() => session.api.json("iteration", { step, ...ofLevel(level) }))),
     [session, step, level],
   );
   if (step === undefined || !loaded)
@@ -52,32 +53,20 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
   const show = (startNs: number, lengthNs: number): void => showRange(session, { startNs, endNs: startNs + lengthNs });
   return (
     <>
-      <div class="step-facts-head">
+      <div class="step-facts-head line">
         <b>Step {step.step}</b>
         <span>{formatDuration(step.step_ns)}</span>
-        <span class="weak">
+        <span class="weak ellipsis">
           {comparedWith(step.step_ns, usualNs)} · {step.class} ·{" "}
           {step.path === 0 ? "the usual path" : `path ${step.path}`}
           {step.extra_count > 0 && ` · ${plural(step.extra_count, "extra event")}`}
         </span>
         <span class="spacer" />
-        <button type="button" onClick={() => show(step.start_ns, step.step_ns)}>
-          Show on the timeline
-        </button>
-        <button type="button" onClick={() => session.update({ page: "steps" }, "push")}>
-          In the table
-        </button>
-        <button
-          type="button"
-          class="quiet"
-          aria-label="Clear the selection"
-          title="Clear (Esc)"
-          onClick={() => session.update({ step: undefined, region: "" })}
-        >
-          ✕
-        </button>
+        <Button onClick={() => show(step.start_ns, step.step_ns)}>Show on the timeline</Button>
+        <Button onClick={() => session.update({ page: "steps" }, "push")}>In the table</Button>
+        <Close title="Clear (Esc)" onClick={() => session.update({ step: undefined, region: "" })} />
       </div>
-      <ol class="differences" aria-label="What differs most from the usual step">
+      <ol class="differences fine" aria-label="What differs most from the usual step">
         {found.map((one) => (
           <DifferenceRow key={`${one.kind}-${one.column}-${one.name}`} one={one} most={most} />
         ))}
@@ -93,7 +82,7 @@ function DifferenceRow({ one, most }: { one: Difference; most: number }) {
   const theme = session.theme.value;
   const color = one.kind === "extra" ? extraColor(theme) : relativeColor(one.excessNs > 0 ? 0.85 : -0.85, theme);
   return (
-    <li>
+    <li class="cells">
       <span class="difference-bar">
         <span style={{ width: `${(100 * Math.abs(one.excessNs)) / most}%`, background: css(color) }} />
       </span>
@@ -101,10 +90,10 @@ function DifferenceRow({ one, most }: { one: Difference; most: number }) {
         {one.excessNs > 0 ? "+" : ""}
         {formatDuration(one.excessNs)}
       </span>
-      <button type="button" class="plain" title={one.name} onClick={() => session.update({ region: one.name })}>
+      <Button class="plain" title={one.name} onClick={() => session.update({ region: one.name })}>
         <span class="weak">{WORDS[one.kind]}</span>
         {shortName(one.name)}
-      </button>
+      </Button>
       <span class="weak">
         {formatDuration(one.ns)}
         {one.kind !== "extra" && `, ${comparedWith(one.ns, one.usualNs)}`}

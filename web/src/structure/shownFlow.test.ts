@@ -67,7 +67,7 @@ describe("the tree of loops", () => {
       [4, 0],
     ]);
   });
-  test("tells how often a loop runs in the one around it", () =>
+  test("gives how often a loop runs in the one around it", () =>
     expect([tripsText([12, 12, 12]), tripsText([5, 6, 7])]).toEqual(["12 ×", "5–7 ×"]));
 });
 

@@ -32,7 +32,7 @@ test("runs join what is equal and neighbours", () =>
     { from: 3, to: 4, item: "a" },
   ]));
 
-test("missing steps are told where each row is one step", () => {
+test("missing steps are found where each row is one step", () => {
   expect(missingBefore([0, 1, 5, 6, 9], [1, 1, 1, 1, 1])).toEqual([2, 4]);
   expect(missingBefore([0, 14, 25], [10, 10, 10])).toEqual([]);
 });

@@ -1,9 +1,11 @@
 // The geometry of the iteration stack: where columns and rows lie, and what lies under the pointer. Pure.
+
+import { firstThat } from "../base/search";
 import type { StackWidths } from "../state/address";
 
 /** Rows are never taller than this, in CSS pixels: a short run is a small picture, not a coarse one. */
 export const TALLEST_ROW = 16;
-/** No column is narrower than this where columns are as wide as their time, unless there is no room for it. */
+/** The narrowest column where columns are as wide as their time and there is room for it. */
 const NARROWEST = 2;
 
 /** Left edges of the columns and the right edge of the last one, in CSS pixels. */
@@ -23,14 +25,8 @@ export const rowHeight = (count: number, height: number): number => Math.min(TAL
 
 /** The last column that begins at or before x. */
 export function columnAt(edges: Float64Array, x: number): number {
-  let low = 0;
-  let high = edges.length - 2;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if ((edges[middle] ?? 0) <= x) low = middle;
-    else high = middle - 1;
-  }
-  return low;
+  // Of the columns behind the first one: where there is none, x lies in the first.
+  return firstThat(edges.length - 2, (column) => (edges[column + 1] ?? 0) > x);
 }
 
 /** Runs of equal things in a list, as [from, to): what shares one label. */

@@ -16,7 +16,6 @@ export const factorText = (factor: number): string => `${factor < 9.95 ? factor.
 export type Difference = {
   readonly kind: "duration" | "gap" | "extra";
   readonly name: string;
-  /** Column of the stack. */
   readonly column: number;
   readonly ns: number;
   readonly usualNs: number;

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { shortName } from "../base/names";
 import { formatDuration, length, type TimeRange } from "../base/time";
+import { Button } from "../widgets/controls";
 import type { TimelineModel } from "./model/timelineModel";
 
 /** Where we are: the windows that were zoomed into, from the whole run inwards. */
@@ -20,51 +21,49 @@ export function Breadcrumb({ model, children }: { model: TimelineModel; children
     return step ? `step ${step.step}` : formatDuration(size);
   };
   return (
-    <nav class="breadcrumb" aria-label="Zoom">
+    <nav class="breadcrumb row gap-2" aria-label="Zoom">
       {trail.map((crumb, i) => (
         <span key={`${i}-${crumb?.startNs}`}>
-          <button type="button" class="link" onClick={() => model.time.backTo(i)}>
+          <Button class="link" onClick={() => model.time.backTo(i)}>
             {name(crumb)}
-          </button>
+          </Button>
           <span class="weak"> ▸ </span>
         </span>
       ))}
       <b>{name(model.time.shown.value)}</b>
       {trail.length > 0 && (
-        <button
-          type="button"
+        <Button
           class="quiet"
           onClick={() => model.time.back()}
           aria-label="Undo the last zoom"
           title="Undo the last zoom (Backspace)"
         >
           ⌫
-        </button>
+        </Button>
       )}
       <span class="spacer" />
       {region && (
-        <button
-          type="button"
-          class="quiet chosen-region"
+        <Button
+          class="quiet chosen-region ellipsis"
           title={`${region} stands out; click to clear (Esc)`}
           onClick={() => model.session.update({ region: "" })}
         >
           {shortName(region)} ✕
-        </button>
+        </Button>
       )}
-      <button type="button" class="quiet" onClick={() => void model.goToStep("previous")} title="Previous step ( [ )">
+      <Button class="quiet" onClick={() => void model.goToStep("previous")} title="Previous step ( [ )">
         ‹ step
-      </button>
-      <button type="button" class="quiet" onClick={() => void model.goToStep("next")} title="Next step ( ] )">
+      </Button>
+      <Button class="quiet" onClick={() => void model.goToStep("next")} title="Next step ( ] )">
         step ›
-      </button>
-      <button type="button" class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
+      </Button>
+      <Button class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
         ▲ outlier
-      </button>
+      </Button>
       {children}
-      <button type="button" class="quiet" onClick={() => model.time.whole()} title="Whole run (0)">
+      <Button class="quiet" onClick={() => model.time.whole()} title="Whole run (0)">
         whole run
-      </button>
+      </Button>
     </nav>
   );
 }

@@ -106,7 +106,6 @@ function Pin({ row, model, pinned }: { row: Row; model: TimelineModel; pinned: b
   );
 }
 
-/** What a row is called. */
 export function nameOf(row: Row): string {
   if (row.kind === "host") return row.host || "unknown host";
   if (row.kind === "location")
@@ -118,7 +117,7 @@ const locationName = ({ location }: LocationRow): string => location.name || `th
 
 function MetricName({ row, model }: { row: MetricRow; model: TimelineModel }) {
   return (
-    <div class="gutter-name-metric">
+    <div class="gutter-name-metric vertical fill">
       <span>{row.title}</span>
       <span class="weak legend">
         {row.series.map((series, i) => (
@@ -145,20 +144,18 @@ function RowName({ row, model, current, pinned }: RowProps) {
     <button
       ref={button}
       type="button"
-      class="gutter-button"
+      class="gutter-button row fill gap-5"
       data-row={pinned ? undefined : row.key}
       tabIndex={current ? 0 : -1}
       {...attributes}
-      onFocus={() => {
-        model.rows.focused.value = row.key;
-      }}
+      onFocus={() => (model.rows.focused.value = row.key)}
       onClick={toggle}
     >
-      <span class="chevron" aria-hidden="true">
+      <span class="chevron weak" aria-hidden="true">
         {expanded === undefined ? "" : expanded ? "▾" : "▸"}
       </span>
-      <span class="gutter-name">{nameOf(row)}</span>
-      {aside && <span class="weak gutter-aside">{aside}</span>}
+      <span class="gutter-name ellipsis">{nameOf(row)}</span>
+      {aside && <span class="weak gutter-aside ellipsis">{aside}</span>}
     </button>
   );
 }
@@ -166,7 +163,7 @@ function RowName({ row, model, current, pinned }: RowProps) {
 type About = {
   readonly attributes: { readonly title: string; readonly "aria-expanded"?: boolean };
   readonly toggle: () => void;
-  /** Said beside the name. */
+  /** Shown beside the name. */
   readonly aside: string;
 };
 

@@ -2,6 +2,7 @@
 import { effect, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { causeTitle } from "../base/idleCauses";
+import { fitCanvas } from "../widgets/useSize";
 import { rowOfLocation } from "./drawing/drawLinks";
 import { drawTracks } from "./drawing/drawTracks";
 import { type CellSource, type Ground, type Kept, newKept, type Scene, type Tools } from "./drawing/scene";
@@ -70,13 +71,6 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     kept,
   };
 }
-
-/** Gives a canvas the size of what it shows, in device pixels. */
-export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
-  const [w, h] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
-  if (canvas.width !== w) canvas.width = w;
-  if (canvas.height !== h) canvas.height = h;
-};
 
 /** Selects the span under a point, or else the idle gap. */
 async function selectAt(model: TimelineModel, pane: PaneModel, x: number, y: number): Promise<void> {
@@ -202,7 +196,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   const height = totalHeight(pane.rows.value);
   return (
     <section
-      class={isMain ? "tracks-body" : "tracks-body pinned"}
+      class={isMain ? "tracks-body fill" : "tracks-body fill pinned"}
       ref={scroller}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1).
       tabIndex={0}
@@ -211,7 +205,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     >
       <div class="tracks-content" style={{ height: `${height}px` }}>
         <Gutter model={model} pane={pane} />
-        <div class="tracks-area" ref={area}>
+        <div class="fill" ref={area}>
           <canvas
             ref={canvas}
             class={canvasClass}

@@ -13,7 +13,7 @@ export function RadarScale({ model }: { model: TimelineModel }) {
   const colors = Array.from({ length: STOPS + 1 }, (_, i) => css(radarColor(i / STOPS, theme)));
   const [low, high] = ends(model, radar);
   return (
-    <div class="radar-scale" role="img" aria-label={`Colours: ${measureTitle(radar)} from ${low} to ${high}`}>
+    <div class="radar-scale row weak" role="img" aria-label={`Colours: ${measureTitle(radar)} from ${low} to ${high}`}>
       <span>{low}</span>
       <i style={{ background: `linear-gradient(to right, ${colors.join(", ")})` }} />
       <span>{high}</span>

@@ -1,5 +1,6 @@
 // How the rows are looked at, as controls above them: view, order, filter, folding.
 import { PRESETS, type Preset, ROW_SORTS, type RowSort } from "../state/rowsState";
+import { Button, Select } from "../widgets/controls";
 import type { TimelineModel } from "./model/timelineModel";
 import { RadarScale } from "./RadarScale";
 import { FILTER_FIELD, foldAll, sortAtPointer } from "./rowActions";
@@ -31,24 +32,15 @@ export function RowsBar({ model }: { model: TimelineModel }) {
   const hidden = hiddenLocations(ask);
   const folded = view.folds ? view.folds === "all" : foldedByDefault("p0", ask);
   return (
-    <div class="rows-bar" role="toolbar" aria-label="Rows">
-      <label>
-        <span class="weak">view</span>
-        <select
-          value={view.preset}
-          title="Which rows there are (K: the next view)"
-          onChange={(event) => {
-            const preset = PRESETS.find((one) => one === event.currentTarget.value) ?? "all";
-            model.rows.change({ preset, folds: "", flipped: [] }, "push");
-          }}
-        >
-          {PRESETS.map((preset) => (
-            <option key={preset} value={preset}>
-              {PRESET_TITLES[preset]}
-            </option>
-          ))}
-        </select>
-      </label>
+    <div class="rows-bar row fine gap-12" role="toolbar" aria-label="Rows">
+      <Select
+        words="view"
+        choices={PRESETS}
+        value={view.preset}
+        title="Which rows there are (K: the next view)"
+        titleOf={(preset) => PRESET_TITLES[preset]}
+        onChoose={(preset) => model.rows.change({ preset, folds: "", flipped: [] }, "push")}
+      />
       {view.preset === "process" && <ChosenLocation model={model} />}
       {view.preset !== "process" && view.preset !== "summary" && <Order model={model} />}
       {(view.preset === "radar" || view.sort === "value") && <Measure model={model} />}
@@ -70,27 +62,26 @@ export function RowsBar({ model }: { model: TimelineModel }) {
         </label>
       )}
       {hidden > 0 && (
-        <button type="button" class="link" onClick={() => model.rows.change({ filter: "" })}>
+        <Button class="link" onClick={() => model.rows.change({ filter: "" })}>
           {hidden} threads hidden ✕
-        </button>
+        </Button>
       )}
       <span class="spacer" />
       <StepLegend model={model} />
       {model.run.processes.length > 1 && FOLDING.includes(view.preset) && (
-        <button type="button" class="quiet" title="Fold or unfold all processes (U)" onClick={() => foldAll(model)}>
+        <Button class="quiet" title="Fold or unfold all processes (U)" onClick={() => foldAll(model)}>
           {folded ? "unfold all" : "fold all"}
-        </button>
+        </Button>
       )}
       {FOLDING.includes(view.preset) && (
-        <button
-          type="button"
+        <Button
           class="quiet"
           aria-pressed={fits(ask)}
           title="All rows share the height of the screen (V)"
           onClick={() => model.rows.change({ fit: !fits(ask) })}
         >
           fit rows
-        </button>
+        </Button>
       )}
     </div>
   );
@@ -100,43 +91,28 @@ function Order({ model }: { model: TimelineModel }) {
   const view = model.rows.view.value;
   const { region } = model.session.state.value;
   return (
-    <label>
-      <span class="weak">order</span>
-      <select
-        title="The order of the rows: by time in the region that stands out, within the window; by value at the cursor (O)"
-        value={view.sort}
-        onChange={(event) => {
-          const sort = ROW_SORTS.find((one) => one === event.currentTarget.value) ?? "rank";
-          if (sort === "value") sortAtPointer(model);
-          else model.rows.change({ sort, sortAt: undefined });
-        }}
-      >
-        {ROW_SORTS.map((sort) => (
-          <option key={sort} value={sort} disabled={sort === "time" && !region}>
-            {SORT_TITLES[sort]}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      words="order"
+      choices={ROW_SORTS}
+      value={view.sort}
+      title="The order of the rows: by time in the region that stands out, within the window; by value at the cursor (O)"
+      titleOf={(sort) => SORT_TITLES[sort]}
+      disabled={(sort) => sort === "time" && !region}
+      onChoose={(sort) => (sort === "value" ? sortAtPointer(model) : model.rows.change({ sort, sortAt: undefined }))}
+    />
   );
 }
 
 function Measure({ model }: { model: TimelineModel }) {
   const { region } = model.session.state.value;
   return (
-    <label>
-      <span class="weak">of</span>
-      <select
-        value={model.rows.measure.value}
-        onChange={(event) => model.rows.change({ measure: event.currentTarget.value })}
-      >
-        {measures(model.rows.series.value, region, model.rows.measure.value).map((measure) => (
-          <option key={measure} value={measure}>
-            {measureTitle(measure)}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Select
+      words="of"
+      choices={measures(model.rows.series.value, region, model.rows.measure.value)}
+      value={model.rows.measure.value}
+      titleOf={measureTitle}
+      onChoose={(measure) => model.rows.change({ measure })}
+    />
   );
 }
 
@@ -147,22 +123,17 @@ function ChosenLocation({ model }: { model: TimelineModel }) {
   const { processes, locations } = model.run;
   const titles = new Map(processes.map((p) => [p.process, p.rank === undefined ? `pid ${p.pid}` : `rank ${p.rank}`]));
   const shown = model.rows.all.value[0];
+  const listed = locations.filter((l) => l.spanCount > 0).slice(0, MOST_LISTED);
+  const names = new Map(
+    listed.map((l) => [String(l.location), `${titles.get(l.process)}, ${l.name || `thread ${l.threadId}`}`]),
+  );
   return (
-    <label>
-      <span class="weak">thread</span>
-      <select
-        value={String(shown?.kind === "location" ? shown.location.location : "")}
-        onChange={(event) => model.rows.change({ location: Number(event.currentTarget.value) })}
-      >
-        {locations
-          .filter((l) => l.spanCount > 0)
-          .slice(0, MOST_LISTED)
-          .map((l) => (
-            <option key={l.location} value={String(l.location)}>
-              {titles.get(l.process)}, {l.name || `thread ${l.threadId}`}
-            </option>
-          ))}
-      </select>
-    </label>
+    <Select
+      words="thread"
+      choices={[...names.keys()]}
+      value={String(shown?.kind === "location" ? shown.location.location : "")}
+      titleOf={(location) => names.get(location) ?? ""}
+      onChoose={(location) => model.rows.change({ location: Number(location) })}
+    />
   );
 }

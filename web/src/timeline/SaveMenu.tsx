@@ -4,6 +4,7 @@ import { csvText, fileName } from "../base/csv";
 import { csvFile, saveFile } from "../base/download";
 import { formatCount, plural } from "../base/quantity";
 import { fetchSpansIn } from "../data/windowFacts";
+import { Button } from "../widgets/controls";
 import type { TimelineModel } from "./model/timelineModel";
 import { asPng, asSvg } from "./saveImage";
 
@@ -96,23 +97,19 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
   }, []);
   return (
     <div class="save-menu" ref={menu}>
-      <button
-        type="button"
+      <Button
         class="quiet"
         aria-haspopup="menu"
         aria-expanded={open}
         title="Save the picture or its spans (E)"
-        onClick={() => {
-          model.saving.value = !open;
-        }}
+        onClick={() => (model.saving.value = !open)}
       >
         save ▾
-      </button>
+      </Button>
       {open && (
         <div role="menu" tabIndex={-1} aria-label="Save">
           {items.map((item) => (
-            <button
-              type="button"
+            <Button
               role="menuitem"
               class="plain"
               key={item.key}
@@ -122,7 +119,7 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
               }}
             >
               {item.title} <kbd>{item.key}</kbd>
-            </button>
+            </Button>
           ))}
         </div>
       )}

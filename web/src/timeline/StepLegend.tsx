@@ -13,20 +13,20 @@ export function StepLegend({ model }: { model: TimelineModel }) {
   const folded = steps.some((step) => step.detail === "none");
   if (!about || (about.classes.length < 2 && !outliers && !folded)) return null;
   return (
-    <ul class="step-legend" aria-label="Colours of steps">
+    <ul class="step-legend weak finer" aria-label="Colours of steps">
       {about.classes.slice(0, NAMED).map(({ name, rank, count }) => (
-        <li key={name} title={`${count} steps`}>
+        <li key={name} class="row gap-4" title={`${count} steps`}>
           <i style={{ background: css(classColor(rank, theme)) }} />
           {name}
         </li>
       ))}
       {outliers && (
-        <li title="Takes much longer than its class usually does">
+        <li class="row gap-4" title="Takes much longer than its class usually does">
           <i style={{ background: css(outlierColor(theme)) }} />▲ outlier
         </li>
       )}
       {folded && (
-        <li title="Their sums are exact, their single spans were not kept">
+        <li class="row gap-4" title="Their sums are exact, their single spans were not kept">
           <i class="hatched" />
           statistics only
         </li>

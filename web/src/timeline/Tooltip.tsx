@@ -1,12 +1,14 @@
 // What lies under the pointer, in words.
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { css, GROUP_TITLES } from "../base/color";
 import { formatQuantity } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
 import { toNs } from "../base/viewport";
 import { fetchSpan } from "../data/spans";
 import { GAP } from "../data/tiles/cells";
+import { Swatch } from "../widgets/figures";
 import { RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
 import { markAt, type PlacedMark } from "./drawing/drawMarks";
 import { readingAt, seriesColor } from "./drawing/drawMetrics";
@@ -68,63 +70,73 @@ export function Tooltip({ model }: { model: TimelineModel }) {
       <span class="weak">{long ? ` lasts ${long},` : ""} 16 times as long as usual here, or longer</span>
     </div>
   );
-  if (facts?.length || (mark && !hit))
-    return (
-      <div class="tooltip" style={style} role="tooltip">
-        {row && <div class="weak">{nameOf(row)}</div>}
-        {facts?.map((fact) => (
-          <div key={fact.name} class="tooltip-metric">
-            {fact.group ? <i style={{ background: css(groupColor(fact.group, theme)) }} /> : <span />}
-            <span>{fact.name}</span>
-            <b>{fact.value}</b>
+  const content = (): ComponentChildren => {
+    if (facts?.length || (mark && !hit))
+      return (
+        <>
+          {row && <div class="weak">{nameOf(row)}</div>}
+          {facts?.map((fact) => (
+            <Value key={fact.name} swatch={fact.group ? <Swatch group={fact.group} /> : <span />} {...fact} />
+          ))}
+          {marked}
+        </>
+      );
+    if (hit)
+      return (
+        <>
+          <div class="tooltip-name">
+            <Swatch group={hit.group} />
+            {hit.name}
           </div>
-        ))}
-        {marked}
-      </div>
-    );
-  if (hit)
-    return (
-      <div class="tooltip" style={style} role="tooltip">
-        <div class="tooltip-name">
-          <i style={{ background: css(groupColor(hit.group, theme)) }} />
-          {hit.name}
-        </div>
-        {row && model.run.processes.length > 1 && <div class="weak">{nameOf(row)}</div>}
-        <div class="weak">
-          {hit.exact ? formatDuration(length(hit.range)) : `mostly this for ${formatDuration(length(hit.range))}`} ·{" "}
-          {GROUP_TITLES[hit.group].toLowerCase()}
-        </div>
-        {marked}
-      </div>
-    );
-  if (idle) {
-    const { startNs, endNs } = idle.range;
-    const shown = model.time.shown.value;
-    const cut = startNs <= shown.startNs || endNs >= shown.endNs;
-    return (
-      <div class="tooltip" style={style} role="tooltip">
-        <div class="tooltip-name">nothing runs</div>
-        <div class="weak">
-          for {cut ? "at least " : ""}
-          {formatDuration(length(idle.range))} · click for the cause and what ran before and after
-        </div>
-      </div>
-    );
-  }
-  if (row?.kind !== "metric") return null;
-  const at = toNs(pointer.x, model.time.shown.value, model.size.value.width);
+          {row && model.run.processes.length > 1 && <div class="weak">{nameOf(row)}</div>}
+          <div class="weak">
+            {hit.exact ? formatDuration(length(hit.range)) : `mostly this for ${formatDuration(length(hit.range))}`} ·{" "}
+            {GROUP_TITLES[hit.group].toLowerCase()}
+          </div>
+          {marked}
+        </>
+      );
+    if (idle) {
+      const { startNs, endNs } = idle.range;
+      const shown = model.time.shown.value;
+      const cut = startNs <= shown.startNs || endNs >= shown.endNs;
+      return (
+        <>
+          <div class="tooltip-name">nothing runs</div>
+          <div class="weak">
+            for {cut ? "at least " : ""}
+            {formatDuration(length(idle.range))} · click for the cause and what ran before and after
+          </div>
+        </>
+      );
+    }
+    if (row?.kind !== "metric") return null;
+    const at = toNs(pointer.x, model.time.shown.value, model.size.value.width);
+    return row.series.map((series, i) => {
+      const value = readingAt(model.data.readings.value.get(series.series), at);
+      return (
+        <Value
+          key={series.series}
+          swatch={<i style={{ background: css(seriesColor(i, theme)) }} />}
+          name={series.metric}
+          value={value === undefined ? "–" : formatQuantity(value, row.unit)}
+        />
+      );
+    });
+  };
   return (
     <div class="tooltip" style={style} role="tooltip">
-      {row.series.map((series, i) => {
-        const value = readingAt(model.data.readings.value.get(series.series), at);
-        return (
-          <div key={series.series} class="tooltip-metric">
-            <i style={{ background: css(seriesColor(i, theme)) }} />
-            <span>{series.metric}</span>
-            <b>{value === undefined ? "–" : formatQuantity(value, row.unit)}</b>
-          </div>
-        );
-      })}
+      {content()}
     </div>
   );
 }
+
+type ValueProps = { readonly swatch: ComponentChildren; readonly name: string; readonly value: string };
+
+const Value = ({ swatch, name, value }: ValueProps) => (
+  <div class="tooltip-metric cells">
+    {swatch}
+    <span>{name}</span>
+    <b>{value}</b>
+  </div>
+);

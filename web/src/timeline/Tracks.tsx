@@ -3,13 +3,14 @@ import { effect, useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatDuration, length } from "../base/time";
 import { countLocations } from "../data/run";
+import { fitCanvas } from "../widgets/useSize";
 import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
 import { LABEL_FONT, Labels } from "./drawing/labels";
 import { newKept, type Tools } from "./drawing/scene";
 import { Inks } from "./drawing/spanColors";
 import { attachKeys } from "./gestures";
 import type { TimelineModel } from "./model/timelineModel";
-import { fitCanvas, Pane, sceneOf } from "./Pane";
+import { Pane, sceneOf } from "./Pane";
 import { Painter } from "./pixels/cellPainter";
 import { Mappings } from "./pixels/pixelMapping";
 import { RasterPainter } from "./pixels/rasterPainter";
@@ -17,7 +18,6 @@ import { Tooltip } from "./Tooltip";
 
 /** What drawing keeps between pictures, made anew for another theme or another region that stands out. */
 function drawingTools(model: TimelineModel): () => Tools {
-  const pixels = drawingPixels();
   const mappings = new Mappings(model.run.meta.tile_cells);
   const measuring = new OffscreenCanvas(1, 1).getContext("2d");
   if (measuring) measuring.font = LABEL_FONT;
@@ -33,30 +33,8 @@ function drawingTools(model: TimelineModel): () => Tools {
         rasters: new RasterPainter(theme, mappings),
         inks: new Inks(theme, region),
         labels,
-        ...pixels,
       };
     return made;
-  };
-}
-
-/** Pixels that are kept from one picture to the next: eight million bytes of each would have to be thrown away. */
-function drawingPixels(): Pick<Tools, "image" | "show"> {
-  const scratch = new OffscreenCanvas(1, 1);
-  let kept = new ImageData(1, 1);
-  return {
-    image: (widthPx, lines) => {
-      if (kept.width !== widthPx || kept.height < lines) kept = new ImageData(widthPx, lines);
-      const pixels = new Uint32Array(kept.data.buffer, 0, widthPx * lines);
-      pixels.fill(0);
-      return pixels;
-    },
-    show: (widthPx, lines) => {
-      if (scratch.width < widthPx) scratch.width = widthPx;
-      if (scratch.height < lines) scratch.height = lines;
-      const context = scratch.getContext("2d");
-      context?.putImageData(kept, 0, 0, 0, 0, widthPx, lines);
-      return context ? scratch : undefined;
-    },
   };
 }
 
@@ -136,9 +114,9 @@ export function Tracks({ model }: { model: TimelineModel }) {
   });
 
   return (
-    <div class="tracks" ref={box}>
+    <div class="tracks vertical fill" ref={box}>
       <div class="tracks-head">
-        <div class="gutter-head">
+        <div class="gutter-head weak">
           <span>time</span>
           <span>steps</span>
         </div>
@@ -173,7 +151,6 @@ export function Tracks({ model }: { model: TimelineModel }) {
   );
 }
 
-/** The picture in words. */
 export function summary(model: TimelineModel): string {
   const { run, steps } = model;
   const critical = model.data.critical;

@@ -20,7 +20,7 @@ describe("the one table of keys", () => {
     expect(chords.length).toBe(new Set(chords).size);
     expect(TIMELINE_ACTIONS.size).toBe(chords.length);
   });
-  test("says below the tracks how one zooms out", () =>
+  test("shows below the tracks how one zooms out", () =>
     expect(HINTS.find((line) => line.show === "W  S")?.what).toBe("zoom in, out"));
 });
 

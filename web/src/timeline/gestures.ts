@@ -1,5 +1,6 @@
 // Pointer, wheel and keys over the tracks, turned into calls of the model.
 
+import { FIELDS, listeners, within } from "../base/events";
 import type { TimeRange } from "../base/time";
 import { toNs } from "../base/viewport";
 import { chordOf, ROW_ACTIONS, TIMELINE_ACTIONS } from "../state/keyTable";
@@ -21,8 +22,7 @@ type Handlers = {
 
 /** Listens on a pane of tracks for wheel, drag, click. Returns how to stop. */
 export function attachPointer(element: HTMLElement, model: TimelineModel, pane: Pane, handlers: Handlers): () => void {
-  const stop = new AbortController();
-  const { signal } = stop;
+  const { on, stop } = listeners(element);
   let pressed: { readonly x: number; readonly panning: boolean; last: number } | undefined;
   const xOf = (event: MouseEvent): number => event.clientX - element.getBoundingClientRect().left;
   const nsAt = (x: number): number => toNs(x, model.time.shown.value, model.size.value.width);
@@ -31,45 +31,33 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
     const [a, b] = [from, to].map((x) => Math.round(nsAt(Math.min(width, Math.max(0, x))))).sort((p, q) => p - q);
     return { startNs: a ?? 0, endNs: Math.max(b ?? 0, (a ?? 0) + 1) };
   };
-  element.addEventListener(
-    "wheel",
-    (event) => {
-      const wide = model.size.value.width;
-      const pixels = (event.deltaMode === 1 ? 16 : 1) * (event.deltaY || event.deltaX);
-      if (event.ctrlKey || event.metaKey) {
-        event.preventDefault();
-        model.time.zoomBy(Math.exp(Math.max(-300, Math.min(300, pixels)) * WHEEL_ZOOM), nsAt(xOf(event)));
-      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-        event.preventDefault();
-        model.time.panBy((event.deltaX || pixels) / wide);
-      }
-    },
-    { passive: false, signal },
-  );
-  element.addEventListener(
-    "pointerdown",
-    (event) => {
-      if (event.button > 1) return;
-      const x = xOf(event);
-      pressed = { x, panning: event.button === 1, last: x };
-      element.setPointerCapture(event.pointerId);
-      if (event.button === 1) event.preventDefault();
-    },
-    { signal },
-  );
-  element.addEventListener(
-    "pointermove",
-    (event) => {
-      const x = xOf(event);
-      model.pointer.at.value = { x, y: event.clientY - element.getBoundingClientRect().top, pane };
-      if (!pressed) return;
-      if (pressed.panning) model.time.panBy((pressed.last - x) / model.size.value.width);
-      else if (Math.abs(x - pressed.x) >= CLICK_REACH || model.pointer.dragging.value)
-        model.pointer.dragging.value = stretch(pressed.x, x);
-      pressed.last = x;
-    },
-    { signal },
-  );
+  on("wheel", (event) => {
+    const wide = model.size.value.width;
+    const pixels = (event.deltaMode === 1 ? 16 : 1) * (event.deltaY || event.deltaX);
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      model.time.zoomBy(Math.exp(Math.max(-300, Math.min(300, pixels)) * WHEEL_ZOOM), nsAt(xOf(event)));
+    } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      event.preventDefault();
+      model.time.panBy((event.deltaX || pixels) / wide);
+    }
+  });
+  on("pointerdown", (event) => {
+    if (event.button > 1) return;
+    const x = xOf(event);
+    pressed = { x, panning: event.button === 1, last: x };
+    element.setPointerCapture(event.pointerId);
+    if (event.button === 1) event.preventDefault();
+  });
+  on("pointermove", (event) => {
+    const x = xOf(event);
+    model.pointer.at.value = { x, y: event.clientY - element.getBoundingClientRect().top, pane };
+    if (!pressed) return;
+    if (pressed.panning) model.time.panBy((pressed.last - x) / model.size.value.width);
+    else if (Math.abs(x - pressed.x) >= CLICK_REACH || model.pointer.dragging.value)
+      model.pointer.dragging.value = stretch(pressed.x, x);
+    pressed.last = x;
+  });
   const release = (event: PointerEvent): void => {
     const was = pressed;
     pressed = undefined;
@@ -79,21 +67,13 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
     else if (was && !was.panning && event.type === "pointerup")
       handlers.click(xOf(event), event.clientY - element.getBoundingClientRect().top);
   };
-  element.addEventListener("pointerup", release, { signal });
-  element.addEventListener("pointercancel", release, { signal });
-  element.addEventListener(
-    "pointerleave",
-    () => {
-      model.pointer.at.value = undefined;
-    },
-    { signal },
-  );
-  element.addEventListener(
-    "dblclick",
-    (event) => handlers.doubleClick(xOf(event), event.clientY - element.getBoundingClientRect().top),
-    { signal },
-  );
-  return () => stop.abort();
+  on("pointerup", release);
+  on("pointercancel", release);
+  on("pointerleave", () => {
+    model.pointer.at.value = undefined;
+  });
+  on("dblclick", (event) => handlers.doubleClick(xOf(event), event.clientY - element.getBoundingClientRect().top));
+  return stop;
 }
 
 type Motion = { readonly zoom: number; readonly pan: number };
@@ -146,15 +126,9 @@ function locationOf(model: TimelineModel, inRows: boolean): number | undefined {
   return (rows.find((one) => one.kind === "stream") ?? rows[0])?.location;
 }
 
-/** True while the user writes into a field. */
-const typing = (event: KeyboardEvent): boolean =>
-  event.target instanceof HTMLElement &&
-  event.target.closest("input, textarea, select, dialog, [role=listbox]") !== null;
-
 /** Listens for keys while the timeline is shown. Held motion keys move smoothly, or in steps where less motion is wished. */
 export function attachKeys(page: Window, model: TimelineModel): () => void {
-  const stop = new AbortController();
-  const { signal } = stop;
+  const { on, stop } = listeners(page);
   const held = new Map<string, Motion>();
   const calm = page.matchMedia("(prefers-reduced-motion: reduce)").matches;
   let frame = 0;
@@ -182,36 +156,32 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
   };
   let inRows = false;
   const actions = timelineActions(model, () => inRows);
-  page.addEventListener(
-    "keydown",
-    (event) => {
-      if (typing(event) || event.altKey) return;
-      const target = event.target instanceof HTMLElement ? event.target : undefined;
-      inRows = target?.closest("[data-row]") != null;
-      const chord = chordOf(event);
-      const name = (inRows ? ROW_ACTIONS.get(chord) : undefined) ?? TIMELINE_ACTIONS.get(chord);
-      const ofRow = inRows && ROW_ACTIONS.has(chord);
-      // Buttons, tables and sliders have keys of their own.
-      const own = target?.closest("button, a, [role=slider], [role=grid], [role=tab], [role=menu]") != null && !ofRow;
-      if (!name || (own && (event.code === "Enter" || /^(Arrow|Home|Page)/.test(event.code)))) return;
-      const motion = MOTIONS[name];
-      if (motion) {
-        event.preventDefault();
-        if (!held.has(event.code)) press(event.code, motion);
-        return;
-      }
-      const walking = name === "walkParent" || name === "walkChild";
-      // Without a selected span these two scroll, as everywhere.
-      if ((event.repeat && !ofRow) || (walking && !model.selection.span.value)) return;
+  on("keydown", (event) => {
+    if (within(event, FIELDS) || event.altKey) return;
+    const target = event.target instanceof HTMLElement ? event.target : undefined;
+    inRows = target?.closest("[data-row]") != null;
+    const chord = chordOf(event);
+    const name = (inRows ? ROW_ACTIONS.get(chord) : undefined) ?? TIMELINE_ACTIONS.get(chord);
+    const ofRow = inRows && ROW_ACTIONS.has(chord);
+    // Buttons, tables and sliders have keys of their own.
+    const own = target?.closest("button, a, [role=slider], [role=grid], [role=tab], [role=menu]") != null && !ofRow;
+    if (!name || (own && (event.code === "Enter" || /^(Arrow|Home|Page)/.test(event.code)))) return;
+    const motion = MOTIONS[name];
+    if (motion) {
       event.preventDefault();
-      actions[name]?.();
-    },
-    { signal },
-  );
-  page.addEventListener("keyup", (event) => held.delete(event.code), { signal });
-  page.addEventListener("blur", () => held.clear(), { signal });
+      if (!held.has(event.code)) press(event.code, motion);
+      return;
+    }
+    const walking = name === "walkParent" || name === "walkChild";
+    // Without a selected span these two scroll, as everywhere.
+    if ((event.repeat && !ofRow) || (walking && !model.selection.span.value)) return;
+    event.preventDefault();
+    actions[name]?.();
+  });
+  on("keyup", (event) => held.delete(event.code));
+  on("blur", () => held.clear());
   return () => {
-    stop.abort();
+    stop();
     held.clear();
     page.cancelAnimationFrame(frame);
   };

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { css, groupColor, textOn } from "../base/color";
+import { css, groupColor } from "../base/color";
 import type { Group } from "../base/kinds.generated";
 import { asSentence } from "../base/names";
 import { formatShare } from "../base/quantity";
@@ -11,9 +11,10 @@ import { fetchPipelines, type Pipeline, type Stage } from "../data/batchPipeline
 import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
 import { fetchSearch, type Hit } from "../data/spanHits";
-
 import type { View } from "../state/view";
-import { Await } from "../widgets/Loading";
+import { Button } from "../widgets/controls";
+import { PartBar, PartList, timedPart } from "../widgets/figures";
+import { Await, AwaitWithRun } from "../widgets/Loading";
 import {
   boundWith,
   gainSentence,
@@ -49,13 +50,11 @@ function DataPipelinePage() {
   const session = useSession();
   const pipelines = useMemo(() => load(() => fetchPipelines(session.api)), [session]);
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={pipelines.value} what="Looking at the data pipeline">
-          {({ of, about, note }) => (of.length ? <Pipelines all={of} about={about} run={run} /> : <None note={note} />)}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={pipelines.value} what="Looking at the data pipeline">
+      {(run, { of, about, note }) =>
+        of.length ? <Pipelines all={of} about={about} run={run} /> : <None note={note} />
+      }
+    </AwaitWithRun>
   );
 }
 
@@ -81,23 +80,25 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
   const worst = all.reduce((a, b) => (b.waitNs / b.durationNs > a.waitNs / a.durationNs ? b : a));
   const one = all.find((each) => each.process === process) ?? worst;
   return (
-    <div class="overview">
-      <section class={`verdict ${one.inputBound === "not" ? "" : "verdict-input-bound"}`} aria-label="Verdict">
+    <div class="overview rows gap-14">
+      <section
+        class={`verdict row gap-14 ${one.inputBound === "not" ? "" : "verdict-input-bound"}`}
+        aria-label="Verdict"
+      >
         <span class="badge">{one.inputBound === "not" ? "not input-bound" : `${one.inputBound} input-bound`}</span>
         <p>{verdictSentence(one)}</p>
       </section>
       {all.length > 1 && (
-        <div class="filters pipeline-ranks" role="toolbar" aria-label="Whose pipeline">
+        <div class="filters pipeline-ranks row wraps" role="toolbar" aria-label="Whose pipeline">
           {all.map((each) => (
-            <button
-              type="button"
-              class="chip"
+            <Button
+              class="chip row"
               key={each.process}
               aria-pressed={each === one}
               onClick={() => session.update({ process: each.process })}
             >
               {nameOf(each)} <span class="weak">waits {formatShare(each.waitNs / each.durationNs)}</span>
-            </button>
+            </Button>
           ))}
         </div>
       )}
@@ -108,14 +109,14 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
             times are means of a step of {formatDuration(one.durationNs)}; {about}
           </span>
         </header>
-        <ol class="stages">
+        <ol class="stages wraps">
           {one.stages.map((stage) => (
             <StageBox key={stage.stage} stage={stage} pipeline={one} />
           ))}
         </ol>
         <Exposed stages={one.stages} durationNs={one.durationNs} />
       </section>
-      <div class="columns">
+      <div class="columns rows gap-14">
         <Gain pipeline={one} />
         <Waits run={run} />
       </div>
@@ -129,7 +130,7 @@ function StageBox({ stage, pipeline }: { stage: Stage; pipeline: Pipeline }) {
   const queue = stage.stage === "queue";
   const filled = Math.round((stage.utilisation ?? 0) * SLOTS);
   return (
-    <li class={`stage${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
+    <li class={`stage rows gap-6 fine${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
       <h3>{STAGE_TITLES[stage.stage] ?? stage.stage}</h3>
       <p class="weak">{stage.doneBy}</p>
       {queue ? (
@@ -156,36 +157,24 @@ function StageBox({ stage, pipeline }: { stage: Stage; pipeline: Pipeline }) {
 /** The step as a bar: what only one stage accounts for. */
 function Exposed({ stages, durationNs }: { stages: readonly Stage[]; durationNs: number }) {
   const theme = useSession().theme.value;
-  const shown = stages.filter((stage) => stage.exposedNs > 0);
-  const share = (stage: Stage): number => (durationNs > 0 ? stage.exposedNs / durationNs : 0);
-  const titleOf = (stage: Stage): string => EXPOSED_TITLES[stage.stage] ?? stage.stage;
-  const text = shown.map((stage) => `${titleOf(stage)} ${formatDuration(stage.exposedNs)}`).join(", ");
+  const parts = stages
+    .filter(({ exposedNs }) => exposedNs > 0)
+    .map(({ stage, exposedNs }) => ({
+      name: stage,
+      title: EXPOSED_TITLES[stage] ?? stage,
+      ns: exposedNs,
+      share: durationNs > 0 ? exposedNs / durationNs : 0,
+      color: groupColor(GROUP_OF_STAGE[stage] ?? "other", theme),
+    }));
+  const text = parts.map(({ title, ns }) => `${title} ${formatDuration(ns)}`).join(", ");
   return (
     <>
-      <div class="step-bar" role="img" aria-label={`What a step is made of: ${text}`}>
-        {shown.map((stage) => {
-          const color = groupColor(GROUP_OF_STAGE[stage.stage] ?? "other", theme);
-          return (
-            <div
-              key={stage.stage}
-              style={{ flexGrow: share(stage), background: css(color), color: textOn(color) }}
-              title={`${titleOf(stage)}: ${formatDuration(stage.exposedNs)}, ${formatShare(share(stage))}`}
-            >
-              {share(stage) >= NARROWEST_SHARE && formatShare(share(stage))}
-            </div>
-          );
-        })}
-      </div>
-      <ul class="step-parts">
-        {shown.map((stage) => (
-          <li key={stage.stage}>
-            <i style={{ background: css(groupColor(GROUP_OF_STAGE[stage.stage] ?? "other", theme)) }} />
-            <span>{titleOf(stage)}</span>
-            <b>{formatDuration(stage.exposedNs)}</b>
-          </li>
-        ))}
-      </ul>
-      <p class="weak found">
+      <PartBar
+        label={`What a step is made of: ${text}`}
+        parts={parts.map((part) => timedPart(part, NARROWEST_SHARE))}
+      />
+      <PartList parts={parts} />
+      <p class="weak found fine">
         Exposed time: not hidden by an earlier stage (training, then copies, waits, and the host)
       </p>
     </>
@@ -199,8 +188,8 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
   const bound = boundWith(pipeline, count);
   const rows: readonly (readonly [string, number])[] = [
     ["now", pipeline.durationNs],
-    ["expected", pipeline.predictedNs],
-    ["at best", pipeline.bestNs],
+    ["expected", pipeline.predictedStepNs],
+    ["at best", pipeline.bestStepNs],
   ];
   const gain = gainSentence(pipeline);
   return (
@@ -211,9 +200,9 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
       {gain && (
         <>
           <p>{gain}</p>
-          <dl class="gain-bars">
+          <dl class="gain-bars rows gap-6">
             {rows.map(([title, ns]) => (
-              <div key={title}>
+              <div class="cells" key={title}>
                 <dt>{title}</dt>
                 <dd>
                   <span style={{ width: `${(100 * ns) / pipeline.durationNs}%` }} />
@@ -223,7 +212,7 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
             ))}
           </dl>
           {bound !== undefined && (
-            <label class="workers">
+            <label class="workers rows fine gap-5">
               <span>
                 {count} {count === 1 ? "worker" : "workers"}: no step below <b>{formatDuration(bound)}</b>
               </span>
@@ -232,16 +221,14 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
                 min={1}
                 max={most}
                 value={count}
-                onInput={(event) => {
-                  workers.value = Number(event.currentTarget.value);
-                }}
+                onInput={(event) => (workers.value = Number(event.currentTarget.value))}
               />
               <span class="weak">a model: stages side by side run at the pace of the slowest</span>
             </label>
           )}
         </>
       )}
-      <p class="advice">{asSentence(pipeline.advice)}</p>
+      <p class="bold">{asSentence(pipeline.advice)}</p>
     </section>
   );
 }
@@ -252,7 +239,7 @@ function Waits({ run }: { run: Run }) {
   const found = useMemo(() => load(() => fetchSearch(session.api, "group:data", 1)), [session]);
   const show = (hit: Hit): void => jumpTo(session, run, hit);
   return (
-    <section class="card spans-behind" aria-labelledby="waits-title">
+    <section class="card spans-behind rows" aria-labelledby="waits-title">
       <header>
         <h2 id="waits-title">Longest spans of the pipeline</h2>
         <span class="weak">waits, and work of recorded workers</span>
@@ -262,10 +249,10 @@ function Waits({ run }: { run: Run }) {
           <ol>
             {hits.slice(0, MOST_WAITS).map((hit) => (
               <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
-                <button type="button" class="link" title="Show it on the timeline" onClick={() => show(hit)}>
+                <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
                   {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
-                </button>
-                <span class="weak" title={hit.name}>
+                </Button>
+                <span class="weak ellipsis" title={hit.name}>
                   {run.locations[hit.location]?.name}, {hit.name}
                 </span>
                 <span class="number">{formatDuration(hit.durationNs)}</span>

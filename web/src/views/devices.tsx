@@ -11,6 +11,7 @@ import { load, type Session, useSession } from "../data/session";
 import type { State } from "../state/address";
 import type { View } from "../state/view";
 import { metricRows } from "../timeline/rows/rowLayout";
+import { Button } from "../widgets/controls";
 import { type GpuActions, GpuCard } from "../widgets/gpus/GpuCard";
 import { GpuHeat } from "../widgets/gpus/GpuHeat";
 import { GpuLadder, HowCounted } from "../widgets/gpus/GpuLadder";
@@ -24,7 +25,7 @@ import {
   spreadSentence,
   tableOf,
 } from "../widgets/gpus/gpuWords";
-import { Await } from "../widgets/Loading";
+import { AwaitWithRun } from "../widgets/Loading";
 import { chosenRow, TablePage, useTableView } from "../widgets/tables/TablePage";
 import { rowOf } from "../widgets/tables/tableRows";
 
@@ -40,13 +41,9 @@ function DevicesPage() {
   const session = useSession();
   const gpus = useMemo(() => load(() => fetchGpus(session.api)), [session]);
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={gpus.value} what="Looking at the GPUs">
-          {(value) => (value.gpus.length ? <Devices run={run} value={value} /> : <None notRead={value.notRead} />)}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={gpus.value} what="Looking at the GPUs">
+      {(run, value) => (value.gpus.length ? <Devices run={run} value={value} /> : <None notRead={value.notRead} />)}
+    </AwaitWithRun>
   );
 }
 
@@ -102,7 +99,7 @@ function Devices({ run, value }: Props) {
   if (shown.length > MOST_CARDS) return <Many value={value} card={card} onTimeline={actions.onTimeline} />;
   const others = gpus.filter((gpu) => !shown.includes(gpu));
   return (
-    <div class="overview">
+    <div class="overview rows gap-14">
       {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {shown.map((gpu) => card(gpu))}
       {others.length > 0 && <GpuOthers gpus={others} />}
@@ -166,16 +163,15 @@ function Many({ value, card, onTimeline }: ManyProps) {
         <>
           {known.length > 0 && <span class="weak">cells: rank, and percent of</span>}
           {known.map((one) => (
-            <button
-              type="button"
-              class="chip"
+            <Button
+              class="chip row"
               key={one.key}
               title={one.counted}
               aria-pressed={one.key === rung}
               onClick={() => change({ ...view, by: one.key })}
             >
               {one.title}
-            </button>
+            </Button>
           ))}
         </>
       }
@@ -206,16 +202,16 @@ function All({ value }: { value: Gpus }) {
   const ladders = value.gpus.flatMap(({ ladder }) => ladder ?? []);
   const mean = meanLadder(ladders);
   return (
-    <section class="gpu-all" aria-labelledby="all-gpus">
+    <section class="gpu-all rows" aria-labelledby="all-gpus">
       <h2 id="all-gpus">All {plural(value.gpus.length, "GPU")}</h2>
       {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {mean && (
         <>
-          <p class="gpu-loss">{lossSentence(mean)}</p>
+          <p class="bold">{lossSentence(mean)}</p>
           <h3>Mean, from their launches</h3>
           <GpuLadder ladder={mean} name="all GPUs" />
           <HowCounted ladder={mean} />
-          <ul class="gpu-spread">
+          <ul class="rows fine gap-4">
             {RUNGS.filter(({ key }) => mean[key] !== undefined).map(({ key }) => (
               <li key={key}>{spreadSentence(value.gpus, key)}</li>
             ))}

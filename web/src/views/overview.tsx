@@ -7,11 +7,11 @@ import { formatCount, formatQuantity, formatShare, plural } from "../base/quanti
 import { formatDuration, type TimeRange } from "../base/time";
 import { gpuOf, type Series } from "../data/readings";
 import type { Run } from "../data/run";
-import type { Step } from "../data/runSteps";
+import { ofLevel, type Step } from "../data/runSteps";
 import { load, useSession } from "../data/session";
-import { fetchSummary } from "../data/summary";
 import type { Evidence, Hot, Quality, Summary } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
+import { Button } from "../widgets/controls";
 import { evidenceRange, Findings } from "../widgets/Findings";
 import { GpuBars } from "../widgets/gpus/GpuBars";
 import { Await, Missing } from "../widgets/Loading";
@@ -33,7 +33,7 @@ const KINDS: Readonly<Record<string, string>> = {
 function OverviewPage() {
   const session = useSession();
   const { level } = session.state.value;
-  const summary = useMemo(() => load(() => fetchSummary(session.api, level)), [session, level]);
+  const summary = useMemo(() => load(() => session.api.json("summary", ofLevel(level))), [session, level]);
   return (
     <Await of={summary.value} what="Reading the summary">
       {(value) => <Overview summary={value} />}
@@ -55,8 +55,8 @@ function Overview({ summary }: { summary: Summary }) {
   const showTypical =
     typical && (() => show({ startNs: typical.startNs, endNs: typical.startNs + typical.durationNs }));
   return (
-    <div class="overview">
-      <section class={`verdict verdict-${summary.verdict.kind}`} aria-label="Verdict">
+    <div class="overview rows gap-14">
+      <section class={`verdict row gap-14 verdict-${summary.verdict.kind}`} aria-label="Verdict">
         <span class="badge">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
         <p>{sentence(summary.verdict.text)}</p>
         {summary.part && <p class="weak">All of this was {summary.part}.</p>}
@@ -69,9 +69,9 @@ function Overview({ summary }: { summary: Summary }) {
       <Await of={session.steps.value} what="Finding the steps">
         {(steps) => <StepsCard steps={steps} onSteps={show} />}
       </Await>
-      <div class="columns">
+      <div class="columns rows gap-14">
         <Findings findings={summary.findings} onEvidence={showEvidence} />
-        <div class="column">
+        <div class="column rows gap-14">
           <HotTable kind={summary.hot_kind} hot={summary.hot} />
           <QualityCard quality={summary.quality} />
         </div>
@@ -97,9 +97,9 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
         <span class="weak">a bar per step, its height is its duration; click or drag to see them on the timeline</span>
       </header>
       <StepStrip steps={steps} window={undefined} height={92} chosen={session.state.value.step} onSteps={onSteps} />
-      <ul class="classes">
+      <ul class="classes wraps">
         {classes.map((one) => (
-          <li key={one.name}>
+          <li key={one.name} class="row">
             <i style={{ background: css(classColor(one.rank, theme)) }} />
             <span>{one.name}</span>
             <b>{formatCount(one.count)}</b>
@@ -107,7 +107,7 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
           </li>
         ))}
         {outliers > 0 && (
-          <li>
+          <li class="row">
             <span style={{ color: css(outlierColor(theme)) }}>▲</span>
             <span>outlier</span>
             <b>{formatCount(outliers)}</b>
@@ -150,14 +150,13 @@ function HotTable({ kind, hot }: { kind: string; hot: readonly Hot[] }) {
           {hot.map((one) => (
             <tr key={one.name}>
               <td>
-                <button
-                  type="button"
+                <Button
                   class="link"
                   title="Find it on the timeline"
                   onClick={() => session.update({ page: "timeline", find: one.name }, "push")}
                 >
                   {one.name}
-                </button>
+                </Button>
               </td>
               <td class="number">{formatCount(one.calls)}</td>
               <td class="number">{one.self_per_step_ns === undefined ? "–" : formatDuration(one.self_per_step_ns)}</td>
@@ -196,7 +195,7 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
           option="--trace +metrics SCRIPT"
         />
       )}
-      <div class="columns">
+      <div class="columns rows gap-14">
         {cpu.length > 0 && <RunChart run={run} series={cpu} title="CPU, cores in use by kind of thread" height={130} />}
         {memory.length > 0 && <RunChart run={run} series={memory} title="Memory" height={130} />}
         {gpus.length > 0 && (

@@ -1,7 +1,6 @@
 // Page 3: who calls what and what that costs, on the host and on GPUs: in time order, left heavy, or as a sandwich
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { css, groupColor } from "../base/color";
 import { formatCount, formatShare } from "../base/quantity";
 import {
   type CallTree,
@@ -28,8 +27,9 @@ import { amount, flameSummary, MEASURE_NAMES, nodeFacts } from "../profile/treeW
 import { PROFILE_FORMS, type ProfileMeasure, type ProfileView } from "../state/address";
 import type { View } from "../state/view";
 import { openByDefault } from "../timeline/rows/rowLayout";
+import { BigNumbers, UsageRow } from "../widgets/figures";
 import { GroupLegend } from "../widgets/GroupLegend";
-import { Await } from "../widgets/Loading";
+import { AwaitWithRun } from "../widgets/Loading";
 
 function ProfilePage() {
   const session = useSession();
@@ -41,13 +41,9 @@ function ProfilePage() {
   const last = useRef<Loaded<CallTree>>({ status: "loading" });
   if (loading.value.status !== "loading") last.current = loading.value;
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={last.current} what="Summing up call paths">
-          {(tree) => <Profile run={run} tree={tree} part={part} />}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={last.current} what="Summing up call paths">
+      {(run, tree) => <Profile run={run} tree={tree} part={part} />}
+    </AwaitWithRun>
   );
 }
 
@@ -96,7 +92,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
       return <Sandwich run={run} tree={tree} measure={measure} allNs={everything} part={part} matches={matches} />;
     return (
       <>
-        <div class="profile-picture">
+        <div class="vertical fill">
           {view.form === "time" && (
             <p class="weak source-note profile-note">
               This profile has no times: call paths are in the order in which its file names them.
@@ -135,7 +131,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
     );
   })();
   return (
-    <div class="profile">
+    <div class="profile vertical">
       <Toolbar
         run={run}
         view={view}
@@ -147,7 +143,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
         onView={change}
       />
       {tree.about.note && location === undefined && <p class="weak source-note profile-note">{tree.about.note}.</p>}
-      <div class="profile-body">{body}</div>
+      <div class="profile-body fill">{body}</div>
       {location === undefined ? (
         <GroupLegend>
           <kbd>↑</kbd>
@@ -193,54 +189,43 @@ const HEAVIEST = 14;
 /** The functions with most time of their own, while no call path is chosen. */
 function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMeasure; allNs: number }) {
   const session = useSession();
-  const theme = session.theme.value;
   const { profile } = session.state.value;
   const rows = useMemo(
     () => sortRegions(regionRows(tree, measure), { by: "self", down: true }).slice(0, HEAVIEST),
     [tree, measure],
   );
+  const { about, unit, nodes } = tree.about;
+  const ofAll = measure === "host" ? "of all threads together" : "of all GPUs’ streams together";
   return (
-    <section class="stretch">
-      <h2>{tree.about.about}</h2>
-      <div class="big-numbers">
-        <div>
-          <b>{amount(tree, allNs)}</b>
-          <span class="weak">
-            {tree.about.unit
-              ? "in all"
-              : measure === "host"
-                ? "of all threads together"
-                : "of all GPUs’ streams together"}
-          </span>
-        </div>
-        <div>
-          <b>{formatCount(tree.about.nodes)}</b>
-          <span class="weak">{tree.about.nodes === 1 ? "call path" : "call paths"}</span>
-        </div>
-      </div>
+    <section class="stretch rows">
+      <h2>{about}</h2>
+      <BigNumbers
+        of={[
+          [amount(tree, allNs), unit ? "in all" : ofAll],
+          [formatCount(nodes), nodes === 1 ? "call path" : "call paths"],
+        ]}
+      />
       <h3>Most time of its own</h3>
       <ul class="usage">
         {rows.map((row) => (
-          <li key={row.region} title={`${row.name}: ${formatCount(row.calls)} calls`}>
-            <i style={{ background: css(groupColor(row.group, theme)) }} />
-            <button
-              type="button"
-              class="plain"
-              onClick={() =>
+          <UsageRow
+            key={row.region}
+            title={`${row.name}: ${formatCount(row.calls)} calls`}
+            group={row.group}
+            name={row.name}
+            amount={amount(tree, row.selfNs)}
+            share={row.selfNs / allNs}
+            button={{
+              onClick: () =>
                 session.update(
                   { frame: frameOfRegion(row.region), profile: { ...profile, form: "sandwich", measure } },
                   "push",
-                )
-              }
-            >
-              {row.name}
-            </button>
-            <span class="number">{amount(tree, row.selfNs)}</span>
-            <span class="number weak">{formatShare(row.selfNs / allNs)}</span>
-          </li>
+                ),
+            }}
+          />
         ))}
       </ul>
-      <p class="weak hint">Click a call path to zoom to it, a name above for its callers and callees.</p>
+      <p class="weak finer">Click a call path to zoom to it, a name above for its callers and callees.</p>
     </section>
   );
 }
@@ -266,16 +251,14 @@ function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
   const choose = (to: number): void => session.update({ frame: frameOfRegion(to) });
   return (
     <>
-      <div class="sandwich">
+      <div class="sandwich fill">
         {rows.length ? (
           <RegionTable
             tree={tree}
             rows={rows}
             allNs={allNs}
             order={order.value}
-            onOrder={(to) => {
-              order.value = to;
-            }}
+            onOrder={(to) => (order.value = to)}
             chosen={region}
             onChoose={choose}
           />
@@ -349,7 +332,6 @@ const SHOWN_PATHS = 14;
 /** A function in numbers, and the call paths that lead to it. */
 function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProps, "matches"> & { row: RegionRow }) {
   const session = useSession();
-  const theme = session.theme.value;
   const chosen = useSignal(-1);
   const totals = totalsOf(tree, measure);
   const paths = useMemo(
@@ -367,36 +349,31 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
   return (
     <>
       {paths.length > 1 && (
-        <section class="stretch">
+        <section class="stretch rows">
           <h2>{row.name}</h2>
-          <div class="big-numbers">
-            <div>
-              <b>{amount(tree, row.totalNs)}</b>
-              <span class="weak">total, {formatShare(allNs ? row.totalNs / allNs : 0)} of all</span>
-            </div>
-            <div>
-              <b>{amount(tree, row.selfNs)}</b>
-              <span class="weak">self, {formatShare(allNs ? row.selfNs / allNs : 0)} of all</span>
-            </div>
-          </div>
+          <BigNumbers
+            of={[
+              [amount(tree, row.totalNs), <>total, {formatShare(allNs ? row.totalNs / allNs : 0)} of all</>],
+              [amount(tree, row.selfNs), <>self, {formatShare(allNs ? row.selfNs / allNs : 0)} of all</>],
+            ]}
+          />
           <h3>{formatCount(row.calls)} calls, by call path</h3>
           <ul class="usage">
             {paths.slice(0, SHOWN_PATHS).map((one) => (
-              <li key={one} class={one === node && paths.length > 1 ? "chosen-path" : ""}>
-                <i style={{ background: css(groupColor(tree.group[one] ?? "other", theme)) }} />
-                <button
-                  type="button"
-                  class="plain"
-                  aria-pressed={one === node}
-                  onClick={() => {
+              <UsageRow
+                key={one}
+                chosen={one === node}
+                group={tree.group[one] ?? "other"}
+                name={<>by {callerOf(one)}</>}
+                amount={amount(tree, totals[one] ?? 0)}
+                share={row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0}
+                button={{
+                  "aria-pressed": one === node,
+                  onClick: () => {
                     chosen.value = one;
-                  }}
-                >
-                  by {callerOf(one)}
-                </button>
-                <span class="number">{amount(tree, totals[one] ?? 0)}</span>
-                <span class="number weak">{formatShare(row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0)}</span>
-              </li>
+                  },
+                }}
+              />
             ))}
           </ul>
           {paths.length > SHOWN_PATHS && (

@@ -2,13 +2,13 @@
 
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PART_TITLES, partColor } from "../base/color";
-import { formatCount, formatShare, plural } from "../base/quantity";
+import { formatCount, formatShare, plural, shownOf } from "../base/quantity";
 import { formatDuration, type TimeRange } from "../base/time";
 import type { Step } from "../data/runSteps";
-
 import { useSession } from "../data/session";
 import type { StepFilter } from "../state/address";
 import type { View } from "../state/view";
+import { Button, Close } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { BreakdownChart, DurationHistogram } from "../widgets/steps/StepCharts";
@@ -64,16 +64,16 @@ function Steps({ steps }: { steps: readonly Step[] }) {
     else open(stretch);
   };
   return (
-    <div class="steps">
+    <div class="steps vertical">
       <StepStrip steps={steps} window={undefined} height={STRIP_HEIGHT} chosen={chosen} onSteps={onStretch} />
       <Filters steps={steps} shown={shown.length} filter={filter} />
-      <div class="steps-body">
+      <div class="steps-body fill">
         {shown.length ? (
           <StepTable steps={shown} medians={medians} chosen={chosen} onChoose={choose} onOpen={openStep} />
         ) : (
           <p class="empty">No step passes the filter.</p>
         )}
-        <aside class="steps-side" aria-label="All steps at once">
+        <aside class="steps-side rows" aria-label="All steps at once">
           {one && <ChosenStep step={one} steps={steps} onOpen={openStep} />}
           <StepSplits step={one} />
           <BreakdownChart steps={steps} chosen={chosen} onChoose={choose} />
@@ -94,44 +94,36 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   const toggle = (name: string): string[] =>
     filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
   return (
-    <div class="filters" role="toolbar" aria-label="Which steps are listed">
+    <div class="filters row wraps" role="toolbar" aria-label="Which steps are listed">
       {classes.map((one) => (
-        <button
-          type="button"
-          class="chip"
+        <Button
+          class="chip row"
           key={one.name}
           aria-pressed={filter.classes.includes(one.name)}
           onClick={() => change({ classes: toggle(one.name) })}
         >
           <i style={{ background: css(classColor(one.rank, theme)) }} />
           {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.median_ns)}</span>
-        </button>
+        </Button>
       ))}
       {outliers > 0 && (
-        <button
-          type="button"
-          class="chip"
-          aria-pressed={filter.outliers}
-          onClick={() => change({ outliers: !filter.outliers })}
-        >
+        <Button class="chip row" aria-pressed={filter.outliers} onClick={() => change({ outliers: !filter.outliers })}>
           <span style={{ color: css(outlierColor(theme)) }}>▲</span> outliers <b>{formatCount(outliers)}</b>
-        </button>
+        </Button>
       )}
       {folded > 0 && (
-        <button
-          type="button"
-          class="chip"
+        <Button
+          class="chip row"
           aria-pressed={filter.detailed}
           title={`${formatCount(folded)} steps were kept as statistics only, or but for their end`}
           onClick={() => change({ detailed: !filter.detailed })}
         >
           kept in detail <b>{formatCount(kept)}</b>
-        </button>
+        </Button>
       )}
       <span class="spacer" />
       <span class="weak">
-        {shown === steps.length ? plural(shown, "row") : `${formatCount(shown)} of ${plural(steps.length, "row")}`} ·{" "}
-        <kbd>↑</kbd>
+        {shownOf(shown, steps.length, "row")} · <kbd>↑</kbd>
         <kbd>↓</kbd> walk <kbd>N</kbd> next outlier <kbd>Enter</kbd> timeline
       </span>
     </div>
@@ -147,20 +139,13 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
   const rows = partsOf(step.parts).map(({ phase, ns }) => ({ phase, ns, usualNs: usual?.parts[phase] ?? 0 }));
   const most = Math.max(1, ...rows.flatMap(({ ns, usualNs }) => [ns, usualNs]));
   return (
-    <section class="chosen-step" aria-labelledby="chosen-step-title">
+    <section class="chosen-step rows" aria-labelledby="chosen-step-title">
       <header>
         <h2 id="chosen-step-title">Step {step.step}</h2>
         <span>{formatDuration(step.durationNs)}</span>
         <span class="weak">{step.class}</span>
         <span class="spacer" />
-        <button
-          type="button"
-          class="quiet"
-          aria-label="Clear the selection"
-          onClick={() => session.update({ step: undefined })}
-        >
-          ✕
-        </button>
+        <Close onClick={() => session.update({ step: undefined })} />
       </header>
       {step.detail === "none" && (
         <p class="weak">Kept as statistics only: what follows is exact, but the timeline shows no spans in it.</p>
@@ -171,12 +156,12 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
           ▲ takes much longer than its class{step.cause && `, in ${step.cause.replaceAll("_", " ")}`}
         </p>
       )}
-      <dl class="beside-usual">
+      <dl class="beside-usual rows fine gap-4">
         {rows.map(({ phase, ns, usualNs }) => (
-          <div key={phase}>
+          <div class="cells" key={phase}>
             <dt>{PART_TITLES[phase]}</dt>
-            <dd>
-              <span class="pair">
+            <dd class="cells">
+              <span class="pair rows gap-2">
                 <span style={{ width: `${(100 * ns) / most}%`, background: css(partColor(phase, theme)) }} />
                 <span class="usual" style={{ width: `${(100 * usualNs) / most}%` }} />
               </span>
@@ -193,12 +178,10 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
           : "the only step of its class"}
       </p>
       <div class="buttons">
-        <button type="button" onClick={() => onOpen(step)}>
+        <Button onClick={() => onOpen(step)}>
           Show on the timeline <kbd>Enter</kbd>
-        </button>
-        <button type="button" onClick={() => session.update({ page: "structure" }, "push")}>
-          Among its iterations
-        </button>
+        </Button>
+        <Button onClick={() => session.update({ page: "structure" }, "push")}>Among its iterations</Button>
       </div>
     </section>
   );

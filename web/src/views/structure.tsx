@@ -4,7 +4,6 @@ import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { shortName } from "../base/names";
 import { length } from "../base/time";
-import { fetchFlow, fetchStructure } from "../data/loopStructure";
 import { type Loaded, load, useSession } from "../data/session";
 import type { OpenedFlow, Structure } from "../data/wire/wire.generated";
 import { INITIAL } from "../state/address";
@@ -13,11 +12,12 @@ import { FlowGraph } from "../structure/FlowGraph";
 import { LoopTree } from "../structure/LoopTree";
 import { StackPanel } from "../structure/StackPanel";
 import { withFlow } from "../structure/shownFlow";
+import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 
 function StructurePage() {
   const session = useSession();
-  const structure = useMemo(() => load(() => fetchStructure(session.api)), [session]);
+  const structure = useMemo(() => load(() => session.api.json("structure", {})), [session]);
   // What lies under the pointer on one part of the page stands out on the others.
   const hovered = useSignal<readonly string[]>([]);
   const chosen = useSignal<readonly string[]>([]);
@@ -25,7 +25,8 @@ function StructurePage() {
   // Names of operators whose insides are shown, and whether every call of the run is.
   const opened = useSignal<readonly string[]>([]);
   const everything = useSignal(false);
-  const flow = useMemo(() => load(() => fetchFlow(session.api, opened.value)), [session, opened.value]);
+  const open = opened.value.join("~");
+  const flow = useMemo(() => load(() => session.api.json("flow", open ? { open } : {})), [session, open]);
   // The graph before stays until the next one has come.
   const lastFlow = useRef<Loaded<OpenedFlow>>({ status: "loading" });
   if (flow.value.status !== "loading") lastFlow.current = flow.value;
@@ -46,44 +47,29 @@ function StructurePage() {
           {(value) => <Loops structure={value} />}
         </Await>
       </div>
-      <section class="structure-graph" aria-labelledby="graph-title">
-        <header>
+      <section class="structure-graph vertical" aria-labelledby="graph-title">
+        <header class="row">
           <h2 id="graph-title">Flow</h2>
           {!region && !folded && <span class="weak">what runs after what</span>}
           <span class="spacer" />
           {region && (
-            <button
-              type="button"
-              class="quiet chosen-region"
-              title={region}
-              onClick={() => session.update({ region: "" })}
-            >
+            <Button class="quiet chosen-region ellipsis" title={region} onClick={() => session.update({ region: "" })}>
               {shortName(region)} ✕
-            </button>
+            </Button>
           )}
           {folded && (
-            <button
-              type="button"
+            <Button
               class="quiet"
               aria-pressed={everything.value}
               title="Every call in all steps, counted while the program ran; else the outermost operators of the steps in detail"
-              onClick={() => {
-                everything.value = !everything.value;
-              }}
+              onClick={() => (everything.value = !everything.value)}
             >
               all calls
-            </button>
+            </Button>
           )}
-          <button
-            type="button"
-            class="quiet"
-            aria-pressed={whole.value}
-            onClick={() => {
-              whole.value = !whole.value;
-            }}
-          >
+          <Button class="quiet" aria-pressed={whole.value} onClick={() => (whole.value = !whole.value)}>
             whole run
-          </button>
+          </Button>
         </header>
         <Await of={structure.value} what="Finding the loops">
           {(value) => (

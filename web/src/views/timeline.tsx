@@ -12,12 +12,14 @@ import { Breadcrumb } from "../timeline/Breadcrumb";
 import { TimelineModel } from "../timeline/model/timelineModel";
 import { RowsBar } from "../timeline/RowsBar";
 import { SaveMenu } from "../timeline/SaveMenu";
+import { SelectedSpan } from "../timeline/SelectedSpan";
 import { Tracks } from "../timeline/Tracks";
+import { Button } from "../widgets/controls";
 import { GapDetails } from "../widgets/details/GapDetails";
-import { SpanDetails } from "../widgets/details/SpanDetails";
 import { SpanLinks } from "../widgets/details/SpanLinks";
 import { WindowStatistics } from "../widgets/details/WindowStatistics";
 import { StretchDrawer } from "../widgets/drawer/StretchDrawer";
+import { BigNumbers } from "../widgets/figures";
 import { GroupLegend } from "../widgets/GroupLegend";
 import { KeyHints } from "../widgets/KeyLegend";
 import { Await, Missing } from "../widgets/Loading";
@@ -65,7 +67,7 @@ function Timeline({ run }: { run: Run }) {
   const { range } = session.state.value;
   return (
     <div class="timeline">
-      <div class="timeline-main">
+      <div class="vertical fill">
         {loaded.status === "loading" && <div class="step-strip" style={{ height: `${STRIP_HEIGHT + 6}px` }} />}
         <StepStrip
           steps={model.steps.value}
@@ -75,24 +77,22 @@ function Timeline({ run }: { run: Run }) {
           onSteps={(stretch) => model.time.goTo(around(stretch, run.bounds))}
         />
         <Breadcrumb model={model}>
-          <button
-            type="button"
+          <Button
             class="quiet"
             aria-pressed={model.data.critical.value !== undefined}
             onClick={() => model.data.toggleCritical()}
             title="What the time of the step in the middle of the screen depends on (C)"
           >
             critical path
-          </button>
-          <button
-            type="button"
+          </Button>
+          <Button
             class="quiet"
             aria-pressed={session.state.value.drawer.tab !== ""}
             onClick={() => model.toggleDrawer()}
             title="Statistics of the chosen stretch, or of what is on the screen (L)"
           >
             statistics
-          </button>
+          </Button>
           <SaveMenu model={model} />
         </Breadcrumb>
         <RowsBar model={model} />
@@ -102,32 +102,25 @@ function Timeline({ run }: { run: Run }) {
           <KeyHints />
         </GroupLegend>
       </div>
-      <aside class="details" aria-label="Facts about what is chosen">
-        {selected ? (
-          <SpanDetails
-            span={selected}
-            onFocus={() => model.focus()}
-            onStep={(step) => model.time.goAround(step)}
-            onIterations={() =>
-              session.update({ page: "structure", region: selected.name, step: selected.step?.step }, "push")
-            }
-            onClose={() => void model.selection.select(undefined)}
-          >
-            {links && (
-              <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.selection.jump(link)} />
-            )}
-          </SpanDetails>
-        ) : gap ? (
-          <GapDetails
-            gap={gap}
-            onFocus={() => model.focus()}
-            onSpan={(span) => void model.selection.goTo(span)}
-            onClose={() => void model.selection.select(undefined)}
-          />
-        ) : (
-          <StretchFacts model={model} />
+      <SelectedSpan
+        model={model}
+        none={
+          gap ? (
+            <GapDetails
+              gap={gap}
+              onFocus={() => model.focus()}
+              onSpan={(span) => void model.selection.goTo(span)}
+              onClose={() => void model.selection.select(undefined)}
+            />
+          ) : (
+            <StretchFacts model={model} />
+          )
+        }
+      >
+        {links && selected && (
+          <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.selection.jump(link)} />
         )}
-      </aside>
+      </SelectedSpan>
     </div>
   );
 }
@@ -139,30 +132,26 @@ function StretchFacts({ model }: { model: TimelineModel }) {
   const inside = model.steps.value.filter((s) => s.startNs >= shown.startNs && s.startNs < shown.endNs);
   const count = inside.reduce((sum, s) => sum + s.count, 0);
   return (
-    <section class="stretch">
+    <section class="stretch rows">
       <h2>{range ? "Chosen stretch" : "On the screen"}</h2>
-      <div class="big-numbers">
-        <div>
-          <b>{formatDuration(length(shown))}</b>
-          <span class="weak">duration</span>
-        </div>
-        <div>
-          <b>{formatCount(count)}</b>
-          <span class="weak">{count === 1 ? "step begins in it" : "steps begin in it"}</span>
-        </div>
-      </div>
+      <BigNumbers
+        of={[
+          [formatDuration(length(shown)), "duration"],
+          [formatCount(count), count === 1 ? "step begins in it" : "steps begin in it"],
+        ]}
+      />
       {range && (
         <div class="buttons">
-          <button type="button" onClick={() => model.focus()}>
+          <Button onClick={() => model.focus()}>
             Zoom <kbd>Enter</kbd>
-          </button>
-          <button type="button" onClick={() => model.session.update({ range: undefined })}>
+          </Button>
+          <Button onClick={() => model.session.update({ range: undefined })}>
             Clear <kbd>Esc</kbd>
-          </button>
+          </Button>
         </div>
       )}
       {model.pictured.value && <WindowStatistics range={shown} onName={(find) => model.session.update({ find })} />}
-      <p class="weak hint">
+      <p class="weak finer">
         Exclusive time over all threads: without what is called. Click a span for its facts, drag to choose a stretch.
       </p>
     </section>

@@ -3,6 +3,7 @@
 import { capital } from "../base/names";
 import { formatDuration, type TimeRange } from "../base/time";
 import type { Evidence, Finding } from "../data/wire/wire.generated";
+import { Button } from "./controls";
 
 type Props = { readonly findings: readonly Finding[]; readonly onEvidence: (evidence: Evidence) => void };
 
@@ -22,29 +23,28 @@ export function Findings({ findings, onEvidence }: Props) {
         <h2 id="findings-title">Most worth fixing</h2>
       </header>
       {findings.length === 0 && <p class="weak">No rule found a problem in this run.</p>}
-      <ol class="findings">
+      <ol class="findings rows gap-12">
         {findings.map((finding) => (
           <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>
-            <div class="finding-head">
-              <span class="finding-what">{capital(finding.what)}</span>
+            <div class="finding-head line gap-14">
+              <span class="bold">{capital(finding.what)}</span>
               {finding.gain_high_ns > 0 && (
-                <span class="gain">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
+                <span class="gain bold">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
               )}
             </div>
             {finding.do && <p>{capital(finding.do)}</p>}
-            <p class="weak finding-foot">
+            <p class="weak finding-foot fine wraps">
               {finding.where && <span class="source">{finding.where}</span>}
               <span>{finding.confidence} confidence</span>
               {finding.evidence.slice(0, MOST_EVIDENCE).map((evidence, i) => (
-                <button
-                  type="button"
+                <Button
                   class="link"
                   key={`${evidence.start_ns}-${evidence.duration_ns}`}
                   title="Show it on the timeline"
                   onClick={() => onEvidence(evidence)}
                 >
                   {evidence.text || `place ${i + 1}`}
-                </button>
+                </Button>
               ))}
             </p>
           </li>

@@ -1,9 +1,9 @@
 // What the colours of regions mean, and the keys that one needs first.
 
 import type { ComponentChildren } from "preact";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { GROUP_TITLES } from "../base/color";
 import { GROUPS } from "../base/kinds.generated";
-import { useSession } from "../data/session";
+import { Swatch } from "./figures";
 
 /** What a mark means; native/kernels/pyramid/exceptional.h has it in full. */
 export const MARKS =
@@ -17,18 +17,21 @@ type Props = {
 };
 
 export function GroupLegend({ children, marks }: Props) {
-  const theme = useSession().theme.value;
   return (
-    <ul class="group-legend" aria-label="Colours">
+    <ul class="group-legend gap-14" aria-label="Colours">
       {GROUPS.map((group) => (
-        <li key={group}>
-          <i style={{ background: css(groupColor(group, theme)) }} />
+        <li key={group} class="row gap-5">
+          <Swatch group={group} />
           {GROUP_TITLES[group]}
         </li>
       ))}
-      {marks && <li title={MARKS}>▼ rare and long</li>}
+      {marks && (
+        <li class="row gap-5" title={MARKS}>
+          ▼ rare and long
+        </li>
+      )}
       <li class="spacer" />
-      <li>
+      <li class="row gap-5">
         {children} <kbd>?</kbd> all keys
       </li>
     </ul>

@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { useSession } from "../data/session";
 import { EVERYWHERE, HINTS, type KeyLine, PAGE_GROUPS, TIMELINE_GROUPS } from "../state/keyTable";
 import type { Page } from "../state/view";
+import { Close } from "./controls";
 import { MARKS } from "./GroupLegend";
 
 type Props = {
@@ -22,9 +23,7 @@ export function Legend({ open, pages, onClose }: Props) {
     <dialog ref={dialog} class="legend-card" aria-labelledby="legend-title" onClose={onClose}>
       <header>
         <h2 id="legend-title">Keys</h2>
-        <button type="button" class="quiet" onClick={onClose} aria-label="Close">
-          ✕
-        </button>
+        <Close label="Close" onClick={onClose} />
       </header>
       <div class="legend-columns">
         <div>
@@ -85,15 +84,7 @@ export function KeyHints() {
           <Caps show={show} /> {what}
         </span>
       ))}
-      <button
-        type="button"
-        class="quiet"
-        onClick={() => session.toggleHints()}
-        aria-label="Hide this line of keys"
-        title="Hide this line of keys (H)"
-      >
-        ✕
-      </button>
+      <Close label="Hide this line of keys" title="Hide this line of keys (H)" onClick={() => session.toggleHints()} />
     </span>
   );
 }

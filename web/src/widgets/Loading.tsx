@@ -1,6 +1,7 @@
 // What is shown while something is fetched, and when it could not be.
 import type { ComponentChildren } from "preact";
-import type { Loaded } from "../data/session";
+import type { Run } from "../data/run";
+import { type Loaded, useSession } from "../data/session";
 
 /** Shows the value when it is there; otherwise that it is coming, or why it is not. */
 export function Await<T>({
@@ -23,7 +24,28 @@ export function Await<T>({
   return <p class="empty late">{what} …</p>;
 }
 
-/** Says that something was not recorded, and which option records it. */
+/** Shows the run and something else that a page is about, once both are there. */
+export function AwaitWithRun<T>({
+  of,
+  what,
+  children,
+}: {
+  of: Loaded<T>;
+  what: string;
+  children: (run: Run, value: T) => ComponentChildren;
+}) {
+  return (
+    <Await of={useSession().run.value} what="Opening the trace">
+      {(run) => (
+        <Await of={of} what={what}>
+          {(value) => children(run, value)}
+        </Await>
+      )}
+    </Await>
+  );
+}
+
+/** Something was not recorded, and which option records it. */
 export function Missing({ what, option }: { what: string; option: string }) {
   return (
     <p class="empty">

@@ -2,15 +2,15 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { css, groupColor } from "../base/color";
+import { within } from "../base/events";
 import { formatCount } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 import { type Found, fetchSearch, type Hit } from "../data/spanHits";
-
-import { explain } from "../data/wire/api";
+import { Swatch } from "./figures";
 import { jumpTo } from "./showOnTimeline";
+import { useRested } from "./useAnswer";
 
 const REST_MS = 160;
 const DENSITY_BINS = 400;
@@ -21,15 +21,13 @@ export function Search({ run }: { run: Run }) {
   const session = useSession();
   const field = useRef<HTMLInputElement>(null);
   const open = useSignal(false);
-  const found = useSignal<Found | undefined>(undefined);
-  const failure = useSignal<string | undefined>(undefined);
   const active = useSignal(0);
   const { find } = session.state.value;
 
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
+      if (within(event, "input, textarea, dialog")) return;
       event.preventDefault();
       field.current?.focus();
       field.current?.select();
@@ -38,31 +36,16 @@ export function Search({ run }: { run: Run }) {
     return () => window.removeEventListener("keydown", onKey);
   }, []);
 
-  useEffect(() => {
-    // Pages have fields of their own for the same words: the whole run is searched when somebody looks here.
-    if (!find.trim() || !open.value) {
-      found.value = undefined;
-      return undefined;
-    }
-    const controller = new AbortController();
-    // A pause in typing asks; every letter would ask for a picture nobody sees.
-    const timer = setTimeout(() => {
-      fetchSearch(session.api, find, DENSITY_BINS, controller.signal).then(
-        (value) => {
-          found.value = value;
-          failure.value = undefined;
-          active.value = 0;
-        },
-        (error: unknown) => {
-          failure.value = explain(error);
-        },
-      );
-    }, REST_MS);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [find, open.value, session, found, failure, active]);
+  // Pages have fields of their own for the same words: the whole run is searched when somebody looks here. A pause in typing asks.
+  const { value: found, failure } = useRested(
+    open.value && find.trim() ? find : "",
+    async (signal) => {
+      const answer = await fetchSearch(session.api, find, DENSITY_BINS, signal);
+      active.value = 0;
+      return answer;
+    },
+    { restMs: REST_MS },
+  );
 
   const jump = (hit: Hit): void => {
     jumpTo(session, run, hit);
@@ -109,9 +92,7 @@ export function Search({ run }: { run: Run }) {
           open.value = true;
           session.update({ find: event.currentTarget.value });
         }}
-        onFocus={() => {
-          open.value = true;
-        }}
+        onFocus={() => (open.value = true)}
         onKeyDown={onKeyDown}
       />
       <kbd>/</kbd>
@@ -134,7 +115,6 @@ type HitsProps = {
 };
 
 function Hits({ found, run, active, onJump }: HitsProps) {
-  const theme = useSession().theme.value;
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     list.current?.children[active]?.scrollIntoView({ block: "nearest" });
@@ -157,16 +137,16 @@ function Hits({ found, run, active, onJump }: HitsProps) {
             role="option"
             tabIndex={-1}
             aria-selected={i === active}
-            class="hit"
+            class="hit cells"
             onMouseDown={(event) => {
               event.preventDefault();
               onJump(hit);
             }}
           >
-            <i style={{ background: css(groupColor(hit.group, theme)) }} />
-            <span class="hit-name">{hit.name}</span>
-            <span class="weak">{names.get(hit.location)}</span>
-            <span class="number weak">{formatMoment(hit.startNs, resolution)}</span>
+            <Swatch group={hit.group} />
+            <span class="ellipsis">{hit.name}</span>
+            <span class="weak ellipsis">{names.get(hit.location)}</span>
+            <span class="number weak ellipsis">{formatMoment(hit.startNs, resolution)}</span>
             <span class="number">{formatDuration(hit.durationNs)}</span>
           </div>
         ))}

@@ -9,7 +9,7 @@ export function TracePicker() {
   const { api } = useSession();
   const traces = useSignal<Traces | undefined>(undefined);
   useEffect(() => {
-    // Without an answer there are no others to choose; the run itself shows the error.
+    // Without an answer nothing can be chosen; the run itself shows the error.
     api.json("traces", {}).then(
       (found) => {
         traces.value = found;
@@ -20,7 +20,7 @@ export function TracePicker() {
   const { here, names } = traces.value ?? { here: "", names: [] };
   if (names.length < 2) return null;
   return (
-    <span class="traces">
+    <span class="traces row">
       <select
         aria-label="Run"
         value={here}

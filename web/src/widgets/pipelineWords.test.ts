@@ -16,8 +16,8 @@ const bound: Pipeline = {
   asked: 50,
   empty: 45,
   neededWorkers: 2,
-  predictedNs: 80 * MS,
-  bestNs: 60 * MS,
+  predictedStepNs: 80 * MS,
+  bestStepNs: 60 * MS,
   advice: "",
   stages: [],
 };
@@ -40,7 +40,7 @@ describe("the verdict as a sentence", () => {
   ])("%j", (change, sentence) => expect(verdictSentence({ ...bound, ...change })).toBe(sentence));
 });
 
-test("the gain says what is expected, and what is possible at best", () => {
+test("the gain is what is expected, and what is possible at best", () => {
   expect(gainSentence(bound)).toBe(
     "With 2 workers or more, a step is expected to take 80.0 ms: 20 % less, at best 40 %.",
   );

@@ -5,7 +5,6 @@ import type { Pipeline, Stage } from "../data/batchPipeline";
 
 const share = (part: number, of: number): string => formatShare(of > 0 ? part / of : 0);
 
-/** The verdict as a sentence. */
 export function verdictSentence(one: Pipeline): string {
   const { verdict, durationNs } = one;
   const wait = `waits ${formatDuration(one.waitNs)} (${share(one.waitNs, durationNs)}) of every step for its data`;
@@ -18,11 +17,11 @@ export function verdictSentence(one: Pipeline): string {
 
 /** What more workers would gain, as a sentence; "" where there is nothing to gain. */
 export function gainSentence(one: Pipeline): string {
-  if (one.verdict !== "data processing" || one.predictedNs >= one.durationNs) return "";
-  const saved = share(one.durationNs - one.predictedNs, one.durationNs);
-  const best = share(one.durationNs - one.bestNs, one.durationNs);
+  if (one.verdict !== "data processing" || one.predictedStepNs >= one.durationNs) return "";
+  const saved = share(one.durationNs - one.predictedStepNs, one.durationNs);
+  const best = share(one.durationNs - one.bestStepNs, one.durationNs);
   const workers = one.neededWorkers === undefined ? "enough workers" : `${plural(one.neededWorkers, "worker")} or more`;
-  return `With ${workers}, a step is expected to take ${formatDuration(one.predictedNs)}: ${saved} less, at best ${best}.`;
+  return `With ${workers}, a step is expected to take ${formatDuration(one.predictedStepNs)}: ${saved} less, at best ${best}.`;
 }
 
 /** How full the queue of batches was, as a sentence. */
@@ -35,7 +34,7 @@ export const queueSentence = ({ asked, empty }: Pipeline): string =>
 
 /** The least that a step can take with some workers: stages side by side run at the pace of the slowest. */
 export const boundWith = (one: Pipeline, workers: number): number | undefined =>
-  one.fetchNs === undefined ? undefined : Math.max(one.bestNs, one.fetchNs / Math.max(1, workers));
+  one.fetchNs === undefined ? undefined : Math.max(one.bestStepNs, one.fetchNs / Math.max(1, workers));
 
 export const STAGE_TITLES: Readonly<Record<string, string>> = {
   fetch: "Load and transform",

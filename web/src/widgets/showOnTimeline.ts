@@ -5,7 +5,6 @@ import type { Run } from "../data/run";
 import type { Session } from "../data/session";
 import type { Hit } from "../data/spanHits";
 import type { State } from "../state/address";
-
 import { trailAfter } from "../state/zoomTrail";
 
 /** Room around a span when jumping to it: so many times its own length on both sides. */

@@ -13,13 +13,29 @@ type Rested<T> = {
   readonly waiting: Signal<boolean>;
 };
 
-/** Asks whenever `about` changes (a question in words); the answer before stays until the next has come. */
-export function useRested<T>(about: string, ask: (signal: AbortSignal) => Promise<T>): Rested<T> {
+type Manner = {
+  /** How long a question rests before it is asked; the first one is asked at once unless this is given. */
+  readonly restMs?: number;
+  /** Whether an answer goes with its question; else it stays until the next has come. */
+  readonly forget?: boolean;
+};
+
+/** Asks whenever `about` changes (a question in words; "": none). */
+export function useRested<T>(
+  about: string,
+  ask: (signal: AbortSignal) => Promise<T>,
+  { restMs, forget = false }: Manner = {},
+): Rested<T> {
   const value = useSignal<T | undefined>(undefined);
   const failure = useSignal<string | undefined>(undefined);
   const waiting = useSignal(false);
   // `about` holds everything that `ask` depends on.
   useEffect(() => {
+    if (forget || !about) {
+      value.value = undefined;
+      failure.value = undefined;
+    }
+    if (!about) return undefined;
     const controller = new AbortController();
     waiting.value = true;
     const timer = setTimeout(
@@ -37,7 +53,7 @@ export function useRested<T>(about: string, ask: (signal: AbortSignal) => Promis
           },
         );
       },
-      value.peek() === undefined ? 0 : REST_MS,
+      restMs ?? (value.peek() === undefined ? 0 : REST_MS),
     );
     return () => {
       clearTimeout(timer);

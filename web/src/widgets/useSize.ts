@@ -17,3 +17,10 @@ export function useSize(element: { readonly current: Element | null }, key?: unk
   }, [element, size, key]);
   return size;
 }
+
+/** Gives a canvas the size of what it shows, in device pixels. */
+export function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): void {
+  const [w, h] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
+  if (canvas.width !== w) canvas.width = w;
+  if (canvas.height !== h) canvas.height = h;
+}

@@ -21,18 +21,18 @@ constexpr size_t kNamesAt = kBuffersAt + size_t(kMostBuffers) * kBufferBytes;
 
 constexpr int64_t kNoWaitYet = 1;
 
-enum BufferState : uint32_t { kBufferFree = 0, kBufferHeld = 1, kBufferCompleted = 2, kBufferTelling = 3 };
+enum BufferState : uint32_t { kBufferFree = 0, kBufferHeld = 1, kBufferCompleted = 2, kBufferReporting = 3 };
 
 struct BuffersHeader {
   uint32_t magic, version;
   uint32_t buffer_bytes;
-  std::atomic<uint32_t> buffers;  // that are in the file
-  std::atomic<uint64_t> told;     // spans of the buffers that are told, in order of start
+  std::atomic<uint32_t> buffers;   // that are in the file
+  std::atomic<uint64_t> reported;  // spans of the buffers that are being reported, in order of start
   RecordBytes record_bytes;
   struct {
     std::atomic<uint32_t> state;
     std::atomic<uint32_t> valid;     // bytes, of a completed one
-    std::atomic<uint32_t> sequence;  // of one that is told: in which order they were decoded
+    std::atomic<uint32_t> sequence;  // of one that is being reported: in which order they were decoded
   } buffer[kMostBuffers];
   char adapter[16];  // whose records these are; empty in older files
   // Start of the last wait of the buffers that is recorded; kNoWaitYet: none is; 0 in older files: unknown.

@@ -66,9 +66,9 @@ void Memory::account(DeviceSpan& row) {
   }
   const auto address = uint64_t(values[0]);
   if (const auto known = live_.find(address); row.change != kNoMemoryChange && known != live_.end()) {
-    // Some releases may not say how much that was.
+    // Some releases have no size.
     if (row.change == kReleased) values[1] = -known->second.bytes;
-    forget(known);  // or its release was not told
+    forget(known);  // or its release was not reported
   }
   Sums& sums = sums_[place];
   if (row.change == kAllocated && live_.size() < kMostLive) {

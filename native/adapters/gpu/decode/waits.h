@@ -1,6 +1,6 @@
 // waits.h - what waits for what: streams and threads for events, threads for streams and contexts. An event is recorded
-// by one call and waited for by another: the record of the wait names the event only, and may come before the one that
-// says where that was recorded.
+// by one call and waited for by another: the record of the wait names the event only, and may come before the
+// record of where that was.
 #pragma once
 #include <stdint.h>
 #include <map>

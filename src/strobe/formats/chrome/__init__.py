@@ -28,7 +28,7 @@ def sniff(head: bytes) -> bool:
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file, in pieces as they come."""
-    reader = native.ChromeReader(str(target.folder), target.next_number(), target.buffer_bytes)
+    reader = native.chrome_reader(str(target.folder), target.next_number(), target.buffer_bytes)
     for chunk in source.chunks():
         reader.feed(chunk)
     report = json.loads(reader.finish(source.name).decode("utf-8", "replace"))

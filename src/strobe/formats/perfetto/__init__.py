@@ -57,7 +57,7 @@ def sniff(head: bytes) -> bool:
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file, in pieces as they come."""
-    reader = native.PerfettoReader(
+    reader = native.perfetto_reader(
         str(target.folder), target.next_number(), target.buffer_bytes, PARADIGMS, ROLES, _inflated
     )
     for chunk in source.chunks():

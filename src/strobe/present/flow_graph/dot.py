@@ -6,7 +6,7 @@ from strobe.model.units import format_count, format_ns
 from strobe.steps.loops.folded_graph import Graph
 
 
-def graph_dot(graph: Graph, levels: tuple[str, ...] = ()) -> str:
+def graph_dot(graph: Graph, levels: tuple[str, ...]) -> str:
     """Return the graph as DOT; `levels` are the names of the loops, each a cluster around its nodes."""
     lines = ["digraph structure {", '  node [shape=box, style="rounded,filled", fillcolor=white, fontname=Helvetica];']
     inside: dict[int, list[str]] = {}

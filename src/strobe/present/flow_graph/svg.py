@@ -42,7 +42,7 @@ text { font: 11px system-ui, sans-serif; fill: #1f2733; }
 """
 
 
-def graph_svg(graph: Graph, levels: Sequence[str] = (), parents: Sequence[int] = ()) -> str:
+def graph_svg(graph: Graph, levels: Sequence[str], parents: Sequence[int]) -> str:
     """Return the graph as SVG. `levels`: names of the loops, framed around their nodes; `parents`: of the loops."""
     if not graph.nodes:
         return _page(320, 60, ['<text x="20" y="34">no events, no graph</text>'])
@@ -73,7 +73,8 @@ class _Drawing:
     def __init__(self, graph: Graph, levels: Sequence[str], parents: Sequence[int]) -> None:
         self.graph, self.levels, self.parents = graph, levels, parents
         self.layout: Layout = lay_out(graph)
-        self.depth = max((self._depth(node.level) for node in graph.nodes), default=0)
+        self.placed = list(zip(graph.nodes, self.layout.places, strict=True))
+        self.depth = max(self._depth(node.level) for node in graph.nodes)
         widest = max(place.columns for place in self.layout.places)
         pad = 10 * (self.depth + 1)
         self.left = _MARGIN + pad + _LANE * (1 + min(self.layout.left_lanes, _MOST_LANES))
@@ -82,25 +83,23 @@ class _Drawing:
         self.top = self._tops()
         self.height = self.top[-1] + _HEIGHT + _MARGIN + 10 * self.depth
         self.most = max((edge.count for edge in graph.edges), default=1)
-        self.longest = max((node.time_ns for node in graph.nodes), default=1) or 1
-
-    def _depth(self, level: int) -> int:
-        depth = 0
-        while 0 <= level < len(self.levels):
-            depth, level = depth + 1, self.parents[level] if level < len(self.parents) else -1
-        return depth
+        self.longest = max(node.time_ns for node in graph.nodes) or 1
 
     def _around(self, level: int) -> set[int]:
+        """Return a loop and those around it."""
         found = set()
         while 0 <= level < len(self.levels):
             found.add(level)
-            level = self.parents[level] if level < len(self.parents) else -1
+            level = self.parents[level]
         return found
+
+    def _depth(self, level: int) -> int:
+        return len(self._around(level))
 
     def _tops(self) -> list[float]:
         """Top of every row: a loop that begins needs room for its name."""
         rows: list[set[int]] = [set() for _ in range(self.layout.rows)]
-        for node, place in zip(self.graph.nodes, self.layout.places, strict=True):
+        for node, place in self.placed:
             rows[place.row] |= self._around(node.level)
         begun: set[int] = set()
         tops, y = [], float(_MARGIN)
@@ -116,11 +115,8 @@ class _Drawing:
         return self.left + (self.inner - used) / 2 + place.column * (_WIDTH + _BETWEEN), self.top[place.row]
 
     def nodes(self) -> list[str]:
-        """Boxes with name, count, and time; the bar says how much of the time of the longest node."""
-        return [
-            self._node(node, *self._box(place))
-            for node, place in zip(self.graph.nodes, self.layout.places, strict=True)
-        ]
+        """Boxes with name, count, and time; the bar shows the time relative to that of the longest node."""
+        return [self._node(node, *self._box(place)) for node, place in self.placed]
 
     def _node(self, node: FlowNode, x: float, y: float) -> str:
         color = _COLORS.get(node.group, _COLORS["other"])
@@ -154,15 +150,10 @@ class _Drawing:
             middle = (top + y2) / 2
             path = f"M{begin:.1f} {top:.1f}C{begin:.1f} {middle:.1f} {end:.1f} {middle:.1f} {end:.1f} {y2 - 1:.1f}"
         width = 0.8 + 2.4 * (edge.count / self.most) ** 0.5
-        rare = (
-            " rare"
-            if edge.count * 20 < min(self.graph.nodes[edge.source].count, self.graph.nodes[edge.target].count)
-            else ""
-        )
-        kind = ("edge back" if edge.back else "edge") + rare
-        title = (
-            f"{self.graph.nodes[edge.source].name} to {self.graph.nodes[edge.target].name}: {format_count(edge.count)}x"
-        )
+        begins, ends = self.graph.nodes[edge.source], self.graph.nodes[edge.target]
+        is_rare = edge.count * 20 < min(begins.count, ends.count)
+        kind = ("edge back" if edge.back else "edge") + (" rare" if is_rare else "")
+        title = f"{begins.name} to {ends.name}: {format_count(edge.count)}x"
         return (
             f'<path class="{kind}" d="{path}" stroke-width="{width:.1f}" marker-end="url(#tip)">'
             f"<title>{escape(title)}, {format_ns(edge.time_ns)}</title></path>"
@@ -182,17 +173,13 @@ class _Drawing:
         """A frame around the rows of every loop of the tree, from its first to its last node, with its name."""
         drawn = []
         for level, name in enumerate(self.levels):
-            rows = [
-                place.row
-                for node, place in zip(self.graph.nodes, self.layout.places, strict=True)
-                if level in self._around(node.level)
-            ]
+            rows = [place.row for node, place in self.placed if level in self._around(node.level)]
             if not rows:
                 continue
             first, last = min(rows), max(rows)
             deeper = {
                 other
-                for node, place in zip(self.graph.nodes, self.layout.places, strict=True)
+                for node, place in self.placed
                 if place.row == first
                 for other in self._around(node.level)
                 if self._depth(other) > self._depth(level)
@@ -209,7 +196,7 @@ class _Drawing:
 
 
 def _shortened(name: str) -> str:
-    """The end of a name says more than its beginning: `autograd::engine::evaluate_function: AddmmBackward0 +3`."""
+    """Drop the prefixes of the backward pass, and keep both ends of a name that is still too long."""
     for prefix in ("autograd::engine::evaluate_function: ", "torch::autograd::"):
         name = name.removeprefix(prefix)
     return name if len(name) <= _CHARACTERS else f"{name[: _CHARACTERS // 2 - 1]}…{name[-_CHARACTERS // 2 :]}"

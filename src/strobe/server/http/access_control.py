@@ -1,4 +1,4 @@
-"""Who may come in: only who knows the token, by a name that is this machine's; and how long a request may be."""
+"""Which requests are let in: with the token, under a name of this machine, and of a limited length."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHOWN = 60
 
 
 def new_token() -> str:
-    """Return a token that nobody guesses: it is a part of every path, so that any proxy passes it on."""
+    """Return a token that cannot be guessed: a part of every path, so that any proxy passes it on."""
     return secrets.token_urlsafe(12)
 
 
@@ -45,7 +45,7 @@ class AccessControl:
 
     A proxy may put any path before the token (`/user/me/proxy/8888/TOKEN/...`) or take it away: addresses in the page
     are relative, so nobody has to know it. `hosts` are names of this server beside `localhost` and bare addresses: a
-    page of another site could get at us by a name of its own that it lets point here (DNS rebinding).
+    page of another site could reach this server by a name of its own that points here (DNS rebinding).
     """
 
     inside: ASGIApp
@@ -59,7 +59,7 @@ class AccessControl:
         refusal = self._refusal(scope)
         before, here, behind = ("", None, "") if refusal else self._split(scope["path"])
         if refusal is None and here is None:
-            what = "this address holds no token, or a wrong one"
+            what = "this address has no token, or a wrong one"
             refusal = refused(404, what, "Open the whole address that `strobe view` printed.")
         if refusal is None and not behind:
             refusal = Response(status_code=308, headers={**SECURITY, "Location": f"{self.token}/"})
@@ -75,7 +75,7 @@ class AccessControl:
             return refused(
                 421,
                 f"this server is not '{host[:_SHOWN]}'",
-                "Where a proxy passes that name on: strobe view --allow-host NAME",
+                "To allow a name that a proxy passes on: strobe view --allow-host NAME",
             )
         if scope["method"] not in ("GET", "HEAD"):
             return refused(405, f"'{scope['method'][:_SHOWN]}': this server only reads", headers={"Allow": "GET, HEAD"})

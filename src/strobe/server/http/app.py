@@ -1,4 +1,4 @@
-"""The application: routes, caching, timing, refusals. What the answers hold is made in the other modules here."""
+"""The application: addresses, caching, timing, refusals. Other modules make the answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ import strobe
 from strobe.errors import InconclusiveError, StrobeError, UsageError
 from strobe.server.http.access_control import SECURITY, AccessControl, refused
 from strobe.server.http.trace_library import Library, Source
-from strobe.server.http.work_queue import BusyError, KeptBodies, LateError, Limits, WithdrawnError, WorkQueue
+from strobe.server.http.work_queue import BusyError, LateError, Limits, WithdrawnError, WorkQueue
+from strobe.server.recent import Recent
 from strobe.server.routing import routes
 from strobe.server.routing.bodies import CELLS_TYPE, JSON_TYPE, Body
 from strobe.server.routing.endpoints import Endpoint
@@ -81,7 +82,7 @@ class Application:
         limits: Limits | None = None,
     ) -> None:
         self.library, self.queue = Library(sources), WorkQueue(limits)
-        self._kept: KeptBodies[_Packed] = KeptBodies(self.queue.limits.kept_bytes)
+        self._kept = Recent[_Packed](self.queue.limits.kept_bytes)
         static = static or page_folder()
         self._index = static / "index.html"
         assets = static / "assets"
@@ -218,27 +219,24 @@ def _with_refusals(handler: Handler) -> Handler:
     async def answering(request: Request) -> Response:
         try:
             return await handler(request)
-        except UsageError as error:
-            return refused(400, error.what, error.do)
-        except InconclusiveError as error:
-            return refused(422, error.what, error.do)
         except StrobeError as error:
-            return refused(500, error.what, error.do)
+            status = 400 if isinstance(error, UsageError) else 422 if isinstance(error, InconclusiveError) else 500
+            return refused(status, error.what, error.do)
         except _NoTraceError:
-            return refused(404, "there is no trace of this name")
+            return refused(404, "this server shows no trace of that name")
         except WithdrawnError:
             return Response(status_code=_GONE)
         except BusyError:
             return refused(503, "too many requests wait already", "Ask again in a moment.", {"Retry-After": "1"})
         except LateError:
-            do = "The command line (strobe --help) takes the time that it takes."
+            do = "The command line (strobe --help) has no time limit."
             return refused(504, "the answer took longer than a server may take", do)
         except MemoryError:
-            return refused(400, "the answer would need more memory than there is", "Ask for less at once.")
+            return refused(400, "the answer would need more memory than is available", "Ask for less at once.")
         except Exception as error:
-            # Ours to repair: whoever started the server sees where it happened, whoever asked sees a sentence.
+            # A bug: the terminal of the server shows where it happened, the page a sentence.
             _log.exception("a question was not answered")
-            return refused(500, f"the server could not answer ({type(error).__name__})", "See its terminal.")
+            return refused(500, f"the server could not answer ({type(error).__name__})", "See its terminal window.")
 
     return answering
 

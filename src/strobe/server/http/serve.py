@@ -23,7 +23,7 @@ _GRACE_S = 2
 
 
 class _Server(uvicorn.Server):
-    """Tells when it listens and can be interrupted: not a moment earlier."""
+    """Calls `started` once it listens and can be interrupted, and not a moment earlier."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)

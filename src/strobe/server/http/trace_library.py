@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import datetime
 import html
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from strobe.api.trace import Trace
 from strobe.errors import StrobeError
+from strobe.server.recent import Recent
 from strobe.server.trace_context import TraceContext
 from strobe.trace import archive
-
-if TYPE_CHECKING:
-    from strobe.api.trace import Trace
 
 # Traces that are held open at once: one that nobody looked at for longest is closed, and opened again when asked for.
 _MOST_OPEN = 8
@@ -56,8 +52,7 @@ class Library:
         self._sources: dict[str, Source] = {}
         for source in sources:
             self._sources[self._free_name(source.path)] = source
-        self._open: OrderedDict[str, TraceContext] = OrderedDict()
-        self._lock = threading.Lock()
+        self._open = Recent[TraceContext](_MOST_OPEN)
 
     @property
     def names(self) -> list[str]:
@@ -69,20 +64,14 @@ class Library:
 
     def opened(self, name: str) -> TraceContext | None:
         """Return a trace that is open already."""
-        with self._lock:
-            if name in self._open:
-                self._open.move_to_end(name)
-            return self._open.get(name)
+        return self._open.get(name)
 
     def open(self, name: str) -> TraceContext:
         """Open a trace, and read what its first picture needs. Raises StrobeError where it is broken."""
         source = self._sources[name]
         context = TraceContext(source.open(), source.path, name, self.names)
         context.warm()
-        with self._lock:
-            self._open[name] = context
-            while len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
+        self._open.put(name, context)
         return context
 
     def page(self) -> str:

@@ -1,8 +1,8 @@
-"""Who is answered when. Pictures and slow questions wait in different queues, so that no picture waits for an analysis.
+"""The order of answers. Pictures and slow questions wait in different queues, so that no picture waits for an analysis.
 
-In a queue, small questions come before large ones, for a while: see `_Lane`. The same question that several ask at once
-is worked on once. Work that nobody waits for any more is dropped where it has not begun, and ends at its next
-checkpoint where it has.
+In a queue, small questions come before large ones, for a while: see `_Lane`. A question that several clients ask at
+once is answered once. Work that nobody waits for any more is dropped if it has not begun, and ends at its next
+checkpoint if it has.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import asyncio
 import contextlib
 import heapq
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from strobe.model.cancellation import Cancellation, CancelledWorkError
 
@@ -29,9 +28,9 @@ _ROWS_A_TURN = 8
 class Limits:
     """What a server does at once, and for how long.
 
-    `quick` and `slow`: questions of each kind that are worked on at once; more would only make those slower that
-    somebody waits for. `waiting`: questions of a kind that may wait. `slow_s`: seconds that a slow one may take.
-    `kept_bytes`: of finished pictures, kept for who asks for the same.
+    `quick` and `slow`: questions of each kind that are answered at once; more would only slow each other down.
+    `waiting`: questions of a kind that may wait. `slow_s`: seconds that a slow one may take. `kept_bytes`: size of the
+    finished pictures that are kept for the same question.
     """
 
     quick: int = 2
@@ -63,10 +62,10 @@ class _Flight(Generic[Result]):
 
 
 class _Lane:
-    """A queue, and the threads that work it off.
+    """A queue, and the threads that answer its questions.
 
-    Who asks for n rows waits for what came before, and is overtaken by at most n / _ROWS_A_TURN questions that came
-    later: small ones need not wait for the large ones of others, and no large one waits for ever.
+    A question for n rows waits for those before it, and is overtaken by at most n / _ROWS_A_TURN later ones: small
+    questions need not wait for the large ones of others, and no large one waits for ever.
     """
 
     def __init__(self, name: str, threads: int, limit_s: float) -> None:
@@ -114,7 +113,7 @@ class WorkQueue:
         self.limits = limits or Limits()
         self._quick = _Lane("quick", self.limits.quick, float("inf"))
         self._slow = _Lane("slow", self.limits.slow, self.limits.slow_s)
-        self._flights: dict[Hashable, _Flight[object]] = {}
+        self._flights: dict[Hashable, _Flight[Any]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -166,14 +165,14 @@ class WorkQueue:
 
     def _join(self, key: Hashable, make: Callable[[], Result], lane: _Lane, rows: int) -> _Flight[Result]:
         with self._lock:
-            flight = cast("_Flight[Result] | None", self._flights.get(key))
+            flight = self._flights.get(key)
             if flight is None:
                 if lane.unfinished >= self.limits.waiting:
                     raise BusyError
                 cancellation = Cancellation(lane.limit_s)
                 lane.unfinished += 1
                 flight = _Flight(lane.submit(partial(_worked, cancellation, make), rows), cancellation)
-                self._flights[key] = cast("_Flight[object]", flight)
+                self._flights[key] = flight
                 # Outside of this block: a future that is done already calls back at once.
             flight.askers += 1
             fresh = flight.askers == 1
@@ -198,33 +197,6 @@ class WorkQueue:
     def _forget(self, key: Hashable, flight: _Flight[Result]) -> None:
         if self._flights.get(key) is flight:
             del self._flights[key]
-
-
-class KeptBodies(Generic[Result]):
-    """The answers that were asked for last, up to a number of bytes."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes, self.bytes = most_bytes, 0
-        self._kept: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable) -> Result | None:
-        """Return an answer, None where it is not kept."""
-        with self._lock:
-            if key not in self._kept:
-                return None
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
-
-    def put(self, key: Hashable, answer: Result, size: int) -> None:
-        """Keep an answer of `size` bytes, and drop the oldest where room runs out."""
-        if size > self.most_bytes:
-            return
-        with self._lock:
-            self.bytes += size - self._kept.pop(key, (answer, 0))[1]
-            self._kept[key] = answer, size
-            while self.bytes > self.most_bytes:
-                self.bytes -= self._kept.popitem(last=False)[1][1]
 
 
 def _worked(cancellation: Cancellation, make: Callable[[], Result]) -> Result:

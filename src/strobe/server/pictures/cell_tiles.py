@@ -9,14 +9,12 @@ asked for again while panning, and its answer can be cached. A body is
 A third part of the same form, where the header has `"marks": true`, holds the longest exceptional span of each cell
 as its index; its region is GAP where it is a gap.
 
-Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. A picture with more regions
-than a byte can tell apart shows the rarest as one entry per group, with region NOTHING.
+Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. If a picture has more
+regions than a byte has values, the rarest are one entry per group, with region NOTHING.
 """
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +24,7 @@ import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
+from strobe.server.routing.bodies import Body, picture_body
 from strobe.trace.processes.process_reader import GAP
 
 TILE_CELLS = 1024
@@ -56,30 +55,22 @@ def tile_window(level: int, tile: int) -> tuple[int, int]:
     """Return the [start_ns, end_ns) that a tile covers."""
     width_ns = TILE_CELLS << level
     if not 0 <= level <= MAX_LEVEL or not 0 <= tile * width_ns < LAST_NS:
-        raise UsageError(f"there is no tile {tile} of level {level}", do=f"Tiles begin before {LAST_NS} ns")
+        raise UsageError(f"tile {tile} of level {level} does not exist", do=f"Tiles begin before {LAST_NS} ns")
     return tile * width_ns, (tile + 1) * width_ns
 
 
-def encode_cells(
-    regions: Ids, shares: Bytes | None, names: RegionNames, header: Mapping[str, object], marks: Ids | None = None
-) -> bytes:
+def cells_body(
+    regions: Ids, shares: Bytes, names: RegionNames, header: Mapping[str, object], marks: Ids | None = None
+) -> Body:
     """Return the body for cells of shape (rows, TILE_CELLS): region ids (NOTHING where idle), shares, and marks."""
-    rows = len(regions)
     # Most cells have no mark: only the others are looked up.
     at = np.flatnonzero(marks != NOTHING) if marks is not None else np.empty(0, dtype=np.intp)
     found = marks.ravel()[at] if marks is not None else regions[:0].ravel()
     index, palette = marked_palette(np.concatenate([regions.ravel(), found]), names)
-    about = {**header, "rows": rows, "shares": shares is not None, "marks": len(at) > 0, "palette": palette}
-    text = json.dumps(about, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    parts = [MAGIC, struct.pack("<I", len(text)), text, index[: regions.size].tobytes()]
-    if shares is not None:
-        parts.append(np.ascontiguousarray(shares, dtype=np.uint8).tobytes())
-    if len(at):
-        marked = np.zeros(regions.size, dtype=np.uint8)
-        marked[at] = index[regions.size :]
-        parts.append(marked.tobytes())
-    return b"".join(parts)
+    about = {**header, "rows": len(regions), "shares": True, "marks": len(at) > 0, "palette": palette}
+    marked = np.zeros(regions.size if len(at) else 0, dtype=np.uint8)
+    marked[at] = index[regions.size :]
+    return picture_body(MAGIC, about, index[: regions.size], shares, marked)
 
 
 def marked_palette(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]]:

@@ -11,24 +11,21 @@ the one farthest from it.
 
 from __future__ import annotations
 
-import json
-import struct
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from strobe.model.kinds import Group, Part
-from strobe.server.routing.bodies import CELLS_TYPE, Body
-from strobe.steps.iteration_stack.stack import Stack
+from strobe.server.routing.bodies import CELLS_TYPE, Body, picture_body
+from strobe.server.routing.endpoints import LOOP, MB, parameter, route
+from strobe.server.trace_context import TraceContext
+from strobe.steps.iteration_stack.stack import METRICS, Stack
 from strobe.steps.thread_spans import Ints
 from strobe.steps.training_activities import PARTS
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import Chosen, TraceContext
 
 MAGIC = b"STK1"
 OCTAVES = 3
@@ -113,8 +110,20 @@ Iteration = TypedDict(
 Iteration.__doc__ = "One step in exact numbers, by position."
 
 
-def iterations_body(context: TraceContext, chosen: Chosen, metric: str, sort: str, most_rows: int) -> Body:
-    """Return the stack as cells, sorted, at most `most_rows` rows of them."""
+@route(
+    "iterations",
+    parameter("metric", "the metric of a cell", str, "duration", choices=METRICS),
+    parameter("sort", "order of the rows", str, "time", choices=SORTS),
+    parameter("rows", "rows at most", default=MOST_ROWS, least=1, most=MOST_ROWS, argument="most_rows"),
+    LOOP,
+    about=StackHeader,
+    most_bytes=8 * MB,
+    media=(CELLS_TYPE,),
+    slow=True,
+)
+def iterations(context: TraceContext, metric: str, sort: str, most_rows: int, level: str) -> Body:
+    """Steps x positions, one byte a cell."""
+    chosen = context.chosen(level)
     stack, ranks = chosen.stack, chosen.steps.class_ranks
     order = _order(stack, ranks, sort)
     rows, columns = _edges(len(order), most_rows), _edges(len(stack.names), MOST_COLUMNS)
@@ -133,13 +142,13 @@ def iterations_body(context: TraceContext, chosen: Chosen, metric: str, sort: st
         "positions": _positions(context, stack, metric, columns),
         **_rows(stack, ranks, order, rows),
     }
-    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
-    text += b" " * (-len(text) % 8)
-    return Body(b"".join([MAGIC, struct.pack("<I", len(text)), text, cells.tobytes()]), CELLS_TYPE)
+    return picture_body(MAGIC, header, cells)
 
 
-def iteration(context: TraceContext, stack: Stack, step: int) -> Iteration | None:
-    """Return one step in exact numbers: duration, gap and start at every position, and what the usual path lacks."""
+@route("iteration", parameter("step", "number of the step"), LOOP, most_bytes=16 * MB, slow=True)
+def iteration(context: TraceContext, step: int, level: str) -> Iteration | None:
+    """One step of the stack in exact numbers; null where it was not kept in detail."""
+    stack = context.chosen(level).stack
     rows = np.flatnonzero(stack.step == step)
     if not len(rows):
         return None

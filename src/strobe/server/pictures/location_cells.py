@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from strobe.server.pictures.cell_tiles import PALETTE_BYTES, TILE_CELLS, encode_cells, tile_window
-from strobe.server.routing.bodies import CELLS_TYPE, Body, arrow_body
-from strobe.server.spans.span_tables import expected_spans, named_spans
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
+from strobe.server.pictures.cell_tiles import PALETTE_BYTES, TILE_CELLS, cells_body, tile_window
+from strobe.server.routing.bodies import ARROW_TYPE, CELLS_TYPE, Body, arrow_body
+from strobe.server.routing.endpoints import LOCATION, LOCATIONS, MB, MOST_LOCATIONS, TILE, TILE_LEVEL, route
+from strobe.server.spans.span_tables import SPAN_COLUMNS, expected_spans, named_spans
+from strobe.server.trace_context import TraceContext
 
 # Up to here a tile's spans are sent one by one, with names and exact ends; a screen can label and hit no more.
 MOST_SPANS = 5000
 MOST_DEPTHS = 64
 
 
-def cells_bytes(rows: int) -> int:
-    """Return the bytes that so many rows of cells have at most: index, share and mark of each, and their palette."""
-    return 3 * rows * TILE_CELLS + PALETTE_BYTES
-
-
-def cells_body(context: TraceContext, locations: list[int], level: int, tile: int) -> Body:
-    """Return one tile of the innermost region for each location: rows in the order asked for."""
+# Each location has an index, a share and a mark for every cell.
+@route(
+    "cells",
+    LOCATIONS,
+    TILE_LEVEL,
+    TILE,
+    most_bytes=3 * MOST_LOCATIONS * TILE_CELLS + PALETTE_BYTES,
+    media=(CELLS_TYPE,),
+)
+def cells(context: TraceContext, locations: tuple[int, ...], level: int, tile: int) -> Body:
+    """One tile of the innermost region, for `locations=0,3,4`."""
     start_ns, end_ns = tile_window(level, tile)
     regions, shares, marks = context.trace.pyramid.cells(locations, start_ns, end_ns, TILE_CELLS)
     header = {"level": level, "tile": tile, "locations": locations}
-    return Body(encode_cells(regions, shares, context.names, header, marks), CELLS_TYPE)
+    return cells_body(regions, shares, context.names, header, marks)
 
 
-def stack_body(context: TraceContext, location: int, level: int, tile: int) -> Body:
-    """Return one tile of a location with its nesting: the spans while they are few, else a row of cells per depth."""
+@route("stack", LOCATION, TILE_LEVEL, TILE, columns=SPAN_COLUMNS, most_bytes=8 * MB, media=(ARROW_TYPE, CELLS_TYPE))
+def stack(context: TraceContext, location: int, level: int, tile: int) -> Body:
+    """One tile of one location with its nesting.
+
+    That is its spans while they are few, else a row of cells per depth.
+    """
     start_ns, end_ns = tile_window(level, tile)
     if expected_spans(context, location, start_ns, end_ns) <= 20 * MOST_SPANS:
         arrays = context.trace.span_arrays(location, start_ns, end_ns)
@@ -38,4 +43,4 @@ def stack_body(context: TraceContext, location: int, level: int, tile: int) -> B
             return arrow_body(named_spans(context, arrays))
     regions, filled = context.trace.pyramid.stack_cells(location, start_ns, end_ns, TILE_CELLS, MOST_DEPTHS)
     header = {"level": level, "tile": tile, "locations": [location]}
-    return Body(encode_cells(regions, filled, context.names, header), CELLS_TYPE)
+    return cells_body(regions, filled, context.names, header)

@@ -11,10 +11,8 @@ Planes are the groups of `model.kinds.GROUPS` (shares in 255ths of the cell), or
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -24,20 +22,27 @@ from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.server.pictures.cell_tiles import PALETTE_BYTES, TILE_CELLS, Bytes, marked_palette, tile_window
-from strobe.server.routing.bodies import CELLS_TYPE, Body
+from strobe.server.routing.bodies import CELLS_TYPE, Body, picture_body
+from strobe.server.routing.endpoints import (
+    END_NS,
+    LOCATIONS,
+    MB,
+    MOST_LOCATIONS,
+    START_NS,
+    TILE,
+    TILE_LEVEL,
+    parameter,
+    route,
+)
+from strobe.server.run.series import Series
+from strobe.server.trace_context import TraceContext
 from strobe.tables.table import make_table
-
-if TYPE_CHECKING:
-    from strobe.server.run.series import Series
-    from strobe.server.trace_context import TraceContext
 
 MAGIC = b"STR1"
 MEASURES = "group.NAME, region.NAME or metric.NAME"
 MOST_ROWS = 128
 # 8 to this power are more locations than any machine has.
 MOST_LEVEL = 12
-# Profiles have a column for each region: so many locations at once.
-_PROFILED = 64
 
 
 VALUE_COLUMNS = (
@@ -54,7 +59,10 @@ class RowPlace(TypedDict):
     locations: list[int]
 
 
-def raster_bytes(rows: int, planes: int) -> int:
+MEASURE = parameter("of", MEASURES, str, most=8192)
+
+
+def _raster_bytes(rows: int, planes: int) -> int:
     """Return the bytes that such a body has at most."""
     return rows * (planes + 1) * TILE_CELLS + PALETTE_BYTES
 
@@ -62,38 +70,56 @@ def raster_bytes(rows: int, planes: int) -> int:
 def _encode(values: Bytes, marks: Bytes | None, header: Mapping[str, object]) -> Body:
     rows, planes, _ = values.shape
     about = {**header, "rows": rows, "planes": planes, "marks": marks is not None}
-    text = json.dumps(about, separators=(",", ":"), allow_nan=False).encode()
-    text += b" " * (-len(text) % 8)
-    parts = [MAGIC, struct.pack("<I", len(text)), text, np.ascontiguousarray(values).tobytes()]
-    return Body(b"".join([*parts, *([marks.tobytes()] if marks is not None else [])]), CELLS_TYPE)
+    return picture_body(MAGIC, about, values, *([] if marks is None else [marks]))
 
 
+@route("rows/places", most_bytes=64 * MB)
 def places(context: TraceContext) -> list[RowPlace]:
-    """Return what has the same part in every process, each with its locations in order of rank."""
+    """What has the same part in every process (main threads, `stream 7`, ...), with its locations in order of rank."""
     return [
         {"title": place.title, "kind": place.kind, "locations": list(place.locations)} for place in context.trace.rows
     ]
 
 
+@route(
+    "rows/cells",
+    parameter("place", "number of the place, of rows/places", of="place"),
+    parameter("row_level", "a row stands for 8^row_level locations of the place", most=MOST_LEVEL),
+    parameter("first", "number of the first row"),
+    parameter("count", "rows", least=1, most=MOST_ROWS),
+    TILE_LEVEL,
+    TILE,
+    most_bytes=_raster_bytes(MOST_ROWS, len(GROUPS)),
+    media=(CELLS_TYPE,),
+)
 def row_cells(context: TraceContext, place: int, row_level: int, first: int, count: int, level: int, tile: int) -> Body:
-    """Return a tile of rows that stand for 8**row_level locations of a place each: shares of groups, and marks."""
+    """One tile of rows that stand for many ranks each: shares of groups, and what is rare but important."""
     shares, marks = context.trace.pyramid.row_cells(
         place, row_level, first, count, *tile_window(level, tile), TILE_CELLS
     )
     index, palette = marked_palette(np.asarray(marks), context.names)
-    values = np.ascontiguousarray(np.asarray(shares).transpose(0, 2, 1))
-    return _encode(values, index if palette else None, {"palette": palette})
+    return _encode(np.asarray(shares).transpose(0, 2, 1), index if palette else None, {"palette": palette})
 
 
+@route("rows/shares", LOCATIONS, TILE_LEVEL, TILE, most_bytes=_raster_bytes(1, len(GROUPS)), media=(CELLS_TYPE,))
 def mean_shares(context: TraceContext, locations: Sequence[int], level: int, tile: int) -> Body:
-    """Return a tile of the mean share of each group over some locations: one row."""
+    """One tile of the mean shares of groups over some threads and streams."""
     shares = np.asarray(context.trace.pyramid.group_shares(locations, *tile_window(level, tile), TILE_CELLS))
     mean = np.rint(shares.mean(axis=0)).astype(np.uint8)
     return _encode(mean.T[None], None, {})
 
 
+@route(
+    "rows/heat",
+    LOCATIONS,
+    MEASURE,
+    TILE_LEVEL,
+    TILE,
+    most_bytes=_raster_bytes(MOST_LOCATIONS, 1),
+    media=(CELLS_TYPE,),
+)
 def heat(context: TraceContext, locations: Sequence[int], of: str, level: int, tile: int) -> Body:
-    """Return a tile of one number for each cell of some locations: see `measured`."""
+    """One tile of a number for each cell: a metric, or the share of a group or of a region where that runs most."""
     start_ns, end_ns = tile_window(level, tile)
     kind, name = _measure(of)
     if kind == "metric":
@@ -103,12 +129,13 @@ def heat(context: TraceContext, locations: Sequence[int], of: str, level: int, t
         shares = np.asarray(context.trace.pyramid.group_shares(locations, start_ns, end_ns, TILE_CELLS))
         return _encode(shares[:, None, :, GROUPS.index(name)], None, {"low": 0, "high": 1, "unit": ""})
     regions, shares, _ = context.trace.pyramid.cells(locations, start_ns, end_ns, TILE_CELLS)
-    here = np.isin(np.asarray(regions), _regions(context, name))
+    here = np.isin(np.asarray(regions), _regions(context.names.names, name))
     return _encode(np.where(here, np.asarray(shares), 0)[:, None], None, {"low": 0, "high": 1, "unit": ""})
 
 
+@route("rows/values", MEASURE, START_NS, END_NS, columns=VALUE_COLUMNS, most_bytes=64 * MB, slow=True)
 def values(context: TraceContext, of: str, start_ns: int, end_ns: int) -> pa.Table:
-    """Return how much of a measure each location has in [start_ns, end_ns): exclusive ns, or a metric's mean."""
+    """How much of something each thread and stream has in a time range: exclusive ns, or a metric's mean."""
     kind, name = _measure(of)
     count = len(context.span_counts)
     if kind == "metric":
@@ -116,13 +143,9 @@ def values(context: TraceContext, of: str, start_ns: int, end_ns: int) -> pa.Tab
         series = _series_of(context, name, range(count))
         found = np.array([_means(one, edges)[0] if one else np.nan for one in series])
         return _by_location(found)
-    wanted = _regions(context, name) if kind == "region" else _group_regions(context, name)
-    sums = np.zeros(count)
-    for first in range(0, count, _PROFILED):
-        some = range(first, min(first + _PROFILED, count))
-        _, exclusive_ns = context.trace.pyramid.profile(some, start_ns, end_ns)
-        sums[first : first + len(some)] = exclusive_ns[:, wanted].sum(axis=1)
-    return _by_location(sums)
+    wanted = _regions(context.names.names if kind == "region" else context.names.groups, name)
+    profiles = context.profiles(range(count), start_ns, end_ns)
+    return _by_location(np.array([own_ns[wanted].sum() for _, _, own_ns in profiles], dtype=np.float64))
 
 
 def _by_location(values: npt.NDArray[np.float64]) -> pa.Table:
@@ -136,12 +159,9 @@ def _measure(of: str) -> tuple[str, str]:
     return kind, name
 
 
-def _regions(context: TraceContext, name: str) -> npt.NDArray[np.intp]:
-    return np.array([region for region, known in enumerate(context.names.names) if known == name], dtype=np.intp)
-
-
-def _group_regions(context: TraceContext, group: str) -> npt.NDArray[np.intp]:
-    return np.array([region for region, known in enumerate(context.names.groups) if known == group], dtype=np.intp)
+def _regions(texts: Sequence[str], wanted: str) -> npt.NDArray[np.intp]:
+    """Return the regions whose name, or group, is the wanted text."""
+    return np.flatnonzero([text == wanted for text in texts])
 
 
 def _series_of(context: TraceContext, metric: str, locations: Sequence[int]) -> list[Series | None]:

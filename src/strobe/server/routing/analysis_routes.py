@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TypedDict
 
 from strobe import registry
+from strobe.model.option import Value
+from strobe.model.plugins import Analysis
 from strobe.server.routing.bodies import ARROW_TYPE, JSON_TYPE, Body, arrow_body
 from strobe.server.routing.endpoints import Endpoint, parameter
-
-if TYPE_CHECKING:
-    from strobe.model.option import Value
-    from strobe.model.plugins import Analysis
-    from strobe.server.trace_context import TraceContext
+from strobe.server.trace_context import TraceContext
 
 # Rows for the page, which holds all of them; a file has every row.
 _MOST_ROWS = 100_000
@@ -38,10 +36,11 @@ def names() -> list[str]:
 
 @cache
 def endpoint(name: str) -> Endpoint | None:
-    """Return the route of an analysis; None where there is no such analysis."""
+    """Return the route of an analysis; None for an unknown name."""
     if name not in names():
         return None
-    analysis = cast("Analysis", registry.load("analyses", name))
+    analysis = registry.load("analyses", name)
+    assert isinstance(analysis, Analysis)
     media = (ARROW_TYPE, *_FILES.values())
     parameters = (*analysis.options, _FILE)
     answer = partial(_analysed, analysis)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import struct
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 Value = TypeVar("Value")
@@ -29,6 +33,14 @@ def arrow_body(table: pa.Table) -> Body:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
     return Body(sink.getvalue().to_pybytes(), ARROW_TYPE)
+
+
+def picture_body(magic: bytes, header: Mapping[str, object], *parts: npt.NDArray[np.uint8]) -> Body:
+    """Return a picture: magic, length of the header as u32, header as JSON padded with spaces to 8 bytes, pixels."""
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)
+    pixels = (part.tobytes() for part in parts)
+    return Body(b"".join((magic, struct.pack("<I", len(text)), text, *pixels)), CELLS_TYPE)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How a question of the page is described: its parameters, their bounds, what it answers, and how large that gets.
+"""How a question of the page is described: its parameters, their bounds, its answer, and the largest size of that.
 
 From one description are made: the check of every request, `api/openapi.json`, and docs/reference/server.md.
 """
@@ -7,34 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import EllipsisType
+from typing import TypeVar
 
 from strobe.errors import UsageError
-from strobe.model.option import Option
-from strobe.server.routing.bodies import Body, body_of
-
-if TYPE_CHECKING:
-    from strobe.model.option import Value
-    from strobe.model.schema import Column
-    from strobe.server.trace_context import TraceContext
+from strobe.model.option import Option, Value
+from strobe.model.schema import Column
+from strobe.server.pictures.cell_tiles import MAX_LEVEL, TILE_CELLS
+from strobe.server.routing.bodies import ARROW_TYPE, JSON_TYPE, Body, body_of
+from strobe.server.trace_context import TraceContext
 
 # Characters of the part of an address behind "?": names of kernels are some thousands long, in UTF-8 and escaped more.
 MOST_QUERY = 32_768
+MOST_LOCATIONS = 1024
+MOST_PIXELS = 4096
+MB = 1 << 20
 _SHOWN = 60
 
-
-class _Required:
-    """The default of a parameter that has none."""
-
-
-_REQUIRED = _Required()
+Answer = TypeVar("Answer", bound=Callable[..., object])
 
 
 def parameter(
     name: str,
     help: str,
     type: type = int,
-    default: Value | _Required = _REQUIRED,
+    default: Value | EllipsisType = ...,
     choices: tuple[str, ...] = (),
     *,
     least: int = 0,
@@ -43,21 +40,21 @@ def parameter(
     items: int = 0,
     argument: str = "",
 ) -> Option:
-    """Return one parameter of a route: by default a required number, at least 0."""
-    required = isinstance(default, _Required)
-    value = None if isinstance(default, _Required) else default
+    """Return one parameter of a route: by default a number of at least 0, and required."""
+    required = isinstance(default, EllipsisType)
+    value = None if isinstance(default, EllipsisType) else default
     return Option(
         name,
         help,
         type,
         value,
         choices,
-        least=least,
-        most=most,
         of=of,
         items=items,
         required=required,
         argument=argument,
+        least=least,
+        most=most,
     )
 
 
@@ -109,6 +106,9 @@ class Endpoint:
                 if option.required:
                     raise UsageError(f"'{self.name}' needs '{option.name}': {option.help}")
                 values[option.keyword] = option.default
+        start_ns, end_ns = values.get("start_ns"), values.get("end_ns")
+        if isinstance(start_ns, int) and isinstance(end_ns, int) and end_ns <= start_ns:
+            raise UsageError("the time range ends before it begins")
         return values
 
     def rows(self, values: Mapping[str, Value]) -> int:
@@ -122,8 +122,8 @@ class Endpoint:
         body = body_of(self.answer(context, **values))
         if len(body.data) > self.most_bytes:
             raise UsageError(
-                f"the answer of '{self.name}' would have {len(body.data)} bytes, and {self.most_bytes} are the most",
-                do="Ask for less at once; the command line (strobe --help) has no such bound.",
+                f"the answer of '{self.name}' would have {len(body.data)} bytes; the limit is {self.most_bytes}",
+                do="Ask for less at once; the command line (strobe --help) has no such limit.",
             )
         return body
 
@@ -136,3 +136,41 @@ def _count(things: str, context: TraceContext) -> int:
     if things == "region":
         return len(context.names.names)
     return len(context.trace.rows) if things == "place" else len(context.series)
+
+
+ROUTES: dict[str, Endpoint] = {}
+
+
+def route(
+    name: str,
+    *parameters: Option,
+    most_bytes: int,
+    media: tuple[str, ...] = (),
+    columns: tuple[Column, ...] = (),
+    about: type | None = None,
+    slow: bool = False,
+) -> Callable[[Answer], Answer]:
+    """Describe the function below: it answers `api/NAME`. The question is the first line of its docstring.
+
+    Its answer has one of the `media` types where it returns bytes, else it is a table with these `columns`, else JSON
+    of the type that the function returns. `about` is the type of the JSON that comes with a table or a picture.
+    """
+
+    def describe(answer: Answer) -> Answer:
+        question = (answer.__doc__ or "").strip().partition("\n")[0]
+        types = media or ((ARROW_TYPE,) if columns else (JSON_TYPE,))
+        ROUTES[name] = Endpoint(name, answer, question, parameters, types, most_bytes, slow, columns, about)
+        return answer
+
+    return describe
+
+
+# Parameters of several routes.
+START_NS = parameter("start_ns", "begin of a time range, ns since the trace's zero")
+END_NS = parameter("end_ns", "its end, ns since the trace's zero")
+LOCATION = parameter("location", "number of a thread or stream", of="location")
+LOCATIONS = parameter("locations", "numbers of threads and streams", of="location", items=MOST_LOCATIONS)
+TILE_LEVEL = parameter("level", "a cell is 2^level ns", most=MAX_LEVEL)
+TILE = parameter("tile", f"number of the tile: {TILE_CELLS} cells, counted from the trace's zero")
+WIDTH = parameter("width", "pixels of the time range on the screen", least=1, most=MOST_PIXELS)
+LOOP = parameter("level", "loop whose iterations are the steps; default: the one that was found", str, "", most=4096)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import strobe
 from strobe.model.option import Option
 from strobe.server.routing.bodies import JSON_TYPE
 from strobe.server.routing.endpoints import Endpoint, highest
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
+from strobe.server.trace_context import TraceContext
 
 _KINDS = {
     "whole": "integer",
@@ -28,13 +26,14 @@ _REFUSAL = {
         "do": {"type": "string", "description": "what to do"},
     },
 }
-_REFUSALS = {
+_REFUSAL_CONTENT = {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+_REFUSALS: dict[str, dict[str, object]] = {
     "304": {"description": "the page has this answer already (If-None-Match)"},
-    "400": "the question is wrong",
-    "404": "unknown route, or a wrong token",
-    "422": "the trace has no sound answer",
-    "503": "too many requests wait already",
-    "504": "the answer took too long",
+    "400": {"description": "the question is wrong", "content": _REFUSAL_CONTENT},
+    "404": {"description": "unknown route, or a wrong token", "content": _REFUSAL_CONTENT},
+    "422": {"description": "the trace has no sound answer", "content": _REFUSAL_CONTENT},
+    "503": {"description": "too many requests wait already", "content": _REFUSAL_CONTENT},
+    "504": {"description": "the answer took too long", "content": _REFUSAL_CONTENT},
 }
 
 
@@ -54,12 +53,6 @@ def openapi(endpoints: Iterable[Endpoint], context: TraceContext) -> dict[str, A
 
 
 def _operation(endpoint: Endpoint, context: TraceContext) -> dict[str, Any]:
-    refusals = {
-        status: {"description": why, "content": {JSON_TYPE: {"schema": {"$ref": "#/components/schemas/Refusal"}}}}
-        if isinstance(why, str)
-        else why
-        for status, why in _REFUSALS.items()
-    }
     return {
         "operationId": endpoint.name.replace("/", "_"),
         "summary": endpoint.question,
@@ -70,7 +63,7 @@ def _operation(endpoint: Endpoint, context: TraceContext) -> dict[str, Any]:
                 "description": "the answer",
                 "content": {media.partition(";")[0]: {} for media in endpoint.media},
             },
-            **refusals,
+            **_REFUSALS,
         },
     }
 

@@ -1,4 +1,4 @@
-"""Who calls what and what that costs: one tree of call paths, and below each what it launched on GPUs.
+"""Calls and their costs: one tree of call paths, and below each what it launched on GPUs.
 
 Two measures: host time, of threads, and GPU time, of kernels, copies and memory sets. What a GPU did is below the call
 (or the operator) that launched it; where that is unknown, at the root.
@@ -7,38 +7,37 @@ Two measures: host time, of threads, and GPU time, of kernels, copies and memory
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strobe.api.trace import Trace
+from strobe.errors import UsageError
 from strobe.gpu.devices import devices
 from strobe.gpu.folded_work import folded_note
 from strobe.gpu.launched_by_path import launch_path, launched
-from strobe.gpu.launches import launches
+from strobe.gpu.launches import Launches, launches
+from strobe.gpu.work import Work
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.model.units import format_count, format_ns
-from strobe.server.spans.span_tables import located_spans, longest_spans, some_of
+from strobe.server.routing.endpoints import END_NS, LOOP, MB, MOST_LOCATIONS, START_NS, parameter, route
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_spans, some_of
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns, spans_in
+from strobe.server.trace_context import TraceContext
+from strobe.steps.folded_time import Stretches
 from strobe.steps.selection import Selection, select
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import selected_statistics
-
-if TYPE_CHECKING:
-    from strobe.api.trace import Trace
-    from strobe.gpu.launches import Launches
-    from strobe.gpu.work import Work
-    from strobe.server.trace_context import TraceContext
-    from strobe.steps.folded_time import Stretches
-    from strobe.trace.folded import Folded
-    from strobe.trace.spans import SpanArrays
+from strobe.trace.folded import Folded
+from strobe.trace.spans import SpanArrays
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -65,13 +64,25 @@ COLUMNS = (
 
 
 class TreeAbout(TypedDict):
-    """What a tree is of, in words; what cannot be answered (`note`); its number of nodes, whether sent or not; the
-    unit of what stands in for time in a profile without any ("": it is time)."""
+    """The part of the run in words; what is unknown (`note`); the number of nodes, sent or not; the unit of the
+    numbers of a profile without times ("": they are times)."""
 
     about: str
     note: str
     nodes: int
     unit: str
+
+
+# The part of a run that a tree is of: what `part_of` takes.
+PART = (
+    parameter("step", "all, steady, 14, or 10..20", str, "all", most=100),
+    parameter("class", "class of steps", str, None, most=1000, argument="step_class"),
+    parameter("start_ns", START_NS.help + "; with end_ns, instead of steps", default=None),
+    parameter("end_ns", END_NS.help, default=None),
+    parameter("locations", "only these threads and streams", default=None, of="location", items=MOST_LOCATIONS),
+    parameter("processes", "only these processes", default=None, of="process", items=MOST_LOCATIONS),
+    LOOP,
+)
 
 
 @dataclass(frozen=True)
@@ -89,19 +100,29 @@ def part_of(
     *,
     step: str = "all",
     step_class: str | None = None,
-    window: tuple[int, int] | None = None,
-    locations: frozenset[int] = frozenset(),
-    processes: frozenset[int] = frozenset(),
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+    locations: Collection[int] | None = None,
+    processes: Collection[int] | None = None,
     level: str = "",
 ) -> Part:
-    """Understand a question: steps as `select` names them; without locations and processes all of them."""
+    """Return the part that a question names: steps as for `select`; by default all locations of all processes."""
+    if (start_ns is None) != (end_ns is None):
+        raise UsageError("a time range needs both start_ns and end_ns")
+    window = None if start_ns is None or end_ns is None else (start_ns, end_ns)
     # Steps are looked for only where somebody asks for some.
     trace = context.trace if window else context.chosen(level).trace if level else context.read
     selection = select(trace, "all" if window else step, None if window else step_class)
     process = context.locations.column("process").to_pylist()
     there = np.arange(len(process)) < len(trace.locations)  # all, or those of a run's beginning
-    chosen = np.isin(np.arange(len(process)), list(locations)) | np.isin(process, list(processes))
+    chosen = np.isin(np.arange(len(process)), list(locations or ())) | np.isin(process, list(processes or ()))
     return Part(selection, window, chosen & there if locations or processes else there, trace)
+
+
+@route("tree", *PART, columns=COLUMNS, about=TreeAbout, most_bytes=64 * MB, slow=True)
+def tree(context: TraceContext, **part: Any) -> pa.Table:
+    """Who calls what, and what that costs on the host and on GPUs, in a part of the run."""
+    return call_tree(context, part_of(context, **part))
 
 
 def call_tree(context: TraceContext, part: Part, most: int = _MOST_NODES) -> pa.Table:
@@ -152,15 +173,23 @@ def call_tree(context: TraceContext, part: Part, most: int = _MOST_NODES) -> pa.
     return table.replace_schema_metadata({"about": json.dumps(about)})
 
 
-def node_spans(context: TraceContext, part: Part, call_path: int, region: int | None = None) -> pa.Table:
-    """Return the longest spans of a call path, or, with a region, of what it launched; -1: of what nobody launched.
+@route(
+    "tree/spans",
+    parameter("call_path", "number of the call path; default: what has no known launch", default=-1),
+    parameter("region", "region that the call path launched; default: the call path itself", default=None, of="region"),
+    *PART,
+    columns=LOCATED_COLUMNS,
+    most_bytes=4 * MB,
+    slow=True,
+)
+def node_spans(context: TraceContext, call_path: int, region: int | None, **of_run: Any) -> pa.Table:
+    """The longest spans of a node of the tree: of `call_path`, or of the `region` that it launched.
 
     Metadata: the number of all of them (`count`). Folded calls are not among them.
     """
+    part = part_of(context, **of_run)
     found = (
-        _launched_spans(context, part, call_path, region)
-        if region is not None
-        else _path_spans(context, part, call_path)
+        _path_spans(context, part, call_path) if region is None else _launched_spans(context, part, call_path, region)
     )
     tables, count = [], 0
     for location, arrays, number in found:
@@ -170,7 +199,7 @@ def node_spans(context: TraceContext, part: Part, call_path: int, region: int | 
 
 
 class _HostSums:
-    """Executions, and ns with and without what is called, by call path."""
+    """By call path: executions, and ns with and without callees."""
 
     def __init__(self, paths: int, context: TraceContext) -> None:
         self._facts, self._stands = context, context.alike_paths

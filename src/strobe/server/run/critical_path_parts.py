@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from strobe.api.trace import Trace
 from strobe.ranks.critical_path.graph import graph, processes_of, windows
 from strobe.ranks.critical_path.longest_path import longest_path, parts
-
-if TYPE_CHECKING:
-    from strobe.api.trace import Trace
-    from strobe.server.trace_context import TraceContext
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, WIDTH, parameter, route
+from strobe.server.trace_context import TraceContext
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,11 +37,20 @@ class _Path(NamedTuple):
     end_ns: Ints
 
 
+@route(
+    "critical",
+    parameter("at_ns", "a moment of the step, ns since the trace's zero"),
+    START_NS,
+    END_NS,
+    WIDTH,
+    most_bytes=16 * MB,
+    slow=True,
+)
 def critical_path(context: TraceContext, at_ns: int, start_ns: int, end_ns: int, width: int) -> CriticalPathParts:
-    """Return where the critical path of the step at a moment goes in a window; of the whole run outside of all steps.
+    """Where the critical path of the step at `at_ns` goes through the locations in a window.
 
-    `about`: which step, and how long; or why there is none. Columns `location`, `depth`, `start_ns`, `duration_ns`; of
-    one span or of several of the same depth with less than a pixel between them.
+    Outside of all steps, it is that of the whole run. `about`: which step, and how long; or why there is none. A row is
+    one span, or several of the same depth with less than a pixel between them.
     """
     step, folded = _step_at(context.read, at_ns)
     if folded:

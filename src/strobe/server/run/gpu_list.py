@@ -5,13 +5,11 @@ How busy and how full they were are analyses (`table/utilisation`, `table/device
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
-from strobe.gpu.known_gpus import Property, known_gpus
-
-if TYPE_CHECKING:
-    from strobe.gpu.known_gpus import KnownGpu
-    from strobe.server.trace_context import TraceContext
+from strobe.gpu.known_gpus import KnownGpu, Property, known_gpus
+from strobe.server.routing.endpoints import MB, route
+from strobe.server.trace_context import TraceContext
 
 
 class ReadingsOf(TypedDict):
@@ -53,8 +51,9 @@ class GpuList(TypedDict):
     gpus: list[KnownGpuFacts]
 
 
+@route("gpus", most_bytes=16 * MB, slow=True)
 def gpus(context: TraceContext) -> GpuList:
-    """Return every GPU of the run as plain data."""
+    """The GPUs of the run: whose, what they can do, which readings are theirs, and what held their clocks down."""
     return {"gpus": [_plain(gpu) for gpu in known_gpus(context.trace)]}
 
 

@@ -21,6 +21,9 @@ Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _Join = Callable[[Reals, Reals], Reals]
 
+# How two readings are joined, and the result for none: least, greatest, sum, number.
+_JOINS: tuple[tuple[_Join, float], ...] = ((np.fmin, np.inf), (np.fmax, -np.inf), (np.add, 0.0), (np.add, 0.0))
+
 
 @dataclass(frozen=True)
 class Series:
@@ -49,29 +52,16 @@ class Series:
         return known
 
     @cached_property
-    def _low(self) -> list[Reals]:
-        return _levels(self.values, np.fmin)
-
-    @cached_property
-    def _high(self) -> list[Reals]:
-        return _levels(self.values, np.fmax)
-
-    @cached_property
-    def _sum(self) -> list[Reals]:
-        return _levels(np.nan_to_num(self.values), np.add)
-
-    @cached_property
-    def _count(self) -> list[Reals]:
-        return _levels(self._known.astype(np.float64), np.add)
+    def _pyramids(self) -> tuple[list[Reals], ...]:
+        """Of 2^level readings each: least, greatest, sum, and number."""
+        sums, counts = np.nan_to_num(self.values), self._known.astype(np.float64)
+        columns = (self.values, self.values, sums, counts)
+        return tuple(_levels(values, join) for values, (join, _) in zip(columns, _JOINS, strict=True))
 
     def bins(self, edges: Ints) -> tuple[Reals, Reals, Reals]:
         """Return least, mean and greatest of the readings [edges[i], edges[i + 1]) for each i: NaN if there is none."""
-        begin, end = edges[:-1], edges[1:]
-        low, high = (
-            _joined(levels, begin, end, join, nothing)
-            for levels, join, nothing in ((self._low, np.fmin, np.inf), (self._high, np.fmax, -np.inf))
-        )
-        total, count = (_joined(levels, begin, end, np.add, 0.0) for levels in (self._sum, self._count))
+        pyramids = zip(self._pyramids, _JOINS, strict=True)
+        low, high, total, count = (_joined(levels, edges[:-1], edges[1:], *join) for levels, join in pyramids)
         low[count == 0] = high[count == 0] = np.nan
         with np.errstate(invalid="ignore"):
             # Rounding must not lead a mean beyond what it is the mean of.

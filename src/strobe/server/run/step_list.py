@@ -150,12 +150,9 @@ class StepList:
             inside = at >= 0 and time_ns < main.start_ns[at] + main.duration_ns[at]
             return self._one(main, at) if inside else None
         if kind == "outlier":
-            after = np.flatnonzero(main.outlier[at + 1 :])
+            rows = np.flatnonzero(main.outlier)
             # Past the last one it begins again: there is always a next.
-            first = np.flatnonzero(main.outlier)
-            if len(after):
-                return self._one(main, at + 1 + int(after[0]))
-            return self._one(main, int(first[0])) if len(first) else None
+            return self._one(main, int(np.append(rows[rows > at], rows)[0])) if len(rows) else None
         wanted = at + 1 if kind == "next" else at - 1
         return self._one(main, wanted) if 0 <= wanted < len(main) else None
 

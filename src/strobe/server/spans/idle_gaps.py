@@ -1,8 +1,8 @@
-"""Idle gaps: stretches in which nothing runs on a stream or thread, what ran before and after, and why it was so."""
+"""Idle gaps: times in which nothing runs on a stream or thread, what ran before and after, and the cause."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,13 @@ import numpy.typing as npt
 from strobe.gpu.idle import CAUSES, NO_CALL, HostWork
 from strobe.gpu.work import kind_of_region
 from strobe.ranks.links import launching_call
+from strobe.server.routing.endpoints import END_NS, LOCATION, MB, START_NS, parameter, route
 from strobe.server.spans.span_links import SpanEnd, described_span
 from strobe.server.spans.span_tables import expected_spans
+from strobe.server.trace_context import TraceContext
 from strobe.sums.single_spans import one_span, span_of_row
+from strobe.trace.spans import SpanArrays
 from strobe.trace.trace_cache import cached_on_trace
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
 
 Ints = npt.NDArray[np.int64]
 
@@ -137,6 +136,17 @@ class _Row:
         return reach[:-1][idle], start[1:][idle]
 
 
+@route(
+    "gap",
+    LOCATION,
+    parameter("way", "which gap of the row", str, "at", choices=WAYS),
+    parameter("time_ns", "around when, or beside which gap; ns since the trace's zero", default=0),
+    parameter("start_ns", START_NS.help + ", for the longest", default=0),
+    parameter("end_ns", END_NS.help, default=1),
+    parameter("shortest_ns", "gaps of at least this length", default=0),
+    parameter("number", "0 is the longest, 1 the next longest", default=0, most=1000),
+    most_bytes=MB,
+)
 def gap(
     context: TraceContext,
     location: int,
@@ -147,7 +157,7 @@ def gap(
     shortest_ns: int,
     number: int = 0,
 ) -> IdleGap | None:
-    """Return a gap of the row of a location; None where there is none.
+    """A gap of a row: around a moment, the next or previous one, or the longest of a time range; or null.
 
     way: `at`, the one around `time_ns`; `next` and `previous`, the nearest one that begins after, or ends before, the
     gap or span at `time_ns`, of at least `shortest_ns`; `longest`, the one that is `number`-th in length in
@@ -210,14 +220,11 @@ def _beside(row: _Row, time_ns: int, shortest_ns: int, *, forward: bool) -> _Gap
             return _Gap(int(begin[at]), int(end[at]))
         # A gap that this piece cuts is looked at as a whole.
         cut = row.at(high if forward else low)
-        if cut and cut.end_ns - cut.start_ns >= shortest_ns and _is_inner(row, cut):
+        inner = cut is not None and row.first_ns <= cut.start_ns and cut.end_ns <= row.last_ns
+        if cut and inner and cut.end_ns - cut.start_ns >= shortest_ns:
             return cut
         place = high if forward else low
     return None
-
-
-def _is_inner(row: _Row, found: _Gap) -> bool:
-    return found.start_ns >= row.first_ns and found.end_ns <= row.last_ns
 
 
 def _described(row: _Row, found: _Gap) -> IdleGap:

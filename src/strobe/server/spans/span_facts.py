@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
 from strobe.errors import UsageError
 from strobe.model.kinds import Group
+from strobe.server.routing.endpoints import END_NS, LOCATION, LOOP, MB, START_NS, parameter, route
 from strobe.server.run.step_list import StepList, StepPlace
 from strobe.server.spans.span_tables import some_of
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
+from strobe.server.trace_context import TraceContext
+from strobe.trace.spans import SpanArrays
 
 _HISTOGRAM_BINS = 32
 # Comparing reads the whole location: up to here in well under a tenth of a second.
@@ -83,21 +82,25 @@ class SpanFacts(TypedDict):
     sisters: Sisters | None
 
 
+@route(
+    "span",
+    LOCATION,
+    START_NS,
+    END_NS,
+    parameter("depth", "only at this depth, 0 being the outermost", default=None),
+    parameter("region", "only of this region", default=None),
+    LOOP,
+    most_bytes=4 * MB,
+    slow=True,
+)
 def find_span(
-    context: TraceContext,
-    location: int,
-    start_ns: int,
-    end_ns: int,
-    *,
-    depth: int | None = None,
-    region: int | None = None,
-    steps: StepList | None = None,
+    context: TraceContext, location: int, start_ns: int, end_ns: int, depth: int | None, region: int | None, level: str
 ) -> SpanFacts | None:
-    """Return the span that fills most of [start_ns, end_ns), the deepest of equals; of one depth or region if given.
+    """The span that fills most of a window of a location, of one depth or region where given; or null.
 
-    `steps`: those that it may lie in; by default all that were found.
+    Of spans that fill as much, it is the deepest.
     """
-    arrays = context.trace.span_arrays(location, start_ns, max(end_ns, start_ns + 1))
+    arrays = context.trace.span_arrays(location, start_ns, end_ns)
     start = arrays["start_ns"]
     stop = start + arrays["duration_ns"]
     wanted = np.ones(len(start), dtype=bool)
@@ -110,16 +113,26 @@ def find_span(
         return None
     overlap = np.minimum(stop[rows], end_ns) - np.maximum(start[rows], start_ns)
     best = rows[np.lexsort((arrays["depth"][rows], overlap))[-1]]
-    return describe(context, location, some_of(arrays, np.array([best])), steps or context.steps)
+    return describe(context, location, some_of(arrays, np.array([best])), context.chosen(level).steps)
 
 
 WAYS = ("next", "previous", "parent", "child")
 
 
+@route(
+    "neighbour",
+    LOCATION,
+    parameter("start_ns", "when the span starts, ns since the trace's zero"),
+    parameter("depth", "its depth, 0 being the outermost"),
+    parameter("way", "which one", str, choices=WAYS),
+    LOOP,
+    most_bytes=4 * MB,
+    slow=True,
+)
 def neighbour(
-    context: TraceContext, location: int, start_ns: int, depth: int, way: str, steps: StepList | None = None
+    context: TraceContext, location: int, start_ns: int, depth: int, way: str, level: str
 ) -> SpanFacts | None:
-    """Return the span beside, around, or first inside the one that starts then at this depth; None at an end."""
+    """The span beside, around, or inside another one: for those who walk by keys."""
     if context.span_counts[location] > _MOST_COMPARED:
         raise UsageError("this thread has too many spans to walk along them", do="Zoom in and click")
     arrays = context.whole_location(location)
@@ -137,7 +150,7 @@ def neighbour(
         row = np.flatnonzero(arrays["depth"] == depth)
         beside = int(np.searchsorted(row, at)) + (1 if way == "next" else -1)
         rows = row[beside : beside + 1] if beside >= 0 else row[:0]
-    return describe(context, location, some_of(arrays, rows), steps or context.steps) if len(rows) else None
+    return describe(context, location, some_of(arrays, rows), context.chosen(level).steps) if len(rows) else None
 
 
 def describe(context: TraceContext, location: int, one: SpanArrays, steps: StepList) -> SpanFacts:

@@ -1,20 +1,19 @@
-"""The links of the selected span: what it started, what started it, who it sent to, and where these run."""
+"""The links of the selected span: what it started, what started it, which spans it sent to, and where these run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 
 from strobe.model.kinds import Group
 from strobe.ranks.links import Chosen, left_out, links_of
 from strobe.ranks.links import Link as FoundLink
+from strobe.server.routing.endpoints import LOCATION, MB, parameter, route
 from strobe.server.spans.span_tables import expected_spans
+from strobe.server.trace_context import TraceContext
 from strobe.sums.single_spans import span_at, span_of_row
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays
 
 # Ends that are sent; a person follows no more of them at once.
 MOST_LINKS = 64
@@ -51,8 +50,15 @@ class Links(TypedDict):
     left_out: list[str]
 
 
+@route(
+    "links",
+    LOCATION,
+    parameter("start_ns", "when the span starts, ns since the trace's zero"),
+    parameter("depth", "spans around it"),
+    most_bytes=4 * MB,
+)
 def links(context: TraceContext, location: int, start_ns: int, depth: int) -> Links:
-    """Return the links of the span that starts then at this depth, and of what is inside of it.
+    """What a span started, what started it, and which spans it sent to or met.
 
     links: at most `MOST_LINKS`, its own first; each with the span at its other end. count: of all, at most
     10 000. inside: whether those of spans inside of it were looked for, too, which they are not where these are many.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +14,15 @@ from strobe.errors import UsageError
 from strobe.model.durations import duration_ns
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
-from strobe.server.spans.span_tables import located_spans, longest_spans, some_of
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
+from strobe.server.routing.endpoints import MB, MOST_PIXELS, parameter, route
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_spans, some_of
+from strobe.server.trace_context import TraceContext
+from strobe.trace.spans import SpanArrays
 
 _BOUND = re.compile(r"([<>]=?)(.*)")
 _FIELDS = ("group", "paradigm", "role")
+_MOST_HITS = 500
+TEXT = parameter("text", "what to look for: words, -word, group:compute, dur:>1ms", str, "", most=1000)
 
 
 REGION_COLUMNS = (
@@ -98,20 +98,28 @@ def _hits(context: TraceContext, query: Query) -> Iterator[tuple[int, SpanArrays
             yield location, arrays, np.flatnonzero(hit)
 
 
-def search_spans(context: TraceContext, text: str, limit: int) -> pa.Table:
-    """Return the `limit` longest hits; the table's metadata has the number of all hits and their total time."""
+@route("search/spans", TEXT, columns=LOCATED_COLUMNS, most_bytes=8 * MB, slow=True)
+def search_spans(context: TraceContext, text: str) -> pa.Table:
+    """The longest spans that match a search, with the number of all of them.
+
+    The table's metadata has that number and their total time.
+    """
     parts, count, total_ns = [], 0, 0
     for location, arrays, rows in _hits(context, parse_query(text)):
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
-        if len(rows) > limit:
-            rows = rows[np.argpartition(-arrays["duration_ns"][rows], limit)[:limit]]
+        if len(rows) > _MOST_HITS:
+            rows = rows[np.argpartition(-arrays["duration_ns"][rows], _MOST_HITS)[:_MOST_HITS]]
         parts.append(located_spans(context, location, some_of(arrays, rows)))
-    return longest_spans(parts, limit).replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
+    return longest_spans(parts, _MOST_HITS).replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 
 
-def search_regions(context: TraceContext, text: str, limit: int) -> pa.Table:
-    """Return the matching regions with number and summed duration of their matching spans, the longest sum first."""
+@route("search/regions", TEXT, columns=REGION_COLUMNS, most_bytes=8 * MB, slow=True)
+def search_regions(context: TraceContext, text: str) -> pa.Table:
+    """The regions that match a search.
+
+    Each has the number and the summed duration of its matching spans; the longest sum comes first.
+    """
     size = len(context.names.names)
     counts, sums = np.zeros(size, dtype=np.int64), np.zeros(size)
     for _, arrays, rows in _hits(context, parse_query(text)):
@@ -119,7 +127,7 @@ def search_regions(context: TraceContext, text: str, limit: int) -> pa.Table:
         counts += np.bincount(regions, minlength=size)
         sums += np.bincount(regions, weights=arrays["duration_ns"][rows].astype(float), minlength=size)
     used = np.flatnonzero(counts)
-    used = used[np.argsort(-sums[used], kind="stable")][:limit]
+    used = used[np.argsort(-sums[used], kind="stable")][:_MOST_HITS]
     names, groups = context.name_dictionaries
     return pa.table(
         {
@@ -132,8 +140,16 @@ def search_regions(context: TraceContext, text: str, limit: int) -> pa.Table:
     )
 
 
+@route(
+    "search/density",
+    TEXT,
+    parameter("bins", "equal parts of the run", least=1, most=MOST_PIXELS),
+    columns=DENSITY_COLUMNS,
+    most_bytes=MB,
+    slow=True,
+)
 def search_density(context: TraceContext, text: str, bins: int) -> pa.Table:
-    """Return how many hits start in each of `bins` equal parts of the run."""
+    """Where in the run the hits of a search are."""
     start_ns, end_ns = context.bounds
     counts = np.zeros(bins, dtype=np.int64)
     for _, arrays, rows in _hits(context, parse_query(text)):

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
+from strobe.server.trace_context import TraceContext
 from strobe.tables.table import arrow_schema
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
-
+from strobe.trace.spans import SpanArrays
 
 SPAN_COLUMNS = (
     Column("row", "int64", "", "number of the span in its location"),

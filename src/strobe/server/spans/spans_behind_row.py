@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strobe.errors import UsageError
-from strobe.gpu.devices import devices
+from strobe.gpu.devices import Device, devices
 from strobe.gpu.launches import launches
 from strobe.operators.labels import Labels, labels_by
-from strobe.server.spans.span_tables import joined_spans, located_spans, some_of
+from strobe.server.routing.endpoints import MB, parameter, route
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, joined_spans, located_spans, some_of
+from strobe.server.trace_context import TraceContext
 from strobe.sums.attributes import Attributes
-
-if TYPE_CHECKING:
-    from strobe.gpu.devices import Device
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays
 
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
+
+_MOST_SPANS = 500
 
 # Cells that are attributes of a span: the side table and its columns, whose values stand in the cell with an x between.
 _ATTRIBUTES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -37,14 +36,23 @@ _OPERATORS = {"shape": ("name", "shapes"), "module": ("module",), "line": ("line
 CELLS = frozenset({"name", "process", "device", "stream", "operator", *_ATTRIBUTES, *sum(_OPERATORS.values(), ())})
 
 
-def behind(context: TraceContext, cells: Mapping[str, str], limit: int, after_ns: int = -1) -> pa.Table:
-    """Return the `limit` longest spans behind a row, and above them the first that starts after a moment (or at all).
+@route(
+    "behind",
+    *(parameter(cell, "a cell of the row", str, None, most=16_384) for cell in sorted(CELLS)),
+    parameter("after_ns", "the first span starts after this moment, ns since the trace's zero", default=-1),
+    columns=LOCATED_COLUMNS,
+    most_bytes=8 * MB,
+    slow=True,
+)
+def behind(context: TraceContext, after_ns: int, **given: str | None) -> pa.Table:
+    """The spans behind a row of a table, by cells of the row: the first one (after `after_ns`), then the longest.
 
-    `cells`: the whole name; of operators type, name and shapes, module, or line and function, too; process and device
+    Cells: the whole name; of operators type, name and shapes, module, or line and function, too; process and device
     (a number, empty where it has none) of the GPU that they ran on, else they ran on the host; stream; operator that
     launched them; grid, block, collective, dtype. An empty cell is one that is null. The metadata has the number
     of all spans and their total time.
     """
+    cells = {name: text for name, text in given.items() if text is not None}
     labels = _labels(context, cells)
     wanted = np.array([name == cells.get("name") for name in context.names.names], dtype=bool)
     device = _device(context, cells)
@@ -66,26 +74,25 @@ def behind(context: TraceContext, cells: Mapping[str, str], limit: int, after_ns
             continue
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
-        chosen = _longest_and_first(arrays["start_ns"][rows], arrays["duration_ns"][rows], limit, after_ns)
+        chosen = _longest_and_first(arrays["start_ns"][rows], arrays["duration_ns"][rows], after_ns)
         parts.append(located_spans(context, location, some_of(arrays, rows[chosen])))
-    found = _in_order(joined_spans(parts), limit, after_ns)
+    found = _in_order(joined_spans(parts), after_ns)
     return found.replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 
 
-def _longest_and_first(
-    start_ns: npt.NDArray[np.int64], duration_ns: npt.NDArray[np.int64], limit: int, after_ns: int
-) -> Rows:
-    chosen = np.argpartition(-duration_ns, limit)[:limit] if len(duration_ns) > limit else np.arange(len(duration_ns))
+def _longest_and_first(start_ns: npt.NDArray[np.int64], duration_ns: npt.NDArray[np.int64], after_ns: int) -> Rows:
+    most, count = _MOST_SPANS, len(duration_ns)
+    chosen = np.argpartition(-duration_ns, most)[:most] if count > most else np.arange(count)
     later = np.flatnonzero(start_ns > after_ns)
     firsts = [int(np.argmin(start_ns)), *([int(later[np.argmin(start_ns[later])])] if len(later) else [])]
     return np.union1d(chosen, firsts)
 
 
-def _in_order(found: pa.Table, limit: int, after_ns: int) -> pa.Table:
+def _in_order(found: pa.Table, after_ns: int) -> pa.Table:
     in_time = found.sort_by([("start_ns", "ascending")])
     later = in_time.filter(pc.field("start_ns") > after_ns)
     first = (later if len(later) else in_time).slice(0, 1)
-    return pa.concat_tables([first, found.sort_by([("duration_ns", "descending")]).slice(0, limit)])
+    return pa.concat_tables([first, found.sort_by([("duration_ns", "descending")]).slice(0, _MOST_SPANS)])
 
 
 def _labels(context: TraceContext, cells: Mapping[str, str]) -> tuple[Labels, str] | None:
@@ -94,7 +101,7 @@ def _labels(context: TraceContext, cells: Mapping[str, str]) -> tuple[Labels, st
         if columns[-1] in cells and (by != "type" or "name" not in cells):
             return labels_by(context.trace, by), by
     if "name" not in cells:
-        raise UsageError("no name is named", do=f"Known: {', '.join(sorted(CELLS))}")
+        raise UsageError("the query has no name", do=f"Known: {', '.join(sorted(CELLS))}")
     return None
 
 

@@ -1,1 +1,1 @@
-"""What happened in a stretch of time: sums, profiles, durations, and the spans themselves."""
+"""What happened in a time range: sums, profiles, durations, and the spans themselves."""

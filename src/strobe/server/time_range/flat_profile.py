@@ -1,48 +1,47 @@
-"""The flat profile of a stretch of time: what ran in it, how often, and for how long by itself; over all locations."""
+"""The flat profile of a time range: what ran in it, how often, and for how long by itself; over all locations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 
 from strobe.model.schema import Column
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, route
 from strobe.server.time_range.range_sums import CUT, MEANWHILE, summed
+from strobe.server.trace_context import TraceContext
 from strobe.tables.table import make_table
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
 
 MOST_ROWS = 5000
 _TITLES = {"data_wait": "data wait", CUT: "steps cut by the edge", MEANWHILE: "other threads and processes"}
 COLUMNS = (
     Column("name", "string", "", "name of the region"),
     Column("group", "string", "", "what it is drawn and summed as"),
-    Column("executions", "int64", "", "executions that begin in the stretch of time"),
-    Column("exclusive_ns", "int64", "ns", "time in it without what it called, inside the stretch of time"),
+    Column("executions", "int64", "", "executions that begin in the time range"),
+    Column("exclusive_ns", "int64", "ns", "time in it without what it called, inside the time range"),
     Column("share", "float64", "", "the same as a part of all exclusive time, 0 to 1"),
     Column("mean_ns", "float64", "ns", "exclusive time by executions that begin"),
 )
 
 
+@route("window/profile", START_NS, END_NS, columns=COLUMNS, most_bytes=16 * MB)
 def flat_profile(context: TraceContext, start_ns: int, end_ns: int) -> pa.Table:
-    """Return the names with most exclusive time in [start_ns, end_ns), the most first; at most `MOST_ROWS` of them.
+    """The flat profile of a time range: what ran in it, how often, for how long by itself; over all locations.
 
-    Times of folded steps of which it is not known what they called are rows without executions. Metadata: `rows` of the
-    whole table, and `about`.
+    The names with most exclusive time in [start_ns, end_ns) come first; there are at most `MOST_ROWS` of them. Times of
+    folded steps of which it is not known what they called are rows without executions. Metadata: `rows` of the whole
+    table, and `about`.
     """
     sums = summed(context, start_ns, end_ns)
     regions = np.flatnonzero((sums.count > 0) | (sums.own > 0))
     names, groups = context.names.names, context.names.groups
-    merged: dict[tuple[str, str], tuple[int, int]] = {}
-    for region, count, own in zip(
-        regions.tolist(), sums.count[regions].tolist(), sums.own[regions].tolist(), strict=True
-    ):
+    executions, own_ns = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for region in regions.tolist():
         key = names[region], groups[region]
-        before = merged.get(key, (0, 0))
-        merged[key] = before[0] + count, before[1] + int(own)
-    rows: list[tuple[str, str, int | None, int]] = [(*key, *value) for key, value in merged.items()]
+        executions[key] += int(sums.count[region])
+        own_ns[key] += int(sums.own[region])
+    rows: list[tuple[str, str, int | None, int]] = [(*key, count, own_ns[key]) for key, count in executions.items()]
     rows += [(f"folded steps: {_TITLES.get(name, name)}", "other", None, ns) for name, ns in sums.folded.items()]
     rows.sort(key=lambda row: (-row[3], row[0]))
     whole = max(1, sum(row[3] for row in rows))

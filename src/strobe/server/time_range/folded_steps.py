@@ -1,4 +1,4 @@
-"""What a stretch of time holds of steps that were folded into statistics: when they ran, and what is known of them.
+"""What a time range holds of steps that were folded into statistics: when they ran, and what is known of them.
 
 A folded step left a record (its time and its five parts), and a share in sums over all folded steps of its class. So of
 some folded steps only their time is known; what they called is known of all of them together.
@@ -7,16 +7,13 @@ some folded steps only their time is known; what they called is known of all of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches, stretches_of
 from strobe.steps.thread_spans import main_location
 from strobe.trace.folded import NO_CLASS, Folded, Iterations
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,17 @@
-"""Where the time of each process went in a stretch of time: a bar for each, and those that are alike as clusters."""
+"""Where the time of each process went in a time range: a bar for each, and those that are alike as clusters."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from strobe.model.kinds import GROUPS, Group
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
 from strobe.server.time_range.range_sums import process_sums
-from strobe.sums.clusters import cluster_profiles
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
+from strobe.server.trace_context import TraceContext
+from strobe.sums.clusters import MOST_CLUSTERS, cluster_profiles
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,8 +69,16 @@ class Bars(TypedDict):
     clusters: list[Cluster]
 
 
-def bars(context: TraceContext, start_ns: int, end_ns: int, *, by: str = "group", count: int | None = None) -> Bars:
-    """Return the exclusive time of every process in [start_ns, end_ns) by group or by region, and clusters of them.
+@route(
+    "window/bars",
+    START_NS,
+    END_NS,
+    parameter("by", "what bars are made of", str, "group", choices=BY),
+    parameter("clusters", "number of clusters; 0: as many as stand out", default=0, most=MOST_CLUSTERS),
+    most_bytes=8 * MB,
+)
+def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", clusters: int = 0) -> Bars:
+    """Where the time of every process went in a time range, and clusters of those that are alike.
 
     parts: what `ns` of a bar and of a cluster is of, in order. bars: those of at most `MOST_BARS` processes, of more
     those that are farthest from the centres of their clusters, in order of process; `processes` is the number of
@@ -82,7 +89,7 @@ def bars(context: TraceContext, start_ns: int, end_ns: int, *, by: str = "group"
     regions = np.flatnonzero(profiles.any(axis=0)) if len(process) else np.zeros(0, dtype=np.int64)
     profiles = profiles[:, regions]
     parts, shown = _parts(context, regions, profiles, folded, by)
-    found = cluster_profiles(np.column_stack((profiles, folded)), count)
+    found = cluster_profiles(np.column_stack((profiles, folded)), clusters or None)
     sent = np.sort(np.argsort(-found.distance, kind="stable")[:MOST_BARS])
     return {
         "parts": parts,

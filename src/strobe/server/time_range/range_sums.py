@@ -1,4 +1,4 @@
-"""What happens in a stretch of time: exclusive time by group and by name, over all locations, cut at its ends.
+"""What happens in a time range: exclusive time by group and by name, over all locations, cut at its ends.
 
 Where all folded steps of a process lie in it, their statistics are added: the sums are exact. Where only some do, it is
 not known what these called: their time is a row of its own, split by the parts of their records.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +15,16 @@ import pyarrow as pa
 
 from strobe.model.kinds import GROUPS, PARTS
 from strobe.model.schema import Column
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, route
 from strobe.server.spans.span_tables import expected_spans, some_of
 from strobe.server.time_range.folded_steps import FoldedProcess, folded_process
+from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches
 from strobe.tables.table import make_table
+from strobe.trace.spans import SpanArrays
 
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
-
-# Locations whose profiles are in memory at once: two numbers by region for each.
-_AT_ONCE = 256
 _WORTH_KEEPING = 50_000
+_MOST_NAMES = 14
 # Rows that split the time of folded steps, beside the parts of a step: of those cut by an end of the window, and what
 # other threads did meanwhile, or other processes in iterations of their own.
 CUT, MEANWHILE = "cut", "meanwhile"
@@ -160,11 +157,9 @@ def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> list[Sums
     running = _running(context)
     owners = context.locations.column("process").to_pylist()
     plain = [location for location, process in enumerate(owners) if running[location] and process not in unknown]
-    for some in (plain[at : at + _AT_ONCE] for at in range(0, len(plain), _AT_ONCE)):
-        counts, own_ns = context.trace.pyramid.profile(some, start_ns, end_ns)
-        for location, count, own in zip(some, counts, own_ns, strict=True):
-            found[owners[location]].count += count
-            found[owners[location]].own += own
+    for location, count, own_ns in context.profiles(plain, start_ns, end_ns):
+        found[owners[location]].count += count
+        found[owners[location]].own += own_ns
     for location, process in enumerate(owners):
         if running[location] and process in unknown:
             around = unknown[process]
@@ -190,9 +185,11 @@ def summed(context: TraceContext, start_ns: int, end_ns: int) -> Sums:
     return sums
 
 
-def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int) -> pa.Table:
-    """Return a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name).
+@route("window", START_NS, END_NS, columns=COLUMNS, most_bytes=MB, slow=True)
+def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int = _MOST_NAMES) -> pa.Table:
+    """Which groups and names take the time of a window, over all locations.
 
+    There is a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name).
     `kind` folded: time of steps of which it is not known what they called, by part of a step; `cut`: of steps of which
     only a part is in the window; `meanwhile`: of other threads and processes. Metadata: how many steps these are
     (`folded_steps`), of how many the statistics are in the other rows (`counted_steps`), and how many executions were
@@ -201,7 +198,11 @@ def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int) 
     sums = summed(context, start_ns, end_ns)
     rows = [*_rows(context, sums, limit), *(("folded", name, "", ns, 0) for name, ns in sums.folded.items())]
     table = make_table(COLUMNS, rows).to_arrow()
-    about = {name: str(getattr(sums, name)) for name in ("folded_steps", "counted_steps", "unplaced")}
+    about = {
+        "folded_steps": str(sums.folded_steps),
+        "counted_steps": str(sums.counted_steps),
+        "unplaced": str(sums.unplaced),
+    }
     return table.replace_schema_metadata(about)
 
 

@@ -1,18 +1,18 @@
-"""How long the executions of one region last in a stretch of time: their histogram, and those of a chosen length."""
+"""How long the executions of one region last in a time range: their histogram, and those of a chosen length."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from strobe.model.option import LARGEST
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
 from strobe.server.spans.span_tables import expected_spans, some_of
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
+from strobe.server.trace_context import TraceContext
+from strobe.trace.spans import SpanArrays
 
 Ints = npt.NDArray[np.int64]
 
@@ -24,8 +24,6 @@ _MOST_PIECES = 64
 _PIECE = 8192
 _GOLDEN = 0.6180339887498949
 MOST_SPANS = 200
-# Locations whose profiles are in memory at once.
-_AT_ONCE = 256
 
 
 class _Piece(NamedTuple):
@@ -58,10 +56,20 @@ class Durations(TypedDict):
     spans: list[Execution]
 
 
+@route(
+    "window/durations",
+    START_NS,
+    END_NS,
+    parameter("name", "name of the region", str, most=8192),
+    parameter("low_ns", "list those that last at least so long", default=None),
+    parameter("high_ns", "list those that last at most so long", default=None),
+    most_bytes=MB,
+    slow=True,
+)
 def durations(
     context: TraceContext, name: str, start_ns: int, end_ns: int, low_ns: int | None = None, high_ns: int | None = None
 ) -> Durations:
-    """Return the durations of the executions of a region that begin in [start_ns, end_ns), over all locations.
+    """How long the executions of a region last that begin in a time range, and which of them last how long.
 
     executions: how many there are, exact. edges_ns, counts: a histogram with bins of equal width in log time, from the
     shortest to the longest; durations are whole ones, also of executions that end after the stretch. Where more spans
@@ -78,12 +86,8 @@ def durations(
     for location, spans in _beginning(context, pieces):
         own = some_of(spans, np.flatnonzero(wanted[spans["region"]]))
         lengths.append(own["duration_ns"])
-        fits = np.ones(len(own["row"]), dtype=bool)
-        if low_ns is not None:
-            fits &= own["duration_ns"] >= low_ns
-        if high_ns is not None:
-            fits &= own["duration_ns"] <= high_ns
-        (at,) = np.nonzero(fits)
+        longest_ns = LARGEST if high_ns is None else high_ns
+        (at,) = np.nonzero((own["duration_ns"] >= (low_ns or 0)) & (own["duration_ns"] <= longest_ns))
         chosen += len(at)
         at = at[np.argsort(-own["duration_ns"][at], kind="stable")[:MOST_SPANS]]
         columns = (own[key][at].tolist() for key in ("start_ns", "duration_ns", "depth"))
@@ -122,13 +126,9 @@ def histogram(lengths: Ints) -> tuple[npt.NDArray[np.float64], Ints]:
 
 def _executions(context: TraceContext, wanted: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> Ints:
     """Return how many executions of the wanted regions begin in [start_ns, end_ns), by location."""
-    found = np.zeros(len(context.span_counts), dtype=np.int64)
-    if wanted.any():
-        for first in range(0, len(found), _AT_ONCE):
-            some = range(first, min(first + _AT_ONCE, len(found)))
-            counts, _ = context.trace.pyramid.profile(some, start_ns, end_ns)
-            found[first : first + _AT_ONCE] = counts[:, wanted].sum(axis=1)
-    return found
+    locations = range(len(context.span_counts) if wanted.any() else 0)
+    found = [count[wanted].sum() for _, count, _ in context.profiles(locations, start_ns, end_ns)]
+    return np.array(found, dtype=np.int64)
 
 
 def _pieces(context: TraceContext, locations: list[int], start_ns: int, end_ns: int) -> tuple[list[_Piece], float]:

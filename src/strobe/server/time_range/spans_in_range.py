@@ -1,16 +1,15 @@
-"""The spans of a stretch of time as a table to keep: what the page saves as CSV."""
+"""The spans of a time range as a table to keep: what the page saves as CSV."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from strobe.server.routing.endpoints import END_NS, LOCATIONS, MB, START_NS, route
 from strobe.server.spans.span_tables import LOCATED_COLUMNS, expected_spans, joined_spans, located_spans, some_of
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
+from strobe.server.trace_context import TraceContext
 
 MOST_ROWS = 50_000
 _LEFT_OUT = ("region", "complete", "row", "self_ns")
@@ -19,14 +18,15 @@ COLUMNS = tuple(column for column in LOCATED_COLUMNS if column.name not in _LEFT
 _MOST_READ = 2_000_000
 
 
-def visible_spans(context: TraceContext, locations: list[int], start_ns: int, end_ns: int) -> pa.Table:
-    """Return the spans of some locations that overlap [start_ns, end_ns), by location and start.
+@route("window/spans", LOCATIONS, START_NS, END_NS, columns=COLUMNS, most_bytes=64 * MB, slow=True)
+def visible_spans(context: TraceContext, locations: Sequence[int], start_ns: int, end_ns: int) -> pa.Table:
+    """The spans of some locations in a time range, to keep: by location and start.
 
     At most the `MOST_ROWS` longest. Metadata: `count`, of all; `skipped`, how many of the locations are too full to
     read while one waits.
     """
     parts, count, skipped, read = list[pa.Table](), 0, 0, 0.0
-    for location in locations:
+    for location in sorted(set(locations)):
         read += expected_spans(context, location, start_ns, end_ns)
         if read > _MOST_READ:
             skipped += 1

@@ -20,7 +20,7 @@ describe("a body of cells", () => {
     expect([...(second?.share ?? [])]).toEqual([128, 0]);
     expect(second?.palette).toEqual([{ region: 7, name: "aten::mm", group: "compute" }]);
   });
-  test("is full where something ran, if the header says that it has no shares", () =>
+  test("is full where something ran, if the body has no shares", () =>
     expect([...(decodeCells(body({ rows: 1, shares: false, palette }, [1, 0]), 2)[0]?.share ?? [])]).toEqual([255, 0]));
   test("has its marks as stretches of neighbouring cells", () => {
     const two = [...palette, [0xfffffffe, "nothing ran", "other"]];

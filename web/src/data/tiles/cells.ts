@@ -1,9 +1,9 @@
-// Cells: the pixels of a timeline as the server sends them, in tiles that are aligned to the trace's zero (server/tiles.py).
+// Cells: the pixels of a timeline as the server sends them, in tiles that are aligned to the trace's zero (server/pictures/cell_tiles.py).
 
-import { isGroup } from "../../base/color";
-import type { Group } from "../../base/kinds.generated";
+import { GROUPS, type Group } from "../../base/kinds.generated";
 import { length, type TimeRange } from "../../base/time";
-import { WireError } from "../wire/decoders";
+import { readBody } from "../wire/binaryBody";
+import { choice, flag, list, number, object, orElse, text, WireError } from "../wire/decoders";
 
 /** What a byte of a cell means. */
 export type PaletteEntry = { readonly region: number; readonly name: string; readonly group: Group };
@@ -28,8 +28,6 @@ export const GAP = 0xfffffffe;
 /** Region id of entries that stand for many rare regions. */
 export const NO_REGION = 0xffffffff;
 
-const MAGIC = 0x31435453; // "STC1", little endian
-
 /** The marks of a row, from one byte for each cell: few, so they are kept as stretches. */
 export function marksOf(bytes: Uint8Array, palette: Palette): Mark[] {
   const found: Mark[] = [];
@@ -43,38 +41,38 @@ export function marksOf(bytes: Uint8Array, palette: Palette): Mark[] {
   return found;
 }
 
-export function decodePalette(value: unknown): PaletteEntry[] {
-  if (!Array.isArray(value)) throw new WireError("cells: no palette");
-  return value.map((entry: unknown) => {
+/** The entries of a palette are triples of region, name and group. */
+export const palette = (value: unknown, path: string): PaletteEntry[] =>
+  list((entry, place) => {
     const [region, name, group]: unknown[] = Array.isArray(entry) ? entry : [];
-    if (typeof region !== "number" || typeof name !== "string" || typeof group !== "string" || !isGroup(group))
-      throw new WireError("cells: a palette entry is not [region, name, group]");
-    return { region, name, group };
-  });
-}
+    return {
+      region: number(region, `${place}.region`),
+      name: text(name, `${place}.name`),
+      group: choice(GROUPS)(group, `${place}.group`),
+    };
+  })(value, path);
+
+const decodeHeader = object({
+  rows: number,
+  palette,
+  shares: orElse(flag, false),
+  marks: orElse(flag, false),
+});
 
 /** Decodes a body of `tileCells` cells per row into its rows, from top to bottom. */
 export function decodeCells(body: ArrayBuffer, tileCells: number): CellRow[] {
-  const view = new DataView(body);
-  if (body.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new WireError("cells: not a body of cells");
-  const headerBytes = view.getUint32(4, true);
-  const header: unknown = JSON.parse(new TextDecoder().decode(new Uint8Array(body, 8, headerBytes)));
-  if (typeof header !== "object" || header === null || !("rows" in header) || typeof header.rows !== "number")
-    throw new WireError("cells: the header has no number of rows");
-  const palette = decodePalette("palette" in header ? header.palette : undefined);
-  const withShares = "shares" in header && header.shares === true;
-  const withMarks = "marks" in header && header.marks === true;
+  const { header: sent, at } = readBody(body, "STC1", "cells");
+  const header = decodeHeader(sent, "cells");
   const size = header.rows * tileCells;
-  const at = 8 + headerBytes;
-  const parts = 1 + Number(withShares) + Number(withMarks);
+  const parts = 1 + Number(header.shares) + Number(header.marks);
   if (body.byteLength !== at + size * parts) throw new WireError("cells: the body is cut");
   return Array.from({ length: header.rows }, (_, row) => {
     const index = new Uint8Array(body, at + row * tileCells, tileCells);
-    const share = withShares ? new Uint8Array(body, at + size + row * tileCells, tileCells) : filled(index);
-    const marks = withMarks
-      ? marksOf(new Uint8Array(body, at + (parts - 1) * size + row * tileCells, tileCells), palette)
+    const share = header.shares ? new Uint8Array(body, at + size + row * tileCells, tileCells) : filled(index);
+    const marks = header.marks
+      ? marksOf(new Uint8Array(body, at + (parts - 1) * size + row * tileCells, tileCells), header.palette)
       : [];
-    return { palette, index, share, marks };
+    return { palette: header.palette, index, share, marks };
   });
 }
 

@@ -12,7 +12,7 @@ export class UnderWay {
     private readonly failed: (sentence: string) => void,
   ) {}
 
-  /** Says all that is wanted now, by calling `start` for each of it. */
+  /** Takes what is wanted now: `changed` calls `start` for each request. All others are withdrawn. */
   want(changed: () => void): void {
     this.keep = new Set();
     changed();

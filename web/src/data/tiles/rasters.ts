@@ -1,8 +1,8 @@
-// Pictures of many rows as the server sends them (server/rows.py): group shares of rows that stand for many, and one number per cell.
+// Pictures of many rows as the server sends them (server/pictures/row_rasters.py): group shares of rows that stand for many, and one number per cell.
 import type { Api } from "../wire/api";
-import { number, object, WireError } from "../wire/decoders";
-import type { RowPlace } from "../wire/wire.generated";
-import { decodePalette, type Mark, marksOf } from "./cells";
+import { readBody } from "../wire/binaryBody";
+import { flag, number, object, orElse, text, WireError } from "../wire/decoders";
+import { type Mark, marksOf, palette } from "./cells";
 import { RowStore } from "./rowStore";
 
 /** One row of a tile: the cells of each plane, one plane after the other. */
@@ -16,33 +16,31 @@ export type Raster = {
   readonly unit: string;
 };
 
-const MAGIC = 0x31525453; // "STR1", little endian
 const KEPT = 6000;
 /** Rows that one answer holds. */
 export const AT_ONCE = 128;
 
+const decodeHeader = object({
+  rows: number,
+  planes: number,
+  palette: orElse(palette, []),
+  marks: orElse(flag, false),
+  low: orElse(number, 0),
+  high: orElse(number, 0),
+  unit: orElse(text, ""),
+});
+
 /** Decodes a body into its rows, from top to bottom. */
 export function decodeRasters(body: ArrayBuffer, tileCells: number): Raster[] {
-  const view = new DataView(body);
-  if (body.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new WireError("rows: not a body of rows");
-  const headerBytes = view.getUint32(4, true);
-  const header: unknown = JSON.parse(new TextDecoder().decode(new Uint8Array(body, 8, headerBytes)));
-  if (typeof header !== "object" || header === null) throw new WireError("rows: no header");
-  const { rows, planes } = object({ rows: number, planes: number })(header, "rows");
-  const field = (name: string): unknown => (name in header ? (header as Readonly<Record<string, unknown>>)[name] : 0);
-  const palette = "palette" in header ? decodePalette(header.palette) : [];
-  const withMarks = field("marks") === true;
-  const at = 8 + headerBytes;
+  const { header, at } = readBody(body, "STR1", "rows");
+  const { rows, planes, palette, marks, ...meaning } = decodeHeader(header, "rows");
   const size = planes * tileCells;
-  if (body.byteLength !== at + rows * (size + (withMarks ? tileCells : 0)))
-    throw new WireError("rows: the body is cut");
+  if (body.byteLength !== at + rows * (size + (marks ? tileCells : 0))) throw new WireError("rows: the body is cut");
   return Array.from({ length: rows }, (_, row) => ({
     planes,
     values: new Uint8Array(body, at + row * size, size),
-    marks: withMarks ? marksOf(new Uint8Array(body, at + rows * size + row * tileCells, tileCells), palette) : [],
-    low: Number(field("low")),
-    high: Number(field("high")),
-    unit: String(field("unit") || ""),
+    marks: marks ? marksOf(new Uint8Array(body, at + rows * size + row * tileCells, tileCells), palette) : [],
+    ...meaning,
   }));
 }
 
@@ -66,8 +64,6 @@ export const rasterStore = (
   failed: (sentence: string) => void,
 ): RasterStore =>
   new RowStore(api, async (response) => decodeRasters(await response.arrayBuffer(), tileCells), KEPT, changed, failed);
-
-export const fetchPlaces = (api: Api): Promise<readonly RowPlace[]> => api.json("rows/places", {});
 
 /** How much of a measure each location has in a stretch of time, by location. */
 export async function fetchValues(

@@ -1,4 +1,4 @@
-// Rows of tiles that were fetched, and those under way, of any kind. Says what is wanted now; what is not wanted any more is withdrawn.
+// Rows of tiles of any kind: those that were fetched, and those under way. What is not wanted any more is withdrawn.
 import { Lru } from "../../base/lru";
 import type { Api, Parameters } from "../wire/api";
 import { coarser, type TileKey } from "./cells";

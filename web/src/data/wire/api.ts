@@ -1,5 +1,6 @@
 // Questions to the server: relative addresses, cancellable, errors as sentences.
 
+import type { TimeRange } from "../../base/time";
 import { ArrowTable, RouteTable } from "./arrowTable";
 import { maybe, object, text, WireError } from "./decoders";
 import { ABOUTS, ANSWERS, type Routes, TABLES } from "./wire.generated";
@@ -33,6 +34,12 @@ export type Api = {
   /** The bare answer: of pictures, and of the one route that has two forms of answer. */
   ask(route: string, parameters: Parameters, signal?: AbortSignal): Promise<Response>;
 };
+
+/** A stretch of time as parameters: whole nanoseconds, and no less than it holds. */
+export const stretchOf = ({ startNs, endNs }: TimeRange) => ({
+  start_ns: Math.max(0, Math.floor(startNs)),
+  end_ns: Math.max(1, Math.ceil(endNs)),
+});
 
 /** The JSON that comes with a table or a picture. */
 export const aboutOf = <Name extends keyof Abouts>(name: Name, text: string | undefined): Abouts[Name] =>

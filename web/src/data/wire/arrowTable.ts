@@ -81,6 +81,30 @@ export class ArrowTable {
     return Array.from({ length: this.rows }, (_, i) => column.at(i) === true);
   }
 
+  /** All rows, as objects of the columns that are described. */
+  rowsAs<Columns extends TableColumns>(description: Columns): RowOf<Columns>[] {
+    if (!this.rows) return [];
+    const columns = Object.entries(description).map(([name, kind]) => {
+      const cells = this.read(name, kind);
+      const cell = (row: number) => (kind === "number?" && Number.isNaN(cells[row]) ? undefined : cells[row]);
+      return [camel(name), cell] as const;
+    });
+    // Object.fromEntries loses the keys' types; every column was just read as its description has it.
+    return Array.from({ length: this.rows }, (_, row) =>
+      Object.fromEntries(columns.map(([name, cell]) => [name, cell(row)])),
+    ) as RowOf<Columns>[];
+  }
+
+  protected read(name: string, kind: ColumnKind): Float64Array | readonly (string | boolean)[] {
+    if (kind === "flag") return this.flags(name);
+    if (kind === "number" || kind === "number?") return this.numbers(name);
+    const texts = this.texts(name);
+    if (kind === "text") return texts;
+    const unknown = texts.find((text) => !kind.includes(text));
+    if (unknown !== undefined) throw new WireError(`${name}: '${unknown}' is not one of ${kind.join(", ")}`);
+    return texts;
+  }
+
   private column(name: string): { at(index: number): unknown } {
     if (!this.has(name)) throw new WireError(`the table has no column '${name}'`);
     return this.table.getChild(name);
@@ -104,7 +128,7 @@ type Cell<Kind> = Kind extends "number"
 type Cells<Kind> = Kind extends "number" | "number?" ? Float64Array : readonly Cell<Kind>[];
 
 /** A row, its columns in camel case: `startNs` for `start_ns`. */
-type RowOf<Columns extends TableColumns> = {
+export type RowOf<Columns extends TableColumns> = {
   readonly [Name in keyof Columns as Camel<Name & string>]: Cell<Columns[Name]>;
 };
 type ColumnsOf<Columns extends TableColumns> = {
@@ -130,30 +154,11 @@ export class RouteTable<Columns extends TableColumns> extends ArrowTable {
   /** All columns, by name. */
   columns(): ColumnsOf<Columns> {
     const read = Object.entries(this.description).map(([name, kind]) => [camel(name), this.read(name, kind)]);
-    // Object.fromEntries loses the keys' types; every column was just read as its description has it.
-    return Object.fromEntries(read);
+    return Object.fromEntries(read); // As above.
   }
 
   /** All rows, as objects. */
   rowsOf(): RowOf<Columns>[] {
-    const columns = Object.entries(this.description).map(([name, kind]) => {
-      const cells = this.read(name, kind);
-      const cell = (row: number) => (kind === "number?" && Number.isNaN(cells[row]) ? undefined : cells[row]);
-      return [camel(name), cell] as const;
-    });
-    // As above.
-    return Array.from({ length: this.rows }, (_, row) =>
-      Object.fromEntries(columns.map(([name, cell]) => [name, cell(row)])),
-    ) as RowOf<Columns>[];
-  }
-
-  private read(name: string, kind: ColumnKind): Float64Array | readonly (string | boolean)[] {
-    if (kind === "flag") return this.flags(name);
-    if (kind === "number" || kind === "number?") return this.numbers(name);
-    const texts = this.texts(name);
-    if (kind === "text") return texts;
-    const unknown = texts.find((text) => !kind.includes(text));
-    if (unknown !== undefined) throw new WireError(`${name}: '${unknown}' is not one of ${kind.join(", ")}`);
-    return texts;
+    return this.rowsAs(this.description);
   }
 }

@@ -17,7 +17,7 @@ describe("decoders", () => {
     [{ name: "a", size: null, tags: [] }, "answer.size: expected a number, got null"],
     [{ name: "a", size: 1, tags: ["x", 2] }, "answer.tags[1]: expected text, got number"],
     [[], "answer: expected an object, got object"],
-  ])("refuse %j and say where", (value, sentence) => expect(() => decode(value, "answer")).toThrow(sentence));
+  ])("refuse %j and name the place", (value, sentence) => expect(() => decode(value, "answer")).toThrow(sentence));
 });
 
 describe("an Arrow table", () => {
@@ -32,7 +32,7 @@ describe("an Arrow table", () => {
     expect(table.texts("name")).toEqual(["a", ""]);
     expect(table.flags("yes")).toEqual([true, false]);
   });
-  test("says which column it lacks, and which holds something else", () => {
+  test("names a column that is missing or holds something else", () => {
     expect(() => table.numbers("gone")).toThrow(WireError);
     expect(() => table.numbers("name")).toThrow("name: expected numbers, got string");
   });

@@ -3,12 +3,95 @@
 import { DETAILS, GROUPS, LOCATION_KINDS, PARTS } from "../../base/kinds.generated";
 import { choice, flag, list, maybe, number, object, orElse, record, text } from "./decoders";
 
+const criticalPathParts = object({ about: text, location: list(number), depth: list(number), start_ns: list(number),
+  duration_ns: list(number) });
+export type CriticalPathParts = ReturnType<typeof criticalPathParts>;
+const flowNode = object({ id: number, name: text, group: choice(GROUPS), count: number, time_ns: number,
+  level: number, members: list(text) });
+export type FlowNode = ReturnType<typeof flowNode>;
+const flowEdge = object({ source: number, target: number, count: number, time_ns: number, back: flag });
+export type FlowEdge = ReturnType<typeof flowEdge>;
+const openedFlow = object({ nodes: list(flowNode), edges: list(flowEdge), overflow: flag, holds: list(text) });
+export type OpenedFlow = ReturnType<typeof openedFlow>;
+const spanEnd = object({ location: number, start_ns: number, duration_ns: number, depth: number, name: text,
+  group: choice(GROUPS) });
+export type SpanEnd = ReturnType<typeof spanEnd>;
+const causePart = object({ cause: text, ns: number });
+export type CausePart = ReturnType<typeof causePart>;
+const gapCause = object({ main: text, parts: list(causePart), call: maybe(spanEnd) });
+export type GapCause = ReturnType<typeof gapCause>;
+const idleGap = object({ location: number, start_ns: number, end_ns: number, before: maybe(spanEnd),
+  after: maybe(spanEnd), cause: maybe(gapCause) });
+export type IdleGap = ReturnType<typeof idleGap>;
+const property = object({ name: text, value: number, unit: orElse(text, "") });
+export type Property = ReturnType<typeof property>;
+const readingsOf = object({ process: number, device: maybe(number) });
+export type ReadingsOf = ReturnType<typeof readingsOf>;
+const throttling = object({ reason: text, share: number });
+export type Throttling = ReturnType<typeof throttling>;
+const knownGpuFacts = object({ process: maybe(number), rank: maybe(number), number: maybe(number), host: text,
+  name: text, uuid: text, capability: text, multiprocessors: maybe(number), memory_bytes: maybe(number), mig: flag,
+  properties: list(property), readings: maybe(readingsOf), by_uuid: flag, throttled: list(throttling) });
+export type KnownGpuFacts = ReturnType<typeof knownGpuFacts>;
+const gpuList = object({ gpus: list(knownGpuFacts) });
+export type GpuList = ReturnType<typeof gpuList>;
+const extra = object({ name: text, group: choice(GROUPS), start_ns: number, duration_ns: number, before: number });
+export type Extra = ReturnType<typeof extra>;
+const iteration = object({ step: number, start_ns: number, step_ns: number, class: text, path: number,
+  duration_ns: list(maybe(number)), gap_ns: list(maybe(number)), offset_ns: list(maybe(number)), extra_count: number,
+  extras: list(extra) });
+export type Iteration = ReturnType<typeof iteration>;
+const position = object({ position: number, count: number, name: text, group: choice(GROUPS), part: choice(PARTS),
+  median_ns: number, median_gap_ns: number, present: number });
+export type Position = ReturnType<typeof position>;
+const stackHeader = object({ step: list(number), count: list(number), start_ns: list(number), step_ns: list(number),
+  class: list(text), class_rank: list(number), outlier: list(flag), path: list(number), same_path: list(number),
+  extra: list(number), metric: text, sort: text, process: number, reason: text, steps: number, shown: number,
+  folded: number, thinned: number, octaves: number, position_count: number, positions: list(position) });
+export type StackHeader = ReturnType<typeof stackHeader>;
+const link = object({ location: number, start_ns: number, duration_ns: number, depth: number, name: text,
+  group: choice(GROUPS), kind: text, way: choice(["to", "from", "with"] as const), inside: flag });
+export type Link = ReturnType<typeof link>;
+const links = object({ links: list(link), count: number, inside: flag, left_out: list(text) });
+export type Links = ReturnType<typeof links>;
 const meta = object({ name: text, program: text, command: list(text), host: text, python: text, ended: text,
   started_unix_ns: number, start_ns: number, end_ns: number, span_count: number, folded_count: number,
   folded_processes: list(number), size_bytes: number, tile_cells: number });
 export type Meta = ReturnType<typeof meta>;
-const traces = object({ here: text, names: list(text) });
-export type Traces = ReturnType<typeof traces>;
+const foldedInside = object({ steps: number, time_ns: number, exact: flag, self_ns: number });
+export type FoldedInside = ReturnType<typeof foldedInside>;
+const frame = object({ name: text, group: choice(GROUPS), file: maybe(text), line: maybe(number) });
+export type Frame = ReturnType<typeof frame>;
+const stepPlace = object({ process: number, step: number, start_ns: number, duration_ns: number, class: text,
+  outlier: flag });
+export type StepPlace = ReturnType<typeof stepPlace>;
+const sisters = object({ folded_count: number, folded_ns: number, count: number, total_ns: number, median_ns: number,
+  shortest_ns: number, longest_ns: number, shorter: number, histogram: list(number), histogram_low_ns: number,
+  histogram_high_ns: number });
+export type Sisters = ReturnType<typeof sisters>;
+const spanFacts = object({ location: number, location_name: text, process: number, row: number, start_ns: number,
+  duration_ns: number, self_ns: number, folded: maybe(foldedInside), depth: number, complete: flag, region: number,
+  name: text, paradigm: text, role: text, group: choice(GROUPS), file: maybe(text), line: maybe(number),
+  module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters) });
+export type SpanFacts = ReturnType<typeof spanFacts>;
+const rowPlace = object({ title: text, kind: text, locations: list(number) });
+export type RowPlace = ReturnType<typeof rowPlace>;
+const classFacts = object({ name: text, rank: number, count: number, median_ns: number, outliers: number });
+export type ClassFacts = ReturnType<typeof classFacts>;
+const stepsAbout = object({ kept: number, classes: list(classFacts), causes: record(number), parts_ns: record(number),
+  processes: list(number) });
+export type StepsAbout = ReturnType<typeof stepsAbout>;
+const level = object({ id: number, name: text, marker: text, count: number, parent: number, trips: list(number),
+  spine: number, coverage: number, cvn: number, score: number, is_step: flag, time_ns: number, share: number,
+  first_ns: number, last_ns: number });
+export type Level = ReturnType<typeof level>;
+const flow = object({ nodes: list(flowNode), edges: list(flowEdge), overflow: flag });
+export type Flow = ReturnType<typeof flow>;
+const flowLoop = object({ header: number, parent: number, members: number, irreducible: flag, count: number });
+export type FlowLoop = ReturnType<typeof flowLoop>;
+const structure = object({ process: number, stream: text, confidence: text, reason: text, streams: list(text),
+  levels: list(level), graph: flow, loops: list(flowLoop), expression: text, kept_steps: maybe(number) });
+export type Structure = ReturnType<typeof structure>;
 const verdict = object({ kind: text, text: text, share: maybe(number) });
 export type Verdict = ReturnType<typeof verdict>;
 const part = object({ name: text, group: choice(GROUPS), duration_ns: number, share: number });
@@ -39,76 +122,10 @@ const summary = object({ schema_version: number, name: text, path: text, program
   step: maybe(stepSummary), gpus: list(gpu), classes: list(stepClass), findings: list(finding), hot_kind: text,
   hot: list(hot), quality: quality, part: orElse(text, "") });
 export type Summary = ReturnType<typeof summary>;
-const rowPlace = object({ title: text, kind: text, locations: list(number) });
-export type RowPlace = ReturnType<typeof rowPlace>;
-const foldedInside = object({ steps: number, time_ns: number, exact: flag, self_ns: number });
-export type FoldedInside = ReturnType<typeof foldedInside>;
-const frame = object({ name: text, group: choice(GROUPS), file: maybe(text), line: maybe(number) });
-export type Frame = ReturnType<typeof frame>;
-const stepPlace = object({ process: number, step: number, start_ns: number, duration_ns: number, class: text,
-  outlier: flag });
-export type StepPlace = ReturnType<typeof stepPlace>;
-const sisters = object({ folded_count: number, folded_ns: number, count: number, total_ns: number, median_ns: number,
-  shortest_ns: number, longest_ns: number, shorter: number, histogram: list(number), histogram_low_ns: number,
-  histogram_high_ns: number });
-export type Sisters = ReturnType<typeof sisters>;
-const spanFacts = object({ location: number, location_name: text, process: number, row: number, start_ns: number,
-  duration_ns: number, self_ns: number, folded: maybe(foldedInside), depth: number, complete: flag, region: number,
-  name: text, paradigm: text, role: text, group: choice(GROUPS), file: maybe(text), line: maybe(number),
-  module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters) });
-export type SpanFacts = ReturnType<typeof spanFacts>;
-const property = object({ name: text, value: number, unit: orElse(text, "") });
-export type Property = ReturnType<typeof property>;
-const readingsOf = object({ process: number, device: maybe(number) });
-export type ReadingsOf = ReturnType<typeof readingsOf>;
-const throttling = object({ reason: text, share: number });
-export type Throttling = ReturnType<typeof throttling>;
-const knownGpuFacts = object({ process: maybe(number), rank: maybe(number), number: maybe(number), host: text,
-  name: text, uuid: text, capability: text, multiprocessors: maybe(number), memory_bytes: maybe(number), mig: flag,
-  properties: list(property), readings: maybe(readingsOf), by_uuid: flag, throttled: list(throttling) });
-export type KnownGpuFacts = ReturnType<typeof knownGpuFacts>;
-const gpuList = object({ gpus: list(knownGpuFacts) });
-export type GpuList = ReturnType<typeof gpuList>;
-const criticalPathParts = object({ about: text, location: list(number), depth: list(number), start_ns: list(number),
-  duration_ns: list(number) });
-export type CriticalPathParts = ReturnType<typeof criticalPathParts>;
-const classFacts = object({ name: text, rank: number, count: number, median_ns: number, outliers: number });
-export type ClassFacts = ReturnType<typeof classFacts>;
-const stepsAbout = object({ kept: number, classes: list(classFacts), causes: record(number), parts_ns: record(number),
-  processes: list(number) });
-export type StepsAbout = ReturnType<typeof stepsAbout>;
-const level = object({ id: number, name: text, marker: text, count: number, parent: number, trips: list(number),
-  spine: number, coverage: number, cvn: number, score: number, is_step: flag, time_ns: number, share: number,
-  first_ns: number, last_ns: number });
-export type Level = ReturnType<typeof level>;
-const flowNode = object({ id: number, name: text, group: choice(GROUPS), count: number, time_ns: number,
-  level: number, members: list(text) });
-export type FlowNode = ReturnType<typeof flowNode>;
-const flowEdge = object({ source: number, target: number, count: number, time_ns: number, back: flag });
-export type FlowEdge = ReturnType<typeof flowEdge>;
-const flow = object({ nodes: list(flowNode), edges: list(flowEdge), overflow: flag });
-export type Flow = ReturnType<typeof flow>;
-const flowLoop = object({ header: number, parent: number, members: number, irreducible: flag, count: number });
-export type FlowLoop = ReturnType<typeof flowLoop>;
-const structure = object({ process: number, stream: text, confidence: text, reason: text, streams: list(text),
-  levels: list(level), graph: flow, loops: list(flowLoop), expression: text, kept_steps: maybe(number) });
-export type Structure = ReturnType<typeof structure>;
-const openedFlow = object({ nodes: list(flowNode), edges: list(flowEdge), overflow: flag, holds: list(text) });
-export type OpenedFlow = ReturnType<typeof openedFlow>;
-const position = object({ position: number, count: number, name: text, group: choice(GROUPS), part: choice(PARTS),
-  median_ns: number, median_gap_ns: number, present: number });
-export type Position = ReturnType<typeof position>;
-const stackHeader = object({ step: list(number), count: list(number), start_ns: list(number), step_ns: list(number),
-  class: list(text), class_rank: list(number), outlier: list(flag), path: list(number), same_path: list(number),
-  extra: list(number), metric: text, sort: text, process: number, reason: text, steps: number, shown: number,
-  folded: number, thinned: number, octaves: number, position_count: number, positions: list(position) });
-export type StackHeader = ReturnType<typeof stackHeader>;
-const extra = object({ name: text, group: choice(GROUPS), start_ns: number, duration_ns: number, before: number });
-export type Extra = ReturnType<typeof extra>;
-const iteration = object({ step: number, start_ns: number, step_ns: number, class: text, path: number,
-  duration_ns: list(maybe(number)), gap_ns: list(maybe(number)), offset_ns: list(maybe(number)), extra_count: number,
-  extras: list(extra) });
-export type Iteration = ReturnType<typeof iteration>;
+const traces = object({ here: text, names: list(text) });
+export type Traces = ReturnType<typeof traces>;
+const treeAbout = object({ about: text, note: text, nodes: number, unit: text });
+export type TreeAbout = ReturnType<typeof treeAbout>;
 const barPart = object({ name: text, group: text });
 export type BarPart = ReturnType<typeof barPart>;
 const bar = object({ process: number, cluster: number, distance: number, ns: list(number) });
@@ -125,151 +142,134 @@ export type Execution = ReturnType<typeof execution>;
 const durations = object({ name: text, executions: number, count: number, read_share: number, total_ns: number,
   median_ns: maybe(number), edges_ns: list(number), counts: list(number), chosen: number, spans: list(execution) });
 export type Durations = ReturnType<typeof durations>;
-const link = object({ location: number, start_ns: number, duration_ns: number, depth: number, name: text,
-  group: choice(GROUPS), kind: text, way: choice(["to", "from", "with"] as const), inside: flag });
-export type Link = ReturnType<typeof link>;
-const links = object({ links: list(link), count: number, inside: flag, left_out: list(text) });
-export type Links = ReturnType<typeof links>;
-const spanEnd = object({ location: number, start_ns: number, duration_ns: number, depth: number, name: text,
-  group: choice(GROUPS) });
-export type SpanEnd = ReturnType<typeof spanEnd>;
-const causePart = object({ cause: text, ns: number });
-export type CausePart = ReturnType<typeof causePart>;
-const gapCause = object({ main: text, parts: list(causePart), call: maybe(spanEnd) });
-export type GapCause = ReturnType<typeof gapCause>;
-const idleGap = object({ location: number, start_ns: number, end_ns: number, before: maybe(spanEnd),
-  after: maybe(spanEnd), cause: maybe(gapCause) });
-export type IdleGap = ReturnType<typeof idleGap>;
-const treeAbout = object({ about: text, note: text, nodes: number, unit: text });
-export type TreeAbout = ReturnType<typeof treeAbout>;
 const tableOption = object({ name: text, help: text, choices: list(text), value: text });
 export type TableOption = ReturnType<typeof tableOption>;
+const BEHIND = { row: "number", start_ns: "number", duration_ns: "number", self_ns: "number", region: "number",
+  depth: "number", complete: "number", name: "text", group: GROUPS, location: "number" } as const;
+const LOCATIONS = { location: "number", process: "number", name: "text", thread_id: "number", kind: LOCATION_KINDS,
+  device: "number?", span_count: "number", first_ns: "number", last_ns: "number" } as const;
 const PROCESSES = { process: "number", pid: "number", parent_pid: "number", main: "flag", started_ns: "number",
   ended_ns: "number", end_state: "text", exit_code: "number?", argv: "text", host: "text", python: "text",
   rank: "number?", name: "text" } as const;
-const LOCATIONS = { location: "number", process: "number", name: "text", thread_id: "number", kind: LOCATION_KINDS,
-  device: "number?", span_count: "number", first_ns: "number", last_ns: "number" } as const;
+const READINGS = { series: "number", time_ns: "number", low: "number", mean: "number", high: "number" } as const;
 const ROWS_VALUES = { location: "number", value: "number" } as const;
-const STACK = { row: "number", start_ns: "number", duration_ns: "number", self_ns: "number", region: "number",
-  depth: "number", complete: "number", name: "text", group: GROUPS } as const;
+const SEARCH_DENSITY = { count: "number" } as const;
+const SEARCH_REGIONS = { region: "number", name: "text", group: GROUPS, count: "number", total_ns: "number" } as const;
 const SERIES = { series: "number", metric: "text", unit: "text", process: "number", location: "number?",
   readings: "number", lowest: "number", highest: "number" } as const;
-const READINGS = { series: "number", time_ns: "number", low: "number", mean: "number", high: "number" } as const;
+const STACK = { row: "number", start_ns: "number", duration_ns: "number", self_ns: "number", region: "number",
+  depth: "number", complete: "number", name: "text", group: GROUPS } as const;
 const STEPS = { process: "number", step: "number", start_ns: "number", duration_ns: "number", class: "text",
   class_rank: "number", outlier: "flag", warm_up: "flag", cause: "text", count: "number", loop: "number",
   detail: DETAILS, data_wait_ns: "number", forward_ns: "number", backward_ns: "number", optimizer_ns: "number",
   rest_ns: "number" } as const;
+const TREE = { parent: "number", call_path: "number", device: "number", calls: "number", total_ns: "number",
+  self_ns: "number", gpu_ns: "number", region: "number", line: "number", name: "text", group: GROUPS,
+  file: "text" } as const;
 const WINDOW = { kind: ["group", "name", "folded"] as const, name: "text", group: "text", self_ns: "number",
   count: "number" } as const;
 const WINDOW_PROFILE = { name: "text", group: "text", executions: "number", exclusive_ns: "number", share: "number",
   mean_ns: "number" } as const;
 const WINDOW_SPANS = { start_ns: "number", duration_ns: "number", depth: "number", name: "text", group: GROUPS,
   location: "number" } as const;
-const TREE = { parent: "number", call_path: "number", device: "number", calls: "number", total_ns: "number",
-  self_ns: "number", gpu_ns: "number", region: "number", line: "number", name: "text", group: GROUPS,
-  file: "text" } as const;
-const TREE_SPANS = { row: "number", start_ns: "number", duration_ns: "number", self_ns: "number", region: "number",
-  depth: "number", complete: "number", name: "text", group: GROUPS, location: "number" } as const;
-const SEARCH_REGIONS = { region: "number", name: "text", group: GROUPS, count: "number", total_ns: "number" } as const;
-const SEARCH_DENSITY = { count: "number" } as const;
 
 /** Routes that answer with JSON. */
 export const ANSWERS = {
+  critical: criticalPathParts,
+  flow: openedFlow,
+  gap: maybe(idleGap),
+  gpus: gpuList,
+  iteration: maybe(iteration),
+  links: links,
   meta: meta,
-  traces: traces,
-  summary: summary,
+  neighbour: maybe(spanFacts),
   "rows/places": list(rowPlace),
   span: maybe(spanFacts),
-  neighbour: maybe(spanFacts),
-  gpus: gpuList,
-  critical: criticalPathParts,
   step: maybe(stepPlace),
   structure: structure,
-  flow: openedFlow,
-  iteration: maybe(iteration),
+  summary: summary,
+  traces: traces,
   "window/bars": bars,
   "window/durations": durations,
-  links: links,
-  gap: maybe(idleGap),
 };
 
 /** Routes that answer with a table: its columns by name. */
 export const TABLES = {
-  processes: PROCESSES,
+  behind: BEHIND,
   locations: LOCATIONS,
-  "rows/values": ROWS_VALUES,
-  stack: STACK,
-  series: SERIES,
+  processes: PROCESSES,
   readings: READINGS,
+  "rows/values": ROWS_VALUES,
+  "search/density": SEARCH_DENSITY,
+  "search/regions": SEARCH_REGIONS,
+  "search/spans": BEHIND,
+  series: SERIES,
+  stack: STACK,
   steps: STEPS,
+  tree: TREE,
+  "tree/spans": BEHIND,
   window: WINDOW,
   "window/profile": WINDOW_PROFILE,
   "window/spans": WINDOW_SPANS,
-  tree: TREE,
-  "tree/spans": TREE_SPANS,
-  "search/spans": TREE_SPANS,
-  "search/regions": SEARCH_REGIONS,
-  "search/density": SEARCH_DENSITY,
-  behind: TREE_SPANS,
 } as const;
 
 /** JSON that comes with a table or a picture. */
 export const ABOUTS = {
-  steps: stepsAbout,
   iterations: stackHeader,
+  steps: stepsAbout,
   tree: treeAbout,
   table: list(tableOption),
 };
 
 /** Parameters of every route. */
 export type Routes = {
-  meta: Record<never, never>;
-  traces: Record<never, never>;
-  summary: { readonly level?: string };
-  processes: Record<never, never>;
-  locations: Record<never, never>;
+  behind: { readonly block?: string; readonly collective?: string; readonly device?: string; readonly dtype?: string;
+  readonly function?: string; readonly grid?: string; readonly line?: string; readonly module?: string;
+  readonly name?: string; readonly operator?: string; readonly process?: string; readonly shapes?: string;
+  readonly stream?: string; readonly type?: string; readonly after_ns?: number };
   cells: { readonly locations: string | number; readonly level: number; readonly tile: number };
-  "rows/places": Record<never, never>;
-  "rows/cells": { readonly place: number; readonly row_level: number; readonly first: number; readonly count: number;
-  readonly level: number; readonly tile: number };
-  "rows/shares": { readonly locations: string | number; readonly level: number; readonly tile: number };
-  "rows/heat": { readonly locations: string | number; readonly of: string; readonly level: number; readonly tile: number };
-  "rows/values": { readonly of: string; readonly start_ns: number; readonly end_ns: number };
-  stack: { readonly location: number; readonly level: number; readonly tile: number };
-  span: { readonly location: number; readonly start_ns: number; readonly end_ns: number; readonly depth?: number;
-  readonly region?: number; readonly level?: string };
-  neighbour: { readonly location: number; readonly start_ns: number; readonly depth: number;
-  readonly way: "next" | "previous" | "parent" | "child"; readonly level?: string };
-  gpus: Record<never, never>;
-  series: Record<never, never>;
-  readings: { readonly series?: string | number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
   critical: { readonly at_ns: number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
-  steps: { readonly limit?: number; readonly process?: number; readonly level?: string };
-  step: { readonly time_ns: number; readonly kind?: "at" | "next" | "previous" | "outlier"; readonly level?: string };
-  structure: Record<never, never>;
   flow: { readonly open?: string };
-  iterations: { readonly metric?: "duration" | "gap"; readonly sort?: "time" | "class" | "duration"; readonly rows?: number;
-  readonly level?: string };
-  iteration: { readonly step: number; readonly level?: string };
-  window: { readonly start_ns: number; readonly end_ns: number };
-  "window/profile": { readonly start_ns: number; readonly end_ns: number };
-  "window/bars": { readonly start_ns: number; readonly end_ns: number; readonly by?: "group" | "region"; readonly clusters?: number };
-  "window/durations": { readonly start_ns: number; readonly end_ns: number; readonly name: string; readonly low_ns?: number;
-  readonly high_ns?: number };
-  "window/spans": { readonly locations: string | number; readonly start_ns: number; readonly end_ns: number };
-  links: { readonly location: number; readonly start_ns: number; readonly depth: number };
   gap: { readonly location: number; readonly way?: "at" | "next" | "previous" | "longest"; readonly time_ns?: number;
   readonly start_ns?: number; readonly end_ns?: number; readonly shortest_ns?: number; readonly number?: number };
+  gpus: Record<never, never>;
+  iteration: { readonly step: number; readonly level?: string };
+  iterations: { readonly metric?: "duration" | "gap"; readonly sort?: "time" | "class" | "duration"; readonly rows?: number;
+  readonly level?: string };
+  links: { readonly location: number; readonly start_ns: number; readonly depth: number };
+  locations: Record<never, never>;
+  meta: Record<never, never>;
+  neighbour: { readonly location: number; readonly start_ns: number; readonly depth: number;
+  readonly way: "next" | "previous" | "parent" | "child"; readonly level?: string };
+  processes: Record<never, never>;
+  readings: { readonly series?: string | number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
+  "rows/cells": { readonly place: number; readonly row_level: number; readonly first: number; readonly count: number;
+  readonly level: number; readonly tile: number };
+  "rows/heat": { readonly locations: string | number; readonly of: string; readonly level: number; readonly tile: number };
+  "rows/places": Record<never, never>;
+  "rows/shares": { readonly locations: string | number; readonly level: number; readonly tile: number };
+  "rows/values": { readonly of: string; readonly start_ns: number; readonly end_ns: number };
+  "search/density": { readonly text?: string; readonly bins: number };
+  "search/regions": { readonly text?: string };
+  "search/spans": { readonly text?: string };
+  series: Record<never, never>;
+  span: { readonly location: number; readonly start_ns: number; readonly end_ns: number; readonly depth?: number;
+  readonly region?: number; readonly level?: string };
+  stack: { readonly location: number; readonly level: number; readonly tile: number };
+  step: { readonly time_ns: number; readonly kind?: "at" | "next" | "previous" | "outlier"; readonly level?: string };
+  steps: { readonly limit?: number; readonly process?: number; readonly level?: string };
+  structure: Record<never, never>;
+  summary: { readonly level?: string };
+  traces: Record<never, never>;
   tree: { readonly step?: string; readonly class?: string; readonly start_ns?: number; readonly end_ns?: number;
   readonly locations?: string | number; readonly processes?: string | number; readonly level?: string };
   "tree/spans": { readonly call_path?: number; readonly region?: number; readonly step?: string; readonly class?: string;
   readonly start_ns?: number; readonly end_ns?: number; readonly locations?: string | number;
   readonly processes?: string | number; readonly level?: string };
-  "search/spans": { readonly text?: string };
-  "search/regions": { readonly text?: string };
-  "search/density": { readonly text?: string; readonly bins: number };
-  behind: { readonly block?: string; readonly collective?: string; readonly device?: string; readonly dtype?: string;
-  readonly function?: string; readonly grid?: string; readonly line?: string; readonly module?: string;
-  readonly name?: string; readonly operator?: string; readonly process?: string; readonly shapes?: string;
-  readonly stream?: string; readonly type?: string; readonly after_ns?: number };
+  window: { readonly start_ns: number; readonly end_ns: number };
+  "window/bars": { readonly start_ns: number; readonly end_ns: number; readonly by?: "group" | "region"; readonly clusters?: number };
+  "window/durations": { readonly start_ns: number; readonly end_ns: number; readonly name: string; readonly low_ns?: number;
+  readonly high_ns?: number };
+  "window/profile": { readonly start_ns: number; readonly end_ns: number };
+  "window/spans": { readonly locations: string | number; readonly start_ns: number; readonly end_ns: number };
 };

@@ -3,9 +3,8 @@
 import { CHROME, css, type Theme } from "../../base/color";
 import { toPx } from "../../base/viewport";
 import type { CriticalPath } from "../../data/runSteps";
-
-import type { Pen } from "./drawingSurface";
 import { type Box, bandOf, type Ground } from "./scene";
+import type { Pen } from "./svgSurface";
 
 /** The boxes around the path's parts on the screen; what is narrower than a pixel has one. */
 export function criticalBoxes(path: CriticalPath, { rows, window, width, scrollTop }: Omit<Ground, "height">): Box[] {

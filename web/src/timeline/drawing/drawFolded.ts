@@ -2,10 +2,9 @@
 
 import type { TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
-
 import type { Row } from "../rows/rowLayout";
-import type { Pen } from "./drawingSurface";
 import type { Box } from "./scene";
+import type { Pen } from "./svgSurface";
 
 type ThreadRow = Extract<Row, { kind: "location" }>;
 

@@ -4,10 +4,9 @@ import { CHROME, classColor, css, outlierColor, type Theme, textOn } from "../..
 import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import type { Step } from "../../data/runSteps";
-
 import { foldedStretches, hatch } from "./drawFolded";
-import type { Pen } from "./drawingSurface";
 import { LABEL_FONT, type Labels, labelLeft } from "./labels";
+import type { Pen } from "./svgSurface";
 
 /** Heights in CSS pixels. */
 export const RULER_HEIGHT = 26;
@@ -19,7 +18,7 @@ type HeaderScene = {
   readonly window: TimeRange;
   readonly steps: readonly Step[];
   readonly chosenStep: number | undefined;
-  /** Said where steps would be, when there are none. */
+  /** Shown in place of the steps where there are none. */
   readonly stepsNote: string;
   readonly pointerX: number | undefined;
   readonly range: TimeRange | undefined;

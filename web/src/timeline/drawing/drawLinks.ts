@@ -4,10 +4,9 @@ import { CHROME, css, type Theme } from "../../base/color";
 import { formatDuration, length } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import type { Link } from "../../data/wire/wire.generated";
-
 import { FANOUT, type Row } from "../rows/rowLayout";
-import type { Pen } from "./drawingSurface";
 import { bandOf, type Ground, type LinkedSpan, type ShownGap, type Stands } from "./scene";
+import type { Pen } from "./svgSurface";
 
 /** The row that shows a location, or one that stands for it; of all rows, also those that are scrolled away. */
 export const rowOfLocation = (rows: readonly Row[], location: number, stands: Stands): Row | undefined =>

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { CellRow, Mark, PaletteEntry, TileKey } from "../../data/tiles/cells";
 import type { Row } from "../rows/rowLayout";
-import type { Pen } from "./drawingSurface";
 import { drawMarks, markAt, marksOfRow } from "./drawMarks";
 import type { CellSource, Scene, Tools } from "./scene";
+import type { Pen } from "./svgSurface";
 
 const stall: PaletteEntry = { region: 3, name: "stall", group: "sync" };
 const cells = (...marks: Mark[]): CellRow => ({

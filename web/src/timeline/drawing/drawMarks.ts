@@ -7,8 +7,8 @@ import { GAP, type Mark, type PaletteEntry, tileRange } from "../../data/tiles/c
 import { NARROW } from "../pixels/cellPainter";
 import { placedRasters, sourceOf } from "../rows/rasterSources";
 import type { Row } from "../rows/rowLayout";
-import type { Pen } from "./drawingSurface";
 import { type CellSource, type Ground, placedRows, type Tools } from "./scene";
+import type { Pen } from "./svgSurface";
 
 /** Rows that are not so tall have no room for a notch, in CSS pixels: threads have their marks painted among their cells. */
 export const NOTCHED = 10;
@@ -22,7 +22,6 @@ const REACH = 5;
 /** A mark on the screen: of a row, between two moments. */
 export type PlacedMark = { readonly range: TimeRange; readonly entry: PaletteEntry };
 
-/** All marks of a row. */
 export function marksOfRow(scene: CellSource, row: Row): PlacedMark[] {
   const found: PlacedMark[] = [];
   const add = (key: { readonly level: number; readonly tile: number }, marks: readonly Mark[]): void => {

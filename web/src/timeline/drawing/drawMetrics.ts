@@ -2,13 +2,13 @@
 
 import { CHROME, css, type Rgb, type Theme, toRgb } from "../../base/color";
 import { formatQuantity } from "../../base/quantity";
+import { firstThat } from "../../base/search";
 import { length, type TimeRange } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import type { Readings, Series } from "../../data/readings";
-
 import type { MetricRow } from "../rows/rowLayout";
-import type { Pen } from "./drawingSurface";
 import type { Box } from "./scene";
+import type { Pen } from "./svgSurface";
 
 const HUES = [166, 250, 72, 345, 38] as const;
 const PADDING = 4;
@@ -27,14 +27,8 @@ function axisTop(row: Pick<MetricRow, "series" | "stacked">): number {
 /** The reading that held at a moment: the last one at or before it. */
 export function readingAt(readings: Readings | undefined, ns: number): number | undefined {
   if (!readings?.timeNs.length) return undefined;
-  let low = 0;
-  let high = readings.timeNs.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((readings.timeNs[middle] ?? 0) <= ns) low = middle + 1;
-    else high = middle;
-  }
-  return readings.mean[Math.max(0, low - 1)];
+  const after = firstThat(readings.timeNs.length, (i) => (readings.timeNs[i] ?? 0) > ns);
+  return readings.mean[Math.max(0, after - 1)];
 }
 
 /** Draws one row of metrics into a box. */
@@ -142,13 +136,7 @@ function drawStack(
 
 /** A rate that was read at t is the mean since the reading before: so a moment belongs to the next reading after it. */
 function meanAt(points: Readings, ns: number): number | undefined {
-  let low = 0;
-  let high = points.timeNs.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((points.timeNs[middle] ?? 0) < ns) low = middle + 1;
-    else high = middle;
-  }
+  const next = firstThat(points.timeNs.length, (i) => (points.timeNs[i] ?? 0) >= ns);
   // Before the first reading nothing is known: its process may not have been there.
-  return low === 0 ? undefined : points.mean[low];
+  return next === 0 ? undefined : points.mean[next];
 }

@@ -6,9 +6,9 @@ import type { PaintedRow } from "../pixels/paintedLines";
 import { transfer } from "../pixels/pixelMapping";
 import { stackGround } from "../pixels/rasterPainter";
 import { placedRasters, type RasterRow, sourceOf } from "../rows/rasterSources";
-import type { Pen } from "./drawingSurface";
 import { LABEL_FONT } from "./labels";
 import type { Scene, Tools } from "./scene";
+import type { Pen } from "./svgSurface";
 
 /** A summary has lines at these shares. */
 const LINES = [0.25, 0.5, 0.75];

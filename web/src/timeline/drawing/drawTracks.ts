@@ -5,7 +5,6 @@ import { length, type TimeRange, ticks } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import { tileRange } from "../../data/tiles/cells";
 import type { Spans } from "../../data/tiles/locationTiles";
-
 import { LABEL_SHARE, type PlacedRow, runs } from "../pixels/cellPainter";
 import type { PaintedRow } from "../pixels/paintedLines";
 import { transfer } from "../pixels/pixelMapping";
@@ -13,7 +12,6 @@ import { HEIGHTS, type LocationRow, type Row } from "../rows/rowLayout";
 import { criticalBoxes, drawCritical } from "./drawCritical";
 import { foldedRows, foldedStretches, hatch } from "./drawFolded";
 import { drawSteps } from "./drawHeader";
-import type { Pen } from "./drawingSurface";
 import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
 import { drawMarks, NOTCHED } from "./drawMarks";
 import { drawMetric } from "./drawMetrics";
@@ -33,6 +31,7 @@ import {
   type Tools,
 } from "./scene";
 import type { Ink } from "./spanColors";
+import type { Pen } from "./svgSurface";
 
 /** Rows that are not so tall have no names in them. */
 const NAMED = 12;
@@ -184,17 +183,17 @@ function dedupe(rows: readonly PlacedRow[]): PlacedRow[] {
 function paintRows(
   context: Pen,
   scene: Scene,
-  { painter, image, show }: Tools,
+  { painter }: Tools,
   rows: readonly (readonly PlacedRow[])[],
   place: (row: number) => Band | undefined,
 ): void {
   const widthPx = Math.round(scene.width * scene.pixelRatio);
   if (!rows.length || widthPx < 1) return;
-  const pixels = image(widthPx, rows.length);
+  const pixels = new Uint32Array(widthPx * rows.length);
   for (const [i, row] of rows.entries())
     painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), scene.window, row);
-  const shown = show(widthPx, rows.length);
-  if (shown) showLines(context, shown, scene, rows.length, place);
+  transfer(pixels, widthPx, rows.length, scene.kept.nested);
+  showLines(context, scene.kept.nested, scene, rows.length, place);
 }
 
 /** Draws painted lines, each stretched to the height of its row. */

@@ -7,7 +7,7 @@ const PADDING = 4;
 
 export const LABEL_FONT = '11px system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 
-/** Tells how much of a text fits into a width, from one measurement per distinct text. */
+/** Fits texts into widths, with one measurement per distinct text. */
 export class Labels {
   private readonly widths = new Map<string, number>();
 

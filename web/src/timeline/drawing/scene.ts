@@ -89,7 +89,13 @@ export type LinkedSpan = Pick<SpanEnd, "location" | "start_ns" | "duration_ns" |
 export type Stands = (row: Row, location: number) => boolean;
 
 /** The rows of a pane as they were painted last, and the rows of cells that they were looked up from. */
-export type Kept = { readonly cells: Shown; readonly rasters: Shown; placed: Placed };
+export type Kept = {
+  readonly cells: Shown;
+  readonly rasters: Shown;
+  /** Room for the nesting of a location. */
+  readonly nested: OffscreenCanvas;
+  placed: Placed;
+};
 
 /** Painted rows, and a canvas that shows them. */
 type Shown = { readonly canvas: OffscreenCanvas; readonly lines: Lines };
@@ -107,6 +113,7 @@ export type PlacedLine = { readonly placed: readonly PlacedRow[]; readonly from:
 export const newKept = (): Kept => ({
   cells: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
   rasters: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
+  nested: new OffscreenCanvas(1, 1),
   placed: { tiles: [], version: -1, of: new Map() },
 });
 
@@ -117,10 +124,6 @@ export type Tools = {
   readonly inks: Inks;
   readonly labels: Labels;
   readonly rasters: RasterPainter;
-  /** Transparent pixels to paint into, line by line. */
-  readonly image: (widthPx: number, lines: number) => Uint32Array;
-  /** Those pixels as something that can be drawn. */
-  readonly show: (widthPx: number, lines: number) => OffscreenCanvas | undefined;
 };
 
 export type Box = { readonly left: number; readonly top: number; readonly width: number; readonly height: number };

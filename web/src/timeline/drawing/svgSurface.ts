@@ -1,5 +1,7 @@
 // A pen that writes SVG: rectangles, lines and names stay what they are, cells become small images.
-import type { Pen } from "./drawingSurface";
+
+/** What the timeline draws with: a canvas, or what writes the same picture as SVG. It uses only what both have. */
+export type Pen = CanvasRenderingContext2D | SvgPen;
 
 /** Text as SVG has it. */
 export const escapeXml = (text: string): string =>
@@ -13,20 +15,23 @@ export const escapeXml = (text: string): string =>
 
 const n = (value: number): string => `${Math.round(value * 100) / 100}`;
 
-type Look = Pick<Pen, "fillStyle" | "strokeStyle" | "lineWidth" | "font" | "textAlign" | "textBaseline">;
+type Look = Pick<
+  CanvasRenderingContext2D,
+  "fillStyle" | "strokeStyle" | "lineWidth" | "font" | "textAlign" | "textBaseline"
+>;
 
 const BASELINES: Readonly<Record<string, string>> = { middle: "central", top: "hanging", bottom: "text-after-edge" };
 const ANCHORS: Readonly<Record<string, string>> = { right: "end", end: "end", center: "middle" };
 
 /** Draws into a list of elements. Scale is one: coordinates are CSS pixels. */
-export class SvgPen implements Pen {
-  fillStyle: Pen["fillStyle"] = "#000";
-  strokeStyle: Pen["strokeStyle"] = "#000";
+export class SvgPen {
+  fillStyle: CanvasRenderingContext2D["fillStyle"] = "#000";
+  strokeStyle: CanvasRenderingContext2D["strokeStyle"] = "#000";
   lineWidth = 1;
-  lineJoin: Pen["lineJoin"] = "miter";
+  lineJoin: CanvasRenderingContext2D["lineJoin"] = "miter";
   font = "10px sans-serif";
-  textAlign: Pen["textAlign"] = "start";
-  textBaseline: Pen["textBaseline"] = "alphabetic";
+  textAlign: CanvasRenderingContext2D["textAlign"] = "start";
+  textBaseline: CanvasRenderingContext2D["textBaseline"] = "alphabetic";
   imageSmoothingEnabled = true;
   readonly elements: string[] = [];
   private path = "";
@@ -37,7 +42,7 @@ export class SvgPen implements Pen {
   /** `id` keeps the names of clips of several pens in one file apart; `image` turns a stretch of a canvas into an address. */
   constructor(
     private readonly id: string,
-    private readonly measuring: Pick<Pen, "font" | "measureText">,
+    private readonly measuring: Pick<CanvasRenderingContext2D, "font" | "measureText">,
     private readonly image: (from: OffscreenCanvas, x: number, y: number, wide: number, tall: number) => string,
   ) {}
 

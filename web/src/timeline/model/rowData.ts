@@ -8,7 +8,7 @@ import type { Run } from "../../data/run";
 import { type CriticalPath, fetchCriticalPath, fetchStepsOf, type Step } from "../../data/runSteps";
 import type { Session } from "../../data/session";
 import type { TileKey } from "../../data/tiles/cells";
-import { fetchPlaces, fetchValues } from "../../data/tiles/rasters";
+import { fetchValues } from "../../data/tiles/rasters";
 import { fits as fitRows, type Row } from "../rows/rowLayout";
 import type { Selection } from "./selection";
 import type { TimeWindow } from "./timeWindow";
@@ -61,7 +61,6 @@ export class RowData {
     this.readingsUnderWay?.abort();
   }
 
-  /** Fetches what these rows show and lack. */
   fetch(rows: readonly Row[]): void {
     this.fetchPlaces();
     this.fetchAmounts();
@@ -95,7 +94,7 @@ export class RowData {
     const many = fitRows(ask) && this.model.rows.all.value.length > ask.heightPx;
     if (this.placesAsked || !(ask.view.preset === "summary" || many)) return;
     this.placesAsked = true;
-    void this.model.session.ask(fetchPlaces(this.model.session.api)).then((places) => {
+    void this.model.session.ask(this.model.session.api.json("rows/places", {})).then((places) => {
       this.model.rows.places.value = places ?? [];
       this.model.version.value++;
     });

@@ -2,10 +2,10 @@
 
 import { type Signal, signal } from "@preact/signals";
 import { length } from "../../base/time";
-import { fetchGap, fetchGapBeside, fetchLinks, fetchLongestGap, gapKeyOf } from "../../data/linksAndGaps";
 import type { Session } from "../../data/session";
 import { fetchNeighbour, fetchSpan, keyOf, type Place, type Way } from "../../data/spans";
-import type { IdleGap, Link, Links, SpanFacts } from "../../data/wire/wire.generated";
+import { stretchOf } from "../../data/wire/api";
+import type { IdleGap, Link, Links, Routes, SpanFacts } from "../../data/wire/wire.generated";
 import type { GapKey, SpanKey } from "../../state/address";
 import type { LinkedSpan } from "../drawing/scene";
 import type { TimeWindow } from "./timeWindow";
@@ -13,6 +13,10 @@ import type { TrackRows } from "./trackRows";
 
 /** Spans that one came from by following links; older ones are forgotten. */
 const MOST_BACK = 50;
+
+type GapQuestion = Routes["gap"];
+
+const gapKeyOf = (gap: IdleGap): GapKey => ({ location: gap.location, startNs: gap.start_ns });
 
 export class Selection {
   readonly span = signal<SpanFacts | undefined>(undefined);
@@ -113,7 +117,8 @@ export class Selection {
     this.gap.value = undefined;
     const controller = new AbortController();
     this.underWay = controller;
-    fetchLinks(this.session.api, keyOf(span), controller.signal).then(
+    const { location, start_ns, depth } = span;
+    this.session.api.json("links", { location, start_ns, depth }, controller.signal).then(
       (links) => {
         if (this.linksOf === span) this.links.value = links;
       },
@@ -136,7 +141,6 @@ export class Selection {
     await this.goTo(to);
   }
 
-  /** Goes back to where the last jump began. */
   async jumpBack(): Promise<void> {
     const key = this.cameFrom.pop();
     if (key) await this.goTo({ location: key.location, start_ns: key.startNs, duration_ns: 1, depth: key.depth });
@@ -157,7 +161,7 @@ export class Selection {
 
   /** Selects the gap of a row around a moment; where something runs then, nothing. */
   async selectGapAt(key: GapKey): Promise<void> {
-    const found = await this.fetched(fetchGap(this.session.api, key));
+    const found = await this.gapAt(key);
     if (found) this.showGap(found.gap);
   }
 
@@ -165,7 +169,7 @@ export class Selection {
   async restoreGap(key: GapKey): Promise<void> {
     const known = this.gap.peek();
     if (known && known.location === key.location && known.start_ns === key.startNs) return;
-    const found = await this.fetched(fetchGap(this.session.api, key));
+    const found = await this.gapAt(key);
     if (found) this.gap.value = found.gap;
   }
 
@@ -175,7 +179,7 @@ export class Selection {
     if (!from) return;
     const pixelNs = length(this.time.shown.value) / Math.max(1, this.widthPx());
     const shortest = Math.min(pixelNs, from.end_ns - from.start_ns);
-    const found = await this.fetched(fetchGapBeside(this.session.api, gapKeyOf(from), way, shortest));
+    const found = await this.gapAt(gapKeyOf(from), { way, shortest_ns: Math.round(shortest) });
     if (found?.gap) this.showGap(found.gap);
     else if (found) this.session.notify(`No ${way} gap on this row`);
   }
@@ -189,16 +193,27 @@ export class Selection {
     }
     const again = this.longest && this.longest.gap === this.gap.value && this.longest.gap.location === at;
     const place = again && this.longest ? this.longest.place + 1 : 0;
-    const found = await this.fetched(fetchLongestGap(this.session.api, at, this.time.shown.value, place));
+    const found = await this.fetchGap({
+      location: at,
+      way: "longest",
+      ...stretchOf(this.time.shown.value),
+      number: place,
+      shortest_ns: 1,
+    });
     if (!found) return;
     this.longest = found.gap && { gap: found.gap, place };
     if (found.gap) this.showGap(found.gap);
     else this.session.notify(place ? "No further gap on the screen" : "No gap of this row is on the screen");
   }
 
-  /** A gap or that there is none; undefined where there was no answer. */
-  private fetched(gap: Promise<IdleGap | undefined>): Promise<{ readonly gap: IdleGap | undefined } | undefined> {
-    return this.session.ask(gap.then((found) => ({ gap: found })));
+  /** The gap of a row around a moment, or beside it. */
+  private gapAt({ location, startNs }: GapKey, beside: Omit<GapQuestion, "location"> = {}) {
+    return this.fetchGap({ location, time_ns: Math.max(0, Math.floor(startNs)), ...beside });
+  }
+
+  /** The answer holds a gap or none; undefined without an answer. */
+  private fetchGap(question: GapQuestion): Promise<{ readonly gap: IdleGap | undefined } | undefined> {
+    return this.session.ask(this.session.api.json("gap", question).then((gap) => ({ gap })));
   }
 
   private showGap(gap: IdleGap | undefined): void {

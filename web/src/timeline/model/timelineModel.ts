@@ -21,12 +21,11 @@ import { type Pane, TrackRows } from "./trackRows";
 export type Size = { readonly width: number; readonly height: number };
 
 /** The pointer over a pane, and what lies under it as of the last picture: a span, or an empty place. */
-export class Pointer {
+class Pointer {
   /** In CSS pixels from the pane's corner. */
   readonly at = signal<{ readonly x: number; readonly y: number; readonly pane: Pane } | undefined>(undefined);
   readonly hit = signal<Hit | undefined>(undefined);
   readonly idle = signal<Idle | undefined>(undefined);
-  /** The stretch being dragged. */
   readonly dragging = signal<TimeRange | undefined>(undefined);
 }
 
@@ -39,7 +38,7 @@ export class TimelineModel {
   readonly pointer = new Pointer();
   /** Steps come later than the tracks, which do not wait for them. */
   readonly steps: Signal<readonly Step[]> = signal([]);
-  /** Why there are no steps, once that is known. */
+  /** Why the run has no steps, once that is known. */
   readonly stepsNote = signal("");
   /** Number of tiles that have come. */
   readonly version = signal(0);

@@ -5,7 +5,6 @@ import type { Series } from "../../data/readings";
 import type { Run } from "../../data/run";
 import type { Session } from "../../data/session";
 import type { RowPlace } from "../../data/wire/wire.generated";
-
 import { ROWS_VIEW, type RowsView } from "../../state/rowsState";
 import { standsFor } from "../drawing/drawLinks";
 import { type Ask, layoutRows, openByDefault, pinnedRows, type Row, totalHeight, visibleRows } from "../rows/rowLayout";

@@ -41,7 +41,7 @@ function atOnce(window: TimeRange, rows: Rows): number[] {
   return [...lines.pixels];
 }
 
-/** A clock that tells that time is up whenever it is read. */
+/** A clock on which time is up whenever it is read. */
 const hurried = (): (() => number) => {
   let now = 0;
   return () => {

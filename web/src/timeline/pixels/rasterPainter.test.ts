@@ -27,7 +27,7 @@ describe("a pixel of a raster", () => {
     expect([...sample(one, 0, whole, 2, new Mappings(CELLS))]).toEqual([50, 120]);
     expect([...sample(one, 0, { startNs: 0.5, endNs: 2.5 }, 1, new Mappings(CELLS))]).toEqual([100]);
   });
-  test("does not count what is unknown, where zero says so", () =>
+  test("does not count what is unknown, where zero means that", () =>
     expect([...sample([placed(raster([0, 100, 0, 0]))], 0, whole, 2, new Mappings(CELLS), true)]).toEqual([100, 0]));
   test("is the mean of several rasters by their weight", () => {
     const both = [placed(raster([0, 0, 0, 0]), 1), placed(raster([100, 100, 100, 100]), 3)];

@@ -21,13 +21,11 @@ export type Hit = {
   readonly place: Place;
 };
 
-/** A pane as far as it is pointed at. */
 export type Pointed = Omit<Ground, "height"> & Pick<CellSource, "tiles" | "tileCells" | "store">;
 
 /** Spans thinner than this many pixels are still hit. */
 const REACH = 2;
 
-/** The row under a point. */
 export const rowAt = ({ rows, scrollTop }: Pick<Ground, "rows" | "scrollTop">, y: number): Row | undefined =>
   rows.find((row) => y >= row.top - scrollTop && y < row.top - scrollTop + row.height);
 

@@ -19,7 +19,7 @@ export function emptyAround(busy: Iterable<TimeRange>, at: number, window: TimeR
   return { startNs, endNs };
 }
 
-/** The empty place under a point; undefined where something runs, or where there is no row of a thread or stream. */
+/** The empty place under a point; undefined where something runs, or outside the rows of threads and streams. */
 export function idleAt(ground: Pointed, x: number, y: number): Idle | undefined {
   const row = rowAt(ground, y);
   if (row?.kind !== "location") return undefined;

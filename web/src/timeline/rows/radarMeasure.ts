@@ -5,7 +5,6 @@ import { GROUPS, type Group } from "../../base/kinds.generated";
 import { shortName } from "../../base/names";
 import type { Series } from "../../data/readings";
 
-/** A measure in words. */
 export function measureTitle(measure: string): string {
   const [kind, name] = [measure.slice(0, measure.indexOf(".")), measure.slice(measure.indexOf(".") + 1)];
   if (kind === "group") return `share of ${isGroup(name) ? groupTitle(name) : name}`;

@@ -143,7 +143,7 @@ describe("the tree", () => {
     expect(keys(ask(ranks(8), { folds: "all", flipped: ["n1"] }))).toEqual(["n0", "n1", "p4", "p5", "p6", "p7"]);
     expect(keys(ask(ranks(20), { folds: "none" })).slice(0, 4)).toEqual(["n0", "p0", "l0", "l1"]);
   });
-  test("ends where a filter says, which hides threads and the processes left without any", () => {
+  test("ends at the filter, which hides threads and the processes left without any", () => {
     const asked = ask(ranks(20), { filter: "rank:2-3,17 stream" });
     expect(keys(asked)).toEqual(["n0", "p2", "p3", "n4", "p17"]);
     const [, shown] = layoutRows(asked);

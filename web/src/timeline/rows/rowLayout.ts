@@ -1,9 +1,9 @@
 // Which rows the timeline has, from top to bottom, and how tall they are. Pure: the same input gives the same rows.
 
+import { firstThat } from "../../base/search";
 import { gpuOf, type Series } from "../../data/readings";
 import type { Location, Process, Run } from "../../data/run";
 import type { RowPlace } from "../../data/wire/wire.generated";
-
 import type { RowsView } from "../../state/rowsState";
 import { type Amounts, type HostNode, hostNodes, type ProcessNode, processNodes } from "./processTree";
 
@@ -39,7 +39,7 @@ export type HostRow = {
   readonly members: readonly number[];
 };
 /** A process above its threads. */
-export type ProcessRow = {
+type ProcessRow = {
   readonly kind: "process";
   readonly process: Process;
   readonly title: string;
@@ -176,7 +176,6 @@ export type Ask = {
   readonly amounts: Amounts;
   /** What has the same part in every process; none while that is not known. */
   readonly places: readonly RowPlace[];
-  /** Processes that have steps. */
   readonly stepped: readonly number[];
 };
 
@@ -477,7 +476,6 @@ export function hiddenLocations({ run, view }: Ask): number {
   return all - shown.reduce((sum, node) => sum + node.locations.length, 0);
 }
 
-/** Height of all rows together. */
 export const totalHeight = (rows: readonly Row[]): number => {
   const last = rows.at(-1);
   return last ? last.top + last.height : 0;
@@ -486,15 +484,8 @@ export const totalHeight = (rows: readonly Row[]): number => {
 /** The rows that a scrolled screen shows. */
 export function visibleRows(rows: readonly Row[], scrollTop: number, heightPx: number): Row[] {
   // Rows lie in order from top to bottom: of ten thousand, few are looked at.
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const row = rows[middle];
-    if (row && row.top + row.height > scrollTop) high = middle;
-    else low = middle + 1;
-  }
-  let last = low;
+  const first = firstThat(rows.length, (i) => (rows[i]?.top ?? 0) + (rows[i]?.height ?? 0) > scrollTop);
+  let last = first;
   while (last < rows.length && (rows[last]?.top ?? 0) < scrollTop + heightPx) last++;
-  return rows.slice(low, last);
+  return rows.slice(first, last);
 }

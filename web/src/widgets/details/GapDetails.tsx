@@ -1,11 +1,12 @@
 // The facts about the selected idle gap: how long, between what, and why.
 
-import { css, groupColor } from "../../base/color";
 import { causeSentence, causeTitle } from "../../base/idleCauses";
 import { formatShare } from "../../base/quantity";
 import { formatDuration, formatMoment } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { IdleGap, SpanEnd } from "../../data/wire/wire.generated";
+import { Button, Close } from "../controls";
+import { BigNumbers, Swatch } from "../figures";
 
 type Props = {
   readonly gap: IdleGap;
@@ -20,26 +21,15 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
   const long = gap.end_ns - gap.start_ns;
   const { cause } = gap;
   return (
-    <section class="span-details">
+    <section class="span-details rows gap-12">
       <header>
         <i class="hatched" />
         <h2>Idle{cause && `: ${causeTitle(cause.main)}`}</h2>
-        <button type="button" class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
-          ✕
-        </button>
+        <Close title="Clear (Esc)" onClick={onClose} />
       </header>
-      <div class="big-numbers">
-        <div>
-          <b>{formatDuration(long)}</b>
-          <span class="weak">nothing ran</span>
-        </div>
-        {cause && (
-          <div>
-            <b>{cause.main}</b>
-            <span class="weak">main cause</span>
-          </div>
-        )}
-      </div>
+      <BigNumbers
+        of={[[formatDuration(long), "nothing ran"], ...(cause ? [[cause.main, "main cause"] as const] : [])]}
+      />
       <dl>
         <dt>start</dt>
         <dd>{formatMoment(gap.start_ns, Math.max(1000, long / 100))}</dd>
@@ -62,11 +52,11 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
       <Neighbour title="after" span={gap.after} onSpan={onSpan} none="the row has nothing after it" />
       {cause?.call && <Neighbour title="launched by" span={cause.call} onSpan={onSpan} none="" />}
       <div class="buttons">
-        <button type="button" onClick={onFocus}>
+        <Button onClick={onFocus}>
           Zoom to it <kbd>F</kbd>
-        </button>
+        </Button>
       </div>
-      <p class="weak hint">
+      <p class="weak finer">
         <kbd>,</kbd> <kbd>.</kbd> the gaps beside it <kbd>I</kbd> the longest on the screen
       </p>
     </section>
@@ -81,14 +71,13 @@ type NeighbourProps = {
 };
 
 function Neighbour({ title, span, onSpan, none }: NeighbourProps) {
-  const theme = useSession().theme.value;
   return (
-    <div class="gap-neighbour">
+    <div class="gap-neighbour fine gap-6">
       <span class="weak">{title}</span>
       {span ? (
-        <button type="button" class="plain" title={span.name} onClick={() => onSpan(span)}>
-          <i style={{ background: css(groupColor(span.group, theme)) }} /> {span.name}
-        </button>
+        <Button class="plain ellipsis" title={span.name} onClick={() => onSpan(span)}>
+          <Swatch group={span.group} /> {span.name}
+        </Button>
       ) : (
         <span class="weak">{none}</span>
       )}

@@ -1,17 +1,16 @@
 // The facts about the selected span.
 
 import type { ComponentChildren } from "preact";
-import { css, GROUP_TITLES, groupColor, isGroup } from "../../base/color";
-import type { Group } from "../../base/kinds.generated";
+import { css, GROUP_TITLES, groupColor } from "../../base/color";
 import { formatCount, formatShare, plural } from "../../base/quantity";
 import { formatDuration, formatMoment, type TimeRange } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { Sisters, SpanFacts } from "../../data/wire/wire.generated";
+import { Button, Close } from "../controls";
+import { BigNumbers, Scale, Swatch } from "../figures";
 
 const place = (file: string | undefined, line: number | undefined): string =>
   file ? `${file}${line ? `:${line}` : ""}` : "";
-
-const asGroup = (text: string): Group => (isGroup(text) ? text : "other");
 
 type Props = {
   readonly span: SpanFacts;
@@ -29,25 +28,22 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
   const where = place(span.file, span.line);
   const { step } = span;
   return (
-    <section class="span-details">
+    <section class="span-details rows gap-12">
       <header>
-        <i style={{ background: css(groupColor(span.group, theme)) }} />
+        <Swatch group={span.group} />
         <h2 title={span.name}>{span.name}</h2>
-        <button type="button" class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
-          ✕
-        </button>
+        <Close title="Clear (Esc)" onClick={onClose} />
       </header>
       {!span.complete && <p class="warning">Still open when recording ended: its end is where the record ends.</p>}
-      <div class="big-numbers">
-        <div>
-          <b>{formatDuration(span.duration_ns)}</b>
-          <span class="weak">duration</span>
-        </div>
-        <div>
-          <b>{formatDuration(span.self_ns)}</b>
-          <span class="weak">self, {formatShare(span.duration_ns ? span.self_ns / span.duration_ns : 1)}</span>
-        </div>
-      </div>
+      <BigNumbers
+        of={[
+          [formatDuration(span.duration_ns), "duration"],
+          [
+            formatDuration(span.self_ns),
+            <>self, {formatShare(span.duration_ns ? span.self_ns / span.duration_ns : 1)}</>,
+          ],
+        ]}
+      />
       {span.folded && <FoldedInside folded={span.folded} />}
       <dl>
         <dt>start</dt>
@@ -65,13 +61,12 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
         {step && <dt>step</dt>}
         {step && (
           <dd>
-            <button
-              type="button"
+            <Button
               class="link"
               onClick={() => onStep({ startNs: step.start_ns, endNs: step.start_ns + step.duration_ns })}
             >
               {step.step}
-            </button>{" "}
+            </Button>{" "}
             <span class="weak">
               {step.class}, {formatDuration(step.duration_ns)}
             </span>
@@ -83,27 +78,24 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
         <SistersChart sisters={span.sisters} durationNs={span.duration_ns} color={css(groupColor(span.group, theme))} />
       )}
       <h3>Call path</h3>
-      <ol class="call-path">
+      <ol class="call-path rows fine">
         {span.path.map((frame, depth) => (
           <li
+            class="row"
             key={`${depth}-${frame.name}`}
             style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }}
             title={place(frame.file, frame.line)}
           >
-            <i style={{ background: css(groupColor(asGroup(frame.group), theme)) }} />
+            <Swatch group={frame.group} />
             <span class={depth === span.path.length - 1 ? "leaf" : ""}>{frame.name}</span>
           </li>
         ))}
       </ol>
       <div class="buttons">
-        <button type="button" onClick={onFocus}>
+        <Button onClick={onFocus}>
           Zoom to it <kbd>F</kbd>
-        </button>
-        {step && (
-          <button type="button" onClick={onIterations}>
-            In all iterations
-          </button>
-        )}
+        </Button>
+        {step && <Button onClick={onIterations}>In all iterations</Button>}
       </div>
     </section>
   );
@@ -127,7 +119,7 @@ function SistersChart({ sisters, durationNs, color }: { sisters: Sisters; durati
   const others = sisters.folded_count
     ? ` (in detail; ${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all)`
     : "";
-  if (count < 2) return <p class="weak only-one">The only span of its name in this thread{others}.</p>;
+  if (count < 2) return <p class="weak">The only span of its name in this thread{others}.</p>;
   const most = Math.max(...histogram, 1);
   const at = high > low ? Math.log(Math.max(durationNs, low) / low) / Math.log(high / low) : 0.5;
   const rank = sisters.shorter / count;
@@ -148,11 +140,13 @@ function SistersChart({ sisters, durationNs, color }: { sisters: Sisters; durati
         })}
         <line x1={at * 100} x2={at * 100} y1="0" y2="30" class="here" vector-effect="non-scaling-stroke" />
       </svg>
-      <div class="scale weak">
-        <span>{formatDuration(sisters.shortest_ns)}</span>
-        <span>median {formatDuration(sisters.median_ns)}</span>
-        <span>{formatDuration(sisters.longest_ns)}</span>
-      </div>
+      <Scale
+        of={[
+          formatDuration(sisters.shortest_ns),
+          `median ${formatDuration(sisters.median_ns)}`,
+          formatDuration(sisters.longest_ns),
+        ]}
+      />
     </figure>
   );
 }

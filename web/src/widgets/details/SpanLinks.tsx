@@ -1,11 +1,12 @@
 // The links of the selected span, as a list to follow.
 
-import { css, groupColor } from "../../base/color";
 import { middleCut } from "../../base/names";
 import { formatCount, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { Link, Links } from "../../data/wire/wire.generated";
+import { Button } from "../controls";
+import { Swatch } from "../figures";
 
 /** The words for a link, by its kind and its way. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -30,7 +31,6 @@ type Props = {
 
 export function SpanLinks({ links, startNs, onJump }: Props) {
   const session = useSession();
-  const theme = session.theme.value;
   const run = session.run.value;
   const place = (location: number): string =>
     run.status === "ready" ? (run.value.locations[location]?.name ?? "") : "";
@@ -44,18 +44,17 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
       <ul>
         {links.links.map((link, i) => (
           <li key={`${link.location}_${link.start_ns}_${link.depth}`}>
-            <button
-              type="button"
-              class="plain"
+            <Button
+              class="plain cells gap-6"
               title={`${link.name}\n${place(link.location)}, ${formatDuration(link.start_ns - startNs)} after the begin`}
               onClick={() => onJump(link)}
             >
               <span class="weak">{words(link)}</span>
-              <i style={{ background: css(groupColor(link.group, theme)) }} />
-              <span class="link-name">{middleCut(link.name, NAME_LENGTH)}</span>
+              <Swatch group={link.group} />
+              <span class="ellipsis">{middleCut(link.name, NAME_LENGTH)}</span>
               <span class="number">{formatDuration(link.duration_ns)}</span>
               {i === 0 && <kbd>J</kbd>}
-            </button>
+            </Button>
           </li>
         ))}
       </ul>

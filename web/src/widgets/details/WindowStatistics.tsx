@@ -1,44 +1,19 @@
 // Which groups and names take the time of what is on the screen, or of the chosen stretch.
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { css, GROUP_TITLES, groupColor, PART_TITLES } from "../../base/color";
 import { formatCount, formatShare, plural } from "../../base/quantity";
 import { formatDuration, type TimeRange } from "../../base/time";
 import { useSession } from "../../data/session";
 import { fetchWindow, type Usage, type WindowFacts } from "../../data/spans";
-import { explain } from "../../data/wire/api";
-
-/** A window that moves asks again only after it has rested this long. */
-const REST_MS = 250;
+import { UsageRow } from "../figures";
+import { useRested } from "../useAnswer";
 
 type Props = { readonly range: TimeRange; readonly onName: (name: string) => void };
 
 export function WindowStatistics({ range, onName }: Props) {
   const session = useSession();
-  const facts = useSignal<WindowFacts | undefined>(undefined);
-  const failure = useSignal<string | undefined>(undefined);
-  const { startNs, endNs } = range;
-  useEffect(() => {
-    const controller = new AbortController();
-    const timer = setTimeout(
-      () => {
-        fetchWindow(session.api, { startNs, endNs }, controller.signal).then(
-          (value) => {
-            facts.value = value;
-            failure.value = undefined;
-          },
-          (error: unknown) => {
-            failure.value = controller.signal.aborted ? failure.value : explain(error);
-          },
-        );
-      },
-      facts.peek() ? REST_MS : 0,
-    );
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [session, startNs, endNs, facts, failure]);
+  const { value: facts, failure } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
+    fetchWindow(session.api, range, signal),
+  );
   if (failure.value) return <p class="empty">{failure.value}</p>;
   if (!facts.value) return null;
   const { groups, names, folded } = facts.value;
@@ -90,14 +65,15 @@ function FoldedList({ facts, foldedNs, all }: { facts: WindowFacts; foldedNs: nu
   const rows = [...facts.folded].sort((a, b) => b.ns - a.ns);
   return (
     <ul class="usage" aria-label="Folded steps">
-      <li title="Steps that were kept as statistics only">
-        <i class="hatched" />
-        <span>{plural(facts.foldedSteps, "folded step")}</span>
-        <span class="number">{formatDuration(foldedNs)}</span>
-        <span class="number weak">{formatShare(foldedNs / all)}</span>
-      </li>
+      <UsageRow
+        title="Steps that were kept as statistics only"
+        group={undefined}
+        name={plural(facts.foldedSteps, "folded step")}
+        amount={formatDuration(foldedNs)}
+        share={foldedNs / all}
+      />
       {rows.map(({ name, ns }) => (
-        <li key={name} class="weak part-of">
+        <li key={name} class="weak cells">
           <i />
           <span>{FOLDED_TITLES[name] ?? name}</span>
           <span class="number">{formatDuration(ns)}</span>
@@ -125,22 +101,18 @@ function UsageBar({ groups, foldedNs, all }: { groups: readonly Usage[]; foldedN
 type ListProps = { readonly usage: readonly Usage[]; readonly all: number; readonly onName?: (name: string) => void };
 
 function UsageList({ usage, all, onName }: ListProps) {
-  const theme = useSession().theme.value;
   return (
     <ul class="usage">
       {usage.map((one) => (
-        <li key={one.name} title={`${one.name}: ${formatCount(one.count)} calls`}>
-          <i style={{ background: css(groupColor(one.group, theme)) }} />
-          {onName ? (
-            <button type="button" class="plain" onClick={() => onName(one.name)}>
-              {one.name}
-            </button>
-          ) : (
-            <span>{one.name}</span>
-          )}
-          <span class="number">{formatDuration(one.selfNs)}</span>
-          <span class="number weak">{formatShare(one.selfNs / all)}</span>
-        </li>
+        <UsageRow
+          key={one.name}
+          title={`${one.name}: ${formatCount(one.count)} calls`}
+          group={one.group}
+          name={one.name}
+          amount={formatDuration(one.selfNs)}
+          share={one.selfNs / all}
+          button={onName && { onClick: () => onName(one.name) }}
+        />
       ))}
     </ul>
   );

@@ -10,7 +10,7 @@ import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { fetchDurations } from "../../data/windowFacts";
 import type { Durations } from "../../data/wire/wire.generated";
-import { PanelNote } from "../PanelNote";
+import { Button } from "../controls";
 import { jumpTo } from "../showOnTimeline";
 import { SaveRows } from "../tables/SaveTable";
 import { useRested } from "../useAnswer";
@@ -23,7 +23,7 @@ export function DurationsPanel({ run, range }: Props) {
   const { region, drawer } = session.state.value;
   if (!region)
     return (
-      <PanelNote>No region is chosen. Choose one in the flat profile: click its name, or press Enter on it.</PanelNote>
+      <p class="empty">No region is chosen. Choose one in the flat profile: click its name, or press Enter on it.</p>
     );
   return <OfRegion key={region} run={run} range={range} region={region} lasting={drawer.lasting} />;
 }
@@ -36,31 +36,33 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
   const { value, failure, waiting } = useRested(about, (signal) =>
     fetchDurations(session.api, region, range, lasting, signal),
   );
-  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
+  if (failure.value) return <p class="empty">{failure.value}</p>;
   const found = value.value;
-  if (!found) return <PanelNote>Reading …</PanelNote>;
+  if (!found) return <p class="empty">Reading …</p>;
   const brush = (next: TimeRange | undefined): void =>
     session.update({ drawer: { ...session.state.peek().drawer, lasting: next } });
   if (!found.count)
     return (
-      <PanelNote>
+      <p class="empty">
         No execution of {shortName(region)} begins in this stretch of time{found.read_share < 1 && " in what was read"}.
-      </PanelNote>
+      </p>
     );
   return (
     <>
-      <div class="drawer-tools">
-        <b title={region}>{shortName(region)}</b>
-        <span class="weak">
+      <div class="drawer-tools row fine">
+        <b class="ellipsis" title={region}>
+          {shortName(region)}
+        </b>
+        <span class="weak ellipsis">
           {plural(found.count, "execution")}, {formatDuration(found.total_ns)} in all, median{" "}
           {formatDuration(found.median_ns ?? 0)} · {howRead(found)}
           {waiting.value && " · reading …"}
         </span>
         <span class="spacer" />
         {lasting && (
-          <button type="button" class="chip" aria-pressed={true} onClick={() => brush(undefined)}>
+          <Button class="chip row" aria-pressed={true} onClick={() => brush(undefined)}>
             {formatDuration(lasting.startNs)} to {formatDuration(lasting.endNs)} ✕
-          </button>
+          </Button>
         )}
         <SaveRows
           name="durations"
@@ -71,7 +73,7 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
           ]}
         />
       </div>
-      <div class="durations">
+      <div class="durations fill">
         <Histogram durations={found} lasting={lasting} onBrush={brush} />
         <Listed run={run} durations={found} />
       </div>
@@ -101,7 +103,7 @@ function Histogram({ durations, lasting, onBrush }: HistogramProps) {
   const color = css(groupColor("compute", theme));
   const wide = 100 / Math.max(1, counts.length);
   return (
-    <figure class="durations-chart">
+    <figure class="durations-chart vertical fill">
       <svg
         ref={picture}
         viewBox="0 0 100 40"
@@ -189,7 +191,7 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
   const session = useSession();
   const shown = session.state.value.selection;
   return (
-    <div class="durations-list">
+    <div class="durations-list fine">
       <p class="weak">
         {spans.length < chosen
           ? `the ${formatCount(spans.length)} longest of ${formatCount(chosen)}`
@@ -206,11 +208,11 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
           const current = shown?.location === span.location && shown.startNs === span.start_ns;
           return (
             <li key={`${span.location}_${span.start_ns}_${span.depth}`}>
-              <button type="button" class="plain" aria-current={current} onClick={() => jumpTo(session, run, key)}>
+              <Button class="plain" aria-current={current} onClick={() => jumpTo(session, run, key)}>
                 <b class="number">{formatDuration(span.duration_ns)}</b>
-                <span>{formatMoment(span.start_ns, Math.max(1000, span.duration_ns))}</span>
-                <span class="weak">{run.locations[span.location]?.name}</span>
-              </button>
+                <span class="ellipsis">{formatMoment(span.start_ns, Math.max(1000, span.duration_ns))}</span>
+                <span class="weak ellipsis">{run.locations[span.location]?.name}</span>
+              </Button>
             </li>
           );
         })}

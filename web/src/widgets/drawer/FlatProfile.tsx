@@ -1,12 +1,12 @@
 // The flat profile of a stretch of time: sorted, searched, and a region of it chosen for all pages.
 import { useMemo } from "preact/hooks";
-import { formatCount, plural } from "../../base/quantity";
+import { formatCount, shownOf } from "../../base/quantity";
 import type { TimeRange } from "../../base/time";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { columnOf } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
 import { fetchFlatProfile } from "../../data/windowFacts";
-import { PanelNote } from "../PanelNote";
+import { TableSearch } from "../controls";
 import { SaveTable } from "../tables/SaveTable";
 import { Table } from "../tables/Table";
 import { useTableView } from "../tables/TablePage";
@@ -23,8 +23,8 @@ export function FlatProfile({ range, onDurations }: Props) {
   const { value, failure, waiting } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
     fetchFlatProfile(session.api, range, signal),
   );
-  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
-  if (!value.value) return <PanelNote>Summing up …</PanelNote>;
+  if (failure.value) return <p class="empty">{failure.value}</p>;
+  if (!value.value) return <p class="empty">Summing up …</p>;
   return <Profile table={value.value} range={range} old={waiting.value} onDurations={onDurations} />;
 }
 
@@ -41,23 +41,18 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
     const row = names?.kind === "text" ? names.values.indexOf(region) : -1;
     return region && row >= 0 ? rowKey(table, row) : "";
   }, [table, names, region]);
-  if (!table.rows) return <PanelNote>No span is in this stretch of time.</PanelNote>;
+  if (!table.rows) return <p class="empty">No span is in this stretch of time.</p>;
   return (
     <>
-      <div class="drawer-tools">
-        <input
-          type="search"
-          class="table-search"
-          aria-label="Search the profile"
+      <div class="drawer-tools row fine">
+        <TableSearch
+          label="Search the profile"
           placeholder="Search names"
-          spellcheck={false}
           value={view.find}
-          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
+          onInput={(find) => change({ ...view, find })}
         />
-        <span class="weak">
-          {order.length === table.rows
-            ? plural(table.rows, "name")
-            : `${formatCount(order.length)} of ${plural(table.rows, "name")}`}
+        <span class="weak ellipsis">
+          {shownOf(order.length, table.rows, "name")}
           {table.total > table.rows && ` (the longest of ${formatCount(table.total)})`} · {table.about}
           {old && " · summing up …"}
         </span>

@@ -6,10 +6,10 @@ import { formatCount, formatShare, plural } from "../../base/quantity";
 import { formatDuration, type TimeRange } from "../../base/time";
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
-import { fetchBars } from "../../data/windowFacts";
+import { stretchOf } from "../../data/wire/api";
 import type { Bars, Cluster } from "../../data/wire/wire.generated";
 import { BARS_BY, BARS_SORTS, type BarsSort, type DrawerView, MOST_CLUSTERS } from "../../state/drawerState";
-import { PanelNote } from "../PanelNote";
+import { Button, Select } from "../controls";
 import { SaveRows } from "../tables/SaveTable";
 import { ROW_HEIGHT, useRows } from "../tables/virtualRows";
 import { useRested } from "../useAnswer";
@@ -20,6 +20,8 @@ const SORT_TITLES: Readonly<Record<BarsSort, string>> = {
   rank: "by rank",
   time: "by time",
 };
+/** How many clusters there may be. */
+const CLUSTERS = Array.from({ length: MOST_CLUSTERS + 1 }, (_, count) => String(count));
 /** Characters of a name of a region. */
 const NAME_LENGTH = 28;
 const METHOD =
@@ -34,12 +36,12 @@ export function ProcessBars({ run, range }: Props) {
   const view = session.state.value.drawer;
   const { value, failure, waiting } = useRested(
     `${range.startNs}-${range.endNs} ${view.by} ${view.clusters}`,
-    (signal) => fetchBars(session.api, range, view.by, view.clusters, signal),
+    (signal) => session.api.json("window/bars", { ...stretchOf(range), by: view.by, clusters: view.clusters }, signal),
   );
-  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
+  if (failure.value) return <p class="empty">{failure.value}</p>;
   const bars = value.value;
-  if (!bars) return <PanelNote>Summing up …</PanelNote>;
-  if (!bars.bars.length) return <PanelNote>No process did anything in this stretch of time.</PanelNote>;
+  if (!bars) return <p class="empty">Summing up …</p>;
+  if (!bars.bars.length) return <p class="empty">No process did anything in this stretch of time.</p>;
   return <Chart run={run} range={range} bars={bars} view={view} old={waiting.value} />;
 }
 
@@ -59,40 +61,29 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
   const above = Math.max(0, rows.first - clusters.length) * ROW_HEIGHT;
   return (
     <>
-      <div class="drawer-tools">
-        <span class="weak">bars by</span>
+      <div class="drawer-tools row fine">
+        <span class="weak ellipsis">bars by</span>
         {BARS_BY.map((by) => (
-          <button type="button" class="chip" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>
+          <Button class="chip row" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>
             {by}
-          </button>
+          </Button>
         ))}
-        <label>
-          <span class="weak">order</span>{" "}
-          <select
-            value={view.sort}
-            onChange={(event) =>
-              change({ sort: BARS_SORTS.find((one) => one === event.currentTarget.value) ?? "cluster" })
-            }
-          >
-            {BARS_SORTS.map((sort) => (
-              <option key={sort} value={sort}>
-                {SORT_TITLES[sort]}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label title={METHOD}>
-          <span class="weak">clusters</span>{" "}
-          <select value={view.clusters} onChange={(event) => change({ clusters: Number(event.currentTarget.value) })}>
-            <option value={0}>automatic</option>
-            {Array.from({ length: MOST_CLUSTERS }, (_, i) => (
-              <option key={i + 1} value={i + 1}>
-                {i + 1}
-              </option>
-            ))}
-          </select>
-        </label>
-        <span class="weak" title={METHOD}>
+        <Select
+          words="order"
+          choices={BARS_SORTS}
+          value={view.sort}
+          titleOf={(sort) => SORT_TITLES[sort]}
+          onChoose={(sort) => change({ sort })}
+        />
+        <Select
+          words="clusters"
+          about={METHOD}
+          choices={CLUSTERS}
+          value={String(view.clusters)}
+          titleOf={(count) => (count === "0" ? "automatic" : count)}
+          onChoose={(count) => change({ clusters: Number(count) })}
+        />
+        <span class="weak ellipsis" title={METHOD}>
           exclusive time over all threads and streams · {plural(bars.processes, "process")}
           {clusters.length > 0 && ` in ${plural(clusters.length, "cluster")}`}
           {bars.processes > bars.bars.length &&
@@ -117,14 +108,14 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
       </div>
       <Parts bars={bars} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1). */}
-      <section class="bars" ref={scroller} tabIndex={0} aria-label="Bars of clusters and processes">
+      <section class="bars fill fine" ref={scroller} tabIndex={0} aria-label="Bars of clusters and processes">
         {clusters.map((cluster, number) => (
           <ClusterRow key={cluster.typical} run={run} bars={bars} cluster={cluster} number={number} most={most} />
         ))}
         <div style={{ height: `${above}px` }} />
         {shown.map((bar) => (
-          <div class="bar-row" key={bar.process}>
-            <span class="bar-name" title={processTitle(run, bar.process)}>
+          <div class="bar-row cells" key={bar.process}>
+            <span class="ellipsis" title={processTitle(run, bar.process)}>
               {processTitle(run, bar.process)} <span class="weak">{clusters.length > 1 && `c${bar.cluster + 1}`}</span>
             </span>
             <Stacked ns={bar.ns} bars={bars} most={most} />
@@ -155,21 +146,16 @@ function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
     ...differs,
   ].join("\n");
   return (
-    <div class="bar-row cluster" title={title}>
-      <span class="bar-name">
+    <div class="bar-row cells cluster" title={title}>
+      <span class="ellipsis">
         <b>c{number + 1}</b> {formatCount(cluster.size)} × <span class="weak">{members}</span>
       </span>
       <Stacked ns={cluster.ns} bars={bars} most={most} />
       {first && (
-        <button
-          type="button"
-          class="plain bar-differs"
-          title={title}
-          onClick={() => session.update({ region: first.name })}
-        >
+        <Button class="plain ellipsis" title={title} onClick={() => session.update({ region: first.name })}>
           {first.mean_ns > first.others_ns ? "▲" : "▼"} {middleCut(shortName(first.name), NAME_LENGTH)}{" "}
           {formatDuration(Math.abs(first.mean_ns - first.others_ns))}
-        </button>
+        </Button>
       )}
     </div>
   );
@@ -212,16 +198,16 @@ function Parts({ bars }: { bars: Bars }) {
   const session = useSession();
   const theme = session.theme.value;
   return (
-    <ul class="bar-parts" aria-label="What the bars are made of">
+    <ul class="bar-parts weak finer wraps" aria-label="What the bars are made of">
       {bars.parts.map((part, i) => (
         <li key={part.name}>
           <i class={isGroup(part.group) ? "" : "hatched"} style={partStyle(bars, i, theme)} />
           {part.name === part.group || !isGroup(part.group) || part.name === "other regions" ? (
             partTitle(part)
           ) : (
-            <button type="button" class="plain" title={part.name} onClick={() => session.update({ region: part.name })}>
+            <Button class="plain" title={part.name} onClick={() => session.update({ region: part.name })}>
               {partTitle(part)}
-            </button>
+            </Button>
           )}
         </li>
       ))}

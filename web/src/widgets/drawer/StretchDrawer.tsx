@@ -4,6 +4,7 @@ import { formatDuration, formatMoment, length, type TimeRange } from "../../base
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { DRAWER_TABS, type DrawerTab, type DrawerView, tallness } from "../../state/drawerState";
+import { Button, Close } from "../controls";
 import { DurationsPanel } from "./DurationsPanel";
 import { FlatProfile } from "./FlatProfile";
 import { ProcessBars } from "./ProcessBars";
@@ -32,15 +33,18 @@ export function StretchDrawer({ run, range, chosen }: Props) {
   if (!tab) return null;
   const resolution = length(range) / 1000;
   return (
-    <section class="drawer" style={{ height: `${view.tallPx}px` }} aria-label="Statistics of the stretch of time">
+    <section
+      class="drawer vertical"
+      style={{ height: `${view.tallPx}px` }}
+      aria-label="Statistics of the stretch of time"
+    >
       <Grip tallPx={view.tallPx} onTall={(tallPx) => change({ tallPx })} />
-      <header class="drawer-head">
-        <div role="tablist" aria-label="Statistics">
+      <header class="drawer-head row fine">
+        <div class="row gap-4" role="tablist" aria-label="Statistics">
           {DRAWER_TABS.map((one) => (
-            <button
-              type="button"
+            <Button
               role="tab"
-              class="chip"
+              class="chip row"
               key={one}
               id={`drawer-tab-${one}`}
               aria-selected={one === tab}
@@ -58,25 +62,17 @@ export function StretchDrawer({ run, range, chosen }: Props) {
               }}
             >
               {TITLES[one]}
-            </button>
+            </Button>
           ))}
         </div>
-        <span class="weak drawer-about">
+        <span class="weak ellipsis">
           {chosen ? "chosen stretch" : "on the screen"}: {formatDuration(length(range))} from{" "}
           {formatMoment(range.startNs, resolution)}
         </span>
         <span class="spacer" />
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => change({ tab: "" })}
-          aria-label="Close the drawer"
-          title="Close the drawer (L)"
-        >
-          ✕
-        </button>
+        <Close label="Close the drawer" title="Close the drawer (L)" onClick={() => change({ tab: "" })} />
       </header>
-      <div class="drawer-panel" id="drawer-panel" role="tabpanel" aria-labelledby={`drawer-tab-${tab}`}>
+      <div class="drawer-panel vertical fill" id="drawer-panel" role="tabpanel" aria-labelledby={`drawer-tab-${tab}`}>
         {tab === "profile" && <FlatProfile range={range} onDurations={() => change({ tab: "durations" })} />}
         {tab === "durations" && <DurationsPanel run={run} range={range} />}
         {tab === "processes" && <ProcessBars run={run} range={range} />}

@@ -18,7 +18,7 @@ describe("bars of processes", () => {
   test("of nothing have a width", () => expect(longestBar([])).toBe(1));
 });
 
-test("clusters say what their members do otherwise", () => {
+test("clusters list what their members do otherwise", () => {
   const differs = [
     { name: "load", group: "data" as const, mean_ns: 7e6, others_ns: 1e6 },
     { name: "mm", group: "compute" as const, mean_ns: 1e6, others_ns: 2e6 },

@@ -3,7 +3,6 @@
 import { formatDuration } from "../../base/time";
 import type { Run } from "../../data/run";
 import type { Bar, Cluster } from "../../data/wire/wire.generated";
-
 import type { BarsSort } from "../../state/drawerState";
 
 /** How a process is called: by its rank where it has one. */

@@ -21,7 +21,7 @@ test.each([
 ])("from %d to %d are %j", (from, to, range) => expect(between(from, to, edges)).toEqual(range));
 test("of no bins none is chosen", () => expect(between(0, 1, [])).toBeUndefined());
 
-test("it is said how it was computed", () => {
+test("it is explained how it was computed", () => {
   expect(howRead({ read_share: 1, executions: 5 })).toContain("all executions");
   expect(howRead({ read_share: 0.0421, executions: 1000 })).toMatch(/^of 1.000: .* in 4.2 % of the time/);
 });

@@ -1,10 +1,11 @@
 // What the GPUs did during the steps: a bar each, split into computing, only communicating, only copying, and nothing.
 
-import { css, groupColor } from "../../base/color";
+import { groupColor } from "../../base/color";
 import { plural } from "../../base/quantity";
 import { useSession } from "../../data/session";
 import type { Gpu } from "../../data/wire/wire.generated";
-
+import { Button } from "../controls";
+import { PartList } from "../figures";
 import { GpuSplit, KINDS } from "./GpuSplit";
 
 /** GPUs shown; of more, those with the most idle time. */
@@ -25,32 +26,26 @@ export function GpuBars({ gpus, onShow }: { gpus: readonly Gpu[]; onShow: (() =>
           {shown.length < gpus.length && `; the ${MOST} with the most idle time`}
         </span>
         {onShow && (
-          <button type="button" class="link" onClick={onShow}>
+          <Button class="link" onClick={onShow}>
             a usual step on the timeline
-          </button>
+          </Button>
         )}
-        <button type="button" class="link" onClick={() => session.update({ page: "devices" }, "push")}>
+        <Button class="link" onClick={() => session.update({ page: "devices" }, "push")}>
           how full they were
-        </button>
+        </Button>
       </header>
       {shown.map((gpu) => (
-        <div class="gpu" key={`${gpu.rank}/${gpu.name}`}>
+        <div class="gpu cells gap-12" key={`${gpu.rank}/${gpu.name}`}>
           <span>{nameOf(gpu)}</span>
           <GpuSplit name={nameOf(gpu)} split={gpu} />
         </div>
       ))}
-      <ul class="step-parts">
-        {KINDS.map(([kind, group, does]) => (
-          <li key={kind}>
-            <i style={{ background: css(groupColor(group, theme)) }} />
-            <span>{does}</span>
-          </li>
-        ))}
-        <li>
-          <i class="idle" />
-          <span>idle</span>
-        </li>
-      </ul>
+      <PartList
+        parts={[
+          ...KINDS.map(([name, group, title]) => ({ name, title, color: groupColor(group, theme) })),
+          { name: "idle", title: "idle", color: undefined },
+        ]}
+      />
     </section>
   );
 }

@@ -3,6 +3,7 @@ import { causeSentence, causeTitle } from "../../base/idleCauses";
 import { formatCount, formatQuantity, formatShare, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import type { Gpu, IdleCause, Split } from "../../data/gpuTables";
+import { Button, Close } from "../controls";
 import { GpuLadder, HowCounted } from "./GpuLadder";
 import { GpuMeasured } from "./GpuMeasured";
 import { GpuSplit } from "./GpuSplit";
@@ -35,41 +36,36 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
   const { ladder } = gpu;
   const id = `gpu-${gpu.process ?? gpu.host}-${gpu.number}`;
   return (
-    <section class="card gpu-card" aria-labelledby={id}>
+    <section class="card gpu-card rows gap-12" aria-labelledby={id}>
       <header>
         <h2 id={id}>{title}</h2>
         <span>{gpu.name}</span>
         <span class="weak">{gpuFacts(gpu).join(" · ")}</span>
         <span class="spacer" />
-        <button
-          type="button"
+        <Button
           class="link"
           title="Its metrics and its streams, at the top of the timeline"
           onClick={() => actions.onTimeline(gpu)}
         >
           on the timeline
-        </button>
+        </Button>
         {ladder && (
-          <button type="button" class="link" onClick={actions.onKernels}>
+          <Button class="link" onClick={actions.onKernels}>
             its kernels
-          </button>
+          </Button>
         )}
-        {onClose && (
-          <button type="button" class="quiet" aria-label="Clear the selection" onClick={onClose}>
-            ✕
-          </button>
-        )}
+        {onClose && <Close onClick={onClose} />}
       </header>
-      {ladder && <p class="gpu-loss">{lossSentence(ladder, idle)}</p>}
+      {ladder && <p class="bold">{lossSentence(ladder, idle)}</p>}
       <div class="gpu-sides">
         {ladder && (
-          <div class="gpu-side">
+          <div class="gpu-side rows">
             <h3>From its launches</h3>
             <GpuLadder ladder={ladder} name={title} />
             <HowCounted ladder={ladder} />
           </div>
         )}
-        <div class={ladder ? "gpu-side" : "gpu-side alone"}>
+        <div class={ladder ? "gpu-side rows" : "gpu-side rows alone"}>
           <h3>
             Measured by the GPU
             {gpu.measured && " over the whole run"}
@@ -116,7 +112,7 @@ function Time({ split, idle, folded, onGap, title, narrow }: TimeProps) {
       <h3>Its time: {formatDuration(split.durationNs)} from first to last work</h3>
       <GpuSplit name={title} split={split} narrow={narrow} />
       {idle && idle.length > 0 && (
-        <ul class="idle-causes" aria-label={`Why ${title} idled`}>
+        <ul class="idle-causes fine wraps" aria-label={`Why ${title} idled`}>
           <li class="weak">of the idle time{folded && " in steps that are there in detail"}:</li>
           {idle
             .filter(({ share }) => share >= LEAST_CAUSE)
@@ -126,9 +122,9 @@ function Time({ split, idle, folded, onGap, title, narrow }: TimeProps) {
                 <span>{causeTitle(cause)}</span>
                 {!folded && <span class="weak">{formatDuration(idleNs)}</span>}
                 {longest && (
-                  <button type="button" class="link" title="Show it on the timeline" onClick={() => onGap(longest)}>
+                  <Button class="link" title="Show it on the timeline" onClick={() => onGap(longest)}>
                     longest {formatDuration(longest.durationNs)}
-                  </button>
+                  </Button>
                 )}
               </li>
             ))}
@@ -149,7 +145,7 @@ function Properties({ gpu }: { gpu: Gpu }) {
   ];
   const known = rows.filter(([, text]) => text);
   return (
-    <details class="gpu-properties">
+    <details class="gpu-properties fine">
       <summary>What this GPU is: {plural(known.length, "fact")}</summary>
       <dl class="facts">
         {known.map(([name, text]) => (

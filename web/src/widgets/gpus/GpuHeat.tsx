@@ -3,6 +3,7 @@ import { css, radarColor, textOn } from "../../base/color";
 import { formatShare } from "../../base/quantity";
 import type { Gpu } from "../../data/gpuTables";
 import { useSession } from "../../data/session";
+import { Button } from "../controls";
 import { byHost, gpuTitle, type RungKey, spreadSentence } from "./gpuWords";
 
 /** Cells of more GPUs carry no number: the table has it. */
@@ -20,23 +21,25 @@ export function GpuHeat({ gpus, rung, chosen, onChoose }: Props) {
   const numbered = gpus.length <= MOST_NUMBERED;
   const hosts = byHost(gpus);
   return (
-    <section class={numbered ? "gpu-heat" : "gpu-heat small"} aria-label={spreadSentence(gpus, rung)}>
+    <section
+      class={numbered ? "gpu-heat rows gap-4" : "gpu-heat rows gap-4 small"}
+      aria-label={spreadSentence(gpus, rung)}
+    >
       {hosts.map(([host, own]) => (
-        <div class={hosts.length > 1 ? "gpu-host named" : "gpu-host"} key={host}>
+        <div class={hosts.length > 1 ? "gpu-host cells gap-12 named" : "gpu-host cells gap-12"} key={host}>
           {hosts.length > 1 && (
-            <span class="gpu-host-name" title={host}>
+            <span class="weak ellipsis fine" title={host}>
               {host || "machine unknown"}
             </span>
           )}
-          <div class="gpu-cells">
+          <div class="gpu-cells wraps">
             {own.map((gpu) => {
               const share = gpu.ladder?.[rung];
               const text = share === undefined ? "not known" : formatShare(share);
               const color = share === undefined ? undefined : radarColor(share, theme);
               // The table below is walked by keys: the tabulator key does not stop at thousands of cells.
               return (
-                <button
-                  type="button"
+                <Button
                   tabIndex={-1}
                   key={`${gpu.process}/${gpu.number}`}
                   class={gpu === chosen ? "gpu-cell chosen" : "gpu-cell"}

@@ -6,7 +6,7 @@ import { RUNGS, type Rung, rungsOf } from "./gpuWords";
 export function GpuLadder({ ladder, name }: { ladder: Ladder; name: string }) {
   const rungs = rungsOf(ladder);
   return (
-    <ol class="ladder" aria-label={`How much of ${name} was used`}>
+    <ol class="ladder rows" aria-label={`How much of ${name} was used`}>
       {rungs.map((rung) => (
         <Step key={rung.key} rung={rung} known={rung.key === "roofline" ? ladder.rooflineKnown : undefined} />
       ))}
@@ -18,8 +18,8 @@ function Step({ rung, known }: { rung: Rung; known: number | undefined }) {
   const { title, means, share, lost, worst } = rung;
   const partly = known !== undefined && known < 0.995;
   return (
-    <li class={worst ? "rung worst" : "rung"} title={`${title}: ${rung.counted}`}>
-      <span class="rung-title">{title}</span>
+    <li class={worst ? "rung cells worst" : "rung cells"} title={`${title}: ${rung.counted}`}>
+      <span>{title}</span>
       <span class="rung-bar" aria-hidden="true">
         {share !== undefined && (
           <>
@@ -29,13 +29,13 @@ function Step({ rung, known }: { rung: Rung; known: number | undefined }) {
         )}
       </span>
       <b class="number">{share === undefined ? "–" : `${partly ? "≥ " : ""}${formatShare(share)}`}</b>
-      <span class="rung-means weak">
+      <span class="rung-means weak finer">
         {means}
         {share === undefined && ": not known, as the trace has no facts about this GPU"}
         {partly && `; known for ${formatShare(known)} of its kernels’ time`}
       </span>
       {lost >= 0.0005 && (
-        <span class="rung-loss">
+        <span class="rung-loss weak finer">
           {worst ? `▲ most is lost here: ${formatShare(lost)}` : `${formatShare(lost)} lost`}
         </span>
       )}
@@ -46,13 +46,13 @@ function Step({ rung, known }: { rung: Rung; known: number | undefined }) {
 /** How the rungs are counted, for those who ask. */
 export function HowCounted({ ladder }: { ladder: Ladder }) {
   return (
-    <details class="how-counted">
+    <details class="how-counted fine">
       <summary>How this is counted</summary>
-      <dl>
+      <dl class="rows gap-5">
         {RUNGS.filter(({ key }) => key !== "roofline" || ladder.roofline !== undefined).map(
           ({ key, title, counted }) => (
             <div key={key}>
-              <dt>{title}</dt>
+              <dt class="bold">{title}</dt>
               <dd>{counted}</dd>
             </div>
           ),

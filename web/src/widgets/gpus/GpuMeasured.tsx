@@ -16,7 +16,7 @@ export function GpuMeasured({ gpu, notRead }: { gpu: Gpu; notRead: string }) {
   const { measured } = gpu;
   if (!measured)
     return (
-      <p class="weak not-measured">
+      <p class="weak">
         Nothing was read of it{notRead ? `: ${notRead}` : ""}. While a program runs, <code>strobe run</code> reads load,
         memory, power, clocks and temperature of NVIDIA GPUs, with <code>pip install "strobe[gpu]"</code>.
       </p>
@@ -29,10 +29,10 @@ export function GpuMeasured({ gpu, notRead }: { gpu: Gpu; notRead: string }) {
   const full = shares.some(({ title }) => title === "SM activity");
   return (
     <>
-      <ol class="ladder measured">
+      <ol class="ladder measured rows">
         {shares.map(({ title, means, share }) => (
-          <li class="rung" key={title} title={means}>
-            <span class="rung-title">{title}</span>
+          <li class="rung cells" key={title} title={means}>
+            <span>{title}</span>
             <span class="rung-bar" aria-hidden="true">
               <span class="rung-share" style={{ width: `${100 * Math.min(1, share)}%` }} />
             </span>
@@ -81,13 +81,13 @@ function Facts({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefin
     ["NVLink, mean", both(shown("nvlink_sent_gb_s", "GB/s"), shown("nvlink_received_gb_s", "GB/s"), ["sent", "received"])],
   ]; // biome-ignore format: a line a fact
   return (
-    <dl class="facts gpu-facts">
+    <dl class="facts gpu-facts fine">
       {facts
         .filter(([, text]) => text)
         .map(([title, text]) => (
           <div key={title}>
             <dt>{title}</dt>
-            <dd>{text}</dd>
+            <dd class="wraps">{text}</dd>
           </div>
         ))}
       {throttled !== undefined && (
@@ -95,12 +95,12 @@ function Facts({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefin
           <dt title="Part of the readings in which its clocks were held down, and by what; reasons may hold at the same time">
             throttled
           </dt>
-          <dd>
+          <dd class="wraps">
             {throttled > 0 ? (
               <>
                 <span class="warning">▲ {formatShare(throttled)} of the time</span>
                 {gpu.throttled.map(({ reason, share }) => (
-                  <span class="reason" key={reason}>
+                  <span key={reason}>
                     {reason} {formatShare(share)}
                   </span>
                 ))}

@@ -1,9 +1,10 @@
 // What the time of a GPU went into, as a bar: computing, only communicating, only copying, and nothing.
 
-import { css, groupColor, textOn } from "../../base/color";
+import { groupColor, type Rgb } from "../../base/color";
 import type { Group } from "../../base/kinds.generated";
 import { formatShare } from "../../base/quantity";
 import { useSession } from "../../data/session";
+import { PartBar } from "../figures";
 
 /** Parts narrower than this carry no label; those narrower than the second one carry a number only. */
 const NARROWEST_SHARE = 0.04;
@@ -35,23 +36,22 @@ export function GpuSplit({ name, split, narrow = false }: Props) {
   const room = narrow ? 1 / NARROWER : 1;
   const theme = useSession().theme.value;
   const parts = KINDS.map(([kind, , does]) => `${does} ${formatShare(split[kind])}`);
+  const part = (name: string, does: string, share: number, color: Rgb | undefined) => ({
+    name,
+    grow: share,
+    color,
+    title: `${does} ${formatShare(share)}`,
+    text: labelOf(does, share, room),
+  });
   return (
-    <div class="step-bar" role="img" aria-label={`${name}: ${parts.join(", ")}, idle ${formatShare(split.idle)}`}>
-      {KINDS.filter(([kind]) => split[kind] > 0).map(([kind, group, does]) => {
-        const color = groupColor(group, theme);
-        return (
-          <div
-            key={kind}
-            style={{ flexGrow: split[kind], background: css(color), color: textOn(color) }}
-            title={`${does} ${formatShare(split[kind])}`}
-          >
-            {labelOf(does, split[kind], room)}
-          </div>
-        );
-      })}
-      <div class="idle" style={{ flexGrow: split.idle }} title={`idle ${formatShare(split.idle)}`}>
-        {labelOf("idle", split.idle, room)}
-      </div>
-    </div>
+    <PartBar
+      label={`${name}: ${parts.join(", ")}, idle ${formatShare(split.idle)}`}
+      parts={[
+        ...KINDS.filter(([kind]) => split[kind] > 0).map(([kind, group, does]) =>
+          part(kind, does, split[kind], groupColor(group, theme)),
+        ),
+        part("idle", "idle", split.idle, undefined),
+      ]}
+    />
   );
 }

@@ -98,7 +98,7 @@ test("GPUs are called by their rank, or by their process, where there are severa
   expect(severalProcesses([gpu(), gpu({ process: 1 })])).toBe(true);
 });
 
-test("a GPU that the process counts otherwise than its machine says so", () => {
+test("a GPU that the process counts otherwise than its machine has both numbers", () => {
   expect(gpuFacts(gpu())).toEqual(["compute capability 8.0", "108 SMs", "80.0 GB"]);
   const other = gpu({ readings: { process: 0, device: 5 }, by_uuid: true, mig: true, multiprocessors: 1 });
   expect(gpuFacts(other).slice(1)).toEqual(["1 SM", "80.0 GB", "MIG is on", "the machine’s GPU 5"]);

@@ -8,9 +8,10 @@ import { formatCount, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
-import { useSize } from "../useSize";
+import { PartList, Scale } from "../figures";
+import { fitCanvas, useSize } from "../useSize";
 import { binsOf, histogramOf, partsOf } from "./stepLists";
-import { scaleTop } from "./stripBars";
+import { drawChosen, drawOutlier, scaleTop } from "./stripBars";
 
 type Props = {
   readonly steps: readonly Step[];
@@ -38,9 +39,9 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
     const element = canvas.current;
     const context = element?.getContext("2d");
     if (!element || !context || !width) return;
-    element.width = Math.round(width * devicePixelRatio);
-    element.height = Math.round(CHART_HEIGHT * devicePixelRatio);
+    fitCanvas(element, width, CHART_HEIGHT);
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    context.clearRect(0, 0, width, CHART_HEIGHT);
     const chrome = CHROME[theme];
     const tallest = CHART_HEIGHT - MARK_HEIGHT;
     const wide = area / Math.max(1, bins.length);
@@ -74,19 +75,10 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
       if (outlier) {
         const y = Math.max(0, CHART_HEIGHT - Math.min(1, outlier.durationNs / top) * tallest - MARK_HEIGHT + 1);
         context.fillStyle = css(outlierColor(theme));
-        context.beginPath();
-        context.moveTo(left + wide / 2, y);
-        context.lineTo(left + wide / 2 + 4, y + 6);
-        context.lineTo(left + wide / 2 - 4, y + 6);
-        context.fill();
+        drawOutlier(context, left + wide / 2, y);
       }
-      if (chosen !== undefined && steps.slice(bin.from, bin.to).some((step) => step.step === chosen)) {
-        context.fillStyle = chrome.accentFill;
-        context.fillRect(left - 1, 0, Math.max(3, wide) + 1, CHART_HEIGHT);
-        context.fillStyle = chrome.accent;
-        context.fillRect(left - 1, 0, 1, CHART_HEIGHT);
-        context.fillRect(left + Math.max(2, wide), 0, 1, CHART_HEIGHT);
-      }
+      if (chosen !== undefined && steps.slice(bin.from, bin.to).some((step) => step.step === chosen))
+        drawChosen(context, left, wide, CHART_HEIGHT, theme);
     });
   });
   const at = (event: MouseEvent): number | undefined => {
@@ -97,16 +89,15 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
   const shown = bin && (bin.outlier ?? steps[bin.from]);
   return (
     <figure class="step-chart">
-      <figcaption>
+      <figcaption class="wraps">
         <h2>What every step was made of</h2>
-        <ul class="step-parts">
-          {PARTS.filter((phase) => steps.some((step) => step.parts[phase] > 0)).map((phase) => (
-            <li key={phase}>
-              <i style={{ background: css(partColor(phase, theme)) }} />
-              {PART_TITLES[phase]}
-            </li>
-          ))}
-        </ul>
+        <PartList
+          parts={PARTS.filter((phase) => steps.some((step) => step.parts[phase] > 0)).map((phase) => ({
+            name: phase,
+            title: PART_TITLES[phase],
+            color: partColor(phase, theme),
+          }))}
+        />
       </figcaption>
       <div class="step-chart-box">
         <canvas
@@ -114,12 +105,8 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
           style={{ height: `${CHART_HEIGHT}px` }}
           role="img"
           aria-label={`Breakdown of ${plural(steps.length, "step")}: ${means(steps)}`}
-          onPointerMove={(event) => {
-            hovered.value = at(event);
-          }}
-          onPointerLeave={() => {
-            hovered.value = undefined;
-          }}
+          onPointerMove={(event) => (hovered.value = at(event))}
+          onPointerLeave={() => (hovered.value = undefined)}
           onClick={(event) => {
             const found = bins[at(event) ?? -1];
             const step = found && (found.outlier ?? steps[found.from]);
@@ -138,7 +125,7 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
                 : `step ${shown.step} · ${formatDuration(shown.durationNs)}`}
             </div>
             {partsOf(bin.outlier ? bin.outlier.parts : bin.parts).map(({ phase, ns }) => (
-              <div key={phase} class="tooltip-metric">
+              <div key={phase} class="tooltip-metric cells">
                 <i style={{ background: css(partColor(phase, theme)) }} />
                 <span>{PART_TITLES[phase]}</span>
                 <span class="number">{formatDuration(ns)}</span>
@@ -179,9 +166,9 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
     .join(", ");
   return (
     <figure class="step-chart">
-      <figcaption>
+      <figcaption class="wraps">
         <h2>How long steps take</h2>
-        <span class="weak">logarithmic; heights are square roots</span>
+        <span class="weak finer">logarithmic; heights are square roots</span>
       </figcaption>
       <svg viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={`Histogram of durations: ${text}`}>
         {Array.from({ length: BARS }, (_, i) => {
@@ -214,12 +201,8 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
           />
         )}
       </svg>
-      <div class="scale weak">
-        <span>{formatDuration(lowNs)}</span>
-        <span>{formatDuration(Math.sqrt(lowNs * highNs))}</span>
-        <span>{formatDuration(highNs)}</span>
-      </div>
-      <p class="weak">fullest bar: {formatCount(most)}</p>
+      <Scale of={[lowNs, Math.sqrt(lowNs * highNs), highNs].map(formatDuration)} />
+      <p class="weak finer">fullest bar: {formatCount(most)}</p>
     </figure>
   );
 }

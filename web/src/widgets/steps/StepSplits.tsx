@@ -1,13 +1,13 @@
 // What the time of steps went into, as two tools divide it: by kind of work (each nanosecond once), and by the passes of training.
 
 import { useMemo } from "preact/hooks";
-import { classColor, css, groupColor, partColor, type Rgb, type Theme, textOn } from "../../base/color";
+import { classColor, groupColor, partColor, type Rgb, type Theme } from "../../base/color";
 import { formatShare, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import { type AnalysisTable, fetchAnalysis } from "../../data/analysisTable";
 import type { Step } from "../../data/runSteps";
-
 import { load, useSession } from "../../data/session";
+import { PartBar, PartList, timedPart } from "../figures";
 import { Await } from "../Loading";
 import { type Split, splitAt, splitsOf } from "./stepDivisions";
 
@@ -64,7 +64,7 @@ function Splits({ analysis, title, what, parts, step }: Props) {
   const session = useSession();
   const means = useMemo(() => load(() => fetchAnalysis(session.api, analysis, { by: "rank" })), [session, analysis]);
   return (
-    <section class="step-splits" aria-labelledby={`${analysis}-title`}>
+    <section class="step-splits rows fine gap-6" aria-labelledby={`${analysis}-title`}>
       <header>
         <h2 id={`${analysis}-title`}>{title}</h2>
         <span class="weak">{what}</span>
@@ -94,14 +94,7 @@ function Ranks({ table, parts }: { table: AnalysisTable; parts: readonly Part[] 
           the {plural(splits.length, "rank")} with the longest steps of {table.rows}
         </p>
       )}
-      <ul class="step-parts">
-        {used.map(({ name, title, color }) => (
-          <li key={name}>
-            <i style={{ background: css(color(theme)) }} />
-            <span>{title}</span>
-          </li>
-        ))}
-      </ul>
+      <PartList parts={used.map(({ name, title, color }) => ({ name, title, color: color(theme) }))} />
     </>
   );
 }
@@ -130,27 +123,20 @@ function OneStep({ analysis, parts, step }: { analysis: string; parts: readonly 
 
 function Bar({ split, parts, label }: { split: Split; parts: readonly Part[]; label: string }) {
   const theme = useSession().theme.value;
-  const share = (ns: number): number => ns / Math.max(1, split.durationNs);
   const shown = split.parts.map(({ name, ns }) => {
     const part = parts.find((one) => one.name === name);
-    return { name, ns, title: part?.title ?? name, color: part?.color(theme) ?? groupColor("other", theme) };
+    const color = part?.color(theme) ?? groupColor("other", theme);
+    return { name, ns, title: part?.title ?? name, color, share: ns / Math.max(1, split.durationNs) };
   });
-  const text = shown.map(({ title, ns }) => `${title} ${formatDuration(ns)}, ${formatShare(share(ns))}`).join("; ");
+  const text = shown.map(({ title, ns, share }) => `${title} ${formatDuration(ns)}, ${formatShare(share)}`).join("; ");
   return (
     <div class="step-split">
       <span class="weak">{label}</span>
       <span class="number">{formatDuration(split.durationNs)}</span>
-      <div class="step-bar" role="img" aria-label={`${label}: ${text}`}>
-        {shown.map(({ name, title, ns, color }) => (
-          <div
-            key={name}
-            style={{ flexGrow: ns, background: css(color), color: textOn(color) }}
-            title={`${title}: ${formatDuration(ns)}, ${formatShare(share(ns))}`}
-          >
-            {share(ns) >= NARROWEST_SHARE && formatShare(share(ns))}
-          </div>
-        ))}
-      </div>
+      <PartBar
+        label={`${label}: ${text}`}
+        parts={shown.map((part) => ({ ...timedPart(part, NARROWEST_SHARE), grow: part.ns }))}
+      />
     </div>
   );
 }

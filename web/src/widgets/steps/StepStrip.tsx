@@ -7,8 +7,8 @@ import { formatDuration, type TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
 import type { ClassFacts } from "../../data/wire/wire.generated";
-import { useSize } from "../useSize";
-import { type Bar, barAt, bars, stepsIn, stretchOf } from "./stripBars";
+import { fitCanvas, useSize } from "../useSize";
+import { type Bar, barAt, bars, drawChosen, drawOutlier, stepsIn, stretchOf } from "./stripBars";
 
 const MARK_HEIGHT = 8;
 
@@ -51,24 +51,12 @@ function draw(
     context.fillRect(left, height - tall, Math.max(1, wide - (wide > 3 ? 1 : 0)), tall);
     if (!outlier) return;
     context.globalAlpha = 1;
-    const middle = left + wide / 2;
-    const top = height - tall - MARK_HEIGHT + 1;
-    context.beginPath();
-    context.moveTo(middle, top);
-    context.lineTo(middle + 4, top + 6);
-    context.lineTo(middle - 4, top + 6);
-    context.fill();
+    drawOutlier(context, left + wide / 2, height - tall - MARK_HEIGHT + 1);
     // A gap near the top: the bar is taller than the strip.
     if (bar.cut) context.clearRect(left - 0.5, height - tall + 5, wide + 1, 2);
   });
   context.globalAlpha = 1;
-  if (marked >= 0) {
-    context.fillStyle = CHROME[theme].accentFill;
-    context.fillRect(marked * wide - 1, 0, Math.max(3, wide) + 1, height);
-    context.fillStyle = CHROME[theme].accent;
-    context.fillRect(marked * wide - 1, 0, 1, height);
-    context.fillRect(marked * wide + Math.max(2, wide), 0, 1, height);
-  }
+  if (marked >= 0) drawChosen(context, marked * wide, wide, height, theme);
   if (framed) {
     const [from, to] = framed;
     context.fillStyle = CHROME[theme].accentFill;
@@ -90,8 +78,7 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!canvas.current || !context || !width) return;
-    canvas.current.width = Math.round(width * devicePixelRatio);
-    canvas.current.height = Math.round(height * devicePixelRatio);
+    fitCanvas(canvas.current, width, height);
     draw(context, all, { width, height, theme, hovered: hovered.value, framed: framed(), marked });
   });
 
@@ -127,20 +114,14 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
           pressed.value = at(event);
           event.currentTarget.setPointerCapture(event.pointerId);
         }}
-        onPointerMove={(event) => {
-          hovered.value = at(event);
-        }}
+        onPointerMove={(event) => (hovered.value = at(event))}
         onPointerUp={(event) => {
           const [a, b] = [pressed.value ?? at(event), at(event)];
           pressed.value = undefined;
           choose(Math.min(a, b), Math.max(a, b));
         }}
-        onPointerCancel={() => {
-          pressed.value = undefined;
-        }}
-        onPointerLeave={() => {
-          hovered.value = undefined;
-        }}
+        onPointerCancel={() => (pressed.value = undefined)}
+        onPointerLeave={() => (hovered.value = undefined)}
       />
       {shown && (
         <div class="tooltip strip-tooltip" style={tooltipPlace(hovered.value ?? 0, all.length)} role="tooltip">
@@ -161,7 +142,6 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
 const tooltipPlace = (bar: number, count: number): Record<string, string> =>
   bar > count / 2 ? { right: `${100 - (100 * bar) / count}%` } : { left: `${(100 * (bar + 1)) / count}%` };
 
-/** The strip in words. */
 function stripSummary(steps: readonly Step[], classes: readonly ClassFacts[]): string {
   const counts = classes.map((c) => `${c.count} ${c.name} (median ${formatDuration(c.median_ns)})`);
   const outliers = classes.reduce((sum, c) => sum + c.outliers, 0);

@@ -5,7 +5,6 @@ import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PART_TITLES, partColor } from "../../base/color";
 import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
-
 import { useSession } from "../../data/session";
 import { Grid, SortHeading } from "../tables/Grid";
 import { partsOf, STEP_ORDERS, type StepOrder, sortSteps } from "./stepLists";
@@ -21,6 +20,7 @@ const TITLES: Readonly<Record<(typeof COLUMNS)[number], string>> = {
   detail: "detail",
   cause: "slow by",
 };
+const NUMBERS: ReadonlySet<string> = new Set(["step", "duration", "delta"]);
 const DETAILS: Readonly<Record<Step["detail"], string>> = { all: "all", part: "its end", none: "statistics only" };
 
 type Props = {
@@ -81,7 +81,7 @@ function Heading({
   return (
     <SortHeading
       title={TITLES[name]}
-      class={`cell-${name}`}
+      class={`cell-${name}${NUMBERS.has(name) ? " number" : ""}`}
       sorted={mine ? (order.down ? "down" : "up") : undefined}
       onSort={() => onOrder({ by, down: mine ? !order.down : by === "duration" || by === "delta" })}
     />
@@ -101,7 +101,7 @@ function Cells({ step, usualNs, topNs, details }: CellsProps) {
   const share = usualNs ? delta / usualNs : 0;
   return (
     <>
-      <td class="cell-step">
+      <td class="cell-step number">
         {step.outlier && (
           <span style={{ color: css(outlierColor(theme)) }} title="takes much longer than its class">
             ▲{" "}
@@ -116,8 +116,8 @@ function Cells({ step, usualNs, topNs, details }: CellsProps) {
         {step.warmUp && <span class="weak"> warm-up</span>}
         {step.loop > 0 && <span class="weak"> loop {step.loop + 1}</span>}
       </td>
-      <td class="cell-duration">{formatDuration(step.durationNs)}</td>
-      <td class={`cell-delta${share > 0.25 ? " warning" : ""}`}>
+      <td class="cell-duration number">{formatDuration(step.durationNs)}</td>
+      <td class={`cell-delta number${share > 0.25 ? " warning" : ""}`}>
         {Math.abs(share) < 0.005 ? "0" : `${delta > 0 ? "+" : ""}${formatDuration(delta)}`}
       </td>
       <td class="cell-breakdown">

@@ -1,11 +1,10 @@
 // Which steps a list shows, in which order, and what they are compared with. Pure.
 
 import { PARTS, type StepPart } from "../../base/kinds.generated";
-import type { Step } from "../../data/runSteps";
+import { byPart, type Step } from "../../data/runSteps";
 import type { StepFilter } from "../../state/address";
 import { median } from "./stripBars";
 
-/** The steps that pass a filter. */
 export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] {
   const { classes, outliers, detailed } = filter;
   return steps.filter(
@@ -16,7 +15,6 @@ export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] 
   );
 }
 
-/** The middle duration of each class. */
 export function classMedians(steps: readonly Step[]): ReadonlyMap<string, number> {
   const durations = new Map<string, number[]>();
   for (const step of steps) {
@@ -73,15 +71,14 @@ export function binsOf(steps: readonly Step[], count: number): Bin[] {
     const weight = members.reduce((sum, step) => sum + step.count, 0);
     const mean = (phase: StepPart): number =>
       members.reduce((sum, step) => sum + step.parts[phase] * step.count, 0) / Math.max(1, weight);
-    const parts = {
-      data_wait: mean("data_wait"),
-      forward: mean("forward"),
-      backward: mean("backward"),
-      optimizer: mean("optimizer"),
-      rest: mean("rest"),
-    };
     const outliers = members.filter((step) => step.outlier).sort((a, b) => b.durationNs - a.durationNs);
-    return { from, to, parts, longestNs: Math.max(...members.map((step) => step.durationNs)), outlier: outliers[0] };
+    return {
+      from,
+      to,
+      parts: byPart(mean),
+      longestNs: Math.max(...members.map((step) => step.durationNs)),
+      outlier: outliers[0],
+    };
   });
 }
 

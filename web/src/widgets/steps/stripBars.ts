@@ -1,5 +1,6 @@
-// The geometry of the step strip: which steps a bar stands for, how tall it is. Pure.
+// The bars of steps: which steps a bar stands for, how tall it is, and what marks it.
 
+import { CHROME, type Theme } from "../../base/color";
 import type { TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 
@@ -15,7 +16,6 @@ export type Bar = {
 /** Durations above this many times the median are cut, so that one stall does not flatten everything. */
 export const CUT_AT_MEDIANS = 3;
 
-/** The middle value. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -60,4 +60,28 @@ export function stepsIn(steps: readonly Step[], window: TimeRange): readonly [nu
   if (from < 0) return [steps.length, steps.length];
   const after = steps.findIndex((s, i) => i >= from && s.startNs >= window.endNs);
   return [from, after < 0 ? steps.length : after];
+}
+
+/** A triangle above the bar of an outlier. */
+export function drawOutlier(context: CanvasRenderingContext2D, middle: number, top: number): void {
+  context.beginPath();
+  context.moveTo(middle, top);
+  context.lineTo(middle + 4, top + 6);
+  context.lineTo(middle - 4, top + 6);
+  context.fill();
+}
+
+/** A frame around the bar of the chosen step. */
+export function drawChosen(
+  context: CanvasRenderingContext2D,
+  left: number,
+  wide: number,
+  height: number,
+  theme: Theme,
+): void {
+  context.fillStyle = CHROME[theme].accentFill;
+  context.fillRect(left - 1, 0, Math.max(3, wide) + 1, height);
+  context.fillStyle = CHROME[theme].accent;
+  context.fillRect(left - 1, 0, 1, height);
+  context.fillRect(left + Math.max(2, wide), 0, 1, height);
 }

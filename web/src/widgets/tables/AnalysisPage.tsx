@@ -7,7 +7,8 @@ import { type AnalysisTable, fetchAnalysis, fileAddress } from "../../data/analy
 import type { Run } from "../../data/run";
 import { load, useSession } from "../../data/session";
 import { fetchBehind } from "../../data/spanHits";
-import { Await } from "../Loading";
+import { Button } from "../controls";
+import { AwaitWithRun } from "../Loading";
 import { jumpTo } from "../showOnTimeline";
 import { RowFacts, titlesOf } from "./RowFacts";
 import { chosenRow, TablePage, useTableView } from "./TablePage";
@@ -33,13 +34,9 @@ export function AnalysisPage(props: Props) {
   const [{ by }] = useTableView(name);
   const table = useMemo(() => load(() => fetchAnalysis(session.api, name, by ? { by } : {})), [session, name, by]);
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={table.value} what="Computing">
-          {(value) => <Page {...props} run={run} table={value} />}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={table.value} what="Computing">
+      {(run, value) => <Page {...props} run={run} table={value} />}
+    </AwaitWithRun>
   );
 }
 
@@ -75,20 +72,19 @@ function Page({ cells, run, table, ...page }: PageProps) {
         <>
           {by && <span class="weak">by</span>}
           {by?.choices.map((choice) => (
-            <button
-              type="button"
-              class="chip"
+            <Button
+              class="chip row"
               key={choice}
               aria-pressed={by.value === choice}
               onClick={() => change({ ...view, by: choice, inside: "", sort: "", down: false })}
             >
               {choice}
-            </button>
+            </Button>
           ))}
           {view.inside && (
-            <button type="button" class="chip" aria-pressed={true} onClick={() => change({ ...view, inside: "" })}>
+            <Button class="chip row" aria-pressed={true} onClick={() => change({ ...view, inside: "" })}>
               type {view.inside} ✕
-            </button>
+            </Button>
           )}
         </>
       }
@@ -127,17 +123,17 @@ function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: nu
   const top = topRows(table, "avg_ns", TOP);
   const most = top[0]?.value ?? 1;
   return (
-    <section class="highest" aria-labelledby="highest-title">
+    <section class="highest rows fine" aria-labelledby="highest-title">
       <h2 id="highest-title">Longest on average</h2>
       <p class="weak">the {plural(top.length, "row")} whose single calls take most time</p>
-      <ol>
+      <ol class="rows gap-4">
         {top.map(({ row, value }) => {
           const { title, name } = titlesOf(table, row);
           return (
-            <li key={row}>
-              <button type="button" class="plain" title={name || title} onClick={() => onChoose(row)}>
+            <li class="cells" key={row}>
+              <Button class="plain ellipsis" title={name || title} onClick={() => onChoose(row)}>
                 {middleCut(title, NAME_LENGTH)}
-              </button>
+              </Button>
               <span class="bar">
                 <span style={{ width: `${(100 * value) / most}%` }} />
               </span>

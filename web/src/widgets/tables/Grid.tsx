@@ -1,5 +1,6 @@
 // A table that one walks through by keys. Only the rows on the screen exist, so that a hundred thousand of them stay fluid.
 import type { ComponentChildren } from "preact";
+import { Button } from "../controls";
 import { ROW_HEIGHT, useRows } from "./virtualRows";
 
 type Props<Row> = {
@@ -47,7 +48,7 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
     ...keys,
   };
   return (
-    <div class={`grid ${kind}`} ref={scroller}>
+    <div class={`grid fill ${kind}`} ref={scroller}>
       <table
         // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a grid is a table that one walks through by keys
         role="grid"
@@ -69,7 +70,7 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
           <tr aria-rowindex={1}>{headings}</tr>
         </thead>
         <tbody>
-          <tr class="grid-space" style={{ height: `${first * ROW_HEIGHT}px` }} />
+          <tr style={{ height: `${first * ROW_HEIGHT}px` }} />
           {rows.slice(first, last).map((row, i) => (
             <tr
               key={idOf(row)}
@@ -83,7 +84,7 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
               {cells(row)}
             </tr>
           ))}
-          <tr class="grid-space" style={{ height: `${Math.max(0, rows.length - last) * ROW_HEIGHT}px` }} />
+          <tr style={{ height: `${Math.max(0, rows.length - last) * ROW_HEIGHT}px` }} />
         </tbody>
       </table>
     </div>
@@ -100,7 +101,6 @@ type HeadingProps = {
   readonly width?: string;
 };
 
-/** A heading that sorts. */
 export function SortHeading({ title, sorted, onSort, class: classes = "", meaning, width }: HeadingProps) {
   return (
     <th
@@ -110,10 +110,10 @@ export function SortHeading({ title, sorted, onSort, class: classes = "", meanin
       title={meaning}
       aria-sort={sorted === undefined ? "none" : sorted === "down" ? "descending" : "ascending"}
     >
-      <button type="button" class="plain" onClick={onSort}>
+      <Button class="plain" onClick={onSort}>
         {title}
         <span aria-hidden="true">{sorted === undefined ? "" : sorted === "down" ? " ↓" : " ↑"}</span>
-      </button>
+      </Button>
     </th>
   );
 }

@@ -1,16 +1,15 @@
 // One row of a table in full, and the spans behind it: the first one and the longest, each a way to the timeline.
 
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { formatCount, plural } from "../../base/quantity";
 import { formatDuration, formatMoment, length } from "../../base/time";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { columnOf, numberIn } from "../../data/analysisTable";
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
-import { type Behind, fetchBehind, type Hit } from "../../data/spanHits";
-import { explain } from "../../data/wire/api";
+import { fetchBehind, type Hit } from "../../data/spanHits";
+import { Button, Close } from "../controls";
 import { jumpTo } from "../showOnTimeline";
+import { useRested } from "../useAnswer";
 import { cellsOf, cellText } from "./tableRows";
 
 const MOST_SPANS = 12;
@@ -34,12 +33,10 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
     .map((column) => ({ column, text: cellText(column, row) }))
     .filter(({ text }) => text);
   return (
-    <section class="row-facts" aria-labelledby="row-title">
+    <section class="row-facts rows gap-12" aria-labelledby="row-title">
       <header>
         <h2 id="row-title">{title}</h2>
-        <button type="button" class="quiet" aria-label="Clear the selection" onClick={onClose}>
-          ✕
-        </button>
+        <Close onClick={onClose} />
       </header>
       {name && name !== title && (
         <p class="source" title={name}>
@@ -49,9 +46,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
       <Spans run={run} cells={cellsOf(table, row, cells)} name={name} calls={numberIn(table, "calls", row) ?? 0} />
       {type && onInside && (
         <div class="buttons">
-          <button type="button" onClick={() => onInside(type)}>
-            Its operators
-          </button>
+          <Button onClick={() => onInside(type)}>Its operators</Button>
         </div>
       )}
       <dl class="facts">
@@ -79,31 +74,15 @@ export function titlesOf(table: AnalysisTable, row: number): { title: string; na
 
 function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, string>; name: string; calls: number }) {
   const session = useSession();
-  const found = useSignal<Behind | string | undefined>(undefined);
-  const question = JSON.stringify(cells);
-  useEffect(() => {
-    found.value = undefined;
-    if (!Object.keys(cells).length) return undefined;
-    const controller = new AbortController();
-    const timer = setTimeout(() => {
-      fetchBehind(session.api, cells, controller.signal).then(
-        (value) => {
-          found.value = value;
-        },
-        (error: unknown) => {
-          found.value = explain(error) ?? found.value;
-        },
-      );
-    }, REST_MS);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [question, session]);
-  const { value } = found;
-  if (!Object.keys(cells).length) return null;
-  if (value === undefined) return <p class="empty late">Looking for its spans …</p>;
-  if (typeof value === "string") return <p role="alert">{value}</p>;
+  const asked = Object.keys(cells).length ? JSON.stringify(cells) : "";
+  const found = useRested(asked, (signal) => fetchBehind(session.api, cells, signal), {
+    restMs: REST_MS,
+    forget: true,
+  });
+  const value = found.value.value;
+  if (!asked) return null;
+  if (!value && found.failure.value) return <p role="alert">{found.failure.value}</p>;
+  if (!value) return <p class="empty late">Looking for its spans …</p>;
   const { first, longest } = value;
   if (!first)
     return <p class="weak">None of its spans was kept: these steps are statistics only, and the numbers are exact.</p>;
@@ -118,36 +97,30 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
     if (answer?.first) show(answer.first);
   };
   return (
-    <div class="spans-behind">
+    <div class="spans-behind rows">
       <h3>
         {plural(value.count, "span")}
         {value.count < calls && ` of ${formatCount(calls)} in detail`}
         {value.count > calls && " in the whole run"}, {formatDuration(value.totalNs)}
       </h3>
       <div class="buttons">
-        <button type="button" onClick={() => show(first)}>
-          First
-        </button>
+        <Button onClick={() => show(first)}>First</Button>
         {selection && (
-          <button
-            type="button"
-            title="The first one after the span that is chosen on the timeline"
-            onClick={() => void next()}
-          >
+          <Button title="The first one after the span that is chosen on the timeline" onClick={() => void next()}>
             Next
-          </button>
+          </Button>
         )}
-        <button type="button" onClick={() => show(longest[0] ?? first)}>
+        <Button onClick={() => show(longest[0] ?? first)}>
           Longest <kbd>Enter</kbd>
-        </button>
+        </Button>
       </div>
       <ol aria-label="Longest spans">
         {longest.slice(0, MOST_SPANS).map((hit) => (
           <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
-            <button type="button" class="link" title="Show it on the timeline" onClick={() => show(hit)}>
+            <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
               {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
-            </button>
-            <span class="weak">{run.locations[hit.location]?.name}</span>
+            </Button>
+            <span class="weak ellipsis">{run.locations[hit.location]?.name}</span>
             <span class="number">{formatDuration(hit.durationNs)}</span>
           </li>
         ))}

@@ -4,6 +4,7 @@ import { csvFile, saveFile } from "../../base/download";
 import type { TimeRange } from "../../base/time";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
+import { Button } from "../controls";
 
 type Props = {
   /** What it is called in the name of the file. */
@@ -34,8 +35,8 @@ export function SaveRows({ name, range, rows }: RowsProps) {
   const trace = run.status === "ready" ? run.value.meta.name : "";
   const save = (): void => saveFile(fileName(trace, name, range, "csv"), csvFile(csvText(rows())));
   return (
-    <button type="button" class="quiet" onClick={save} title="Save this table as CSV">
+    <Button class="quiet" onClick={save} title="Save this table as CSV">
       CSV
-    </button>
+    </Button>
   );
 }

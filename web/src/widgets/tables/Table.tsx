@@ -12,7 +12,6 @@ type Props = {
   readonly label: string;
   readonly table: AnalysisTable;
   readonly columns: readonly Column[];
-  /** Rows to show, in order. */
   readonly order: readonly number[];
   readonly view: TableView;
   /** Key of the chosen row. */

@@ -1,10 +1,11 @@
 // A page that is a table: tools above it, search, the table itself, and beside it facts about the chosen row or about all.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { formatCount, plural } from "../../base/quantity";
+import { formatCount, shownOf } from "../../base/quantity";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
 import { TABLE_VIEW, type TableView } from "../../state/address";
+import { Button, TableSearch } from "../controls";
 import { Table } from "./Table";
 import { orderOf, rowKey, rowOf, shownColumns } from "./tableRows";
 
@@ -54,33 +55,23 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
   const order = useMemo(() => orderOf(table, view), [table, view]);
   const row = useMemo(() => rowOf(table, key), [table, key]);
   return (
-    <div class={`steps ${props.kind ?? ""}`}>
-      <div class="filters" role="toolbar" aria-label={props.toolsLabel}>
+    <div class={`steps vertical ${props.kind ?? ""}`}>
+      <div class="filters row wraps" role="toolbar" aria-label={props.toolsLabel}>
         {props.tools}
-        <input
-          type="search"
-          class="table-search"
-          aria-label="Search this table"
-          placeholder="Search this table"
-          spellcheck={false}
-          value={view.find}
-          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
-        />
-        <button type="button" class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
+        <TableSearch label="Search this table" value={view.find} onInput={(find) => change({ ...view, find })} />
+        <Button class="chip row" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
           all columns
-        </button>
+        </Button>
         <span class="spacer" />
         <span class="weak">
-          {order.length === table.rows
-            ? plural(order.length, rowWord)
-            : `${formatCount(order.length)} of ${plural(table.rows, rowWord)}`}
+          {shownOf(order.length, table.rows, rowWord)}
           {table.total > table.rows && ` (${formatCount(table.total)} in the files)`}
           {table.about && ` · ${table.about}`}
         </span>
         {props.links}
       </div>
       {props.above}
-      <div class="steps-body">
+      <div class="steps-body fill">
         {order.length ? (
           <Table
             label={label}
@@ -97,7 +88,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
           <p class="empty">{table.rows ? "No row passes the filter." : props.none}</p>
         )}
         {table.rows > 0 && (
-          <aside class="steps-side narrow" aria-label="Facts about what is chosen">
+          <aside class="steps-side narrow rows" aria-label="Facts about what is chosen">
             {side(row)}
           </aside>
         )}
@@ -106,5 +97,4 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
   );
 }
 
-/** Chooses a row of a table on the page. */
 export const chosenRow = (table: AnalysisTable, row: number): { readonly row: string } => ({ row: rowKey(table, row) });

@@ -51,7 +51,7 @@ describe("a cell", () => {
     ["share", 0, "31 %"],
     ["rank", 3, "1"],
     ["name", 0, "aten::add"],
-  ])("%s of row %i says %j", (name, row, text) => expect(cellText(column(name), row)).toBe(text));
+  ])("%s of row %i is %j", (name, row, text) => expect(cellText(column(name), row)).toBe(text));
   test("of a number without a unit has four digits", () =>
     expect(cellText(numbers("calls_per_step", [2 / 3], "", { whole: false }), 0)).toBe("0.6667"));
 });

@@ -96,7 +96,6 @@ export function topRows(table: AnalysisTable, name: string, count: number): { ro
     .slice(0, count);
 }
 
-/** The highest number of a column, for bars. */
 export const highest = (column: Column): number =>
   column.kind === "number" ? column.values.reduce((most, value) => (value > most ? value : most), 0) : 0;
 

@@ -1,0 +1,69 @@
+#include "core/rings/ring_sums.h"
+
+#include "core/format/side_tables.generated.h"
+
+namespace strobe {
+
+namespace {
+constexpr auto relaxed = std::memory_order_relaxed;
+}
+
+uint64_t totals_hash(const strobe_total_key& key) {
+  uint64_t h = (uint64_t(key.region) << 32 | key.communicator) * 0x9E3779B97F4A7C15ull;
+  h ^= h >> 29;
+  h = (h ^ (uint64_t(uint32_t(key.peer_rank)) << 32 | uint32_t(key.size_exponent))) * 0xBF58476D1CE4E5B9ull;
+  h ^= h >> 32;
+  return h ? h : 1;
+}
+
+void add_total(TotalsEntry& entry, const strobe_total_sums& sums) {
+  entry.calls.fetch_add(sums.calls, relaxed);
+  if (sums.sent_bytes) entry.sent_bytes.fetch_add(sums.sent_bytes, relaxed);
+  if (sums.received_bytes) entry.received_bytes.fetch_add(sums.received_bytes, relaxed);
+  if (!sums.ns) return;
+  entry.total_ns.fetch_add(sums.ns, relaxed);
+  uint64_t most = entry.max_ns.load(relaxed);
+  while (sums.ns > most && !entry.max_ns.compare_exchange_weak(most, sums.ns, relaxed)) {
+  }
+}
+
+void append_totals(std::string& out, uint32_t location, const TotalsEntry* entries, uint64_t capacity) {
+  using namespace schema::message_totals;
+  static const auto* layout = new TableLayout{
+      table,
+      {function, communicator, peer_rank, size_bytes, calls, sent_bytes, received_bytes, total_ns, max_ns},
+      false};
+  TableColumns columns(*layout);
+  for (uint64_t i = 0; i < capacity; i++) {
+    const TotalsEntry& e = entries[i];
+    const uint64_t count = e.calls.load(relaxed);
+    const uint32_t name = e.function.load(std::memory_order_acquire);
+    if (!name) continue;
+    using Cell = std::optional<uint64_t>;
+    columns.add({name, e.communicator ? Cell(e.communicator) : Cell(),
+                 e.peer_rank != STROBE_NOTHING_32 ? Cell(int64_t(e.peer_rank)) : Cell(),
+                 e.size_exponent >= 0 && e.size_exponent < 63 ? Cell(uint64_t(1) << e.size_exponent) : Cell(), count,
+                 e.sent_bytes.load(relaxed), e.received_bytes.load(relaxed), e.total_ns.load(relaxed),
+                 e.max_ns.load(relaxed)});
+    if (columns.rows() == kTableChunkRows) columns.append_to(out, location);
+  }
+  columns.append_to(out, location);
+}
+
+void append_lines(std::string& out, uint32_t location, const strobe_line* counters, uint64_t count,
+                  const ClockLine& clock) {
+  using namespace schema::lines;
+  static const auto* layout =
+      new TableLayout{table, {file, line, function, function_line, hits, total_ns, gpu_ns, kernels}, false};
+  TableColumns columns(*layout);
+  for (uint64_t i = 0; i < count; i++) {
+    const strobe_line& each = counters[i];
+    if (!each.hits && !each.ticks) continue;
+    const uint64_t ns = uint64_t(double(each.ticks) * clock.ns_per_tick);
+    columns.add({each.file, each.line, each.function, each.function_line, each.hits, ns, each.gpu_ns, each.kernels});
+    if (columns.rows() == kTableChunkRows) columns.append_to(out, location);
+  }
+  columns.append_to(out, location);
+}
+
+}  // namespace strobe

@@ -1,0 +1,163 @@
+"""`strobe cc -- make`: build C and C++ programs so that `strobe run` records their functions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from strobe.cli.options import add_options, verbatim
+from strobe.errors import RecordError, UsageError
+from strobe.model.option import Option
+from strobe.model.verb import Verb
+
+_DESCRIPTION = """\
+Run a build with compilers that put a hook of the recorder into every C and C++ function (-finstrument-functions -g).
+The programs run as before, with or without strobe; `strobe run -- ./program` records their functions.
+"""
+_EPILOG = """\
+examples:
+  strobe cc -- make                             strobe cc -- cmake -B build
+  strobe cc gcc -O2 -o solver solver.c          strobe cc --exclude-file /usr/include -- pip install .
+  gcc mine.c $(strobe cc --flags)               for programs that call functions of strobe.h
+"""
+_OPTIONS = (
+    Option(
+        "exclude_file",
+        "Put no hooks into functions of files whose path contains PART. Can be repeated.",
+        many=",",
+        metavar="PART",
+    ),
+    Option(
+        "exclude_function",
+        "Put no hooks into functions whose name contains PART. Can be repeated.",
+        many=",",
+        metavar="PART",
+    ),
+    Option("flags", "Print the compiler flags for a program that includes strobe.h.", bool, False),
+)
+# The environment variable of build tools for each compiler.
+COMPILERS = {
+    "cc": "CC",
+    "gcc": "CC",
+    "clang": "CC",
+    "c++": "CXX",
+    "g++": "CXX",
+    "clang++": "CXX",
+}
+_WRAPPER = """\
+#!/bin/sh
+# Made by `strobe cc`: the compiler, with the hooks of strobe.
+link=yes
+for word do
+  case "$word" in
+    -c|-S|-E|-M|-MM|-fsyntax-only|--version|-dumpversion|-dumpmachine|-dumpspecs|-print-*|--print-*|-\\#\\#\\#) link= ;;
+    -v|--help|--help=*) [ $# -eq 1 ] && link= ;;
+  esac
+done
+if [ -n "$link" ] && [ $# -gt 0 ]; then
+  exec {real} {flags} "$@" -x none {archive} -ldl
+fi
+exec {real} {flags} "$@"
+"""
+
+
+def run(words: list[str]) -> int:
+    """Parse the command line; replace this process by the build, or print flags."""
+    at = next((i for i, word in enumerate(words) if word == "--" or not _is_option(words, i)), len(words))
+    reader = verbatim("cc", _DESCRIPTION, usage="strobe cc [options] COMMAND [arguments]", epilog=_EPILOG)
+    add_options(reader, _OPTIONS)
+    options, command = reader.parse_args(words[:at]), words[at:]
+    if command[:1] == ["--"]:
+        command = command[1:]
+    if options.flags:
+        print(flags())
+        return 0
+    if not command:
+        raise UsageError("no build command given", do="strobe cc -- make")
+    lists = (("file", options.exclude_file), ("function", options.exclude_function))
+    folder = wrappers([f"-finstrument-functions-exclude-{kind}-list={','.join(each)}" for kind, each in lists if each])
+    environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)])}
+    for name, variable in COMPILERS.items():
+        if name in ("cc", "c++") and os.path.exists(os.path.join(folder, name)):
+            environment[variable] = os.path.join(folder, name)
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        known = 126 if isinstance(error, PermissionError) else 127
+        raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=known) from error
+
+
+def _is_option(words: list[str], at: int) -> bool:
+    """Return whether a word is an option of strobe or the value of one."""
+    return words[at].startswith("-") or (at > 0 and words[at - 1] in ("--exclude-file", "--exclude-function"))
+
+
+def _folders() -> tuple[str, str]:
+    """Return the folders of strobe.h and of the libraries."""
+    from strobe.native import library
+
+    lib = os.path.dirname(library())
+    return os.path.join(os.path.dirname(lib), "include"), lib
+
+
+def flags() -> str:
+    """Return the flags of a compiler for a program that includes strobe.h."""
+    import shlex
+
+    include, lib = _folders()
+    return shlex.join([f"-I{include}", f"-L{lib}", "-lstrobe", f"-Wl,-rpath,{lib}"])
+
+
+def wrappers(more: list[str]) -> str:
+    """Return a folder with a wrapper for each installed compiler. It is kept, because CMake stores its path.
+
+    Raises RecordError if no compiler is installed, or if the folder cannot be written.
+    """
+    import hashlib
+    import shlex
+
+    _, lib = _folders()
+    archive = shlex.quote(os.path.join(lib, "libstrobe_functions.a"))
+    added = shlex.join(["-finstrument-functions", "-fno-omit-frame-pointer", "-g", *more])
+    made: dict[str, str] = {}
+    for name, variable in COMPILERS.items():
+        words = shlex.split(os.environ.get(variable, "")) if name in ("cc", "c++") else []
+        words = words or [name]
+        if os.sep not in words[0]:  # looked for by the wrapper it would be the wrapper itself
+            words[0] = _real(words[0])
+        if words[0]:
+            made[name] = _WRAPPER.format(real=shlex.join(words), flags=added, archive=archive)
+    if not made:
+        raise RecordError("no C or C++ compiler is installed", do="Install gcc or clang.", exit_code=127)
+    digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]
+    folder = os.path.join(_cache(), f"cc-{digest}")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for name, text in made.items():
+            path = os.path.join(folder, name)
+            with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(f"{path}.{os.getpid()}", 0o755)
+            os.replace(f"{path}.{os.getpid()}", path)
+    except OSError as error:
+        do = "Name another folder in STROBE_CACHE."
+        raise RecordError(f"cannot write into '{folder}': {error.strerror}", do=do, exit_code=126) from error
+    return folder
+
+
+def _real(name: str) -> str:
+    """Return the path of a compiler, never of one of our wrappers (a build in a build); empty if there is none."""
+    path = os.pathsep.join(
+        folder
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if not os.path.basename(folder).startswith("cc-") or os.path.dirname(folder) != _cache()
+    )
+    return shutil.which(name, path=path) or ""
+
+
+def _cache() -> str:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.abspath(os.environ.get("STROBE_CACHE") or os.path.join(home, "strobe"))
+
+
+VERB = Verb("cc", "Build a C or C++ program so that its functions can be recorded", run)

@@ -1,0 +1,233 @@
+"""`strobe metrics SCRIPT`: hardware metrics of chosen kernels, measured by Nsight Compute in a separate run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from strobe.cli.options import Parser, add_options, add_output, arranged, emit, talk, verbatim
+from strobe.cli.programs import HELP, check_script, program_at, require_program
+from strobe.errors import StrobeError, TraceError, UsageError
+from strobe.model.gpu_metrics import GROUPS
+from strobe.model.option import Option
+from strobe.model.verb import Verb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from strobe.gpu.nvidia.ncu import Launch
+    from strobe.tables.table import Table
+
+_DESCRIPTION = """\
+Run a program under NVIDIA Nsight Compute (ncu) and show hardware metrics of its GPU kernels: occupancy, memory
+traffic, use of the tensor cores. Each chosen kernel runs several times until all metrics are measured, so choose few,
+with --kernels and --launch-count.
+"""
+_WHAT = f"""\
+{HELP}
+examples:
+  strobe metrics --kernels gemm --metrics achieved_occupancy,ipc,dram_utilization train.py
+  strobe metrics --kernels ::gemm:1 --metrics memory,tensor -- python train.py --epochs 1
+  strobe metrics --list --chip GH100
+
+The table goes to stderr, or to the file of -o, because stdout belongs to the program. Ends as the program ended.
+"""
+_LISTED_CHIP = "GH100"
+_OPTIONS = {
+    "what is measured": (
+        Option(
+            "metrics",
+            f"Names of nvprof, counters of ncu, or groups: {', '.join(GROUPS)}. Default: usual.",
+            default="",
+            metavar="A,B,...",
+        ),
+        Option("chip", "Chip whose counters are meant. Default: the chip of the first GPU here.", default=""),
+        Option("list", "Print all metrics and the counters of the chip; run nothing.", bool, False),
+    ),
+    "which kernels": (
+        Option(
+            "kernels",
+            "Kernels whose full name matches; or nvprof's CONTEXT:STREAM:NAME:INVOCATION (::gemm:1). Default: all.",
+            default="",
+            metavar="REGEX",
+        ),
+        Option("launch_skip", "Skip the first N of them.", int, least=0, metavar="N"),
+        Option("launch_count", "Measure at most N of them.", int, least=0, metavar="N"),
+        Option(
+            "ncu_option",
+            "Pass an option to ncu: --ncu-option=--replay-mode=application. Can be repeated.",
+            many=",",
+            metavar="WORD",
+        ),
+    ),
+    "what is shown": (
+        Option(
+            "by",
+            "Show mean, min and max of each kernel, or the values of each launch.",
+            default="kernel",
+            choices=("kernel", "launch"),
+        ),
+        Option("trace", "Keep the values beside this trace, where strobe kernels shows them.", metavar="TRACE"),
+        Option(
+            "from",
+            "Run nothing; show the output of `ncu --csv --page raw` in this file.",
+            argument="table",
+            metavar="FILE",
+        ),
+    ),
+}
+
+
+def run(words: list[str]) -> int:
+    """Parse the command line; list metrics, or measure them, show the values, and end as the program ended."""
+    reader = _parser()
+    split = program_at(words, reader)
+    arguments, program = reader.parse_args(words[:split]), words[split:]
+    if arguments.list:
+        return emit(_listed(arguments.chip, _words(arguments.metrics)), arguments)
+    from strobe.api.trace import open_trace
+
+    folder = open_trace(arguments.trace).path if arguments.trace else None
+    if arguments.table:
+        if program:
+            reader.error("--from reads a file: it cannot be combined with a program to run")
+        return _show(_read(arguments.table), [], "", arguments, folder)
+    require_program("metrics", program)
+    check_script("metrics", program)
+    return _measure(program, arguments, folder)
+
+
+def _parser() -> Parser:
+    reader = verbatim("metrics", _DESCRIPTION, usage="strobe metrics [options] SCRIPT [arguments]", epilog=_WHAT)
+    for title, options in _OPTIONS.items():
+        add_options(reader.add_argument_group(title), options)
+    add_output(reader)
+    return reader
+
+
+def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | None) -> int:
+    from strobe.gpu.counters import needed
+    from strobe.gpu.nvidia import ncu
+    from strobe.gpu.nvidia.metric_names import check, chip_here
+    from strobe.model.gpu_metrics import expanded
+    from strobe.present import text
+    from strobe.record.launch.run_program import end_as, python_command
+
+    chip = arguments.chip or chip_here()
+    names = expanded(_words(arguments.metrics or "usual"), chip)
+    if not names:
+        raise UsageError("--metrics has no names", do="To list all metrics: strobe metrics --list")
+    if remark := check(names, chip):
+        talk(remark)
+    options = [*_launches(arguments), *arguments.ncu_option]
+    command = python_command(program)
+    # Check the output options now, not after hours, on an empty table with the same columns.
+    text.render(arranged(_table([], names, chip, arguments), arguments), arguments.format or "table")
+    measured = ncu.measure(command, needed(names, chip), kernels=arguments.kernels, options=options)
+    if measured.launches:
+        for each in measured.complaints:
+            talk(f"ncu: {each}")
+        try:
+            _show(measured.launches, names, chip, arguments, folder)
+        except (StrobeError, OSError) as error:  # print the values anyway, and end as the program ended
+            talk(str(error))
+            print(text.aligned(_table(measured.launches, names, chip, arguments)), file=sys.stderr)
+    else:
+        talk(ncu.explained(measured.complaints) or "no kernel was measured, because the program launched none")
+        if advice := ncu.what_to_do(measured.complaints):
+            talk(advice)
+    return end_as(measured.ended)
+
+
+def _launches(arguments: argparse.Namespace) -> list[str]:
+    counts = (("--launch-skip", arguments.launch_skip), ("--launch-count", arguments.launch_count))
+    return [word for flag, count in counts if count is not None for word in (flag, str(count))]
+
+
+def _read(path: str) -> list[Launch]:
+    from strobe.gpu.nvidia.ncu import launches
+
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            found = launches(stream.read())
+    except OSError as error:
+        raise TraceError(f"cannot read '{path}': {error.strerror}") from error
+    if not found:
+        raise TraceError(f"'{path}' contains no kernels", do="Write it with: ncu --csv --page raw --log-file FILE ...")
+    return found
+
+
+def _show(
+    launches: Sequence[Launch], names: list[str], chip: str, arguments: argparse.Namespace, folder: Path | None
+) -> int:
+    """Print the table, and keep the values beside a trace. Without names, show all metrics of the file."""
+    from strobe.gpu import counters
+    from strobe.model.gpu_metrics import expanded
+
+    chip = arguments.chip or chip
+    if not names:
+        names = expanded(_words(arguments.metrics), chip) or counters.present(launches)
+        counters.check_present(names, launches)
+    code = emit(_table(launches, names, chip, arguments), arguments, None if arguments.table else sys.stderr)
+    if folder is not None:
+        counters.keep(folder, launches, names, chip)
+        talk(f"kept beside the trace; to show them: strobe kernels {folder} --columns all")
+    return code
+
+
+def _table(launches: Sequence[Launch], names: list[str], chip: str, arguments: argparse.Namespace) -> Table:
+    from strobe.gpu import counters
+
+    make = counters.by_launch if arguments.by == "launch" else counters.by_kernel
+    return make(launches, names, chip)
+
+
+def _listed(chip: str, asked: list[str]) -> Table:
+    """Return the metrics of strobe on a chip, then all counters of the chip.
+
+    With `asked`, only those, with a note on how often ncu runs each kernel to measure all of them.
+    """
+    from strobe.gpu.nvidia.catalogue import SUFFIXES, open_catalogue
+    from strobe.gpu.nvidia.metric_names import chip_here, meant
+    from strobe.model.gpu_metrics import TABLE, counters, expanded, formula, has
+    from strobe.model.schema import Column
+    from strobe.tables.table import make_table
+
+    chip, note = chip or chip_here() or _LISTED_CHIP, ""
+    names = expanded(asked, chip)
+    ours = [each for each in TABLE if has(chip, each.name) and (not asked or each.name in names)]
+    rows = [(each.name, "metric", each.unit, each.about, formula(each.name, chip)) for each in ours]
+    try:
+        with open_catalogue(chip) as catalogue:
+            if asked and (passes := catalogue.passes(counters(names, chip))):
+                note = f"each kernel runs {passes} times on {chip} for these" if passes > 1 else "each kernel runs once"
+            for name, kind in catalogue.base_metrics.items():
+                if asked and name not in {each.partition(".")[0] for each in names}:
+                    continue
+                known = catalogue.counter(name) or catalogue.counter(f"{name}.{SUFFIXES[kind][0]}")
+                rows.append((name, kind, known.unit if known else "", known.about if known else "", ""))
+    except UsageError:
+        raise
+    except StrobeError as error:
+        note = f"counters of {chip} are not listed: {error}"
+    if asked and not rows:
+        near = meant(asked[0], [each.name for each in TABLE])
+        raise UsageError(f"{chip} has no metric '{asked[0]}'", do=near or "To list all metrics: strobe metrics --list")
+    columns = (
+        Column("name", "string", "", "name"),
+        Column("type", "string", "", "metric (a formula over counters), counter, ratio or throughput"),
+        Column("unit", "string", "", "unit of the values; of counters, before their suffix"),
+        Column("meaning", "string", "", "meaning"),
+        Column("formula", "string", "", "counters in the formula", extra=True),
+    )
+    about = f"metrics and counters of {chip}"
+    return make_table(columns, rows, name="gpu_metrics", about=about, note=note, shows=len(ours))
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+VERB = Verb("metrics", "Measure hardware metrics of chosen GPU kernels", run)

@@ -1,0 +1,41 @@
+"""What the summary and the snapshot share as pages of text: blocks between two rules, bars, and plain ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from strobe.present.text import supports
+
+WIDTH = 100
+_BOX, _ASCII = "─█▌·…", "-#=-."
+
+
+def has_box_characters(stream: TextIO) -> bool:
+    """Return whether a stream can print the characters of a page beyond ASCII."""
+    return supports(_BOX, stream)
+
+
+def page(blocks: Iterable[Sequence[str]], width: int, *, unicode: bool) -> str:
+    """Return the blocks that have lines, with an empty line between them. `unicode=False`: plain ASCII."""
+    rule = "─" * width
+    lines = [rule, *(line for block in blocks if block for line in (*block, ""))]
+    lines[-1] = rule
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    return text if unicode else text.translate(str.maketrans(_BOX, _ASCII)).encode("ascii", "replace").decode("ascii")
+
+
+def bar(share: float, width: int) -> str:
+    """Return a bar as long as a share from 0 to 1 of `width` characters, to half a character."""
+    filled = share * width
+    return "█" * int(filled) + ("▌" if filled % 1 >= 0.5 else "")
+
+
+def sentence(text: str) -> str:
+    """Return a text as a sentence, with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+
+
+def processes(count: int) -> str:
+    """Return a number of processes in words."""
+    return f"{count} process" + ("es" if count != 1 else "")

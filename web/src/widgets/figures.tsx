@@ -1,0 +1,121 @@
+// Small pictures of numbers that several pages show: bars of parts, lists of what takes the time, histograms.
+import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
+import { css, groupColor, type Rgb, textOn } from "../base/color";
+import type { Group } from "../base/kinds.generated";
+import { formatShare } from "../base/quantity";
+import { formatDuration } from "../base/time";
+import { useSession } from "../data/session";
+import { Button } from "./controls";
+
+/** A square in the colour of a group. */
+export function Swatch({ group }: { group: Group }) {
+  return <i style={{ background: css(groupColor(group, useSession().theme.value)) }} />;
+}
+
+/** Two numbers that matter most, each above what it is. */
+export const BigNumbers = ({ of }: { of: readonly (readonly [value: string, what: ComponentChildren])[] }) => (
+  <div class="big-numbers">
+    {of.map(([value, what], i) => (
+      <div key={i}>
+        <b>{value}</b>
+        <span class="weak">{what}</span>
+      </div>
+    ))}
+  </div>
+);
+
+/** A part of a bar, as wide as it grows. */
+type BarPart = {
+  readonly name: string;
+  readonly grow: number;
+  /** Undefined: idle. */
+  readonly color: Rgb | undefined;
+  readonly title: string;
+  /** What is written on it. */
+  readonly text: string | false;
+};
+
+/** Parts of a whole beside each other. */
+export const PartBar = ({ label, parts }: { label: string; parts: readonly BarPart[] }) => (
+  <div class="step-bar" role="img" aria-label={label}>
+    {parts.map(({ name, grow, color, title, text }) => (
+      <div
+        key={name}
+        class={color ? undefined : "idle"}
+        style={{ flexGrow: grow, ...(color && { background: css(color), color: textOn(color) }) }}
+        title={title}
+      >
+        {text}
+      </div>
+    ))}
+  </div>
+);
+
+/** A part of a bar by its time and share; parts narrower than `narrowest` carry no number. */
+export const timedPart = (
+  { name, title, ns, share, color }: { name: string; title: string; ns: number; share: number; color: Rgb },
+  narrowest: number,
+): BarPart => ({
+  name,
+  grow: share,
+  color,
+  title: `${title}: ${formatDuration(ns)}, ${formatShare(share)}`,
+  text: share >= narrowest && formatShare(share),
+});
+
+type ListedPart = {
+  readonly name: string;
+  readonly title: string;
+  readonly color: Rgb | undefined;
+  readonly ns?: number;
+};
+
+/** What the colours of a bar mean, and how long each part takes. */
+export const PartList = ({ parts }: { parts: readonly ListedPart[] }) => (
+  <ul class="step-parts wraps">
+    {parts.map(({ name, title, color, ns }) => (
+      <li key={name} class="row">
+        {color ? <i style={{ background: css(color) }} /> : <i class="idle" />}
+        <span>{title}</span>
+        {ns !== undefined && <b>{formatDuration(ns)}</b>}
+      </li>
+    ))}
+  </ul>
+);
+
+type UsageProps = {
+  /** Undefined: the square is hatched. */
+  readonly group: Group | undefined;
+  readonly name: ComponentChildren;
+  readonly amount: string;
+  readonly share?: number;
+  readonly title?: string | undefined;
+  readonly chosen?: boolean;
+  /** Where the name is a button. */
+  readonly button?: ButtonHTMLAttributes | undefined;
+};
+
+/** A line of a list of what takes the time. */
+export const UsageRow = ({ group, name, amount, share, button, title, chosen = false }: UsageProps) => (
+  <li class={chosen ? "cells chosen-path" : "cells"} title={title}>
+    {group ? <Swatch group={group} /> : <i class="hatched" />}
+    {button ? (
+      <Button class="plain" {...button}>
+        {name}
+      </Button>
+    ) : (
+      <span>{name}</span>
+    )}
+    <span class="number">{amount}</span>
+    {share !== undefined && <span class="number weak">{formatShare(share)}</span>}
+  </li>
+);
+
+/** The ends and the middle of the axis below a histogram. */
+export const Scale = ({ of: marks }: { of: readonly ComponentChildren[] }) => (
+  <div class="scale weak">
+    {marks.map((mark, i) => (
+      <span key={i}>{mark}</span>
+    ))}
+  </div>
+);
