@@ -398,7 +398,7 @@ def main() -> None:
 
 
 def is_current(path: Path, text: str, write: bool) -> bool:
-    """Return whether a file is up to date with the code; `write` one that is not."""
+    """Whether a file is up to date; otherwise write it, unless only a check is requested."""
     current = path.exists() and path.read_text(encoding="utf-8") == text
     if write and not current:
         path.parent.mkdir(parents=True, exist_ok=True)

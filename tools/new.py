@@ -1,7 +1,7 @@
 """./dev new KIND NAME: writes the skeleton of a plug-in, a test for it, and its entry in the docs.
 
 The skeletons are real files in tools/skeletons/KIND/, at the path they get; `skeleton_name` stands for the plug-in's
-name, `skeleton_subject` for the folder of an analysis. They pass every check as they are; comments name what to
+name, `skeleton_subject` for the folder of an analysis. They pass every check as they are. Comments show what to
 replace.
 """
 
