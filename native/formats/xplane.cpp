@@ -321,11 +321,7 @@ class Reader {
     return true;
   }
 
-  TableRow start(std::string_view table) {
-    TableRow row;
-    row.start(tables_.table(table));
-    return row;
-  }
+  TableRow start(std::string_view table) { return TableRow(tables_.table(table)); }
   void set(TableRow& row, std::string_view column, int64_t value) {
     row.set(tables_.column(row.table(), column), value);
   }

@@ -70,15 +70,15 @@ typedef struct strobe_options {
   uint64_t throttle_calls;   // a function of Python, C or C++ called so often ... 0: never
   uint64_t throttle_ns;      // ... that takes less than this on average is not recorded any more
   uint64_t min_duration_ns;  // functions that take less are counted and summed up, not kept in detail; 0: all are kept
-  uint32_t silent;           // not 0: recording that has to stop says nothing on stderr, only in the trace
-  const char*
-      clock_server;  // who tells the time of the trace to processes of other nodes (core/system/node_clock.h); or NULL
+  uint32_t silent;           // not 0: that recording had to stop is noted in the trace only, not on stderr
+  // Where processes of other nodes ask for the time of the trace (core/system/node_clock.h); or NULL.
+  const char* clock_server;
 } strobe_options;
 
-// Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
+// Start recording this process. 0, or an errno value; strobe_error() is then a sentence about what failed.
 STROBE_API int strobe_start(const strobe_options* options);
-// Start recording this process as `strobe run` says in the environment, until it ends. 1 where it is recorded now, 0
-// where it is not: it was not started by `strobe run`, or a sentence on stderr says what failed.
+// Start recording this process with the settings that `strobe run` left in the environment, until it ends. 1 where it
+// is recorded now, 0 where it is not: it was not started by `strobe run`, or something failed, which is on stderr.
 STROBE_API int strobe_begin(void);
 // Seal everything, write the end chunk, remove the rings. Safe to call twice.
 STROBE_API void strobe_stop(void);
@@ -104,7 +104,7 @@ STROBE_API uint32_t strobe_region(const strobe_region_info* info);
 STROBE_API void strobe_enter(uint32_t region);
 STROBE_API void strobe_leave(uint32_t region);
 STROBE_API void strobe_name_thread(const char* name);
-// What people call this process ("pool worker 3"), where its command line does not say it. The last name counts.
+// What people call this process ("pool worker 3"), where its command line does not show it. The last name counts.
 STROBE_API void strobe_name_process(const char* name);
 // Record until the process calls its exit handlers, even if somebody who stops earlier (Python's own exit handlers)
 // comes first: MPI_Finalize of mpi4py runs after them.
@@ -116,7 +116,7 @@ STROBE_API int strobe_stops_at_exit(void);
 STROBE_API void strobe_switch_stack(uint32_t stack);
 
 // For the hooks that record functions: one byte for each of the first 65 536 regions, not 0 where calls should end. The
-// hook stops when no call of it is open, and says so. The place never moves.
+// hook stops when no call of it is open, and calls strobe_note_throttled. The place never moves.
 STROBE_API const uint8_t* strobe_throttle_flags(void);
 STROBE_API void strobe_note_throttled(uint32_t region);
 // All calls should end, because they cost more than the recording may: a hook can take itself out then.
@@ -125,12 +125,11 @@ STROBE_API int strobe_functions_given_up(void);
 // counts as the recorder's own cost. `times` stays where it is.
 STROBE_API void strobe_hook_cost(const uint64_t* times, double ns);
 // --- rows: what one event knows beside its time; they become rows of the trace's side tables
-// A text of a row (a name, a call stack): the same text gives the same number. 0 is no text; NULL and "" give 0.
+// A text of a row (a name, a call stack): the same text gives the same number. NULL and "" give 0.
 STROBE_API uint32_t strobe_text(const char* utf8);
 // What a row is of. The six values are numbers of 64 bits, or two of 32 bits each: STROBE_TWO(first, second), or three
 // of 21 bits: STROBE_THREE(first, second, third); texts fit into them.
-// STROBE_NOTHING, STROBE_NOTHING_32 and STROBE_NOTHING_21 stand for a number that is not known, 0 for a text that is
-// not.
+// STROBE_NOTHING, STROBE_NOTHING_32 and STROBE_NOTHING_21 stand for an unknown number, 0 for an unknown text.
 enum strobe_row_kind {
   // messages: (direction text, communicator text), (peer_rank, communicator_rank), tag, size_bytes, request, pending_ns
   STROBE_ROW_MESSAGE = 1,
@@ -181,14 +180,14 @@ STROBE_API void strobe_row(uint32_t kind, const int64_t values[STROBE_ROW_VALUES
 STROBE_API void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t values[STROBE_ROW_VALUES]);
 
 // For rows about another thread than the one that records them (samples): its location, made if there is none yet.
-// `name`: of a thread that told no name, or NULL.
+// `name`: for a thread that has not set one itself, or NULL.
 STROBE_API uint32_t strobe_location(uint64_t thread_id, const char* name);
 // That thread has ended: its number may come again for another one.
 STROBE_API void strobe_location_over(uint64_t thread_id);
-// This thread's rows are about others only: it is no location of the trace itself.
+// This thread's rows are about others only: it is not itself a location of the trace.
 STROBE_API void strobe_hide_thread(void);
 
-// --- streams: locations of a device. What ran there is told when it is over, some time after it was launched
+// --- streams: locations of a device. What ran there is reported when it is over, some time after it was launched
 typedef struct strobe_stream strobe_stream;
 typedef struct strobe_stream_span {
   uint32_t region;           // 0: no span, but a row of a table that is not of spans; its time is start_ns
@@ -197,34 +196,33 @@ typedef struct strobe_stream_span {
   int64_t launched_ns;       // which iteration it belongs to
   int64_t values[STROBE_ROW_VALUES];
 } strobe_stream_span;
-// The stream with this number of a device; `name` is what people call it. One thread at a time tells what ran on
-// streams. NULL: there is no memory. A stream is used again by the next recording; there is no end of it.
+// The stream with this number of a device; `name` is what people call it. One thread at a time reports what
+// ran on streams. NULL: out of memory. A stream is never closed: the next recording uses it again.
 STROBE_API strobe_stream* strobe_stream_open(const char* name, int64_t device, uint64_t number);
-// A location beside the streams of a device: what was waited for, its memory. It is told as they are, and is a task in
-// the trace: its time is none of the program's. No stream has its number.
+// A location beside the streams of a device: what was waited for, its memory. It is reported like them, and is a task
+// in the trace, because its time does not belong to the program. No stream has its number.
 STROBE_API strobe_stream* strobe_beside_streams_open(const char* name, int64_t device, uint64_t number);
-// In order of start; spans of one stream may overlap, and may come late: then they are told in a location beside it.
-// One that begins up to 100 ns before the last one ended begins there: clocks are no better. 0 where it could not be
-// recorded, which is counted.
+// Reports a span, in order of start. Spans of one stream may overlap, and may come late: they get a location beside it.
+// One that begins up to 100 ns before the last one ended begins at that end: clocks are not more exact. 0 where it
+// could not be recorded, which is counted.
 STROBE_API int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span);
-// A location of what the program does beside its threads, as ranges that begin on one and end on another: the same, of
-// no device. Spans are told by one thread at a time, in whatever order they end. What could not be recorded is the
-// caller's to count.
+// A location of what the program does beside its threads, as ranges that begin on one and end on another: the same
+// without a device. One thread at a time reports spans, in whatever order they end. The caller counts what could not be
+// recorded.
 STROBE_API strobe_stream* strobe_task_open(const char* name, uint64_t number);
-// Everything that was launched before this moment is told (INT64_MAX: nothing will come late, as at the beginning):
-// iterations of the main loop are decided for streams up to there.
+// Everything that was launched before this moment has been reported (INT64_MAX: nothing will come late, as at the
+// beginning). Iterations of the main loop are decided for streams up to there.
 STROBE_API void strobe_streams_told(int64_t launched_ns);
-// `turn` is called before the recording rests, ends, or ends with the process: what is known is to be told now, and
-// nothing more is asked for; and when it goes on, or another one begins. Up to four functions; NULL: none of them any
-// more.
+// `turn` is called before the recording rests, ends, or ends with the process: what is known must be reported now, and
+// nothing is expected afterwards; and when it goes on, or another one begins. Up to four functions; NULL removes all.
 enum { STROBE_STREAMS_REST = 0, STROBE_STREAMS_END = 1, STROBE_STREAMS_EXIT = 2, STROBE_STREAMS_GO_ON = 3 };
 STROBE_API void strobe_streams_turn_with(void (*turn)(int what));
 
 // --- GPUs, while another profiler of this process has them
-// `to` gets the GPUs: what is over by now is told, and nothing of ours stays enabled in CUPTI. Not from inside of CUDA;
-// waits for up to a few seconds. 1: it is done. 0: there was nothing to yield, or it did not end in time.
+// `to` gets the GPUs: what is over by now is reported, and nothing of ours stays enabled in CUPTI. Not from inside of
+// CUDA; waits for up to a few seconds. 1: it is done. 0: there was nothing to yield, or it did not end in time.
 STROBE_API int strobe_gpu_yield(const char* to);
-// It has ended. 1: GPUs are recorded again. 0: they were not yielded, or the trace says why not.
+// It has ended. 1: GPUs are recorded again. 0: they were not yielded, or something failed, which is in the trace.
 STROBE_API int strobe_gpu_take_back(void);
 STROBE_API int strobe_gpu_recorded(void);  // now, by us
 STROBE_API int strobe_gpu_yielded(void);
@@ -237,7 +235,7 @@ typedef struct strobe_gpu_span {
   int64_t size_bytes;        // of a copy or set; -1: not known
   uint32_t device, stream, correlation;
 } strobe_gpu_span;
-// What it has recorded, in any order, before the GPUs are taken back. How many were not told already and are now.
+// What it has recorded, in any order, before the GPUs are taken back. Returns how many were new.
 STROBE_API uint64_t strobe_gpu_ingest(const strobe_gpu_span* spans, size_t count);
 
 // --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost
@@ -268,7 +266,7 @@ typedef struct strobe_line {
   uint64_t hits, ticks;
   uint32_t file, function;  // texts
   uint32_t line, function_line;
-  uint64_t gpu_ns, kernels;  // of GPUs: what was launched meanwhile; whoever tells of streams adds to them
+  uint64_t gpu_ns, kernels;  // of GPUs: what was launched meanwhile; whoever reports streams adds to them
 } strobe_line;
 // Counters of `count` lines from first_line on, all 0. NULL: nothing is recorded, or there are too many lines. They are
 // good while strobe_lines_epoch stays the same: a fork, and the end of the recording, change it.

@@ -1,4 +1,4 @@
-// strobe_functions.h - what a program built with `strobe cc` and the core say to each other.
+// strobe_functions.h - the interface between a program built with `strobe cc` and the core.
 #pragma once
 #include <stdint.h>
 

@@ -18,7 +18,7 @@ bool alternates(Positions q, Positions p) {
 
 // The classes of one count, of which almost all must be ruled out at a glance for each item: an item p fits only where
 // the occurrence i of the class lies between p[i - 1] and p[i], which is looked at for some i. The latest classes are
-// compared one by one. The older ones lie in blocks that tell, by position, which of their classes have their
+// compared one by one. The older ones lie in blocks that have, by position, the set of their classes with
 // occurrence i until there, so that 64 of them are compared at once.
 class OpenClasses {
  public:

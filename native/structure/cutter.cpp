@@ -4,9 +4,7 @@
 
 namespace strobe::structure {
 
-namespace {
 constexpr int64_t kMaxPauseNs = 1000000;  // between two operators of a part the interpreter works for that part
-}
 
 void Cutter::begin(LoopKind kind, const Mark& before) {
   kind_ = kind;

@@ -18,7 +18,7 @@ constexpr double kAnchored = 0.9;         // share of a level's intervals that h
 constexpr int kAliveIntervals = 3;        // longest intervals since the last iteration
 
 std::vector<int64_t> without_silence(const std::vector<int64_t>& times) {
-  // A pause counts as a hundredth of the whole at most: imports leave no events, and are no loop's.
+  // A pause counts as a hundredth of the whole at most: imports leave no events, and do not belong to a loop.
   std::vector<int64_t> out(times.size());
   if (times.empty()) return out;
   const int64_t most = (times.back() - times.front()) / 100;
@@ -91,8 +91,6 @@ std::string number(double value) {
 }
 
 }  // namespace
-
-Detector::Detector() = default;
 
 uint32_t Detector::add_anchor(LoopKind kind, std::string_view name) {
   for (uint32_t i = 0; i < anchors_.size(); i++)
@@ -271,7 +269,7 @@ std::optional<Choice> Detector::analyse(int64_t now_ns) {
     const double growth = believed_ ? 4.0 : 1.4;
     next_anchors_ = std::max(next_anchors_ + 2, uint64_t(double(anchors_[anchor - 1].count) * growth));
   } else if (anchor && !believed_) {
-    return {};  // the anchors say when
+    return {};  // the next anchors decide when
   }
   std::optional<Choice> now = choose(now_ns);
   const bool agreed = now && last_ && agree(*last_, *now);

@@ -33,8 +33,6 @@ struct Choice {
 
 class Detector {
  public:
-  Detector();
-
   // A new anchor name; anchors of `node` are its occurrences. Returns its number.
   uint32_t add_anchor(LoopKind kind, std::string_view name);
   void set_anchor(uint32_t node, uint32_t anchor);

@@ -1,7 +1,6 @@
 #include "structure/expression.h"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <unordered_map>
 

@@ -32,7 +32,7 @@ struct Expression {
   bool operator==(const Expression&) const = default;
 };
 
-// Bodies of up to 30,000 terms are found. O(n) expected. Written out, an expression is no longer than twice the
+// Bodies of up to 30,000 terms are found. O(n) expected. Written out, an expression is at most twice as long as the
 // sequence.
 Expression fold(std::span<const uint32_t> events);
 

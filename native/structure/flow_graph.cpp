@@ -31,7 +31,7 @@ uint32_t FlowGraph::node_of(uint64_t signature) {
   return number;
 }
 
-// no_edge: there is no room for it.
+// no_edge: the table is full.
 uint32_t FlowGraph::edge_of(uint32_t source, uint32_t target) {
   if (source == 0 && target == 0) return 0;
   const auto key_at = [&](uint32_t e) { return key_of(edges_[e].source, edges_[e].target); };
@@ -66,8 +66,8 @@ inline void FlowGraph::take_visit(EdgeRecord& edge, uint64_t visit) {
   }
 }
 
-// From now on the visits of `source` tell its successors apart; so far, all of them took the one edge that it has.
-void FlowGraph::tell_apart(NodeRecord& source) {
+// From now on the order of the visits of `source` is kept; so far, all of them took the one edge that it has.
+void FlowGraph::keep_order(NodeRecord& source) {
   source.several = true;
   if (source.only == no_edge) return;
   EdgeRecord& only = edges_[source.only];
@@ -79,8 +79,7 @@ void FlowGraph::tell_apart(NodeRecord& source) {
   only.partition = new_partition({{1, visits, 0, visits}, 1}, no_partition);
 }
 
-// The edge from the last node to that of the signature. no_edge: there is no room for it; last_ has moved on all the
-// same.
+// The edge from the last node to that of the signature. no_edge: the table is full; last_ has moved on all the same.
 uint32_t FlowGraph::follow(uint64_t signature) {
   const uint32_t from = last_;
   last_ = node_of(signature);
@@ -88,11 +87,11 @@ uint32_t FlowGraph::follow(uint64_t signature) {
   NodeRecord& source = nodes_[from];
   if (edge == no_edge) {
     ++lost_transitions_;
-    if (!source.several) tell_apart(source);
+    if (!source.several) keep_order(source);
   } else if (source.only == no_edge) {
     source.only = edge;
   } else if (edge != source.only && !source.several) {
-    tell_apart(source);
+    keep_order(source);
   }
   if (last_edge_ != no_edge) {
     edges_[last_edge_].next = last_ != 0 ? edge : no_edge;  // <other> is not known by a signature

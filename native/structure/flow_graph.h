@@ -2,10 +2,8 @@
 // event by event while the program runs, in constant memory, and is a profile with order: statistics of every
 // transition, and (see temporal_graph.h) the whole sequence of events as long as its memory suffices.
 #pragma once
-
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,7 +46,7 @@ struct Edge {
   double squares_ns2 = 0;         // sum of the squared times
   uint32_t partitions_begin = 0;  // in GraphTables::partitions
   uint32_t partitions_end = 0;
-  bool replayable = true;  // the partitions tell all visits of the source that took this edge
+  bool replayable = true;  // the partitions are all visits of the source that took this edge
   bool operator==(const Edge&) const = default;
 };
 
@@ -78,7 +76,7 @@ struct GraphTables {
 
 class FlowGraph {
  public:
-  static constexpr uint32_t most_partitions = 1u << 24;  // whatever the limits say
+  static constexpr uint32_t most_partitions = 1u << 24;  // whatever the limits are
 
   explicit FlowGraph(GraphLimits limits = {});
 
@@ -123,7 +121,7 @@ class FlowGraph {
   uint32_t follow(uint64_t signature);
   void pass(EdgeRecord& edge, int64_t ns);
   void take_visit(EdgeRecord& edge, uint64_t visit);
-  void tell_apart(NodeRecord& source);
+  void keep_order(NodeRecord& source);
   [[gnu::noinline]] uint32_t new_partition(const OpenPartition& open, uint32_t previous);
   void append_partitions(uint32_t newest, std::vector<Partition>& out) const;
 
@@ -141,7 +139,7 @@ class FlowGraph {
 // The payload of a `graph` chunk (docs/format/graph.md). Decoded: nothing if it is damaged.
 std::string encode_graph(const GraphTables& tables);
 std::optional<GraphTables> decode_graph(std::string_view payload);
-// How many bytes of a payload tell the graph and the order of its events: successors, counts, partitions (`folded`:
+// How many bytes of a payload hold the graph and the order of its events: successors, counts, partitions (`folded`:
 // their tandem repeats as loops), without statistics and signatures.
 size_t structure_bytes(const GraphTables& tables, bool folded);
 

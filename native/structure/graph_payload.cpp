@@ -12,11 +12,11 @@ namespace strobe::structure {
 namespace {
 
 constexpr uint8_t version = 1;
-// How the order of an edge is told.
+// How the order of an edge is written.
 constexpr uint64_t not_replayable = 0, what_is_left = 1, elements = 2;
 // What an element of that order is.
 constexpr uint64_t one_visit = 0, one_block = 1, blocks = 2, loop = 3;
-// A node with more visits has no edge that takes what the others leave: telling its visits would cost a reader too
+// A node with more visits has no edge that takes what the others leave: finding its visits would cost a reader too
 // much.
 constexpr uint64_t most_visits_left = 1u << 20;
 
@@ -51,7 +51,7 @@ void write_token(Writer& out, const Token& token) {
   if (kind == blocks) out.number(stride), out.number(block);
 }
 
-Token read_token(Reader& in, uint64_t head) {
+Token read_token(ByteReader& in, uint64_t head) {
   const uint64_t kind = head & 3;
   if (head >> 2 > UINT32_MAX) in.ok = false;
   Token token{uint32_t(head >> 2), 0, 0, 1};
@@ -92,7 +92,7 @@ void write_partitions(Writer& out, std::span<const Partition> partitions, bool f
   }
 }
 
-std::vector<Partition> read_partitions(Reader& in, uint64_t count) {
+std::vector<Partition> read_partitions(ByteReader& in, uint64_t count) {
   if (count > in.bytes.size()) in.ok = false;  // an element has a byte at least
   Expression expression;
   std::vector<Token> tokens;
@@ -113,9 +113,9 @@ std::vector<Partition> read_partitions(Reader& in, uint64_t count) {
     expression.elements.push_back({0, uint32_t(head >> 2), begin, uint32_t(expression.runs.size())});
   }
   if (!in.ok) return {};
-  std::vector<Token> told;
-  for (const uint32_t token : expand(expression, FlowGraph::most_partitions)) told.push_back(tokens[token]);
-  return partitions_from(told);
+  std::vector<Token> sequence;
+  for (const uint32_t token : expand(expression, FlowGraph::most_partitions)) sequence.push_back(tokens[token]);
+  return partitions_from(sequence);
 }
 
 // The visits 1..visits that no other edge takes.
@@ -142,7 +142,7 @@ std::vector<Partition> partitions_left(std::span<const std::vector<Partition>> o
   return left;
 }
 
-// Does the order of its edges have to be told?
+// Whether the order of its edges has to be written.
 bool has_order(const GraphTables& tables, size_t node) {
   return tables.successors(node).size() > 1 || tables.lost_transitions > 0;
 }
@@ -155,7 +155,7 @@ uint64_t visits_left(const GraphTables& tables, size_t node) {
 void write_order(Writer& out, const GraphTables& tables, size_t node, bool folded) {
   const auto edges = tables.successors(node);
   const bool all = std::ranges::all_of(edges, &Edge::replayable);
-  const Edge* longest = nullptr;  // need not be told if the others are
+  const Edge* longest = nullptr;  // need not be written if the others are
   if (all && tables.lost_transitions == 0 && tables.nodes[node].count <= most_visits_left)
     longest = &*std::ranges::max_element(edges, {},
                                          [](const Edge& edge) { return edge.partitions_end - edge.partitions_begin; });
@@ -169,24 +169,24 @@ void write_order(Writer& out, const GraphTables& tables, size_t node, bool folde
   }
 }
 
-void read_order(Reader& in, GraphTables& tables, size_t node) {
-  std::vector<std::vector<Partition>> told(tables.out[node + 1] - tables.out[node]);
-  size_t left = told.size();
-  for (size_t i = 0; i < told.size() && in.ok; ++i) {
+void read_order(ByteReader& in, GraphTables& tables, size_t node) {
+  std::vector<std::vector<Partition>> by_edge(tables.out[node + 1] - tables.out[node]);
+  size_t left = by_edge.size();
+  for (size_t i = 0; i < by_edge.size() && in.ok; ++i) {
     const uint64_t head = in.number();
     tables.edges[tables.out[node] + i].replayable = head != not_replayable;
     if (head == what_is_left) {
-      if (left != told.size() || tables.nodes[node].count > most_visits_left) in.ok = false;
+      if (left != by_edge.size() || tables.nodes[node].count > most_visits_left) in.ok = false;
       left = i;
     } else if (head >= elements) {
-      told[i] = read_partitions(in, head - elements);
+      by_edge[i] = read_partitions(in, head - elements);
     }
   }
-  if (left < told.size() && in.ok) told[left] = partitions_left(told, visits_left(tables, node));
-  for (size_t i = 0; i < told.size(); ++i) {
+  if (left < by_edge.size() && in.ok) by_edge[left] = partitions_left(by_edge, visits_left(tables, node));
+  for (size_t i = 0; i < by_edge.size(); ++i) {
     Edge& edge = tables.edges[tables.out[node] + i];
     edge.partitions_begin = uint32_t(tables.partitions.size());
-    tables.partitions.insert(tables.partitions.end(), told[i].begin(), told[i].end());
+    tables.partitions.insert(tables.partitions.end(), by_edge[i].begin(), by_edge[i].end());
     edge.partitions_end = uint32_t(tables.partitions.size());
   }
 }
@@ -203,7 +203,7 @@ void write_structure(Writer& out, const GraphTables& tables, bool folded) {
   }
 }
 
-bool read_structure(Reader& in, GraphTables& tables) {
+bool read_structure(ByteReader& in, GraphTables& tables) {
   tables.out.push_back(0);
   for (size_t n = 0; n < tables.nodes.size() && in.ok; ++n) {
     const uint64_t edges = in.number();
@@ -231,13 +231,13 @@ void write_times(Writer& out, int64_t sum, int64_t min, int64_t max) {
   out.difference(min);
   out.number(uint64_t(max) - uint64_t(min));
 }
-void read_times(Reader& in, int64_t& sum, int64_t& min, int64_t& max) {
+void read_times(ByteReader& in, int64_t& sum, int64_t& min, int64_t& max) {
   sum = in.difference();
   min = in.difference();
   max = int64_t(uint64_t(min) + in.number());
 }
 
-std::optional<GraphTables> decode(Reader in) {
+std::optional<GraphTables> decode(ByteReader in) {
   GraphTables tables;
   if (in.raw<uint8_t>() != version) return {};
   const uint64_t nodes = in.number();

@@ -21,7 +21,7 @@ std::string encode_loops(const std::vector<LoopRecord>& loops) {
 }
 
 bool decode_loops(std::string_view payload, uint32_t count, std::vector<LoopRecord>& into) {
-  Reader c{payload};
+  ByteReader c{payload};
   for (uint32_t i = 0; i < count; i++) {
     LoopRecord l;
     l.number = c.u32();
@@ -32,7 +32,7 @@ bool decode_loops(std::string_view payload, uint32_t count, std::vector<LoopReco
     l.ended_ns = int64_t(c.u64());
     l.reason = c.text(), l.confidence = c.text();
     if (!c.ok) return false;
-    // What is told of a loop later takes the place of what was told first.
+    // A later record of a loop replaces the earlier one.
     const auto known = std::ranges::find(into, l.number, &LoopRecord::number);
     if (known != into.end())
       *known = std::move(l);
@@ -52,7 +52,7 @@ std::string encode_classes(const std::vector<IterationClass>& classes, size_t fi
 }
 
 bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into) {
-  Reader c{payload};
+  ByteReader c{payload};
   for (uint32_t i = 0; i < count; i++) {
     IterationClass extras;
     for (uint32_t n = c.u32(); c.ok && n > 0; n--) extras.push_back(c.u32());
@@ -63,9 +63,7 @@ bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, st
   return true;
 }
 
-namespace {
 constexpr int kColumns = 12;
-}
 
 // Columns: loop, start minus the end before it, duration, events minus those before, path hash (number of its first
 // occurrence in this chunk), class, detail, detail_ns minus start, the parts but for the rest; then the distinct
@@ -105,7 +103,7 @@ std::string encode_iterations(const std::vector<IterationRecord>& iterations) {
 
 bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationRecord>& into,
                        uint32_t& next) {
-  Reader c{payload};
+  ByteReader c{payload};
   const uint32_t distinct = c.u32();
   std::vector<uint64_t> columns[kColumns], hashes;
   for (auto& column : columns)

@@ -39,7 +39,7 @@ struct IterationRecord {
 };
 
 // A class of iterations: the regions of what is done in it beyond the usual, in order of first occurrence. Region 0
-// stands for a validation that no function encloses; 1 for all classes after the last that could be told apart.
+// stands for a validation that no function encloses; 1 for all classes beyond the limit.
 using IterationClass = std::vector<uint32_t>;
 constexpr uint32_t kMostClasses = 64;
 

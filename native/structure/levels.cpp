@@ -11,7 +11,7 @@ namespace strobe::structure {
 namespace {
 
 constexpr size_t soft_classes = 24;        // classes whose soft members are counted
-constexpr uint32_t soft_min_count = 5;     // fewer iterations say nothing about "almost always once"
+constexpr uint32_t soft_min_count = 5;     // fewer iterations are too few for "almost always once"
 constexpr double soft_count_slack = 0.05;  // a soft member's count may differ by this share (or by 2)
 constexpr double soft_once_share = 0.95;   // of the intervals must hold exactly one occurrence
 constexpr double nest_min_trips = 1.5;     // mean inner iterations per outer one that make it "inside"

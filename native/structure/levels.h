@@ -38,7 +38,7 @@ struct LevelOptions {
   uint32_t min_count = 3;    // rarer items are not looked at
   uint32_t max_levels = 64;  // levels returned, best score first
   // An item is compared with so many classes of its count at most, the latest ones. In a program with loops few begin
-  // within one iteration; if more did, members of one loop would be told apart, but none is lost.
+  // within one iteration; if more did, members of one loop would be in several classes, but none is lost.
   uint32_t most_open = 1024;
 };
 

@@ -1,5 +1,5 @@
-// region_names.h - what the name of a region says: which part of a step it is, whether a framework marks iterations by
-// it, and what an event is called in the flow graph. The one place of these rules; Python asks here, too.
+// region_names.h - what follows from the name of a region: which part of a step it is, whether a framework marks
+// iterations by it, and what an event is called in the flow graph. The one place of these rules; Python asks here, too.
 #pragma once
 #include <stdint.h>
 #include <string_view>
@@ -10,18 +10,18 @@ namespace strobe::structure {
 
 constexpr int8_t kNoPart = -1;
 
-// Part of a step that a region belongs to; kNoPart for those that say nothing about it.
+// Part of a step that a region belongs to; kNoPart for all others.
 int8_t part_of_region(std::string_view name, uint8_t paradigm);
 // A node of the backward pass, or the range in which PyTorch's engine runs it.
 bool is_backward(std::string_view name);
 
-// Whether iterations may be marked by this region, and how. LoopKind::structure: it is no anchor. Operators are no
-// anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
+// Whether iterations may be marked by this region, and how. LoopKind::structure: it is not an anchor. Operators are
+// never anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm);
 // Profiler steps carry their number: they are one anchor.
 std::string_view anchor_name(std::string_view name);
 
-// Functions and ranges of the program itself: what it does only in some iterations is told by them.
+// Functions and ranges of the program itself: they show what it does only in some iterations.
 bool is_function(uint8_t paradigm);
 
 // What an event is called in the flow graph: 64 bits.

@@ -4,11 +4,7 @@
 // its visits. A partition (first, last, stride, block) stands for blocks of `block` visits in a row, the first of them
 // at `first`, one every `stride`, up to the visit `last`. Stride 0: a single block.
 #pragma once
-
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
 
 namespace strobe::structure {
 
@@ -58,7 +54,7 @@ struct OpenPartition {
   bool unfinished() const { return grown.stride != 0 && grown.last - begin + 1 < grown.block; }
   Partition unfinished_block() const { return {begin, grown.last, 0, grown.last - begin + 1}; }
 
-  // What follows finished() after extend(visit) said no: an unfinished block may be the start of another pattern.
+  // What follows finished() after extend(visit) failed: an unfinished block may be the start of another pattern.
   OpenPartition next(uint32_t visit) const {
     if (!unfinished()) return at(visit);
     return {{begin, visit, visit - begin, grown.last - begin + 1}, visit};

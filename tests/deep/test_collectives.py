@@ -165,7 +165,7 @@ def test_sizes_of_mpi_need_the_size_of_the_group():
 def test_what_is_missing_is_said(tmp_path):
     table = profile(tmp_path, kernel("gemm", 0, 5)).collectives()
     assert not len(table)
-    assert table.note.startswith("no collective is in this trace")
+    assert table.note.startswith("no collectives in this trace")
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_the_text_is_one_page_and_says_what_is_missing():
     assert max(map(len, text.splitlines())) <= 100
     assert len(text.splitlines()) < 60
     assert "No steps were found in this trace" in text
-    assert "PyTorch's DataLoader is recorded by itself" in text
+    assert "strobe records PyTorch's DataLoader" in text
     assert "<section" in snapshot_html(page)
 
 

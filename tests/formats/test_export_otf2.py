@@ -166,7 +166,7 @@ def test_only_an_archive_of_ours_is_replaced(tmp_path: Path) -> None:
     exported(trace, tmp_path / "again")
     assert (tmp_path / "again" / "traces.def").read_bytes() == first, "the same trace gives the same bytes"
     (tmp_path / "again" / "scorep.cfg").write_text("mine")
-    with pytest.raises(UsageError, match="no archive that strobe wrote"):
+    with pytest.raises(UsageError, match="not an archive that strobe wrote"):
         trace.export(tmp_path / "again", "otf2")
     with pytest.raises(UsageError, match="no version 1"):
         trace.export(tmp_path / "other", "otf2", otf2_version=1)

@@ -103,7 +103,7 @@ def test_what_is_in_the_way_stays(trace: strobe.Trace, tmp_path: Path) -> None:
     target = tmp_path / "t.csv"
     target.mkdir()
     (target / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="in the way"):
+    with pytest.raises(UsageError, match="exists already"):
         trace.export(target)
     assert (target / "notes.txt").read_text() == "mine"
     (target / "notes.txt").unlink()

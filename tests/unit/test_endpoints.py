@@ -10,6 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+import strobe
 from strobe import registry
 from strobe.model.plugins import Analysis
 from strobe.server.routing.bodies import Body
@@ -68,6 +69,17 @@ def test_a_question_that_there_is_not_is_told_in_a_sentence(page: Page, name: st
     answer = page.get(name)
     assert answer.status_code == 404
     assert "unknown route" in answer.json()["error"]
+
+
+def test_every_function_that_is_described_as_a_route_is_one() -> None:
+    folder = Path(strobe.__file__).parent
+    described = [
+        ".".join(("strobe", *path.relative_to(folder).with_suffix("").parts))
+        for path in (folder / "server").rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("@route(")
+    ]
+    assert sorted(described) == sorted(endpoint.answer.__module__ for endpoint in ROUTES.values())
 
 
 def test_an_answer_that_is_larger_than_its_bound_is_not_sent() -> None:

@@ -11,12 +11,8 @@ using structure::IterationRecord;
 using structure::LoopKind;
 using structure::Mark;
 
-namespace {
-
 constexpr uint32_t kRecordsAChunk = 4096;
 constexpr int64_t kPastNs = 60000000000;  // activities from before a loop is believed in
-
-}  // namespace
 
 Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
                      std::function<void()> commit)

@@ -7,12 +7,8 @@
 
 namespace strobe {
 
-namespace {
-
 constexpr size_t kEndedAtOnce = 256;                          // threads whose statistics are written together ...
 constexpr size_t kRowsAtOnce = StatisticsTable::kLimit / 16;  // ... or rows, where the table is half full
-
-}  // namespace
 
 // Beyond the limit, which both tables share, the spans of a region are counted together, and beyond a second one all of
 // them are: memory stays bounded.

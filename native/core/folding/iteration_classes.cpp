@@ -8,8 +8,6 @@ namespace strobe {
 
 using structure::IterationClass;
 
-namespace {
-
 constexpr uint32_t kKeptAtOnce = 4;  // of --keep N, at the beginning; the others at growing distances
 constexpr uint64_t kKeptPerClass = 2;
 constexpr double kOutlier = 3;           // times the running median of its class
@@ -19,8 +17,6 @@ constexpr uint64_t kOutlierMembers = 5;  // a class with fewer has no usual dura
 constexpr size_t kLatest = 101;          // iterations that the running median is of
 constexpr double kUnusual = 0.5;         // share of the iterations that call an unusual function at most
 constexpr double kWorthAClass = 0.02;    // share of a usual iteration that it costs at least
-
-}  // namespace
 
 void Durations::add(int64_t duration_ns) {
   count_++;

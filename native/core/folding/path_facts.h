@@ -30,7 +30,7 @@ static_assert(sizeof(PathFacts) == 24);  // there are many
 class PathFactsTable {
  public:
   PathFactsTable(RegionTable& regions, PathTable& paths, structure::Detector& detector);
-  // Memory stays bounded: of a program with more paths the later ones are no part of any loop.
+  // Memory stays bounded: in a program with more paths the later ones do not belong to a loop.
   PathFacts& of(uint32_t path) {
     if (path >= kMost) return others_;
     while (path >= facts_.size()) learn(uint32_t(facts_.size()));

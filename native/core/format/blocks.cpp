@@ -153,7 +153,7 @@ void append_column(std::string& out, const std::vector<uint64_t>& values) {
   memcpy(out.data() + length_at, &frame_bytes, 4);
 }
 
-bool read_column(Reader& in, size_t count, std::vector<uint64_t>& out) {
+bool read_column(ByteReader& in, size_t count, std::vector<uint64_t>& out) {
   const std::string_view frame = in.long_text();
   if (!in.ok || count > 1u << 24) return false;
   out.resize(count);
@@ -187,7 +187,7 @@ std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry,
 }
 
 bool view_spans(std::string_view payload, uint32_t count, SpansView& out) {
-  Reader in{payload};
+  ByteReader in{payload};
   out.header = in.raw<SpansHeader>();
   const SpansHeader& h = out.header;
   const auto read_rows = [&in](auto& rows, uint32_t n) {

@@ -96,7 +96,7 @@ struct SpanColumns {
 
 // A column of numbers: u32 length, then a zstd frame of LEB128 varints. Signed numbers are zigzag-coded by the caller.
 void append_column(std::string& out, const std::vector<uint64_t>& values);
-bool read_column(Reader& in, size_t count, std::vector<uint64_t>& out);  // false: damaged
+bool read_column(ByteReader& in, size_t count, std::vector<uint64_t>& out);  // false: damaged
 
 // Payload of a spans chunk. `header`'s counts and frame sizes are filled in here.
 std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,

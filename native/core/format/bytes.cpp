@@ -12,14 +12,14 @@ void Writer::text(std::string_view v) {
   bytes += v;
 }
 
-std::string_view Reader::take(size_t size) {
+std::string_view ByteReader::take(size_t size) {
   if (size > bytes.size()) ok = false, bytes = {}, size = 0;
   const std::string_view taken = bytes.substr(0, size);
   bytes.remove_prefix(size);
   return taken;
 }
 
-uint64_t Reader::number() {
+uint64_t ByteReader::number() {
   uint64_t v = 0;
   for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
     const auto byte = uint8_t(bytes.front());
@@ -31,7 +31,7 @@ uint64_t Reader::number() {
   return 0;
 }
 
-uint32_t Reader::number32() {
+uint32_t ByteReader::number32() {
   const uint64_t v = number();
   if (v > UINT32_MAX) ok = false;
   return uint32_t(v);

@@ -34,7 +34,7 @@ struct Writer {
 };
 
 // Reads what Writer wrote. Past the end `ok` turns false, and everything is 0 or empty from there on.
-struct Reader {
+struct ByteReader {
   std::string_view bytes;  // what is left
   bool ok = true;
   std::string_view take(size_t size);

@@ -1,6 +1,5 @@
 #include "core/format/span_statistics.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,7 +129,7 @@ void append_statistics(std::string& out, const StatisticsTable& table, const std
 }
 
 bool decode_statistics(std::string_view payload, uint32_t count, StatisticsTable& into) {
-  Reader c{payload};
+  ByteReader c{payload};
   const uint32_t all_buckets = c.u32();
   std::vector<uint64_t> columns[10], numbers, counts;
   for (auto& column : columns)
@@ -177,7 +176,7 @@ bool read_slot(int fd, int slot, Snapshot& out) {
   std::string payload(header.payload_bytes, '\0');
   if (pread(fd, payload.data(), payload.size(), at + off_t(sizeof header)) != ssize_t(payload.size())) return false;
   if (crc32c(payload.data(), payload.size()) != header.crc_payload) return false;
-  Reader c{payload};
+  ByteReader c{payload};
   out.sequence = header.sequence;
   out.main_location = c.u32();
   for (uint32_t n = c.u32(); c.ok && n > 0; n--) {

@@ -126,7 +126,7 @@ struct Snapshot {
 constexpr uint64_t kSnapshotStride = 16u << 20;  // bytes between the slots; the file is sparse
 // What is to be written at (sequence % 2) * kSnapshotStride; empty if it does not fit.
 std::string encode_snapshot(const Snapshot& snapshot);
-// The sound snapshots of a file, the newest first; empty if there is no such file.
+// The sound snapshots of a file, the newest first; empty without the file.
 std::vector<Snapshot> read_snapshots(const std::string& path);
 
 // Moves the entries for which `chosen(key)` is true out of a table.

@@ -113,7 +113,7 @@ struct Producer {
   uint32_t lost_depth = 0;  // open spans whose enter was lost: their leaves are lost with them
   char* name = nullptr;     // what the program calls the thread
   uint32_t window = 0;      // of the session: what was lost in an earlier one has ended with it
-  bool hidden = false;      // its ring is no location of the trace: it records about other threads
+  bool hidden = false;      // not a location of the trace: it records about other threads
   bool busy = false;        // inside of the recorder: a hook that fires there is ignored
   bool writing = false;     // in put_at: a record that a signal's handler makes now would be written over
 };

@@ -4,9 +4,7 @@
 
 namespace strobe {
 
-namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
-}
 
 uint64_t totals_hash(const strobe_total_key& key) {
   uint64_t h = (uint64_t(key.region) << 32 | key.communicator) * 0x9E3779B97F4A7C15ull;

@@ -39,7 +39,7 @@ inline const TotalsEntry* totals_entries(const RingHeader* slot) {
 }
 
 uint64_t totals_hash(const strobe_total_key& key);
-// The entry of a key, made if it is new: null if there is no room. `function_text` is asked only for a new one.
+// The entry of a key, made if it is new; nullptr if the table is full. `function_text` is asked only for a new one.
 template <class FunctionText>
 TotalsEntry* find_total(TotalsEntry* entries, uint64_t mask, const strobe_total_key& key, FunctionText&& function_text);
 void add_total(TotalsEntry& entry, const strobe_total_sums& sums);

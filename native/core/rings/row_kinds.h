@@ -13,7 +13,7 @@
 
 namespace strobe {
 
-// A column of a kind: where in the six values its cells lie. Nothing is there where all bits say the smallest number of
+// A column of a kind: where in the six values its cells lie. A cell is null where its bits are the smallest number of
 // their width (STROBE_NOTHING, STROBE_NOTHING_32, STROBE_NOTHING_21); of texts where they are 0. Numbers of texts fit
 // into 21 bits (text_table.h).
 struct RowColumn {
@@ -30,7 +30,7 @@ struct RowKind {
   std::span<const RowColumn> columns;
   bool stays = false;  // whatever comes of the iteration that they are in
 };
-// By number; null: there is no such kind.
+// By number; nullptr: the kind is unknown.
 const RowKind* row_kind(uint32_t kind);
 
 // The text with a number.

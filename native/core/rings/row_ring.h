@@ -7,7 +7,7 @@
 
 namespace strobe {
 
-constexpr int kRowValues = 6;  // as strobe.h says
+constexpr int kRowValues = 6;  // STROBE_ROW_VALUES
 
 struct RowRecord {
   uint64_t ticks;
@@ -31,7 +31,7 @@ struct RowProducer {
 };
 extern thread_local RowProducer row_producer __attribute__((tls_model("initial-exec")));
 
-// `at_ticks` 0: now. Recording_rows.cpp.
+// `at_ticks` 0: now. In recording_rows.cpp.
 void put_row_slowly(uint32_t kind, uint64_t at_ticks, const int64_t* values);
 
 inline void write_row(RowProducer& r, uint32_t kind, uint64_t at_ticks, uint64_t position, const int64_t* values) {

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <algorithm>
 #include <string_view>
@@ -12,8 +11,6 @@
 #include "core/system/descriptors.h"
 
 namespace strobe {
-
-namespace {
 
 // Shares of max_bytes at which detail is given up: the rest of the way costs less and less.
 constexpr double kSteps[] = {0.5, 0.7, 0.85};
@@ -24,14 +21,6 @@ constexpr int64_t kHotNs = 10000;
 constexpr double kLeastProgramNs = 5e7;  // less CPU time than that in a window does not make a share
 constexpr const char* kGivenUp[] = {"budget_fewer_iterations", "budget_hot_functions", "budget_statistics_only",
                                     "budget_no_functions"};
-
-double cpu_time_of_process_ns() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return double(now.tv_sec) * 1e9 + double(now.tv_nsec);
-}
-
-}  // namespace
 
 // ns of one put() on this machine: the same work on a buffer of our own.
 static double measure_put() {
@@ -98,7 +87,7 @@ uint64_t Budget::bytes_of_others() const {
 bool Budget::exceeds_overhead(int64_t now) {
   next_overhead_ns_ = now + kWindowNs;
   const double spent = double(files_.header()->own_cpu_ns.load()) + cost_.of_records_ns() + cost_.of_hooks_ns();
-  const double program = std::max(0.0, cpu_time_of_process_ns() - spent);
+  const double program = std::max(0.0, double(clock_ns(CLOCK_PROCESS_CPUTIME_ID)) - spent);
   const double spent_now = spent - spent_ns_, program_now = program - program_cpu_ns_;
   spent_ns_ = spent, program_cpu_ns_ = program;
   return program_now > kLeastProgramNs && spent_now > max_overhead_ * program_now;

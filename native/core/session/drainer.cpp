@@ -1,8 +1,6 @@
 #include "core/session/drainer.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -174,7 +172,7 @@ void Drainer::feed(const Work& w, const ClockLine& line, const ClockPair& now) {
 
 bool Drainer::round(bool last) {
   if (!files_.check_rings()) return false;
-  // Before the heads: what is told by now is in the rings up to there.
+  // Before the heads: what streams have reported by now is in the rings up to there.
   const int64_t streams_complete_ns = streams_complete_ns_.load(std::memory_order_acquire);
   const std::vector<Work> work = find_work(last);
   // Heads first, then the pair: every record up to a head is older than the pair.
@@ -322,11 +320,7 @@ void Drainer::measure_clock() {
   files_.append_chunk(kNoteChunk, 0, 1, std::string_view(json, size_t(n)));
 }
 
-void Drainer::note_own_cpu() {
-  timespec cpu;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  files_.header()->own_cpu_ns.store(earlier_cpu_ns_ + int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec);
-}
+void Drainer::note_own_cpu() { files_.header()->own_cpu_ns.store(earlier_cpu_ns_ + clock_ns(CLOCK_THREAD_CPUTIME_ID)); }
 
 void Drainer::forked() {  // what the thread was changing may be half changed here: it is left, not destroyed
   (void)paths_.release();

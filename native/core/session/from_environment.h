@@ -1,4 +1,5 @@
-// from_environment.h - recording of a process that is no Python: what `strobe run` says in the environment.
+// from_environment.h - recording of a process without Python, with the settings that `strobe run` left in the
+// environment.
 #pragma once
 #include <string>
 
@@ -11,8 +12,8 @@ bool start_from_environment(const char* adapter);
 // The text of an option of `strobe run`, as the session in the environment has it; empty without one.
 std::string session_option(const char* name);
 
-// Whether this level of an adapter is asked for: --trace +cuda+memory. The session in the environment says so; where
-// the program records itself, STROBE_LEVELS.
+// Whether this level of an adapter is asked for: --trace +cuda+memory. Taken from the session in the environment, or
+// where the program records itself from STROBE_LEVELS.
 bool session_asks(const char* adapter, const char* level);
 
 }  // namespace strobe

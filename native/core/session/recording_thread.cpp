@@ -61,8 +61,8 @@ bool Session::awake() {
   if (state == kActive && !resumes) return true;
   const WithoutSignals whole;
   if (state_.load() == kForked) {
-    // First record in a forked child. If its files cannot be made the child runs unrecorded, which its parent's trace
-    // says. Another of its threads may have been faster.
+    // First record in a forked child. If its files cannot be made the child runs unrecorded, and its parent's trace
+    // counts it. Another of its threads may have been faster.
     if (start(strobe_options{}) != 0 && !active()) forked_without_files();
   }
   if (!active()) return false;

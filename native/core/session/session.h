@@ -75,7 +75,7 @@ class Session {
   Throttle& throttle() { return throttle_; }
   RecorderCost& cost() { return cost_; }
   std::mutex& adapters_mutex() { return adapters_mutex_; }  // for the tables of adapters
-  // For those that open streams, and for several threads that record one: held while there is no room.
+  // For those that open streams, and for several threads that record one: held while they wait for room.
   std::mutex& streams_mutex() { return streams_mutex_; }
 
   // at-fork handlers
@@ -125,7 +125,7 @@ class Session {
   int64_t started_ns_ = 0;
   bool child_ = false, busy_before_fork_ = false;
   std::atomic<bool> paused_{false}, forks_{false}, stops_at_exit_{false};
-  std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours
+  std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one must not be used
   // Recording windows.
   std::atomic<bool> muted_{false};
   int64_t muted_since_ns_ = 0;

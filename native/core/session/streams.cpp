@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <map>
-#include <new>
 #include <tuple>
 
 #include "core/session/session.h"
@@ -10,14 +9,10 @@
 
 namespace strobe {
 
-namespace {
-
 constexpr uint64_t kRecordsOfSpan = 4;  // an enter, a leave, two epochs
 // Times of a device are converted to ours: what follows at once may seem to begin a little earlier, which does not
 // count as an overlap.
 constexpr int64_t kClockJitterNs = 100;
-
-}  // namespace
 
 bool Session::new_stream_ring(const strobe_stream& stream, StreamLane& lane) {
   std::lock_guard lock(slots_.mutex());

@@ -25,7 +25,7 @@ class Growing {
   T& operator[](uint32_t i) { return rows_.get()[i]; }
   const T& operator[](uint32_t i) const { return rows_.get()[i]; }
 
-  // False: the limit is reached, or there is no memory.
+  // False: the limit is reached, or memory is used up.
   bool push(const T& value) {
     if (size_ == capacity_ && !grow()) return false;
     rows_.get()[size_++] = value;

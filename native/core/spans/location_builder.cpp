@@ -1,7 +1,5 @@
 #include "core/spans/location_builder.h"
 
-#include <string.h>
-
 namespace strobe {
 
 uint32_t PathTable::find_or_add(uint32_t parent, uint32_t region) {

@@ -1,7 +1,5 @@
 #include "core/spans/region_table.h"
 
-#include <string.h>
-
 #include "core/format/blocks.h"
 #include "core/rings/ring.h"
 
@@ -48,8 +46,8 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::s
            (!file.empty() || r.module == module);
   });
   if (known != Slots::empty) return known;
-  // Programs that build unique names would fill the table: what comes after the limit is one region, and the quality
-  // table says so.
+  // Programs that build unique names would fill the table: what comes after the limit is one region, and is
+  // counted in the quality table.
   if (regions_.size() >= kRegionLimit / 16) {
     strobe_count("regions_folded", 1);
     return kOverflowRegion;

@@ -16,7 +16,7 @@ class TextTable {
  public:
   static constexpr uint32_t kOverflowText = 1;  // stands for every text after the table is full
   // `save` gets the payload of a texts chunk, the number of its first text, and how many there are. `full` is set where
-  // there was no room.
+  // the table is full.
   template <class Save>
   uint32_t intern(std::string_view value, bool& full, Save&& save);
   // Payload of all texts (a forked child's new file); empty without any. With mutex() held.
@@ -46,7 +46,7 @@ uint32_t TextTable::intern(std::string_view value, bool& full, Save&& save) {
   }
   const auto first = uint32_t(texts_.size());
   Writer payload;
-  if (texts_.empty()) {  // number 0 means that there is no text
+  if (texts_.empty()) {  // number 0 stands for a missing text
     texts_ = {"", "<other texts>"};
     for (const std::string& text : texts_) payload.long_text(text);
   }

@@ -1,4 +1,4 @@
-// throttle.h - which functions are called so often, and are so short, that recording them costs more than it tells.
+// throttle.h - which functions are called so often, and are so short, that recording them costs more than it is worth.
 //
 // The rule of TAU and Score-P: after so many calls with a mean duration below a limit, a function is not recorded any
 // more. The drainer counts (it knows durations), the hooks that record functions (of Python, of C) look at one byte per
@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <string>
 #include <vector>
 
 namespace strobe {

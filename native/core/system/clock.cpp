@@ -11,10 +11,8 @@ namespace strobe {
 bool ticks_are_tsc = false;
 bool clock_is_shifted = false;
 
-namespace {
-int64_t shift_ns = 0;
-double drift = 0;
-}  // namespace
+static int64_t shift_ns = 0;
+static double drift = 0;
 
 int64_t shifted_ns(int64_t ns) { return ns + shift_ns + int64_t(double(ns) * drift); }
 

@@ -12,16 +12,20 @@
 namespace strobe {
 
 extern bool ticks_are_tsc;  // decided once by clock_setup()
-// For tests: STROBE_CLOCK_SHIFT_NS and STROBE_CLOCK_DRIFT_PPM make this process read t + shift + t * drift / 1e6 where
-// the clock of its node says t.
+// For tests: STROBE_CLOCK_SHIFT_NS and STROBE_CLOCK_DRIFT_PPM make this process read t + shift + t * drift / 1e6 when
+// the clock of its node reads t.
 extern bool clock_is_shifted;
 int64_t shifted_ns(int64_t ns);
 void clock_setup();
 
-inline int64_t monotonic_ns() {
+inline int64_t clock_ns(clockid_t clock) {
   timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const int64_t ns = int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
+  clock_gettime(clock, &now);
+  return int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+inline int64_t monotonic_ns() {
+  const int64_t ns = clock_ns(CLOCK_MONOTONIC);
   return __builtin_expect(clock_is_shifted, 0) ? shifted_ns(ns) : ns;
 }
 

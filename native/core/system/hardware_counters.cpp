@@ -5,12 +5,12 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 
+#include "core/system/clock.h"
 #include "core/system/descriptors.h"
 #include "include/strobe.h"
 
@@ -30,7 +30,7 @@ int open_counter(size_t counter, int thread) {
   attributes.config = kEvents[counter];
   attributes.exclude_kernel = 1;  // what perf_event_paranoid 2, the usual setting, allows
   attributes.exclude_hv = 1;
-  // The CPU has few counters; where they are shared, the kernel says for how long each was on.
+  // The CPU has few counters; where they are shared, the kernel reports for how long each was on.
   attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   return int(syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
@@ -155,11 +155,9 @@ int strobe_hardware_counter(const char* name) {
 }
 
 void strobe_thread_usage(int hardware, uint64_t values[STROBE_USAGE_VALUES]) {
-  timespec cpu;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
   rusage thread;
   getrusage(RUSAGE_THREAD, &thread);
-  values[0] = uint64_t(cpu.tv_sec) * 1000000000 + uint64_t(cpu.tv_nsec);
+  values[0] = uint64_t(strobe::clock_ns(CLOCK_THREAD_CPUTIME_ID));
   values[1] = uint64_t(thread.ru_minflt), values[2] = uint64_t(thread.ru_majflt);
   values[3] = uint64_t(thread.ru_nvcsw), values[4] = uint64_t(thread.ru_nivcsw);
   memset(values + 5, 0, 4 * sizeof *values);

@@ -30,8 +30,8 @@ class SharedCount {
   double sum_ = 0;
 };
 
-// One counter of one thread. Programs close descriptors that are not theirs; the number may be a file of their own
-// then, of which nothing may be read: the kernel's number of the counter tells whether it is ours.
+// One counter of one thread. Programs close descriptors that are not theirs. The number may then be a file of their
+// own, which must not be read: the kernel's number of the counter identifies ours.
 struct PerfFile {
   int fd = -1;
   uint64_t id = 0;

@@ -59,7 +59,7 @@ bool mend_page(Guarded& node, size_t number) {
   return true;
 }
 
-// The first page, which says how far the others are filled, goes first: what the file says of itself stays true.
+// The first page, which holds how far the others are filled, goes first: the header of the file stays true.
 bool mend(uintptr_t address) {
   Guarded* node = guarded_at(address);
   if (!node) return false;

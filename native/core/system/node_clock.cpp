@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timex.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,8 +38,6 @@ struct Answer {
 };
 static_assert(sizeof(Question) == 32 && sizeof(Answer) == 32);  // no answer is longer than its question
 
-int64_t ns_of(const timespec& at) { return int64_t(at.tv_sec) * 1000000000 + at.tv_nsec; }
-
 }  // namespace
 
 std::string node_name() {
@@ -65,13 +62,12 @@ WallClock wall_clock() {
   WallClock best{};
   int64_t width = INT64_MAX;
   for (int i = 0; i < 3; i++) {
-    timespec unix_time;
     const int64_t before = monotonic_ns();
-    clock_gettime(CLOCK_REALTIME, &unix_time);
+    const int64_t unix_ns = clock_ns(CLOCK_REALTIME);
     const int64_t after = monotonic_ns();
     if (after - before >= width) continue;
     width = after - before;
-    best.monotonic_ns = before + width / 2, best.unix_ns = ns_of(unix_time);
+    best.monotonic_ns = before + width / 2, best.unix_ns = unix_ns;
   }
   timex kernel{};
   const int state = adjtimex(&kernel);  // changes nothing: no mode is set
@@ -121,16 +117,16 @@ bool NodeClock::measure_at(const std::string& address, ClockReading& reading) co
       Answer answer;
       if (poll(&ready, 1, kTimeoutMs) <= 0) break;
       const ssize_t n = recv(fd, &answer, sizeof answer, 0);
-      const int64_t told = monotonic_ns();
+      const int64_t answered = monotonic_ns();
       if (n < 0) break;  // nobody listens
       if (n != ssize_t(sizeof answer) || memcmp(answer.magic, "SCLA", 4) || answer.number != question.number) continue;
       answers = true;
-      const int64_t way = (told - asked) - (answer.sent_ns - answer.received_ns),
+      const int64_t way = (answered - asked) - (answer.sent_ns - answer.received_ns),
                     error = std::max<int64_t>(way, 0) / 2 + 1;
       if (found && error >= reading.error_ns) continue;
       found = true;
-      reading.local_ns = asked + (told - asked) / 2;
-      reading.offset_ns = ((answer.received_ns - asked) + (answer.sent_ns - told)) / 2;
+      reading.local_ns = asked + (answered - asked) / 2;
+      reading.offset_ns = ((answer.received_ns - asked) + (answer.sent_ns - answered)) / 2;
       reading.error_ns = error;
     }
   }

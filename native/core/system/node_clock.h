@@ -1,8 +1,8 @@
 // node_clock.h - how the clock of this node differs from that of the trace.
 //
-// All processes of a node share CLOCK_MONOTONIC; those of another node than `strobe run`'s ask it for its time, in
+// All processes of a node share CLOCK_MONOTONIC; those on another node than `strobe run` ask it for its time, in
 // datagrams: when the recording begins, ever more rarely while it goes on, and at its end. The recorder's own thread
-// does so: the program's communication has no part in it. The bytes: docs/format/blocks.md.
+// does so, without the program's communication. The bytes: docs/format/blocks.md.
 #pragma once
 #include <stdint.h>
 
@@ -14,14 +14,15 @@ namespace strobe {
 // CLOCK_MONOTONIC of this node counts differently from every node's of another name: the boot and the time namespace.
 std::string node_name();
 
-// The time of day where the monotonic clock says monotonic_ns. `error_ns`: as the kernel states it, -1 where it says
-// that it is not synchronised.
+// The time of day when the monotonic clock reads monotonic_ns. `error_ns`: the kernel's own estimate, -1 where the time
+// of day is not synchronised.
 struct WallClock {
   int64_t monotonic_ns, unix_ns, error_ns;
 };
 WallClock wall_clock();
 
-// Where this process's clock says local_ns, that of the trace says local_ns + offset_ns, at most error_ns more or less.
+// When this process's clock reads local_ns, that of the trace reads local_ns + offset_ns, at most error_ns more or
+// less.
 struct ClockReading {
   int64_t local_ns = 0, offset_ns = 0, error_ns = 0;
 };

@@ -105,7 +105,8 @@ bool ProcessMetrics::has(std::string_view group) const {
   return groups_.find(word) != std::string::npos;
 }
 
-// The files of this process's control group; in a container they often lie at the root whatever /proc says.
+// The files of this process's control group; in a container they often lie at the root, wherever /proc/self/cgroup
+// places them.
 void ProcessMetrics::find_cgroup() {
   char text[4096];
   if (read_small("/proc/self/cgroup", text, sizeof text) <= 0) return;
@@ -170,7 +171,7 @@ void ProcessMetrics::read_threads(Totals& totals) {
   std::ranges::copy(hardware_.sums(), totals.begin() + kHardware);
 }
 
-// Of all interfaces but the machine's own; proc(5) knows no bytes of a single process.
+// Of all interfaces but the machine's own; proc(5) does not count bytes per process.
 void ProcessMetrics::read_network(Totals& totals) {
   char text[8192];
   if (read_small("/proc/self/net/dev", text, sizeof text) <= 0) return;

@@ -33,7 +33,7 @@ class ChromeReader final : public TraceReader {
   ChromeDocument<ChromeReader> document{*this, counters};
 
   struct Process {
-    std::string pid_text, path, name, labels;
+    std::string pid_text, path;
     int64_t pid;
     std::unique_ptr<ImportedProcess> out;
     uint32_t process_location = kNoTable;
@@ -62,10 +62,7 @@ class ChromeReader final : public TraceReader {
   std::string row_key, last_key;
   Row last_row{};
   std::map<std::pair<std::string, std::string>, std::string> thread_names;  // (pid, tid) as text
-  struct GpuRow {
-    std::string pid, tid;
-  };
-  struct Open {  // a begin without its end
+  struct Open {                                                             // a begin without its end
     int64_t start_ns;
     std::string name, category, attributes;
   };
@@ -104,7 +101,7 @@ class ChromeReader final : public TraceReader {
     if (is_new) {
       Process p;
       p.pid_text = pid;
-      if (!integer(pid, p.pid)) p.pid = 0;
+      p.pid = integer_or(pid, 0);
       p.path = folder + "/process-" + std::to_string(next_number++) + ".blocks";
       p.out = std::make_unique<ImportedProcess>(p.path, buffer_bytes);
       tables.define(*p.out);
@@ -129,7 +126,7 @@ class ChromeReader final : public TraceReader {
         Process& p = processes[unclaimed];
         process_of.erase(p.pid_text);
         p.pid_text = pid;
-        if (!integer(pid, p.pid)) p.pid = 0;
+        p.pid = integer_or(pid, 0);
       }
       unclaimed = kNoTable;
       return number;
@@ -168,13 +165,9 @@ class ChromeReader final : public TraceReader {
   uint32_t add_location(uint32_t number, std::string_view pid, std::string_view tid, const Category& category,
                         bool helper) {
     ImportedProcess& out = *processes[number].out;
-    int64_t device = -1, id = 0;
     std::string_view digits = tid;
-    if (category.gpu) {
-      if (digits.starts_with("stream ")) digits.remove_prefix(7);
-      if (!integer(pid, device)) device = -1;
-    }
-    if (!integer(digits, id)) id = 0;
+    if (category.gpu && digits.starts_with("stream ")) digits.remove_prefix(7);
+    const int64_t device = category.gpu ? integer_or(pid, -1) : -1, id = integer_or(digits, 0);
     std::string shown;
     if (category.gpu)
       shown = "GPU " + std::string(pid) + " stream " + std::string(digits);
@@ -377,10 +370,7 @@ class ChromeReader final : public TraceReader {
   // are those of a file that somebody has edited: it is read without them.
   void own_definition(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
     auto text = [&](const char* key) { return raw(yyjson_obj_get(args, key)); };
-    auto number = [&](const char* key, int64_t without) {
-      int64_t value;
-      return integer(text(key), value) ? value : without;
-    };
+    auto number = [&](const char* key, int64_t without) { return integer_or(text(key), without); };
     const int64_t id = number("id", -1);
     if (what == "process") {
       OwnProcess own;

@@ -19,6 +19,10 @@ void append_json(std::string& out, yyjson_val* v, int depth = 0);
 
 // A whole number; addresses and hashes beyond 63 bits become the same bits.
 bool integer(std::string_view text, int64_t& out);
+inline int64_t integer_or(std::string_view text, int64_t other) {
+  int64_t value;
+  return integer(text, value) ? value : other;
+}
 bool real(std::string_view text, double& out);
 
 }  // namespace strobe::chrome

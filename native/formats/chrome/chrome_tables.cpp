@@ -64,8 +64,7 @@ void ChromeTables::attributes(Into into, const Category& category, yyjson_val* a
 }
 
 void ChromeTables::argument(Into into, std::string_view key, std::string_view value) {
-  TableRow row;
-  row.start(schema::arguments::number);
+  TableRow row(schema::arguments::number);
   row.set(schema::arguments::key, text(into, key));
   row.set(schema::arguments::value, text(into, value));
   into.out.attribute(row);
@@ -92,8 +91,7 @@ bool ChromeTables::own_arguments(Into into, yyjson_val* list) {
   size_t i, n;
   yyjson_val* pair;
   yyjson_arr_foreach(list, i, n, pair) {
-    TableRow row;
-    row.start(schema::arguments::number);
+    TableRow row(schema::arguments::number);
     yyjson_val *key = yyjson_arr_get(pair, 0), *value = yyjson_arr_get(pair, 1);
     if (yyjson_is_str(key)) row.set(schema::arguments::key, text(into, raw(key)));
     if (yyjson_is_str(value)) row.set(schema::arguments::value, text(into, raw(value)));
@@ -186,8 +184,7 @@ void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string
 
 void ChromeTables::flow(Into into, uint32_t location, int64_t ns, std::string_view id, std::string_view phase,
                         std::string_view name, std::string_view category) {
-  TableRow row;
-  row.start(schema::flows::number);
+  TableRow row(schema::flows::number);
   row.set(schema::flows::time_ns, ns);
   int64_t number;
   if (integer(id, number))
@@ -201,8 +198,7 @@ void ChromeTables::flow(Into into, uint32_t location, int64_t ns, std::string_vi
 }
 
 void ChromeTables::sample(Into into, uint32_t location, int64_t ns, uint32_t stack, yyjson_val* args) {
-  TableRow row;
-  row.start(schema::samples::number);
+  TableRow row(schema::samples::number);
   own_cells(into, row, args);
   row.set(schema::samples::time_ns, ns);
   if (stack != kNoTable) row.set(schema::samples::call_stack, stack);

@@ -20,8 +20,7 @@ std::string imported_description(std::string_view command, bool main, std::strin
 
 bool OwnProcess::read(yyjson_val* object) {
   const auto number = [&](const char* key, int64_t without) {
-    int64_t value;
-    return chrome::integer(raw(yyjson_obj_get(object, key)), value) ? value : without;
+    return chrome::integer_or(raw(yyjson_obj_get(object, key)), without);
   };
   const auto json_of = [&](const char* key) {
     std::string out;

@@ -360,7 +360,7 @@ void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t r
 
 void ImportedProcess::write_details(Lane& lane, TraceChecks::Walk& walk, int64_t row, uint64_t details) {
   const std::string_view head = details_spill_->read(details - 1, 10);
-  Reader in{head};
+  ByteReader in{head};
   const uint64_t size = in.number();
   const size_t length_bytes = head.size() - in.bytes.size();
   decode_rows(lane, walk, row, details_spill_->read(details - 1 + length_bytes, size));

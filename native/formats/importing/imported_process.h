@@ -41,6 +41,7 @@ enum class LocationKind : uint8_t { thread = 0, stream = 1, task = 2 };
 // One row of a side table while it is put together. Cells stay in the order of the layout's columns.
 class TableRow {
  public:
+  explicit TableRow(uint32_t table = kNoTable) : table_(table) {}
   void start(uint32_t table) { table_ = table, present_ = 0; }
   void set(size_t column, int64_t value) { present_ |= uint64_t(1) << column, cells_[column] = uint64_t(value); }
   void set(const SchemaColumn& column, int64_t value) { set(column.number, value); }
@@ -56,7 +57,7 @@ class TableRow {
   uint64_t present_cells(uint64_t* cells) const;  // one bit a column; `cells` (kMaxColumns) get those that are set
 
  private:
-  uint32_t table_ = kNoTable;
+  uint32_t table_;
   uint64_t present_ = 0;
   uint64_t cells_[kMaxColumns];
 };

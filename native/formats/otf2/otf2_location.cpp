@@ -154,15 +154,13 @@ void LocationEvents::give_attributes() {
 }
 
 void LocationEvents::argument(uint32_t key, std::string_view value) {
-  TableRow row;
-  row.start(schema::arguments::number);
+  TableRow row(schema::arguments::number);
   row.set(schema::arguments::key, key), row.set(schema::arguments::value, process_.out.text(value));
   row.append_to(stack_[depth_ - 1].rows);
 }
 
 void LocationEvents::mark(std::string_view name, std::string_view arguments) {
-  TableRow row;
-  row.start(schema::marks::number);
+  TableRow row(schema::marks::number);
   row.set(schema::marks::time_ns, ns_), row.set(schema::marks::name, process_.out.text(name));
   row.set(schema::marks::category, process_.out.text("otf2"));
   if (!arguments.empty()) row.set(schema::marks::arguments, process_.out.text(arguments));
@@ -525,8 +523,7 @@ void LocationEvents::calling_context(uint8_t type, Bytes& in) {
     if (top()) argument(process_.out.text("calling_context"), stack);
     if (top() && distance != kUndefined) argument(process_.out.text("unwind_distance"), std::to_string(distance));
   } else {
-    TableRow row;
-    row.start(schema::samples::number);
+    TableRow row(schema::samples::number);
     row.set(schema::samples::time_ns, ns_);
     row.set(schema::samples::call_stack, process_.out.text(process_.definitions.call_stack(id)));
     process_.out.row(location(), row);
@@ -642,8 +639,7 @@ void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64
   if (!request && !collective_begins_.empty()) begin_ns = collective_begins_.back(), collective_begins_.pop_back();
   const std::string name = op < std::size(kCollectiveNames) ? kCollectiveNames[op] : "collective " + std::to_string(op);
   const Communicator& known = communicator(comm);
-  TableRow row;
-  row.start(schema::collective_spans::number);
+  TableRow row(schema::collective_spans::number);
   row.set(schema::collective_spans::collective, process_.out.text(name)),
       row.set(schema::collective_spans::communicator, known.name);
   if (known.own) {

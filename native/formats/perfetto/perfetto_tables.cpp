@@ -28,8 +28,7 @@ bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, s
     table = kNoTable;
   };
   const auto add = [&](uint32_t key, uint32_t text) {
-    TableRow argument_row;
-    argument_row.start(schema::arguments::number);
+    TableRow argument_row(schema::arguments::number);
     argument_row.set(schema::arguments::key, key);
     argument_row.set(schema::arguments::value, text);
     argument_row.append_to(rows);
@@ -123,8 +122,7 @@ bool PerfettoTables::exported_row(const PerfettoTarget& to, const PerfettoEvent&
 
 void PerfettoTables::mark(const PerfettoTarget& to, const PerfettoEvent& e, uint32_t location, int64_t ns) {
   if (exported_row(to, e, location, ns)) return;
-  TableRow row;
-  row.start(schema::marks::number);
+  TableRow row(schema::marks::number);
   row.set(schema::marks::time_ns, ns);
   row.set(schema::marks::name, texts_.name_text(to, e));
   row.set(schema::marks::category, texts_.category_text(to, e));

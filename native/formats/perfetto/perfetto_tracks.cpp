@@ -102,10 +102,7 @@ void PerfettoTracks::track_descriptor(std::string_view bytes) {
 void PerfettoTracks::own_region(std::string_view json) {
   const OwnJson parsed(json);
   const auto text = [&](const char* key) { return chrome::raw(yyjson_obj_get(parsed.root(), key)); };
-  const auto number = [&](const char* key) {
-    int64_t value;
-    return chrome::integer(text(key), value) ? value : 0;
-  };
+  const auto number = [&](const char* key) { return chrome::integer_or(text(key), 0); };
   if (!processes.empty())
     processes[0].out->region(text("name"), uint8_t(number("paradigm")), uint8_t(number("role")), text("file"),
                              uint32_t(number("line")), text("module"));

@@ -79,7 +79,7 @@ Exceptional::Exceptional(const ProcessFile& file, uint32_t location) {
 
 Exceptional::Exceptional(const ProcessFile& file, std::string_view encoded) {
   read_folded(file);
-  Reader in{encoded};
+  ByteReader in{encoded};
   const int64_t gaps = int64_t(in.number()), others = int64_t(in.number());
   uint64_t region = 0;
   while (in.ok && !in.bytes.empty()) {

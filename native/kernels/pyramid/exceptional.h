@@ -7,13 +7,12 @@
 //
 // Regions with fewer than 16 stretches are measured by all stretches of the location; gaps, where there are fewer than
 // 16, are never exceptional, and neither is anything in a location with fewer than 16 stretches. Stretches that reach
-// into an iteration that was folded while the program ran say nothing, as it is not known what ran there.
+// into an iteration that was folded while the program ran are never exceptional: what ran there is unknown.
 //
 // Lengths are compared after rounding them down to five significant bits (a 16th of their power of two), so that
 // counting them is enough. Medians and ranks are those of all stretches where the location has at most 16 blocks (65
 // 536 spans), else those of the stretches of 16 blocks spread evenly over it.
 #pragma once
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>

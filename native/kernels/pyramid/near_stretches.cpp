@@ -2,8 +2,6 @@
 
 namespace strobe {
 
-namespace {
-
 constexpr size_t kMostStretches = 8 << 20;  // 96 MB
 constexpr size_t kMostOfOne = 8192;         // so that a thousand rows have room
 constexpr int64_t kMostBlocks = 2;          // more than these hold nothing that a neighbour would read again
@@ -11,8 +9,6 @@ constexpr double kMostSpans = 2048;         // that are asked for; with those ar
 constexpr double kMostAround = 3072;
 constexpr double kAround = 3;       // times what was asked for, before and after it
 constexpr size_t kOverlapping = 8;  // lists that are looked at for one that holds all of a window
-
-}  // namespace
 
 [[gnu::noinline]] BlockScratch& scratch_of_thread() {
   thread_local BlockScratch scratch;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "kernels/pyramid/exceptional.h"
 
@@ -154,8 +153,8 @@ class Builder {
     Part root, above, nothing;
     for (int64_t index = begin < 0 ? -1 : 0; index <= 0; index++) {
       if (!tile(level, index, root)) continue;
-      // On to where all of it is a single bin. These are for pictures alone: what their profiles would say, the root
-      // does.
+      // On to where all of it is a single bin. These are for pictures alone: their profiles would repeat that of the
+      // root.
       for (uint32_t coarser = level + 1; coarser <= std::min(level + kTileBits, kMaxLevel); coarser++) {
         if (index < 0)
           join(nothing, root, above);

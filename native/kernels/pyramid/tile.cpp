@@ -100,7 +100,7 @@ namespace {
 
 bool decode_picture(std::string_view frame, uint32_t parts, Tile& out, std::string& bytes) {
   if (!decompressed(frame, bytes)) return false;
-  Reader in{bytes};
+  ByteReader in{bytes};
   const uint64_t regions = in.number();
   if (regions > bytes.size()) return false;
   out.marks.clear();
@@ -140,7 +140,7 @@ bool decode_picture(std::string_view frame, uint32_t parts, Tile& out, std::stri
 
 bool decode_groups(std::string_view frame, Tile& out, std::string& bytes) {
   if (!decompressed(frame, bytes)) return false;
-  Reader in{bytes};
+  ByteReader in{bytes};
   const auto filled = in.raw<uint8_t>();
   if (!in.ok || in.bytes.size() != size_t(std::popcount(filled)) * kTileBins) return false;
   const auto* plane = reinterpret_cast<const uint8_t*>(in.bytes.data());
@@ -156,7 +156,7 @@ bool decode_groups(std::string_view frame, Tile& out, std::string& bytes) {
 bool decode_profile(std::string_view frame, Tile& out, std::string& bytes) {
   if (out.profile.empty()) return frame.empty();
   if (!decompressed(frame, bytes)) return false;
-  Reader in{bytes};
+  ByteReader in{bytes};
   for (RegionSum& each : out.profile) each.count = in.number(), each.own_ns = int64_t(in.number());
   return in.ok && in.bytes.empty();
 }
@@ -166,7 +166,7 @@ bool decode_profile(std::string_view frame, Tile& out, std::string& bytes) {
 bool decode_tile(std::string_view frames, uint32_t parts, Tile& out) {
   thread_local std::string of_thread;
   std::string& bytes = of_thread;
-  Reader in{frames};
+  ByteReader in{frames};
   const uint64_t picture = in.number(), groups = in.number();
   const std::string_view rest = in.bytes;
   if (!in.ok || picture > rest.size() || groups > rest.size() - picture) return false;

@@ -10,17 +10,13 @@
 
 namespace strobe {
 
-namespace {
-
 constexpr uint32_t kTilesMagic = 0x4c495453;  // "STIL"
 constexpr uint32_t kTilesVersion = 3;
-
-}  // namespace
 
 TilesWriter::TilesWriter(const std::string& path) : path_(path), file_(fopen(path.c_str(), "wbe")) {
   if (!file_) throw std::system_error(errno, std::generic_category(), path);
   const Header none{};
-  write(&none, sizeof none);  // a file without a header is no tiles file: nobody takes it for whole
+  write(&none, sizeof none);  // nobody takes a file without a header for whole
 }
 
 TilesWriter::~TilesWriter() {

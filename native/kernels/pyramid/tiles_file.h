@@ -45,7 +45,7 @@ class TilesWriter {
   struct Entry {
     TileKey key;
     uint64_t offset;
-    uint32_t bytes, spans;  // spans: at most 2^32 - 1 are told
+    uint32_t bytes, spans;  // spans: 2^32 - 1 stands for more, too
   };
   static_assert(sizeof(Entry) == 32);
   struct Header {
@@ -65,7 +65,7 @@ class TilesWriter {
 
 class TilesFile {
  public:
-  // Empty where there is no such file, or no sound one, or one that was made from something else.
+  // Empty where the file is missing, damaged, or was made from something else.
   TilesFile(const std::string& path, const TilesOf& of);
   TilesFile() = default;
 

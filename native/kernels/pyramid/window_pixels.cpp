@@ -221,7 +221,7 @@ void draw_cells(const Track& track, const Window& window, uint32_t* region, uint
         for (uint32_t bin = 0; bin < kTileBins; bin++) {
           const int64_t from = tile_start + bin * bin_ns, to = from + bin_ns;
           if (tile.region[bin] == kNothing || to <= start || from >= end) continue;
-          // A bin that is cut by the begin or the end of what is there is filled as a whole by what is told of it.
+          // A bin that is cut by the beginning or the end of the location is filled as a whole.
           if (whole && from >= window.start_ns && to <= window.end_ns && from >= track.begin_ns && to <= track.end_ns)
             dominant.set(uint32_t((from - window.start_ns) >> level), tile.region[bin], tile.share[bin]);
           else
@@ -317,8 +317,8 @@ class Profile {
     if (to <= start_ || from >= end_) return;
     const TileKey key{track_.location, level, index};
     const bool there = !track_.tiles->frame(key).empty();
-    const bool whole =
-        there && from >= start_ && to <= end_ && track_.tiles->find(key, kProfileOfTile, tile_) && told(tile_.profile);
+    const bool whole = there && from >= start_ && to <= end_ && track_.tiles->find(key, kProfileOfTile, tile_) &&
+                       has_counts(tile_.profile);
     if (whole) {
       for (const RegionSum& each : tile_.profile) sum(each.region, int64_t(each.count), each.own_ns);
     } else if (there && level > 0) {
@@ -330,7 +330,7 @@ class Profile {
   }
 
   // The tiles that are coarser than that of the whole location have no profile.
-  static bool told(const std::vector<RegionSum>& profile) {
+  static bool has_counts(const std::vector<RegionSum>& profile) {
     return std::any_of(profile.begin(), profile.end(), [](const RegionSum& each) { return each.count > 0; });
   }
 

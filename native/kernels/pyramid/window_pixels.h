@@ -56,9 +56,9 @@ void add_profile(const Track& track, int64_t start_ns, int64_t end_ns, int64_t* 
 int level_of(const Window& window, bool& aligned);
 
 // The same per depth of the nesting, from the blocks: as many rows as there are depths in the window (at most
-// `max_depth`). Here `share` is what all spans of the depth together fill of the pixel: rare short calls are no wall.
-// No more than `width` blocks are read: where there are more in the window, what one block in the middle of each pixel
-// holds of it stands for all of the pixel.
+// `max_depth`). Here `share` is what all spans of the depth together fill of the pixel: rare short calls do not look
+// like a wall. No more than `width` blocks are read: where there are more in the window, what one block in the middle
+// of each pixel holds of it stands for all of the pixel.
 struct Cells {
   std::vector<uint32_t> region;  // of the process; kNothing: nothing ran
   std::vector<uint8_t> share;    // of the pixel, in 255ths

@@ -52,7 +52,7 @@ bool BlockIndex::sound(const FileState& blocks_file) const {
 std::string_view BlockIndex::name(uint32_t offset) const {
   const char* names = reinterpret_cast<const char*>(tables() + header().tables);
   if (offset >= header().names_bytes) return {};
-  return Reader{{names + offset, header().names_bytes - offset}}.text();
+  return ByteReader{{names + offset, header().names_bytes - offset}}.text();
 }
 
 }  // namespace strobe

@@ -15,7 +15,7 @@ namespace strobe {
 constexpr uint32_t kIndexMagic = 0x58495253;  // "SRIX"
 constexpr uint32_t kIndexVersion = 1;
 
-// What tells one state of a file from the next.
+// One state of a file: when it grows or is written again, this changes.
 struct FileState {
   uint64_t bytes = 0;
   int64_t changed_ns = 0;

@@ -36,7 +36,7 @@ class ClockMap {
 
  private:
   static constexpr double kMost = double(int64_t(1) << 61);
-  static int64_t fitting(__int128 ns) {  // a damaged file may say anything
+  static int64_t fitting(__int128 ns) {  // a damaged file may hold any number
     return int64_t(std::clamp<__int128>(ns, -(int64_t(1) << 62), int64_t(1) << 62));
   }
   std::vector<Point> points_;

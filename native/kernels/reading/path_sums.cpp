@@ -9,6 +9,12 @@ namespace {
 struct Sum {  // one cache line
   int64_t calls = 0, total_ns = 0, inside_ns = 0, min_ns = INT64_MAX, max_ns = INT64_MIN;
   uint32_t parent, depth;
+  void add(int64_t duration_ns) {
+    calls++;
+    total_ns += duration_ns;
+    min_ns = std::min(min_ns, duration_ns);
+    max_ns = std::max(max_ns, duration_ns);
+  }
 };
 
 struct Open {  // the span that is open at a depth, or was last
@@ -29,9 +35,9 @@ PathSums columns_of(const std::vector<Sum>& sums) {
   return out;
 }
 
-// All spans of a location of which no block is missing. What encloses a span is then one of the path above its own, so
-// that the time directly inside of a path is that of the paths below it: who is inside of whom need not be found out,
-// and when spans begin matters only for those that were open when their block was sealed. The next block tells that.
+// All spans of a location without a missing block. What encloses a span then has the path above its own, so that the
+// time directly inside of a path is that of the paths below it. Which span is inside of which need not be found out,
+// and starts matter only for spans that were open when their block was sealed. The next block has those.
 class SummingAll {
  public:
   SummingAll(const ProcessFile& file, const Location& location)
@@ -39,7 +45,7 @@ class SummingAll {
 
   // False: something is missing, and what encloses what must be looked at.
   bool add_blocks() {
-    if (!file_.clock().empty()) return false;  // durations alone say nothing on another clock
+    if (!file_.clock().empty()) return false;  // on another clock durations need starts, too
     for (size_t path = 0; path < sums_.size(); path++)
       if (!sound(path)) return false;
     uint64_t row = location_.blocks.empty() ? 0 : location_.blocks[0].first_row;
@@ -77,24 +83,16 @@ class SummingAll {
       if (durations[i] == kOpen)
         open_.push_back({block.first_row + i, 0, paths[i], i});
       else
-        add(durations[i], paths[i]);
+        sums_[paths[i]].add(durations[i]);
     }
     return true;
   }
 
-  void add(int64_t duration_ns, uint32_t path) {
-    Sum& sum = sums_[path];
-    sum.calls++;
-    sum.total_ns += duration_ns;
-    sum.min_ns = std::min(sum.min_ns, duration_ns);
-    sum.max_ns = std::max(sum.max_ns, duration_ns);
-  }
-
   void add_open(uint64_t row, int64_t start_ns, uint32_t path) {
-    if (path < sums_.size()) add(file_.end_of(location_, row, start_ns, kOpen) - start_ns, path);
+    if (path < sums_.size()) sums_[path].add(file_.end_of(location_, row, start_ns, kOpen) - start_ns);
   }
 
-  // Those that were open when the block before was sealed: the carry of this one says when they began.
+  // Those that were open when the block before was sealed: the carry of this one has their starts.
   bool add_open_before() {
     bool decoded = false;
     auto carried = view_.carry.begin();  // in order of rows, as `open_` is
@@ -181,11 +179,7 @@ class Summing {
     depth_ = depth + 1;
     const bool chosen = begins_chosen(start_ns);
     open_[depth] = {start_ns + duration_ns, path, chosen};
-    if (!chosen) return;
-    sum.calls++;
-    sum.total_ns += duration_ns;
-    sum.min_ns = std::min(sum.min_ns, duration_ns);
-    sum.max_ns = std::max(sum.max_ns, duration_ns);
+    if (chosen) sum.add(duration_ns);
   }
 
   const ProcessFile& file_;

@@ -19,7 +19,7 @@ struct TimeRange {
 };
 
 // Sums of the spans of a location that begin in one of `chosen`, which are in order and do not overlap; without it, of
-// all. Spans inside of a chosen one are no part of its own time, chosen or not. Paths that did not run have 0
+// all. Spans inside of a chosen one do not count to its own time, chosen or not. Paths that did not run have 0
 // everywhere.
 PathSums sum_paths(const ProcessFile& file, uint32_t location, const std::vector<TimeRange>* chosen);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
-#include <tuple>
 
 #include "core/spans/location_builder.h"
 #include "kernels/reading/ring_recovery.h"
@@ -52,7 +51,7 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   if (!bytes.empty())
     memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
   if (bytes.size() >= 4 && first.magic != kChunkMagic)
-    throw std::runtime_error(blocks_path + " is no strobe block file: it does not begin with SRBK (byte offset 0)");
+    throw std::runtime_error(blocks_path + " is not a strobe block file: it does not begin with SRBK (byte offset 0)");
   if (bytes.size() >= sizeof first && first.version != kFormatVersion)
     throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) +
                              ", this strobe reads version " + std::to_string(kFormatVersion));
@@ -118,7 +117,7 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
 }
 
 void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload) {
-  Reader c{payload};
+  ByteReader c{payload};
   switch (header.kind) {
     case kProcessChunk:
       process_json.emplace_back(payload);
@@ -233,7 +232,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       graphs[header.location] = payload;
       break;
     default:
-      break;  // a kind of a later version: skipped, as the format says
+      break;  // a kind of a later version: the format wants it skipped
   }
 }
 

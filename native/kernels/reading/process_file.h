@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -104,9 +103,9 @@ class ProcessFile {
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
-  std::string failure;    // why recording stopped while the program went on, as the rings say
+  std::string failure;    // why recording stopped while the program went on; from the rings
   int64_t failed_ns = 0;  // and when
-  // Whether the last recording wrote its end. Then rings that a kill left behind say nothing that is not in the file.
+  // Whether the last recording wrote its end. Then the file has all that is in rings that a kill left behind.
   bool ended() const { return !process_json.empty() && end_json.size() >= process_json.size(); }
   const std::string& recovered_chunks() const { return recovered_chunks_; }
   size_t bytes() const { return file_.bytes().size(); }

@@ -17,13 +17,6 @@ using namespace gpu;
 
 namespace {
 
-template <class T>
-T number_at(const std::string& bytes, size_t at) {
-  T value;
-  memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
 struct Part {
   uint32_t sequence;
   size_t at, bytes;
@@ -42,22 +35,22 @@ GpuBuffers::GpuBuffers(const std::string& path) {
     bytes_.clear();
     return;
   }
-  for (size_t at = kNamesAt; at + 12 <= bytes_.size();) {
-    const auto address = number_at<uint64_t>(bytes_, at);
-    const auto length = number_at<uint32_t>(bytes_, at + 8);
-    if (length > bytes_.size() - at - 12) break;
-    names_[address] = bytes_.substr(at + 12, length);  // the last one: a name may lie where another one lay
-    at += 12 + length;
+  ByteReader names{std::string_view(bytes_).substr(kNamesAt)};
+  while (names.bytes.size() >= 12) {
+    const uint64_t address = names.u64();
+    const std::string_view name = names.long_text();
+    if (!names.ok) break;
+    names_[address] = name;  // the last one: a name may lie where another one lay
   }
 }
 
-const std::string* GpuBuffers::told_name_at(const char* address) const {
+const std::string* GpuBuffers::known_name_at(const char* address) const {
   const auto known = names_.find(uint64_t(reinterpret_cast<uintptr_t>(address)));
   return known == names_.end() ? nullptr : &known->second;
 }
 
 std::string GpuBuffers::name_at(const char* address) const {
-  if (const std::string* told = told_name_at(address)) return *told;
+  if (const std::string* known = known_name_at(address)) return *known;
   char text[40];
   snprintf(text, sizeof text, "kernel@%p", static_cast<const void*>(address));
   return text;
@@ -68,21 +61,22 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
   if (bytes_.empty()) return spans;
   const auto* header = reinterpret_cast<const BuffersHeader*>(bytes_.data());
   const auto decoder = decoding_->decoder(sink, header->record_bytes);
-  // What the process was telling comes first: it had told the first so many of them, in order of start.
-  std::vector<Part> telling, others;
+  // The buffers that the process was reporting come first: of their spans it had reported the first so many, in order
+  // of start.
+  std::vector<Part> reporting, others;
   for (uint32_t i = 0; i < header->buffers.load() && i < kMostBuffers; i++) {
     const auto& buffer = header->buffer[i];
     const uint32_t state = buffer.state.load();
     const size_t at = kBuffersAt + size_t(i) * kBufferBytes;
     if (state == kBufferFree || at + kBufferBytes > bytes_.size()) continue;
     const size_t valid = state == kBufferHeld ? kBufferBytes : std::min(buffer.valid.load(), kBufferBytes);
-    (state == kBufferReporting ? telling : others).push_back({buffer.sequence.load(), at, valid});
+    (state == kBufferReporting ? reporting : others).push_back({buffer.sequence.load(), at, valid});
   }
   const auto decode = [&](const std::vector<Part>& parts) {
     for (const Part& part : parts) decoder->read(bytes_.data() + part.at, part.bytes, spans);
   };
-  std::sort(telling.begin(), telling.end(), [](const Part& a, const Part& b) { return a.sequence < b.sequence; });
-  decode(telling);
+  std::sort(reporting.begin(), reporting.end(), [](const Part& a, const Part& b) { return a.sequence < b.sequence; });
+  decode(reporting);
   // Waits were recorded after all of these, in order of start; those whose event was unknown were held back, as here.
   // Files of before have no mark: none comes twice.
   std::vector<DeviceSpan> waits;
@@ -167,7 +161,7 @@ void LateSpans::feed_others(PathTable& paths) {
 }
 
 uint32_t LateSpans::call(const CallRecord& record) {
-  const std::string* name = buffers_->told_name_at(function_address(record.function));
+  const std::string* name = buffers_->known_name_at(function_address(record.function));
   return name ? region(name->c_str(), waits(*name) ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION) : 0;
 }
 

@@ -1,5 +1,4 @@
-// recovered_gpu_buffers.h - what the GPU buffers of a killed process still hold: records that it never told the core
-// of.
+// recovered_gpu_buffers.h - what the GPU buffers of a killed process still hold: records that the core never got.
 #pragma once
 #include <stdint.h>
 #include <deque>
@@ -17,14 +16,14 @@ namespace strobe {
 
 class GpuBuffers {
  public:
-  // Nothing is in there where the file is not there, is not such a file, is cut, or is of a vendor that is not known.
+  // Empty where the file is missing, cut, something else, or of an unknown vendor.
   explicit GpuBuffers(const std::string& path);
-  // What the stretch of a kernel's name says; made of its address where the process had not told it yet.
+  // The name of a kernel; made of its address where the process had not written it down yet.
   std::string name_at(const char* address) const;
-  // Nothing where the process had not told it.
-  const std::string* told_name_at(const char* address) const;
-  const gpu::Decoding* decoding() const { return decoding_; }  // null: nothing is in there
-  // Spans in order of start, that the process had not told.
+  // nullptr where the process had not written it down.
+  const std::string* known_name_at(const char* address) const;
+  const gpu::Decoding* decoding() const { return decoding_; }  // nullptr: it is empty
+  // The spans that the process had not reported, in order of start.
   std::vector<gpu::DeviceSpan> read(gpu::Sink& sink) const;
 
  private:
@@ -41,7 +40,7 @@ class LateSpans final : gpu::Sink {
   void read(const std::string& path);
   // Those that follow what the builder of their stream has.
   void feed(LocationBuilder& builder);
-  // Those that overlap what was told, or ran on a stream that nothing was told of: in locations of their own.
+  // Those that overlap reported spans, or ran on a stream without any: in locations of their own.
   void feed_others(PathTable& paths);
   std::string_view text_of(uint32_t number) const;
   uint64_t fed() const { return fed_; }

@@ -5,13 +5,13 @@
 namespace strobe {
 
 bool table_name(std::string_view payload, std::string_view& name) {
-  Reader c{payload};
+  ByteReader c{payload};
   name = c.text();
   return c.ok;
 }
 
 bool decode_table(std::string_view payload, uint32_t location, uint32_t count, Table& out) {
-  Reader c{payload};
+  ByteReader c{payload};
   c.text();
   const bool of_spans = c.u8();
   const size_t n = c.u16();

@@ -1,4 +1,4 @@
-// table_chunks.h - attributes that only some spans have, and rows that are no spans, read from their chunks. What
+// table_chunks.h - attributes that only some spans have, and rows without spans, read from their chunks. What
 // writes them: core/format/table_columns.h.
 #pragma once
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct Table {
     std::vector<uint8_t> valid;
   };
   std::vector<uint32_t> location;
-  std::vector<int64_t> row;  // of the span; -1 in tables whose rows are no spans
+  std::vector<int64_t> row;  // of the span; -1 in tables without spans
   std::vector<std::pair<std::string, Column>> columns;
 };
 

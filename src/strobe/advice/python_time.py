@@ -20,7 +20,7 @@ MOST = 3
 # Python code that becomes array code gains about ten times at best; below half, the rewrite was not worth it.
 BEST, WORST = 0.9, 0.5
 
-_DO = "loops in Python, files, printing, sleeping? vectorise it, or do it less often"
+_DO = "check for Python loops, files, printing, sleeping: vectorise, or do it less often"
 # Another tool has CUPTI's callbacks: what a function waits for GPUs is not taken out of its own time.
 _BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls has their times"
 

@@ -20,7 +20,7 @@ def part_of(trace: _AnyTrace, ranks: Range | None, steps: Range | None, time_ns:
     chosen = _processes(trace, ranks)
     windows = [_window(trace, process, steps, time_ns) for process in chosen]
     if chosen and all(window is not None and window[0] >= window[1] for window in windows):
-        raise UsageError("nothing was recorded in that range", do=_what_there_is(trace, steps is not None))
+        raise UsageError("nothing was recorded in that range", do=_known_range(trace, steps is not None))
     readers = []
     for process, window in zip(chosen, windows, strict=True):
         reader, zero = trace.readers[process], trace.zero_of(process)
@@ -37,8 +37,8 @@ def _processes(trace: Trace, ranks: Range | None) -> list[int]:
     first, last = ranks
     inside = {i for i, row in enumerate(rows) if row["rank"] is not None and first <= row["rank"] <= last}
     if not inside:
-        there = sorted(row["rank"] for row in rows if row["rank"] is not None)
-        known = f"Ranks: {there[0]} to {there[-1]}" if there else "Its processes have no ranks."
+        known_ranks = sorted(row["rank"] for row in rows if row["rank"] is not None)
+        known = f"Ranks: {known_ranks[0]} to {known_ranks[-1]}" if known_ranks else "Its processes have no ranks."
         raise UsageError(f"no rank from {first} to {last} in this trace", do=known)
     # Child processes, for example workers of a loader, go with their rank.
     pids = {(rows[i]["host"], rows[i]["pid"]) for i in inside}
@@ -61,7 +61,7 @@ def _window(trace: Trace, process: int, steps: Range | None, time_ns: Range | No
     return None if begin <= row["started_ns"] and end > row["ended_ns"] else (begin, end)
 
 
-def _what_there_is(trace: Trace, steps: bool) -> str:
+def _known_range(trace: Trace, steps: bool) -> str:
     if not steps:
         return f"The trace ends at {trace.info.duration_ns} ns."
     last = max((each.first_number + len(each) - 1 for each in find_steps(trace).processes if len(each)), default=-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -131,14 +130,6 @@ def pipelines(trace: Trace) -> list[Pipeline]:
     return found
 
 
-class _Fetching(NamedTuple):
-    """What workers do: how many, the mean time of a fetch, and how often none had a batch ready; None if unknown."""
-
-    workers: int | None
-    mean: float | None
-    empty: int | None
-
-
 def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: bool) -> Pipeline:
     """Measure the stages; `begin`, `end`: when a batch was asked for and handed over, in the whole run."""
     on_stream, on_thread = _kinds(trace)
@@ -151,8 +142,8 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
     step = np.searchsorted(steps.start_ns, begin, side="right") - 1
     inside = (step >= 0) & (begin < steps.end_ns[step]) & counted[step]
     batches = float(inside.sum() / counted.sum())
-    by_workers = _Fetching(0, None, None) if in_loop else _fetching(trace, steps.process, begin[inside], end[inside])
-    fetch = None if by_workers.mean is None else by_workers.mean * batches
+    workers, mean, empty = (0, None, None) if in_loop else _fetching(trace, steps.process, begin[inside], end[inside])
+    fetch = None if mean is None else mean * batches
     return Pipeline(
         steps=steps,
         duration=float((steps.end_ns - steps.start_ns)[counted].mean()),
@@ -164,11 +155,11 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
         compute_exposed=float(first[_COMPUTE]) if has_gpu else operators,
         host_exposed=float(first[_LAUNCH] + first[_REST]) + (operators if has_gpu else 0.0),
         has_gpu=has_gpu,
-        workers=by_workers.workers,
+        workers=workers,
         fetch=float(at_all[WAIT]) if in_loop else fetch,
         batches=batches,
-        asked=None if by_workers.empty is None else int(inside.sum()),
-        empty=by_workers.empty,
+        asked=None if empty is None else int(inside.sum()),
+        empty=empty,
     )
 
 
@@ -195,16 +186,19 @@ def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
     return {locations[location].process for location in np.unique(where).tolist()}, starts, ends
 
 
-def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> _Fetching:
-    """Return what the workers of a process did while batches were asked for, in [begin, end) each."""
+def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> tuple[int | None, float | None, int | None]:
+    """Return how many workers a process has, the mean time of a fetch, and how often none had a batch ready.
+
+    `begin`, `end`: when batches were asked for; None where unknown.
+    """
     workers, starts, ends = _fetched(trace, process)
     if not workers:
-        return _Fetching(None, None, None)
+        return None, None, None
     mean = float((ends - starts).mean())
     # What was folded has no times; fetches are never left out as short.
     if any(each in trace.folded and not trace.folded[each].is_short.all() for each in workers):
-        return _Fetching(len(workers), mean, None)
-    return _Fetching(len(workers), mean, count_empty(begin, end, np.sort(ends)))
+        return len(workers), mean, None
+    return len(workers), mean, count_empty(begin, end, np.sort(ends))
 
 
 def count_empty(begin: Ints, end: Ints, fetched: Ints) -> int:

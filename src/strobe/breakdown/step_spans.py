@@ -124,8 +124,9 @@ def _stands_for_all(steps: ProcessSteps) -> Bools:
     usual = ~steps.warm_up
     classes = np.array(steps.classes)
     for name in set(steps.classes):
-        of = classes == name
-        usual[of] &= steps.duration_ns[of] <= KEPT_AS_SLOW * np.median(steps.duration_ns[of])
+        members = classes == name
+        duration = steps.duration_ns[members]
+        usual[members] &= duration <= KEPT_AS_SLOW * np.median(duration)
     return usual
 
 

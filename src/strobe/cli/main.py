@@ -63,7 +63,7 @@ def main(words: list[str]) -> int:
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     except Exception as error:
-        if sentence := _of_the_system(error):
+        if sentence := _system_message(error):
             print(f"strobe: {sentence}", file=sys.stderr)
             _drop_output()
             return exit_codes.NOT_RECORDED if words[:1] == ["run"] else exit_codes.FAILED
@@ -74,7 +74,7 @@ def main(words: list[str]) -> int:
         return exit_codes.INTERNAL
 
 
-def _of_the_system(error: Exception) -> str:
+def _system_message(error: Exception) -> str:
     """Return what the operating system refused, as a sentence; "" for errors of other kinds."""
     try:
         os.getcwd()

@@ -84,12 +84,12 @@ def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None
         raise TypeError("op_name must be the name or type of an operator, or a list of them")
     if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int)):
         raise TypeError("device_id must be the number of a GPU")
-    there = devices(trace)
-    chosen = _number(there, device_id)
-    using = {device.process for device in there if (device.number or 0) == chosen}
+    gpus = devices(trace)
+    chosen = _number(gpus, device_id)
+    using = {device.process for device in gpus if (device.number or 0) == chosen}
     answer: dict[str, object] = {}
     for name in names:
-        entries = _entries(_sums(trace, _wanted(trace, name), there, chosen, using))
+        entries = _entries(_sums(trace, _wanted(trace, name), gpus, chosen, using))
         if not entries:
             raise OperatorNotFoundError(f"operator '{name}' was not executed by a process that uses GPU {chosen}")
         answer[name] = entries
@@ -97,9 +97,9 @@ def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None
     return json.dumps(answer)
 
 
-def _number(there: Sequence[Device], device_id: int | None) -> int:
+def _number(gpus: Sequence[Device], device_id: int | None) -> int:
     """Return the number of the GPU that is asked for: 0, or the lowest, if none is."""
-    numbers = sorted({device.number or 0 for device in there})
+    numbers = sorted({device.number or 0 for device in gpus})
     if device_id is None:
         return numbers[0] if numbers else 0
     if numbers and device_id not in numbers:
@@ -125,14 +125,14 @@ def _wanted(trace: Trace, name: str) -> Bools:
     return wanted
 
 
-def _sums(trace: Trace, wanted: Bools, there: Sequence[Device], chosen: int, using: set[int]) -> _Sums:
+def _sums(trace: Trace, wanted: Bools, gpus: Sequence[Device], chosen: int, using: set[int]) -> _Sums:
     texts = Texts()
     threads = {
         int(each["location"]): _executions(trace, int(each["location"]), wanted, texts)
         for each in trace.locations.to_arrow().to_pylist()
-        if each["kind"] != "stream" and each["span_count"] and (not there or each["process"] in using)
+        if each["kind"] != "stream" and each["span_count"] and (not gpus or each["process"] in using)
     }
-    for device in there:
+    for device in gpus:
         if device.process in using:
             _add_work(trace, device, threads, is_chosen=(device.number or 0) == chosen)
     sums: _Sums = {}
@@ -149,7 +149,7 @@ def _sums(trace: Trace, wanted: Bools, there: Sequence[Device], chosen: int, usi
     once = is_wanted & outermost(parent, np.where(is_wanted, 0, -1))
     for process, folded in trace.folded.items():
         some = folded.chosen(once[folded.call_path] & (folded.count > 0))
-        if len(some) and (not there or process in using):
+        if len(some) and (not gpus or process in using):
             _add(sums, "cpu", None, int(some.count.sum()), int(some.total_ns.sum()))
     return sums
 
@@ -174,7 +174,7 @@ def _executions(trace: Trace, location: int, wanted: Bools, texts: Texts) -> _Ex
 def _add_work(trace: Trace, device: Device, threads: dict[int, _Executions], *, is_chosen: bool) -> None:
     """Add what executions launched on a GPU."""
     nothing = _Executions(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
-    for found, by in launches(trace, device, numbering=lambda at: threads.get(at, nothing).numbering()):
+    for found, by in launches(trace, device, numbering=lambda at: threads.get(at, nothing).number):
         known = by.code.row >= 0
         location = np.where(known, by.code.location, by.operator.location)
         execution = np.where(known, by.code.path, by.operator.path)

@@ -1,1 +1,1 @@
-"""Files of other tools, one format a file: `FORMAT = Format(...)` recognises them, and writes them where it can."""
+"""Files of other tools, one format a file: `FORMAT = Format(...)` recognises, reads and writes them."""

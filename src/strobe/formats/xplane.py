@@ -1,4 +1,4 @@
-"""XPlane (.xplane.pb): what JAX and TensorFlow profile; XProf and TensorBoard read it.
+"""XPlane (.xplane.pb): profiles of JAX and TensorFlow, for XProf and TensorBoard.
 
 Times of events are picoseconds since the start of their line. Both ends are rounded down to nanoseconds, so that nested
 events stay nested; the number of rounded events is counted (`times_rounded`).

@@ -1,1 +1,1 @@
-"""What GPUs did, who launched it, and what is known of each GPU."""
+"""The work of GPUs, its launches, and the properties of each GPU."""

@@ -30,7 +30,7 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class GpuModel:
-    """Multiprocessors of a GPU, and what one of them holds at once."""
+    """The multiprocessors of a GPU, and the resources of one of them."""
 
     name: str
     capability: tuple[int, int]
@@ -98,7 +98,7 @@ def gpu_name(trace: Trace, number: int | None) -> str:
 
 
 def properties_of(trace: Trace, number: int | None, process: int) -> Mapping[str, Any]:
-    """Return what is known of GPU `number` of a process, under the names of Kineto or of Nsight Systems."""
+    """Return the properties of GPU `number` of a process, under the names of Kineto or of Nsight Systems."""
     own = (each for each in trace.device_properties(process) if each.get("id") == number and number is not None)
     return next(own, None) or _properties(trace, number)
 

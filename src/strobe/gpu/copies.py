@@ -1,4 +1,4 @@
-"""Copies and memory sets of a GPU: from where to where, how much, and how fast over time."""
+"""Copies and memory sets of a GPU: source, destination, bytes, and bandwidth over time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def copies(trace: Trace, device: Device, texts: Texts) -> Iterator[tuple[int, Co
 
 
 def parts_of_name(name: str) -> tuple[str | None, str | None, str | None]:
-    """Return kind, source and destination of a copy or set by its name, None for what is not in it."""
+    """Return kind, source and destination of a copy or set by its name, each None if missing."""
     if found := _COPY.search(name):
         return found["kind"], found["source"], found["destination"]
     found = _SET.search(name)
@@ -97,13 +97,13 @@ def speeds(trace: Trace, device: Device, texts: Texts, cuts: Ints) -> Iterator[S
         for kind in {*running, *np.unique(found.kind[timed]).tolist()}:
             own = timed & (found.kind == kind)
             new = found.start_ns[own], found.end_ns[own], speed[own]
-            start, end, of = (np.concatenate(pair) for pair in zip(running.pop(kind, _NONE), new, strict=True))
-            yield _pieces(kind, start, end, of, cuts, stop_ns)
+            start, end, speeds_of = (np.concatenate(pair) for pair in zip(running.pop(kind, _NONE), new, strict=True))
+            yield _pieces(kind, start, end, speeds_of, cuts, stop_ns)
             left = end > stop_ns
             if left.any():
-                running[kind] = np.full(int(left.sum()), stop_ns), end[left], of[left]
-    for kind, (start, end, of) in running.items():
-        yield _pieces(kind, start, end, of, cuts, int(end.max()))
+                running[kind] = np.full(int(left.sum()), stop_ns), end[left], speeds_of[left]
+    for kind, (start, end, speeds_of) in running.items():
+        yield _pieces(kind, start, end, speeds_of, cuts, int(end.max()))
 
 
 _NONE = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))

@@ -39,7 +39,7 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """The value of one metric for one launch. `limit`: what keeps a theoretical occupancy from being higher."""
+    """The value of one metric for one launch. `limit`: the resource that limits a theoretical occupancy."""
 
     metric: str
     value: float | None
@@ -48,30 +48,30 @@ class Reading:
 
 
 def needed(names: Sequence[str], chip: str) -> list[str]:
-    """Return the counters to measure; with achieved occupancy, what the launch allows comes along."""
+    """Return the counters to measure; with achieved occupancy, also those of the theoretical one."""
     more = [_MOST_WARPS, *_LIMITS, *_USED] if "achieved_occupancy" in names else []
     return list(dict.fromkeys([*counters(names, chip), *more]))
 
 
 def present(launches: Sequence[Launch]) -> list[str]:
     """Return the metrics of launches, under our names if they have one; of several names for one metric, the first."""
-    there = _there(launches)
+    measured = _there(launches)
     found: dict[str, str] = {}
     used = {_MOST_WARPS, *_LIMITS, *_USED}
     for chip in _chips(launches):
         for name in METRICS:
-            if there.issuperset(counters([name], chip)):
+            if measured.issuperset(counters([name], chip)):
                 found.setdefault(formula(name), name)
                 used.update(counters([name], chip))
-    return [*found.values(), *sorted(there - used)]
+    return [*found.values(), *sorted(measured - used)]
 
 
 def check_present(names: Iterable[str], launches: Sequence[Launch]) -> None:
     """Raise UsageError for the first name without a value in any launch."""
-    there, chips = _there(launches), _chips(launches)
+    measured, chips = _there(launches), _chips(launches)
     for name in names:
-        if not any(there.issuperset(counters([name], chip)) for chip in chips):
-            has = ", ".join(sorted(there)) or "nothing"
+        if not any(measured.issuperset(counters([name], chip)) for chip in chips):
+            has = ", ".join(sorted(measured)) or "nothing"
             raise UsageError(f"nothing was measured for '{name}'", do=f"Measured: {has}")
 
 
@@ -115,9 +115,9 @@ def _computed(launch: Launch) -> Reading | None:
     if model is None or None in used or not launch.block:
         return None
     registers, *shared = (int(each or 0) for each in used)
-    of = [np.array([each], dtype=np.int64) for each in (math.prod(launch.block), registers, sum(shared))]
-    share = float(model.occupancy(of[0], of[1], of[2])[0])
-    limits = {words: int(blocks[0]) for words, blocks in model.limits(of[0], of[1], of[2]).items()}
+    resources = [np.array([each], dtype=np.int64) for each in (math.prod(launch.block), registers, sum(shared))]
+    share = float(model.occupancy(resources[0], resources[1], resources[2])[0])
+    limits = {words: int(blocks[0]) for words, blocks in model.limits(resources[0], resources[1], resources[2]).items()}
     return None if math.isnan(share) else Reading(THEORETICAL, share, "", _lowest(limits) if share < 1 else "")
 
 
@@ -194,7 +194,7 @@ def by_kernel(launches: Iterable[Launch], names: Sequence[str], chip: str = "") 
 
 
 def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> None:
-    """Write the values beside a trace, in place of those that were there: what `measured_means` reads."""
+    """Write the values beside a trace, in place of earlier ones, for `measured_means`."""
     body = {
         "format": 1,
         "launches": [
@@ -220,7 +220,7 @@ def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: s
 
 
 def measured_means(folder: Path) -> dict[str, dict[str, float]]:
-    """Return mean values by `same_name` of a kernel and by metric, of what `keep` wrote beside a trace."""
+    """Return mean values by `same_name` of a kernel and by metric, from the file that `keep` wrote."""
     path = folder / FILE
     if not path.exists():
         return {}
@@ -228,14 +228,14 @@ def measured_means(folder: Path) -> dict[str, dict[str, float]]:
         body = json.loads(path.read_text(encoding="utf-8"))
         values: dict[str, dict[str, list[float]]] = {}
         for launch in body["launches"]:
-            of = values.setdefault(same_name(launch["kernel"]), {})
+            by_metric = values.setdefault(same_name(launch["kernel"]), {})
             for metric, number in launch["values"].items():
-                of.setdefault(metric, []).extend([] if number is None else [float(number)])
+                by_metric.setdefault(metric, []).extend([] if number is None else [float(number)])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(f"cannot be read: {error}", where=str(path), do="Remove the file.") from error
     return {
-        kernel: {metric: math.fsum(each) / len(each) for metric, each in of.items() if each}
-        for kernel, of in values.items()
+        kernel: {metric: math.fsum(each) / len(each) for metric, each in by_metric.items() if each}
+        for kernel, by_metric in values.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""What is known of a GPU in the time of folded iterations: sums of what they launched; and when all of it is known."""
+"""The work of a GPU in folded iterations, which is known as sums only; and the time in which all work is known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KnownTime:
         return int((end - begin).sum())
 
     def pieces(self, start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return what of each [start_ns, end_ns) is known: number of the stretch, begins and ends."""
+        """Return the known pieces of each [start_ns, end_ns): number of the stretch, begins and ends."""
         first = np.searchsorted(self.end_ns, start_ns, side="right")
         count = np.maximum(0, np.searchsorted(self.begin_ns, end_ns, side="left") - first)
         which = np.repeat(np.arange(len(start_ns)), count)
@@ -45,7 +45,7 @@ class KnownTime:
 
 
 def known_time(trace: Trace, device: Device) -> KnownTime | None:
-    """Return when it is known what a GPU did; None: always.
+    """Return the time in which the work of a GPU is known; None: always.
 
     A kernel is folded with the iteration that launched it, and may run later. So a stretch of the host's time that was
     kept (iterations in detail, and what is outside of them) is moved as far as its last kernel reaches beyond its end:
@@ -62,8 +62,8 @@ def _moved(trace: Trace, device: Device) -> KnownTime:
     folded = folded_stretches(trace, device.process)
     begin = np.concatenate(([-_NEVER], folded.end_ns))
     end = np.concatenate((folded.begin_ns, [_NEVER]))
-    there = end > begin
-    begin, end = begin[there], end[there]
+    kept = end > begin
+    begin, end = begin[kept], end[kept]
     first, last = np.full(len(begin), _NEVER), np.full(len(begin), -_NEVER)
     for location in device.locations:
         for spans in trace.span_batches(location):
@@ -74,7 +74,7 @@ def _moved(trace: Trace, device: Device) -> KnownTime:
     following = np.append(begin[1:], _NEVER)
     lag = np.clip(last - end, 0, following - end)
     moved = np.where(begin > -_NEVER, begin + lag, begin)
-    # Behind its host a GPU still runs what was folded when the next stretch begins: up to that one's first kernel.
+    # A GPU behind its host still runs folded launches when the next stretch begins: up to that one's first kernel.
     out_begin = np.where((begin > -_NEVER) & _is_behind(trace, device, folded), first, np.minimum(moved, first))
     out_end = np.where(end < _NEVER, end + lag, end)
     out_begin[1:] = np.maximum(out_begin[1:], out_end[:-1])
@@ -82,7 +82,7 @@ def _moved(trace: Trace, device: Device) -> KnownTime:
 
 
 def _is_behind(trace: Trace, device: Device, folded: Stretches) -> bool:
-    """Whether folded iterations gave a stream about as much to do as their time holds, or more."""
+    """Whether the work of folded iterations on a stream takes about as long as they did, or longer."""
     found = folded_rows(trace, device)
     if found is None or not len(found[0].location):
         return False
@@ -92,14 +92,14 @@ def _is_behind(trace: Trace, device: Device, folded: Stretches) -> bool:
 
 @dataclass(frozen=True)
 class FoldedWork:
-    """What folded iterations ran on a GPU, by region: executions, and the sum of their durations in ns."""
+    """The work of folded iterations on a GPU, by region: executions, and the sum of their durations in ns."""
 
     calls: Ints
     ns: Ints
 
 
 def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
-    """Return what folded iterations ran on a GPU; None if nothing was folded."""
+    """Return the work of folded iterations on a GPU; None without folded iterations."""
     found = folded_rows(trace, device)
     if found is None:
         return None
@@ -111,26 +111,26 @@ def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
 
 
 def folded_rows(trace: Trace, device: Device) -> tuple[Folded, Ints] | None:
-    """Return statistics of what folded iterations ran on a GPU, and their regions; None if nothing was folded."""
+    """Return the statistics of folded iterations on a GPU, and their regions; None without folded iterations."""
     folded = trace.folded.get(device.process)
     if folded is None:
         return None
     # Of a stream's locations some have nothing in detail.
-    there = [
+    is_stream = [
         location.kind == "stream" and location.device == device.number and location.process == device.process
         for location in location_rows(trace)
     ]
-    mine = folded.chosen(np.array(there, dtype=bool)[folded.location] & (folded.count > 0))
+    mine = folded.chosen(np.array(is_stream, dtype=bool)[folded.location] & (folded.count > 0))
     return mine, path_tree(trace)[1][mine.call_path]
 
 
-def folded_note(trace: Trace, there: Sequence[Device]) -> str:
-    """Return a sentence about what a table of single activities lacks, "" where it lacks nothing."""
-    works = [folded_work(trace, device) for device in there]
+def folded_note(trace: Trace, devices: Sequence[Device]) -> str:
+    """Return a sentence about the activities that a table lacks because they were folded, or ""."""
+    works = [folded_work(trace, device) for device in devices]
     missing = sum(int(each.calls.sum()) for each in works if each is not None)
     if not missing:
         return ""
-    whole = missing + sum(device.spans for device in there)
+    whole = missing + sum(device.spans for device in devices)
     return (
         f"{format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded steps, which are "
         "sums only: this is about the others"

@@ -119,9 +119,9 @@ class HostWork:
             time[cause, which] = (end - begin)[which]
         for number in np.unique(thread[late]).tolist():
             (own,) = np.nonzero(late & (thread == number))
-            did = self.did(number, begin[own], np.minimum(called[own], end[own]))
-            time[DATA : COPY + 1, own] = did
-            time[HOST, own] -= did.sum(axis=0)
+            times = self.did(number, begin[own], np.minimum(called[own], end[own]))
+            time[DATA : COPY + 1, own] = times
+            time[HOST, own] -= times.sum(axis=0)
         return time
 
     def did(self, thread: int, begin: Ints, end: Ints) -> Ints:

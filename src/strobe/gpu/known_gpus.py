@@ -19,7 +19,7 @@ _THROTTLED = "throttled: "
 
 @dataclass(frozen=True)
 class Property:
-    """One fact about a GPU; the unit is "" for what is only counted."""
+    """One property of a GPU; the unit is "" for a count."""
 
     name: str
     value: float
@@ -93,8 +93,8 @@ def _of(gpu: KnownGpu, read: list[GpuReadings], *, shared: bool) -> GpuReadings 
     if own:
         return own[0]
     for each in read:
-        there = each.host == gpu.host if shared else each.process == gpu.process
-        if there and each.number == gpu.number and not (gpu.uuid and each.uuid):
+        same_place = each.host == gpu.host if shared else each.process == gpu.process
+        if same_place and each.number == gpu.number and not (gpu.uuid and each.uuid):
             return each
     return None
 

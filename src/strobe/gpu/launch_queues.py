@@ -1,4 +1,4 @@
-"""How many launches wait on each stream: one more when a call begins, one less when what it launched does."""
+"""The number of launches that wait on each stream: from the begin of the call to the begin of the activity."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Queue:
             self._settle(self._latest - _SETTLED_NS)
 
     def finish(self) -> None:
-        """Count what is left."""
+        """Count the launches that are left."""
         self._settle(2**62)
 
     def _settle(self, until_ns: int) -> None:

@@ -31,7 +31,7 @@ class Launched(Columns):
 
 
 def launched(trace: Trace, count: Count, path_of: Ints, region_of: Ints) -> Launched:
-    """Sum up the activities of all GPUs, in constant memory. `path_of`, `region_of`: what stands for each of them."""
+    """Sum up the activities of all GPUs, in constant memory. `path_of`, `region_of`: keys of call paths and regions."""
     sums = Launched.joined(())
     for device in devices(trace):
         for work, who in launches(trace, device):
@@ -42,7 +42,7 @@ def launched(trace: Trace, count: Count, path_of: Ints, region_of: Ints) -> Laun
 
 
 def launch_path(who: Launches, path_of: Ints) -> Ints:
-    """Return what stands for the path of the call whose code wants each activity, else of the operator, else -1."""
+    """Return the key of the call path whose code wants each activity, else of the operator's, else -1."""
     # The entry at -1 is the one after the last.
     return np.append(path_of, -1)[who.path]
 

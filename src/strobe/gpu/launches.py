@@ -170,7 +170,7 @@ class _Host:
         self.spans = sum(t.span_count for t in threads)
 
     def read(self, begin: int, end: int) -> None:
-        """Read on to all calls that may have launched what begins in [begin, end)."""
+        """Read on to all calls that may have launched the activities of [begin, end)."""
         start, self._seen_ns = self._seen_ns, max(self._seen_ns, end + _SKEW_NS)
         if start >= self._seen_ns:
             return
@@ -213,7 +213,7 @@ class _Host:
         )
 
     def _spans_from(self, location: int, start: int) -> tuple[SpanArrays, Ints]:
-        """Return the spans of a location from `start` up to what was seen, and which of them begin there."""
+        """Return the spans of a location from `start` to the end of the part read, and which of them begin there."""
         spans = self._trace.span_arrays(location, start - 1, self._seen_ns)
         return spans, np.flatnonzero((spans["start_ns"] >= start) & (spans["start_ns"] < self._seen_ns))
 

@@ -13,7 +13,7 @@ from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 
-# Columns of `allocations`, and what stands for null.
+# Columns of `allocations`, and their values for null.
 _COLUMNS = {
     "time_ns": 0,
     "size_bytes": 0,
@@ -32,12 +32,11 @@ _RESIDENT = "resident memory"
 class Curve:
     """Memory of one kind that a process has, over time; columns of equal length, in order of time.
 
-    memory: GPU or host (PyTorch's allocators), allocator (whose memory is not known), Device, Managed, Pinned, ...
-    (CUDA: from CUPTI and Nsight Systems), resident (of the whole process: from the operating system). device:
-    number of the GPU, None for the host. allocated: bytes in use from then on; reserved: bytes that the allocator
-    holds for it, -1 if unknown; change: bytes allocated, below 0 freed, 0 if unknown; location: thread, -1 where
-    unknown. exact: whether `allocated` comes from the allocator; else it is what was allocated since the first
-    event, and at least that.
+    memory: GPU or host (PyTorch's allocators), allocator (of unknown memory), Device, Managed, Pinned, ... (CUDA: from
+    CUPTI and Nsight Systems), resident (of the whole process: from the operating system). device: number of the GPU,
+    None for the host. allocated: bytes in use from then on; reserved: bytes that the allocator holds for it, -1 if
+    unknown; change: bytes allocated, below 0 freed, 0 if unknown; location: thread, -1 if unknown. exact: whether
+    `allocated` comes from the allocator; else it is a lower bound, the bytes allocated since the first event.
     """
 
     process: int
@@ -63,18 +62,13 @@ def curves(trace: Trace) -> list[Curve]:
 
 
 def allocator_curves(trace: Trace) -> list[Curve]:
-    """Return the same without the memory of whole processes; at once if nothing is known of allocations."""
+    """Return the curves of allocators only."""
     ranks = ranks_of(trace)
-    return [
-        curve
-        for process, rank in enumerate(ranks)
-        if trace.readers[process].tables().get("allocations")
-        for curve in _allocators(trace, process, rank)
-    ]
+    return [curve for process, rank in enumerate(ranks) for curve in _allocators(trace, process, rank)]
 
 
 def steps_of(curve: Curve, until_ns: int, most: int = 1 << 17) -> tuple[Ints, Ints]:
-    """Return times and bytes of a line with a corner at each change: what is in use stays until it changes.
+    """Return times and bytes of a line with a corner at each change.
 
     Of more than `most` changes: the lowest and the highest of each of `most` / 2 equal parts of the time.
     """
@@ -94,6 +88,8 @@ def steps_of(curve: Curve, until_ns: int, most: int = 1 << 17) -> tuple[Ints, In
 
 
 def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]:
+    if not trace.readers[process].tables().get("allocations"):
+        return
     (time, size, total, reserved, device_type, device, number, kind, location), texts = _events(trace, process)
     order = np.lexsort((number, time))
     pools = zip(*np.unique(np.stack((device_type, device, kind)), axis=1).tolist(), strict=True)
@@ -116,8 +112,8 @@ def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]
 def _events(trace: Trace, process: int) -> tuple[Ints, Texts]:
     """Return the allocations of a process: the columns of _COLUMNS, number of the text of memory_kind, location."""
     texts, parts = Texts(), [np.zeros((len(_COLUMNS) + 2, 0), dtype=np.int64)]
-    for location, of in enumerate(processes_of_locations(trace)):
-        for batch in trace.side_batches("allocations", location) if of == process else ():
+    for location, owner in enumerate(processes_of_locations(trace)):
+        for batch in trace.side_batches("allocations", location) if owner == process else ():
             columns = [integers(batch.column(name), missing) for name, missing in _COLUMNS.items()]
             kind = texts.numbers(batch.column("memory_kind"))
             parts.append(np.stack((*columns, kind, np.full(len(kind), location))))

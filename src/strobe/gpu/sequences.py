@@ -1,4 +1,4 @@
-"""Sequences of kernels: what one execution of an operator runs on a GPU, in order."""
+"""Sequences of kernels: the activities of one execution of an operator on a GPU, in order."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class _Operators:
         for location, begin in self._seen_ns.items():
             if begin >= until_ns:
                 continue
-            # From the moment before, to include spans of length 0; then only what begins there.
+            # From the moment before, to include spans of length 0; then only those that begin there.
             spans = self._trace.span_arrays(location, begin - 1, until_ns)
             (at,) = np.nonzero((spans["start_ns"] >= begin) & self._wanted[spans["region"]])
             start, end = spans["start_ns"][at], (spans["start_ns"] + spans["duration_ns"])[at]
@@ -205,16 +205,16 @@ class _Sums:
         device_ns = np.add.reduceat(ran.duration_ns, begin)[enough]
         begin, length = begin[enough], length[enough]
         first = ran.chosen(begin)
-        of = executions.chosen(np.searchsorted(executions.number, first.operator))
-        host_ns = of.end_ns - of.start_ns
-        group = self._groups.numbers([of.region, length, key])
+        operator = executions.chosen(np.searchsorted(executions.number, first.operator))
+        host_ns = operator.end_ns - operator.start_ns
+        group = self._groups.numbers([operator.region, length, key])
         host_ns[self._again(first.operator, group, first.of_graph)] = 0
         self._count = _added(self._count, group, np.ones_like(group))
         self._device_ns = _added(self._device_ns, group, device_ns)
         self._host_ns = _added(self._host_ns, group, host_ns)
-        order = np.lexsort((of.start_ns, group))
+        order = np.lexsort((operator.start_ns, group))
         for at in order[np.flatnonzero(np.diff(group[order], prepend=-1))].tolist():
-            place = int(of.start_ns[at]), int(of.location[at]), int(of.row[at])
+            place = int(operator.start_ns[at]), int(operator.location[at]), int(operator.row[at])
             work = ran.region[begin[at] : begin[at] + length[at]].tolist()
             if group[at] == len(self._first):
                 self._first.append((*place, work))
@@ -231,7 +231,6 @@ class _Sums:
         return again
 
     def sequences(self) -> list[Sequence]:
-        """Return the sequences in order of the regions of operators, lengths, and first executions."""
         sums = zip(self._count.tolist(), self._device_ns.tolist(), self._host_ns.tolist(), strict=True)
         found = [
             Sequence(key[0], work, *three, location, row)

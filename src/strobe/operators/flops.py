@@ -84,7 +84,7 @@ def parsed(shapes: str | None, values: str | None) -> Inputs:
 
 
 def dtype_of(name: str, types: str | None) -> str:
-    """Return the type of the operands of an operator, in short if it is a usual one; "" if unknown."""
+    """Return the short name of the type of an operator's operands; "" if unknown."""
     formula = _FORMULAS.get(_base(name))
     given = _json_list(types)
     at = formula[0] if formula else 0
@@ -140,7 +140,7 @@ def matrices(a: Shape, b: Shape, *, bias: Shape = ()) -> Product:
 
 
 def convolution(image: Shape, weight: Shape, output: Shape, *, transposed: bool = False, gradients: int = 1) -> Product:
-    """Return a convolution; or `gradients` of it, each of which takes as much. Raises ValueError.
+    """Return a convolution, or `gradients` of it, each with the same work. Raises ValueError.
 
     `weight` is (output channels, input channels of a group, filter...), of a transposed convolution (input channels,
     output channels of a group, filter...): there every element of the input meets the filter.
@@ -263,7 +263,7 @@ def _backward(inputs: Inputs, _: Sequence[Convolution]) -> Product | None:
 
 
 def _both_gradients(_: Inputs, __: Sequence[Convolution]) -> None:
-    """cudnn_convolution_backward(input, gradient, weight, ...): what is inside shows which gradients it computes."""
+    """cudnn_convolution_backward(input, gradient, weight, ...): its gradients show in the operators inside."""
 
 
 def _input_gradient(inputs: Inputs, known: Sequence[Convolution]) -> Product | None:
@@ -363,7 +363,6 @@ def _with_batch(image: Shape, weight: Shape) -> Shape:
 
 
 def _only(found: set[Shape]) -> Shape | None:
-    """Return the only shape that fits, None if there are none or several."""
     return next(iter(found)) if len(found) == 1 else None
 
 
@@ -385,7 +384,6 @@ def _json_list(text: str | None) -> list[object]:
 
 
 def _shape(dims: object) -> Shape:
-    """Return dims as a shape; empty for a list of tensors."""
     return tuple(dims) if isinstance(dims, list) and all(type(size) is int for size in dims) else ()
 
 

@@ -31,7 +31,7 @@ Cells = tuple[str | None, ...]
 CELLS = {"shape": 2, "line": 2}
 MODULE = "nn.Module: "
 _BACKWARD = re.compile(r"^(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?(\w+?)Backward\d*$")
-# Frames of installed packages, of the interpreter, and of what torch.profiler shortens to a path below sys.path.
+# Frames of installed packages, of the interpreter, and paths that torch.profiler shortens to those below sys.path.
 _INSTALLED = re.compile(r"(^|[/\\])(site-packages|dist-packages|python\d[.\d]*)[/\\]|^<")
 _SHORTENED = frozenset({"torch", "torchvision", "torchaudio", "torchdata", "functorch", "numpy", "triton"})
 _FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)")
@@ -97,7 +97,7 @@ class Labels:
         return self._label[call_path]
 
     def numbering(self, location: int) -> Numbering:
-        """Return what gives the spans of a location their nodes: here, their call paths."""
+        """Return the function that gives the spans of a location their nodes: here, their call paths."""
         return lambda spans, new: spans["call_path"].astype(np.int64)
 
     def tree(self) -> tuple[Ints, Ints, Bools]:
@@ -136,7 +136,7 @@ class AttributeLabels(Labels):
         return np.where(self.is_operator[region], labels, -1)
 
     def numbering(self, location: int) -> Numbering:
-        """Return what gives the spans of a location their nodes; stretches must come in order of time."""
+        """Return the function that gives the spans of a location their nodes; stretches must come in order of time."""
         attributes = Attributes(self._trace, "operator_spans", location, self.columns)
         open_rows = open_nodes = np.zeros(0, dtype=np.int64)
 
@@ -245,7 +245,7 @@ class ForwardLabels(AttributeLabels):
         label = self._by_path.of_path(spans["call_path"][at].astype(np.int64))
         number, backward = _sequence(attributes)
         numbers, labels = self._forward.get(self._process_of[location], (number[:0], number[:0]))
-        # The latest of those with the number: operators share it with what they call.
+        # The latest of those with the number: operators share it with their callees.
         found = np.searchsorted(numbers, number, side="right") - 1
         known = backward & (found >= 0)
         known[known] = numbers[found[known]] == number[known]
@@ -324,7 +324,7 @@ def _module_of(region: Region) -> str | None:
 
 
 def _line_of(region: Region) -> Cells | None:
-    """Return where a function of the user's own is, None for anything else."""
+    """Return file, line and name of a function of the user, None for others."""
     file = region.file
     if region.paradigm != "python" or region.role != "function" or not is_users(file):
         return None

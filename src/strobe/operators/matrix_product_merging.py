@@ -92,7 +92,7 @@ def candidates(trace: Trace, found: Found) -> list[Candidate]:
 def predicted(
     trace: Trace, products: Sequence[Sum], candidate: Candidate, stated: Peak
 ) -> tuple[int | None, str | None]:
-    """Return how long the merged products would take in all, in nanoseconds, and what that rests on.
+    """Return how long the merged products would take in all, in nanoseconds, and the source of this estimate.
 
     `products`: all of the run. The formula is in `analyses/operators/gemm_merging.py`.
     """

@@ -171,7 +171,7 @@ def find(trace: Trace, without: Bools | None = None) -> Found:
 
 
 def sums(found: Found) -> list[Sum]:
-    """Sum what is alike on the same GPU, over all threads of a process."""
+    """Sum equal products on the same GPU, over all threads of a process."""
     rows: dict[tuple[int, int, str, str, str, bool], Sum] = {}
     for gemms in found.threads:
         columns = (gemms.device, gemms.kind, gemms.dtype_kind, gemms.tf32.astype(np.int64))
@@ -254,7 +254,7 @@ def _candidates(
         path = spans["call_path"][at].astype(np.int64)
         new = _Candidates(row, start, start + spans["duration_ns"][at], path, row, kind)
         both = _Candidates.joined((still_open, new.chosen(kind >= 0)))
-        # Inside a span is what begins before its end.
+        # Spans that begin before the end of another one are inside of it.
         inside = int(spans["row"][0]) + np.searchsorted(spans["start_ns"], both.end_ns, side="left") - 1
         both = replace(both, last_row=np.maximum(both.last_row, inside))
         is_open = both.end_ns > spans["start_ns"][-1]
@@ -287,7 +287,7 @@ def _numbered(
 
 
 def _alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Return the first of each set of equal rows, and of which set every row is. Numbers count from -1 up."""
+    """Return the first of each set of equal rows, and the set of every row. Numbers count from -1 up."""
     first = which = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         key = which * (int(column.max()) + 2) + column + 1
@@ -296,7 +296,6 @@ def _alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
 
 
 def _kinds(inputs: Sequence[_Inputs]) -> list[Kind]:
-    """Return what operators with these inputs compute."""
     read = [(name, shapes, types, parsed(shapes, values)) for name, shapes, types, values in inputs]
     seen = {convolution_of(name, each) for name, _, _, each in read}
     known = [each for each in seen if each is not None]
@@ -347,10 +346,10 @@ def _add_kernels(
             if len(replayed):
                 which = at[inside][captured[own][inside]]
                 launch = np.stack((which, launched.call.location[replayed], launched.call.row[replayed]))
-                there = set(zip(*launch.tolist(), strict=True))
-                for product, *_ in there - before.get(location, set()):
+                replayed_here = set(zip(*launch.tolist(), strict=True))
+                for product, *_ in replayed_here - before.get(location, set()):
                     gemms.replays[product] += 1
-                before[location] = there
+                before[location] = replayed_here
             # Kernels that no operator launched count as well.
             bare = computes & (launched.operator.location < 0) & (launched.code.location == location)
             first = np.searchsorted(gemms.start_ns, launched.code.start_ns[bare], side="right")

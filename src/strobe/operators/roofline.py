@@ -77,7 +77,7 @@ def _whole(name: str, metrics: Metrics) -> Metrics | None:
 
 
 def _least(metrics: Metrics, peaks: Mapping[str, Peak], calls: int, took_ns: int) -> float | None:
-    """Return how long launches like the measured ones need at least, of what they took; None: the peak is unknown."""
+    """Return the least time of launches like the measured ones, at most their own; None if the peak is unknown."""
     needs = [0.01 * metrics.get("tensor_throughput", 0.0) * took_ns]
     for precision, dtype in _COUNTS.items():
         count, gflops = metrics.get(f"flop_count_{precision}", 0.0), peaks[dtype].gflops

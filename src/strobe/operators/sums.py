@@ -169,7 +169,6 @@ class _Sums:
         self._histogram: dict[int, Ints] = {}
 
     def add_location(self, location: int) -> None:
-        """Add the operators of a thread."""
         numbering = self._labels.numbering(location)
         for spans, new in _stretches(self._trace, location):
             node = numbering(spans, new)
@@ -195,7 +194,7 @@ class _Sums:
                     self._count(each, histogram_of(duration[mine[row[mine] == each]]))
 
     def add_folded(self) -> None:
-        """Add the statistics of what was folded."""
+        """Add the statistics of folded iterations."""
         parent, _ = path_tree(self._trace)
         label_of = self._labels.of_path(np.arange(len(parent)))
         once = outermost(parent, label_of)
@@ -215,7 +214,7 @@ class _Sums:
                 self._count(each, histogram)
 
     def add_devices(self) -> None:
-        """Add what GPUs did for the operators."""
+        """Add the work that operators launched on GPUs."""
         for device in devices(self._trace):
             for found, by in launches(self._trace, device, numbering=self._labels.numbering):
                 called = by.call.row >= 0
@@ -248,7 +247,7 @@ class _Sums:
             coded = {name: column.dictionary_encode() for name, column in named.items()}
             return {**coded, **({self._split: split[row]} if self._split else {})}
 
-        there = np.flatnonzero(seen.count + folded + activities.of(count))
+        used = np.flatnonzero(seen.count + folded + activities.of(count))
         sums = {
             "calls": seen.count + folded,
             "folded": folded,
@@ -267,7 +266,7 @@ class _Sums:
         at, bucket = np.nonzero(counted)
         of_histogram = np.array(rows, dtype=np.int64)[at]
         return {
-            "sums": pa.table({**named(there), **{name: column[there] for name, column in sums.items()}}),
+            "sums": pa.table({**named(used), **{name: column[used] for name, column in sums.items()}}),
             "durations": pa.table({**named(group), "value": value, "times": times}),
             "histograms": pa.table({**named(of_histogram), "bucket": bucket, "count": counted[at, bucket]}),
             "known": pa.table({"known": np.array([self._labels.known])}),
@@ -280,7 +279,7 @@ class _Sums:
         ns, activities = self._device_ns.of(len(node)), self._activities.of(len(node))
         total, own, inside = _Growing(), _Growing(), _Growing()
         is_own = np.ones(len(node), dtype=bool)
-        # All cells climb one level at a time, and leave what they hold with each operator on the way.
+        # All cells climb one level at a time, and add their values to each operator on the way.
         while len(node):
             (at,) = np.nonzero(label[node] >= 0)
             row = self._row(label[node[at]], split[at])

@@ -35,8 +35,9 @@ class Gpu:
 def gpus(trace: Trace) -> tuple[Gpu, ...]:
     """Return every GPU that did any work, for each process."""
     found = []
-    steps = {each.process: each for each in find_steps(trace).processes} if (there := devices(trace)) else {}
-    for device in there:
+    all_gpus = devices(trace)
+    steps = {each.process: each for each in find_steps(trace).processes} if all_gpus else {}
+    for device in all_gpus:
         start_ns = end_ns = None
         if device.process in steps and (steady := steps[device.process].steady).any():
             own = steps[device.process]

@@ -36,11 +36,11 @@ def colour(name: str) -> str:
     return _COLOURS.get(name, _COLOURS["other"])
 
 
-def bar(share: float, name: str = "compute", height: str = "0.7em") -> str:
+def bar(share: float, name: str = "compute") -> str:
     """Return a bar as long as a share from 0 to 1 of where it stands."""
     percent = 100 * min(1.0, max(0.0, share))
     return (
-        f'<span style="display:inline-block;height:{height};width:{percent:.1f}%;min-width:1px;border-radius:2px;'
+        f'<span style="display:inline-block;height:0.7em;width:{percent:.1f}%;min-width:1px;border-radius:2px;'
         f'background:{colour(name)}"></span>'
     )
 

@@ -113,9 +113,9 @@ def _everything(rows: Sequence[dict[str, Any]]) -> float:
     """
     largest: dict[object, dict[str, Any]] = {}
     for row in rows:
-        of = tuple(row.get(name) for name in ("process", "device"))
-        if (row.get("share") or 0) > (largest.get(of, {}).get("share") or 0):
-            largest[of] = row
+        owner = tuple(row.get(name) for name in ("process", "device"))
+        if (row.get("share") or 0) > (largest.get(owner, {}).get("share") or 0):
+            largest[owner] = row
     known = sum(row.get("self_ns", row["total_ns"]) / row["share"] for row in largest.values())
     return float(known or sum(row["total_ns"] for row in rows))
 

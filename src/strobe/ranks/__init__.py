@@ -1,1 +1,1 @@
-"""What ranks and GPUs send each other, and who waits for whom."""
+"""Communication between ranks and GPUs: traffic, links, waits."""

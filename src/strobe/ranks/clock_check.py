@@ -103,7 +103,7 @@ def check(trace: Trace) -> Found:
 
 
 def counted(met: Meetings) -> Found:
-    """Count what is wrong in meetings."""
+    """Count the impossible meetings."""
     early, _, _ = met.early()
     several = np.unique(met.meeting[early > np.iinfo(np.int64).min // 8])
     bad = np.unique(met.meeting[early > 0])
@@ -171,7 +171,7 @@ def meetings(trace: Trace) -> Meetings:
 
 
 def _complete_until(trace: Trace, process: int) -> int:
-    """Return up to when a process has all its rows: to the first iteration that was folded."""
+    """Return until when a process has all its rows: to the first folded iteration."""
     records = trace.iterations(process)
     return int(records.start_ns[records.detail != 2].min(initial=_ALWAYS))
 
@@ -273,7 +273,7 @@ def solve(met: Meetings) -> tuple[Ints, dict[int, Knots]]:
 
 
 def added(knots: dict[int, Knots], clock: Ints, time: Ints) -> Ints:
-    """Return what the knots add at moments of clocks, ns."""
+    """Return the shifts by knots at moments of clocks, ns."""
     out = np.zeros(len(time), dtype=np.int64)
     for number, (at, jump) in knots.items():
         own = clock == number
@@ -297,9 +297,9 @@ def _shifts(met: Meetings) -> Ints:
         begins = met.begins & (met.clock == clock)
         last = np.full(size, low)
         np.maximum.at(last, met.meeting[begins], met.begin_ns[begins])
-        of = last[met.meeting]
-        ends = met.ends & (met.clock != clock) & (of > low)
-        np.maximum.at(need[clock], met.clock[ends], of[ends] - met.end_ns[ends])
+        last_begin = last[met.meeting]
+        ends = met.ends & (met.clock != clock) & (last_begin > low)
+        np.maximum.at(need[clock], met.clock[ends], last_begin[ends] - met.end_ns[ends])
     need = np.where(need > low, need + _ROUNDING_NS, low)
     shift = none
     for _ in range(count + 1):
@@ -312,7 +312,7 @@ def _shifts(met: Meetings) -> Ints:
 
 
 def _points(trace: Trace, met: Meetings, shifts: Ints, knots: dict[int, Knots]) -> dict[str, Points]:
-    """Return the points by which each clock that is moved goes from now on."""
+    """Return the new points of each clock that is moved."""
     points: dict[str, Points] = {}
     for number, name in enumerate(met.clocks):
         own = knots.get(number)

@@ -123,7 +123,7 @@ class _Launched(Columns):
 def _launched(found: Work, by: Launches, own: dict[int, Attributes], calls: _Calls) -> Iterator[Executions]:
     (chosen,) = np.nonzero(1 << found.kind == COMMUNICATION)
     found, unit = found.chosen(chosen), calls.units(by.code.location[chosen], by.code.start_ns[chosen])
-    # Each launch of a graph is an execution of what was captured.
+    # Each launch of a graph is an execution of the captured collective.
     launch = np.where(by.captured[chosen], by.call.row[chosen], -1)
     keys = zip(found.location.tolist(), found.row.tolist(), strict=True)
     unit_of = dict(zip(keys, zip(unit.tolist(), launch.tolist(), strict=True), strict=True))
@@ -191,7 +191,6 @@ class _Calls:
         return pa.concat_tables(self._attributes).take(pa.array(units, mask=missing))
 
     def _read(self, thread: int, of_call: Bools, marks: Ints) -> None:
-        """Read a thread's calls and groups."""
         if next(self._trace.side_batches(_TABLE, thread), None) is None:
             return
         own = Attributes(self._trace, _TABLE, thread, self._columns)
@@ -203,11 +202,11 @@ class _Calls:
             if len(rows):
                 table = own.between(int(rows[0]), int(rows[-1]))
                 known = integers(table.column("row"))
-                there = np.isin(known, rows)
+                with_spans = np.isin(known, rows)
                 at = at[np.isin(rows, known)]
                 starts.append(spans["start_ns"][at])
                 ends.append(end[at])
-                tables.append(table.filter(pa.array(there)))
+                tables.append(table.filter(pa.array(with_spans)))
             (at,) = np.nonzero(marks[spans["region"]])
             events.append(np.stack((spans["start_ns"][at], end[at], marks[spans["region"][at]])))
         if not tables or not sum(len(table) for table in tables):
@@ -261,8 +260,6 @@ class _Calls:
 
 @dataclass(frozen=True)
 class _Units(Columns):
-    """Units of a thread in order of start."""
-
     start_ns: Ints
     end_ns: Ints
     number: Ints

@@ -1,4 +1,4 @@
-"""Kinds of collectives: which one a name means, how large it is, and what its bandwidth on the bus is."""
+"""Kinds of collectives: by name, with their sizes and bandwidths on the bus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.tables.column_arrays import Ints
 
-# Of kernels (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`), of what PyTorch runs (`_allgather_base`, `gloo:all_reduce`),
+# Of kernels (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`), of PyTorch (`_allgather_base`, `gloo:all_reduce`),
 # of calls of MPI and of OTF2's collectives. What comes first in a name counts; of names that begin alike, the longer.
 _KIND = re.compile(
     r"(?:neighbor_)?(?:all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|bcast|barrier|send_?recv"
@@ -37,7 +37,7 @@ _BUS_FACTORS: dict[str, _Factor] = {
 
 
 def kind_of(name: str | None) -> str | None:
-    """Return the kind of collective that a name means: `allreduce`, `broadcast`, ...; None where it means none."""
+    """Return the kind of collective in a name: `allreduce`, `broadcast`, ...; None for other names."""
     found = _KIND.search(name or "")
     if not found:
         return None
@@ -46,13 +46,13 @@ def kind_of(name: str | None) -> str | None:
 
 
 def bus_factor(kind: str | None, ranks: int) -> float | None:
-    """Return by what the bandwidth of the algorithm is multiplied; None where the kind or the ranks are not known."""
+    """Return the factor from the algorithm's bandwidth to the bus's; None if the kind or the ranks are unknown."""
     factor = _BUS_FACTORS.get(kind or "")
     return factor(ranks) if factor and ranks > 0 else None
 
 
 def has_bandwidth(kind: str | None) -> bool:
-    """Return whether a kind may have a bandwidth: not a barrier, and not what nccl-tests does not measure (scan)."""
+    """Return whether a kind may have a bandwidth: not barriers, nor kinds that nccl-tests does not measure (scan)."""
     return kind is None or kind in _BUS_FACTORS
 
 
@@ -65,7 +65,7 @@ def size_of_buffers(kind: str | None, in_bytes: Ints, out_bytes: Ints) -> Ints:
 
 
 def size_of_messages(kind: str | None, ranks: int, sent: Ints, received: Ints) -> Ints:
-    """Return the same from what a rank sends to all and receives from all, as Score-P counts it for MPI.
+    """Return the same from the bytes that a rank sends to all and receives from all, as Score-P counts them for MPI.
 
     Of an all-reduce that is the buffer once for every rank; of a broadcast the root sends it to every rank and itself,
     and every rank receives it once; of a reduction the other way round. Of gather and scatter the root knows all parts,

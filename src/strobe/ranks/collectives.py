@@ -29,9 +29,9 @@ from strobe.trace.trace_cache import cached_on_trace
 # 2022 kernels of NCCL called an all-to-all SendRecv, too.
 _ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv"}
 _COLUMNS = ("collective", "group", "group_ranks", "communicator", "sequence")
-# Counting is right where at least this part of the collectives that it finds run at the same moment everywhere.
+# Matching by order is right if at least this part of the matched collectives run at the same moment everywhere.
 _TOGETHER = 0.5
-# So many of the ends of a collective lie within what is called the error of the clocks.
+# This part of the ends of collectives lies within the error of the clocks.
 _WITHIN = 0.9
 
 
@@ -259,12 +259,12 @@ def _by_time(found: Collectives, at: Ints, tolerance: int) -> Ints:
     """
     order = np.argsort(found.end_ns[at], kind="stable")
     columns = (column[at[order]] for column in (found.party, found.start_ns, found.end_ns))
-    out, number, until, there = [], -1, -(2**62), set[int]()
+    out, number, until, members = [], -1, -(2**62), set[int]()
     # Collectives are few: about one in a thousand spans.
     for party, start, end in zip(*(column.tolist() for column in columns), strict=True):
-        if party in there or start > until:
-            number, until, there = number + 1, end + tolerance, set()
-        there.add(party)
+        if party in members or start > until:
+            number, until, members = number + 1, end + tolerance, set()
+        members.add(party)
         out.append(number)
     numbers = np.empty(len(at), dtype=np.int64)
     numbers[order] = out

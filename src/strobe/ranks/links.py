@@ -16,11 +16,11 @@ from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-# The tables of what GPUs do; a call shares its correlation with what it started.
+# The tables of activities of GPUs; a call shares its correlation with those that it started.
 _ON_GPU = ("kernel_spans", "copy_spans", "sync_spans")
 # Up to so many rows of tables (for collectives: spans) an index is made while a user waits: some seconds, once.
 MOST_INDEXED = 20_000_000
-# Flows that repeat what correlations hold.
+# Flows that repeat correlations.
 _OF_LAUNCHES = ("ac2g", "async_gpu", "async_cpu_to_gpu")
 
 
@@ -128,7 +128,6 @@ class _Numbered:
         return found
 
     def link(self, kind: str, entry: int, other: int, *, inside: bool = False) -> Link:
-        """Return the link from an entry to another."""
         way = "from" if self.entries.second[entry] else "to"
         return Link(kind, way, int(self.entries.location[other]), int(self.entries.row[other]), 0, inside)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -102,11 +101,6 @@ class ProcessSteps:
         """The steps that are the iterations of each loop."""
         ends = np.cumsum([loop.step_count for loop in self.loops], dtype=np.int64).tolist()
         return [slice(end - loop.step_count, end) for loop, end in zip(self.loops, ends, strict=True)]
-
-    @cached_property
-    def class_names(self) -> tuple[str, ...]:
-        """The classes that there are, in order of first occurrence."""
-        return tuple(dict.fromkeys(self.classes))
 
     @property
     def drift(self) -> npt.NDArray[np.float64]:

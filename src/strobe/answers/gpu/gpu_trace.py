@@ -28,10 +28,10 @@ def run(trace: Trace, *, limit: int) -> Table:
     """Return the answer; see `strobe.analyses.gpu.gpu_trace`."""
     if limit < 0:
         raise UsageError(f"--limit: {limit} is not a number of activities", do="--limit 1000, or --limit 0 for all")
-    there = devices(trace)
+    gpus = devices(trace)
     parts: list[pa.Table] = []
-    whole = sum(device.spans for device in there)
-    for device in there:
+    whole = sum(device.spans for device in gpus)
+    for device in gpus:
         attributes = _Attributes(trace, device)
         left = limit or device.spans
         for start_ns, end_ns in stretches(device):
@@ -43,9 +43,9 @@ def run(trace: Trace, *, limit: int) -> Table:
     rows = {column.name: found.column(column.name) if found else [] for column in ANALYSIS.columns}
     listed = len(found) if found else 0
     shown = f"the first {listed} of {whole}: --limit 0 lists all" if listed < whole else ""
-    note = "; ".join(filter(None, (shown, folded_note(trace, there)))) if there else no_device(trace)
+    note = "; ".join(filter(None, (shown, folded_note(trace, gpus)))) if gpus else no_device(trace)
     table = make_table(ANALYSIS.columns, rows, about="all that ran on GPUs", note=note)
-    return table if len(there) < 2 else table.sort("start_ns", descending=False)
+    return table if len(gpus) < 2 else table.sort("start_ns", descending=False)
 
 
 class _Attributes:
@@ -80,7 +80,7 @@ class _Attributes:
         same = len(found)
         return pa.table(
             {
-                "rank": pa.array([self._device.rank], pa.int64()).take(pa.array(np.zeros(same, dtype=np.int64))),
+                "rank": pa.repeat(pa.scalar(self._device.rank, pa.int64()), same),
                 "start_ns": found.start_ns,
                 "duration_ns": duration,
                 **shapes,
@@ -94,7 +94,7 @@ class _Attributes:
                 "destination": pc.coalesce(
                     copies.column("destination_kind").cast(text), self._destinations.take(region)
                 ),
-                "device": pa.array([self._device.number], pa.int64()).take(pa.array(np.zeros(same, dtype=np.int64))),
+                "device": pa.repeat(pa.scalar(self._device.number, pa.int64()), same),
                 **{
                     name: pc.coalesce(*(side.column(name).cast(pa.int64()) for side in (kernels, copies)))
                     for name in _OF_BOTH

@@ -34,7 +34,7 @@ def run(trace: Trace, *, by: str, kernel_gap_ns: int) -> Table:
     per_stream = by == "stream"
     columns = ANALYSIS.columns_with(by=by)
     rows = rows_of_gpus(trace, _of_device, columns, per_stream=per_stream, kernel_gap_ns=kernel_gap_ns)
-    note = gpu_note(trace, rows, "no GPU has two activities with time in between")
+    note = gpu_note(trace, rows, "no GPU has a gap between two activities")
     about = f"gaps of each {'stream' if per_stream else 'GPU'} from its first to its last activity"
     return Table(rows, about=about, note=note)
 

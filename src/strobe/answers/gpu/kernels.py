@@ -51,8 +51,8 @@ _MISSING = {
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.kernels`."""
-    there = devices(trace)
-    models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
+    gpus = devices(trace)
+    models = {number: gpu_model(trace, number) for number in {device.number for device in gpus}}
     own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
     # What priorities are made of.
     score_column = Column("score", "float64", "ns", "time weighted with the unused share")
@@ -66,10 +66,10 @@ def run(trace: Trace, *, by: str) -> Table:
     columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), metrics)
     columns |= {_column_of(metric).name: values for metric, values in metrics.items()}
     nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name in _SPLIT[by])
-    note = ("no kernel ran on the GPUs of this trace" if there else no_device(trace)) if not len(rows) else ""
+    note = ("no kernel ran on the GPUs of this trace" if gpus else no_device(trace)) if not len(rows) else ""
     note = note or (_MISSING.get(by, "") if nothing else "")
     if not note and by not in _OF_STATISTICS:
-        note = folded_note(trace, there)
+        note = folded_note(trace, gpus)
     described = [
         each
         for column in ANALYSIS.columns_with(by=by)
@@ -92,8 +92,8 @@ def _measured(trace: Trace, names: list[str]) -> dict[str, list[float | None]]:
     """Return the means of the measured hardware metrics by metric, for kernels of these names."""
     means = measured_means(trace.path)
     kernels = [means.get(same_name(name), {}) for name in names]
-    metrics = dict.fromkeys(metric for of in means.values() for metric in of)
-    return {metric: [of.get(metric) for of in kernels] for metric in metrics}
+    metrics = dict.fromkeys(metric for kernel in means.values() for metric in kernel)
+    return {metric: [kernel.get(metric) for kernel in kernels] for metric in metrics}
 
 
 def _column_of(metric: str) -> Column:

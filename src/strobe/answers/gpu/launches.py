@@ -19,7 +19,7 @@ from strobe.trace.trace import Trace
 
 # Statistics of the parts of an execution: the columns are PART_STATISTIC_ns.
 _PARTS = ("all", "call", "queue", "run")
-_NO_CALLS = "no call that launched something is in this trace; profiles of PyTorch, Nsight Systems and nvprof hold them"
+_NO_CALLS = "no launching calls in this trace; profiles of PyTorch, Nsight Systems and nvprof have them"
 
 
 def run(trace: Trace, *, by: str, long_call_us: int, late_us: int, full_queue: int) -> Table:

@@ -16,7 +16,7 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 _NOTHING = (
-    "nothing about memory is in this trace: strobe run --trace +cuda+memory records allocations of CUDA, profiles of"
+    "no memory data in this trace: strobe run --trace +cuda+memory records allocations of CUDA, profiles of"
     " PyTorch with profile_memory=True and of Nsight Systems with --cuda-memory-usage=true hold them, and strobe run"
     " records the resident memory of processes"
 )

@@ -18,7 +18,7 @@ from strobe.tables.table import Table
 from strobe.trace.folded import NONE
 from strobe.trace.trace import Trace
 
-_FOLDED = "of folded steps only sums are known: what ran at the same time there is estimated from the steps in detail"
+_FOLDED = "folded steps are sums only: what ran at the same time there is estimated from the steps in detail"
 
 
 def run(trace: Trace, *, by: str) -> Table:

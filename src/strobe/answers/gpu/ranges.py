@@ -108,9 +108,9 @@ def _around(
             chosen = left[is_range[spans["region"][inside[left]]]]
             launched_by = np.full((2, len(chosen)), -1, dtype=np.int64)
             if launch is not None:
-                of, around = here[chosen], inside[chosen]
+                launched, around = here[chosen], inside[chosen]
                 start, end = spans["start_ns"][around], (spans["start_ns"] + spans["duration_ns"])[around]
-                both = (launch[0][of] == thread) & (launch[2][of] >= start) & (launch[2][of] < end)
+                both = (launch[0][launched] == thread) & (launch[2][launched] >= start) & (launch[2][launched] < end)
                 chosen = chosen[~both]
                 launched_by = np.stack((launch[0][here[chosen]], launch[1][here[chosen]]))
             around = inside[chosen]

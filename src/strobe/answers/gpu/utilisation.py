@@ -28,8 +28,8 @@ _COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes")
 
 def run(trace: Trace) -> Table:
     """Return the answer; see `strobe.analyses.gpu.utilisation`."""
-    there = devices(trace)
-    models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
+    gpus = devices(trace)
+    models = {number: gpu_model(trace, number) for number in {device.number for device in gpus}}
     rows = rows_of_processes(trace, _of_process, models=models, means=measured_means(trace.path))
     note = no_device(trace) if not len(rows) else "" if any(models.values()) else _NO_MODEL
     return Table(rows, about="GPUs from first to last work", note=note)
@@ -38,11 +38,11 @@ def run(trace: Trace) -> Table:
 def _of_process(
     part: Trace, models: Mapping[int | None, GpuModel | None], means: Mapping[str, Mapping[str, float]]
 ) -> pa.Table:
-    there = devices(part)
-    work = Work(part, means) if there else None
+    gpus = devices(part)
+    work = Work(part, means) if gpus else None
     # What the process itself knows of its GPU comes first: others may mean another one by the same number.
-    of = {device: gpu_model(part, device.number) or models[device.number] for device in there}
-    rows = [row for device in there for row in _of_device(part, device, of[device], work)]
+    model_of = {device: gpu_model(part, device.number) or models[device.number] for device in gpus}
+    rows = [row for device in gpus for row in _of_device(part, device, model_of[device], work)]
     return make_table(ANALYSIS.columns, rows).to_arrow()
 
 
@@ -68,9 +68,9 @@ def _of_device(
             grid, block = (product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
             unknown_ns += int(duration[grid == 0].sum())
             possible = model.occupancy(block, *(integers(launch.column(name), 0) for name in _COLUMNS[6:]))
-            there = grid * -(-block // 32) / (model.multiprocessors * (model.threads // 32))
+            held = grid * -(-block // 32) / (model.multiprocessors * (model.threads // 32))
             np.add.at(filled_ns, found.region[at], duration * np.minimum(grid / model.multiprocessors, 1))
-            np.add.at(warps_ns, found.region[at], duration * np.fmin(there, possible))
+            np.add.at(warps_ns, found.region[at], duration * np.fmin(held, possible))
     if not calls.any():
         return
     took_in_detail_ns = int(took_ns.sum())

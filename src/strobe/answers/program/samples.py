@@ -52,6 +52,6 @@ def run(trace: Trace, *, by: str) -> Table:
                 "total_ns": total[key],
             }
         )
-    note = "" if rows else "nothing was sampled: strobe run --sample 1000 looks a thousand times a second"
+    note = "" if rows else "nothing was sampled: strobe run --sample 1000 samples a thousand times a second"
     table = make_table(ANALYSIS.columns_with(by=by), rows, about="samples of Python threads", note=note)
     return table.sort("share")

@@ -22,10 +22,7 @@ _FOR_THE_NOTE = (
     Column("handed_over", "int64", "", "calls that hand over to the GPU, without its time"),
 )
 _NOTED = [column.name for column in _FOR_THE_NOTE]
-_NOTHING = (
-    "no collective is in this trace; kernels and calls of NCCL and the like, calls of MPI that block and collectives of"
-    " gloo are looked at"
-)
+_NOTHING = "no collectives in this trace (of NCCL and similar libraries, blocking calls of MPI, or gloo)"
 _HANDED_OVER = (
     "the times of {} collectives are those of NCCL's calls, which hand over to the GPU: without its kernels, no"
     " bandwidth is known"

@@ -36,7 +36,7 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
         own = trace.processes.column("rank")[processes[0]] if len(processes) == 1 else None
         sentences.append(text if own is None else f"rank {own}, {text}")
         rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
-    note = "" if rows else "no thread and no GPU did anything in this trace that has a duration"
+    note = "" if rows else "nothing in this trace has a duration, neither of threads nor of GPUs"
     return make_table(ANALYSIS.columns_with(by=by, what_if=what_if), rows, about="; ".join(sentences), note=note)
 
 

@@ -13,13 +13,9 @@ from strobe.steps.thread_spans import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
-_ONE_RANK = (
-    "this trace has one rank: which rank is late is known from two ranks on;"
-    " strobe import takes the files of all ranks, or a folder"
-)
+_ONE_RANK = "this trace has one rank, and lateness needs two: strobe import takes the files of all ranks, or a folder"
 _NO_COLLECTIVE = (
-    "no collective that two ranks took part in is in this trace; kernels and calls of NCCL and the like, blocking"
-    " collectives of MPI and those of gloo are looked at"
+    "no collective in this trace has two ranks (of NCCL and similar libraries, blocking calls of MPI, or gloo)"
 )
 # A rank is the late one if it causes this part of the delays. Of two that are alike, one may well cause more than half.
 _MOST, _MOST_OF_TWO = 1 / 2, 2 / 3
@@ -108,10 +104,10 @@ def _sums(found: Collectives, arrivals: _Arrivals, group: Ints) -> Iterator[tupl
     delay[arrivals.last[arrivals.counts]] = arrivals.delay_ns[arrivals.counts]
     error = found.clock_error_ns[found.party[arrivals.at]]
     unmatched = np.bincount(group[found.collective < 0], minlength=int(group.max(initial=-1)) + 1)
-    of = group[arrivals.at]
-    order = np.argsort(of, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(of[order])) + 1) if len(order) else ():
-        k, late = int(of[own[0]]), arrivals.late_ns[own]
+    groups = group[arrivals.at]
+    order = np.argsort(groups, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else ():
+        k, late = int(groups[own[0]]), arrivals.late_ns[own]
         yield (
             k,
             {

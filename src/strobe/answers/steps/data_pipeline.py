@@ -19,8 +19,8 @@ def run(trace: Trace, *, form: str) -> Table:
 
 
 _NOTHING = (
-    "no step that waits for a data loader is in this trace; PyTorch's DataLoader is recorded by itself, "
-    "and PyTorch's profiler has its waits"
+    "no step in this trace waits for a data loader; strobe records PyTorch's DataLoader, and PyTorch's profiler has its"
+    " waits"
 )
 
 

@@ -14,7 +14,7 @@ from strobe.trace.trace import Trace
 def run(trace: Trace, *, step_class: str | None, only: str, step_level: str | None, step_at: str | None) -> Table:
     """Return the answer; see `strobe.analyses.steps.steps`."""
     steps = find_steps(trace, Asked(step_level, step_at))
-    known = dict.fromkeys(name for each in steps.processes for name in each.class_names)
+    known = dict.fromkeys(name for each in steps.processes for name in each.classes)
     if step_class is not None and step_class not in known:
         raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {', '.join(known) or 'none'}")
     about = steps.reason

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import Parser, add_options, add_output, arranged, emit, talk, verbatim
+from strobe.cli.options import add_options, add_output, arranged, emit, talk, verbatim
 from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, TraceError, UsageError
 from strobe.model.gpu_metrics import GROUPS
@@ -25,7 +25,7 @@ Run a program under NVIDIA Nsight Compute (ncu) and show hardware metrics of its
 traffic, use of the tensor cores. Each chosen kernel runs several times until all metrics are measured, so choose few,
 with --kernels and --launch-count.
 """
-_WHAT = f"""\
+_EPILOG = f"""\
 {HELP}
 examples:
   strobe metrics --kernels gemm --metrics achieved_occupancy,ipc,dram_utilization train.py
@@ -82,7 +82,10 @@ _OPTIONS = {
 
 def run(words: list[str]) -> int:
     """Parse the command line; list metrics, or measure them, show the values, and end as the program ended."""
-    reader = _parser()
+    reader = verbatim("metrics", _DESCRIPTION, usage="strobe metrics [options] SCRIPT [arguments]", epilog=_EPILOG)
+    for title, options in _OPTIONS.items():
+        add_options(reader.add_argument_group(title), options)
+    add_output(reader)
     split = program_at(words, reader)
     arguments, program = reader.parse_args(words[:split]), words[split:]
     if arguments.list:
@@ -97,14 +100,6 @@ def run(words: list[str]) -> int:
     require_program("metrics", program)
     check_script("metrics", program)
     return _measure(program, arguments, folder)
-
-
-def _parser() -> Parser:
-    reader = verbatim("metrics", _DESCRIPTION, usage="strobe metrics [options] SCRIPT [arguments]", epilog=_WHAT)
-    for title, options in _OPTIONS.items():
-        add_options(reader.add_argument_group(title), options)
-    add_output(reader)
-    return reader
 
 
 def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | None) -> int:

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from itertools import pairwise
 
-from strobe.cli.options import Parser, add_option, talk, verbatim
+from strobe.cli.options import add_option, talk, verbatim
 from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, UsageError
 from strobe.model.option import yes_or_no
@@ -21,7 +21,7 @@ from strobe.record.options.value_sources import settle
 _DESCRIPTION = """\
 Record a program without changing it: its output, exit code, signals, sys.argv and working directory stay the same.
 """
-_WHAT = f"""\
+_EPILOG = f"""\
 {HELP}\
   mpirun, torchrun and other commands on PATH need no --, unless a file here has the same name
 
@@ -36,7 +36,12 @@ config prints the values. With STROBE_DISABLE=1 in the environment the program r
 
 def run(words: list[str]) -> int:
     """Parse the command line, run the program, complete its trace, print the summary, and end as the program ended."""
-    parser = _parser()
+    parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_EPILOG)
+    for group, title in GROUPS.items():
+        target = parser.add_argument_group(title)
+        for option in OPTIONS.values():
+            if option.group == group:
+                add_option(target, option, unread=True)  # other places may give it, too
     split = program_at(words, parser)
     options, program = parser.parse_args(_with_joined_trace(words[:split])), words[split:]
     require_program("run", program)
@@ -55,16 +60,6 @@ def run(words: list[str]) -> int:
     if result.folder is not None:
         _complete(result.folder, settings)
     return run_program.end_as(result)
-
-
-def _parser() -> Parser:
-    parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_WHAT)
-    for group, title in GROUPS.items():
-        target = parser.add_argument_group(title)
-        for option in OPTIONS.values():
-            if option.group == group:
-                add_option(target, option, unread=True)  # other places may give it, too
-    return parser
 
 
 def _with_joined_trace(words: list[str]) -> list[str]:

@@ -208,7 +208,7 @@ def event_arguments(name: str, row: Mapping[str, Any]) -> str:
 
 
 def allocation_arguments(row: Mapping[str, Any]) -> str:
-    """Return an allocation as Kineto's arguments, and as ours if it has none."""
+    """Return an allocation as Kineto's arguments, and as ours for the rest."""
     columns = [column for column in TABLES["allocations"] if column.name not in ("location", "time_ns")]
     columns.sort(key=lambda column: column.name not in _ALLOCATION_KEYS)  # Kineto's first
     keys = (_ALLOCATION_KEYS.get(column.name, f"allocations.{column.name}") for column in columns)
@@ -253,7 +253,7 @@ def _shown(kind: pa.DataType, *, lists: bool) -> Callable[[Any], str]:
 
 
 def as_real(value: float) -> str:
-    """Return a real number as JSON: a text where JSON has no such number."""
+    """Return a real number as JSON: a text for infinities and NaN."""
     return repr(value) if math.isfinite(value) else f'"{value}"'
 
 
@@ -264,7 +264,7 @@ def as_json(value: object) -> str:
 
 @functools.lru_cache(1 << 14)
 def _text_or_json(text: str) -> str:
-    """A list as it is, if it is written as the importer writes it; everything else as a text."""
+    """A list as it is, if the importer would write it so; everything else as a text."""
     return text if text[:1] in ("[", "{") and is_kept(text) else as_json(text)
 
 
@@ -275,7 +275,7 @@ _TEXT = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\]|\\u00[01][0-9a-f])*"')
 def is_kept(text: str) -> bool:
     """Return whether a text is JSON as the importer would write it: without spaces and needless escapes."""
 
-    def refuse(constant: str) -> None:  # NaN, Infinity: not what browsers read
+    def refuse(constant: str) -> None:  # NaN, Infinity: browsers cannot read these
         raise ValueError(constant)
 
     outside = _TEXT.sub("", text)

@@ -149,15 +149,15 @@ class Writer:
         """Return pid and tid of every location, as JSON. Lanes of a row share its numbers, as they did in the file."""
         used: set[tuple[object, object]] = set()
         rows: list[tuple[str, str]] = []
-        of: dict[tuple[object, ...], int] = {}
+        location_of: dict[tuple[object, ...], int] = {}
         for number, location in enumerate(self._locations):
             process, name, kind = location.process, location.name, location.kind
             same = (process, location.thread_id, kind, location.device)
             lane = re.fullmatch(r"(.*) \(lane \d+\)", name)
-            if lane and (*same, lane[1]) in of:
-                rows.append(rows[of[*same, lane[1]]])
+            if lane and (*same, lane[1]) in location_of:
+                rows.append(rows[location_of[*same, lane[1]]])
                 continue
-            of[*same, name] = number
+            location_of[*same, name] = number
             pid: Any
             tid: Any
             if kind == "stream":
@@ -203,7 +203,7 @@ class Writer:
             self._events(events)
 
     def _categories(self, spans: SpanArrays, args: SpanArguments, gpu: bool) -> Callable[[int], str]:
-        """Return the categories of the rows of spans, of which `args` has all but collectives and arguments."""
+        """Return the category of the span of each row; `args` has all tables but collectives and arguments."""
         regions: dict[int, int] = {}  # made for the few batches that ask
 
         def category_of(row: int) -> str:
@@ -284,7 +284,7 @@ class Writer:
         yield f"{head}, {self._at(location, row)}{binds}}}"
 
     def _frames(self) -> None:
-        """Write the frames of samples as viewers know them; we read the stacks that were written before them."""
+        """Write the frames of samples for viewers; strobe reads the stacks that were written before."""
         before = ',\n"stackFrames": {\n'
         for frame in self._stacks.frames():
             self._out.write((before + frame).encode("utf-8", "replace"))
@@ -324,20 +324,19 @@ class _Stacks:
         return known
 
     def frames(self) -> Iterator[str]:
-        """Yield the frames as members of a JSON object."""
         for (parent, line), number in self._frames.items():
             above = f'"parent": "{parent}", ' if parent else ""
             yield f'"{number}": {{{above}"category": "samples", "name": {as_json(line)}}}'
 
 
 def _category_of(region: Region, table: str, gpu: bool) -> str:
-    """Return the category that an event of a region needs to have, so that its arguments go into a table."""
+    """Return the category of an event with which its arguments are read into a table."""
     category = _category(region, gpu)
     return CATEGORY_OF_TABLE[table] if table and TABLE_OF_CATEGORY.get(category) != table else category
 
 
 def _category(region: Region, gpu: bool) -> str:
-    """Return Kineto's category of a region (on a `gpu`); a name of our own where Kineto knows no such thing."""
+    """Return Kineto's category of a region (on a `gpu`), or one of our own."""
     name, paradigm, role = region.name, region.paradigm, region.role
     if paradigm in GPU_PARADIGMS:
         if role == "kernel":
@@ -356,7 +355,7 @@ def _category(region: Region, gpu: bool) -> str:
 
 
 def _distinct(numbers: Sequence[int]) -> list[int]:
-    """The same numbers, those that come again made others: processes of several machines share numbers."""
+    """The same numbers without repetitions: processes of several machines may share numbers."""
     found: list[int] = []
     for number in numbers:
         while number in found:
@@ -371,5 +370,4 @@ def _meta(what: str, pid: object, tid: object, /, **args: object) -> str:
 
 
 def _us(ns: int) -> str:
-    """Nanoseconds as microseconds, exactly."""
     return f"{ns // 1000}.{ns % 1000:03}" if ns >= 0 else f"-{-ns // 1000}.{-ns % 1000:03}"

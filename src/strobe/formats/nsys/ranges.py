@@ -97,12 +97,12 @@ class Ranges:
         side: dict[str, Cells] = {}
         # Categories are numbers of a domain of a process.
         if (category != NONE).any():
-            of, places = combinations([thread >> 24, domain, category])
+            first_of, places = combinations([thread >> 24, domain, category])
             names = {
                 place: self._categories.get(
                     (int(thread[i]) >> 24, int(domain[i]), int(category[i])), str(int(category[i]))
                 )
-                for place, i in enumerate(of)
+                for place, i in enumerate(first_of)
                 if category[i] != NONE
             }
             side["category"] = process.words(places, names)
@@ -144,7 +144,7 @@ class Ranges:
         """Return the numbers that ranges carry as decimal texts, and their types."""
         numbers = np.zeros(part.count, dtype=np.int64)
         types = np.zeros(part.count, dtype=np.int64)
-        there = np.zeros(part.count, dtype=np.uint8)
+        valid_cells = np.zeros(part.count, dtype=np.uint8)
         for column in PAYLOADS:
             codes = part.cells(column)
             if not (codes != NONE).any():
@@ -158,8 +158,8 @@ class Ranges:
             values, valid = process.words(codes, texts)
             has = np.ones(part.count, dtype=bool) if valid is None else valid.astype(bool)
             numbers, types = np.where(has, values, numbers), np.where(has, process.text(column[:-5]), types)
-            there = there | has.astype(np.uint8)
-        return {"payload": (numbers, there), "payload_type": (types, there)} if there.any() else {}
+            valid_cells = valid_cells | has.astype(np.uint8)
+        return {"payload": (numbers, valid_cells), "payload_type": (types, valid_cells)} if valid_cells.any() else {}
 
 
 def _operator_cells(
@@ -185,6 +185,6 @@ def _range_region(name: str, domain: str, operator: dict[str, str]) -> Region:
 
 
 def _either(one: Cells, other: Cells) -> Cells:
-    """Return a column with the cells of one, and those of the other where the first has none."""
+    """Return the cells of one column, or else of the other."""
     has = there(one).astype(bool)
     return np.where(has, one[0], other[0]), (there(one) | there(other)).astype(np.uint8)

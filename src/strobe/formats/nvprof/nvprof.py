@@ -178,11 +178,10 @@ class _Database:
         return self._objects(batch, 0)
 
     def pid(self, key: int) -> int:
-        """Return the process's number, which is its key."""
         return key
 
     def locations(self, process: ImportProcess, part: Batch, row: str) -> npt.NDArray[np.uint32]:
-        """Return the stream of what ran on a GPU, else the thread, else a location of the table's own."""
+        """Return the stream of rows about a GPU, else the thread, else a location for the table."""
         on_stream = process.streams(part, row)
         if on_stream is not None:
             return on_stream
@@ -199,7 +198,6 @@ class _Database:
         return np.array(made, dtype=np.uint32)[codes]
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
-        """Return texts by their number: names and domains."""
         return self._tables.texts.of(numbers) if column in ("name", "domain", "fileName") else None
 
     def _objects(self, batch: Batch, place: int) -> Whole:
@@ -218,7 +216,7 @@ class _Database:
         return np.where(known, of_code[np.maximum(codes, 0)], NONE)
 
     def _pair_markers(self) -> None:
-        """Make ranges of markers: a start has a name, its end has the same id and none."""
+        """Make ranges of markers: a start has a name, its end has the same id without a name."""
         name = "CUPTI_ACTIVITY_KIND_MARKER"
         table = self._database.tables.get(name)
         if table is None or not {"id", "timestamp", "name"} <= table.columns.keys():

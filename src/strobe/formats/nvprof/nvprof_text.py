@@ -87,12 +87,12 @@ class _Shape:
     location: int
     region: int  # 0 for marks
     cells: Mapping[str, int]  # by column of the table
-    rest: str  # what has no column, as JSON
+    rest: str  # cells without a column, as JSON
     rounded: int  # cells with fractions
 
 
 class _Rows:
-    """Events of one process that wait until they are a batch."""
+    """Events of one process that wait for a full batch."""
 
     def __init__(self, process: ImportProcess, command: str) -> None:
         self.process, self.command = process, command
@@ -308,27 +308,27 @@ class _Printed:
     def _shape(self, row: dict[str, str], units: Mapping[str, str], *, moment: bool) -> _Shape:
         process, name = self._of_process().process, row["Name"]
         cells: dict[str, int] = {}
-        of: dict[str, str] = {}  # column of a side table -> column of nvprof's that it is from
+        sources: dict[str, str] = {}  # column of a side table -> column of nvprof's that it is from
         before, self._counters["sizes_rounded"] = self._counters["sizes_rounded"], 0
         for what in ("grid", "block"):
             column = f"{what.capitalize()} Size"
             sides = re.fullmatch(r"\((\d{1,18}) (\d{1,18}) (\d{1,18})\)", row.get(column, ""))
             for axis, side in zip("xyz", sides.groups() if sides else (), strict=False):
-                cells[f"{what}_{axis}"], of[f"{what}_{axis}"] = int(side), column
+                cells[f"{what}_{axis}"], sources[f"{what}_{axis}"] = int(side), column
         for column, to in _WHOLE_COLUMNS.items():
             if re.fullmatch(r"\d{1,18}", row.get(column, "")):
-                cells[to], of[to] = int(row[column]), column
+                cells[to], sources[to] = int(row[column]), column
         for column, to in _SIZE_COLUMNS.items():
             size = self._scaled(row.get(column, ""), units.get(column, ""), _SIZES)
             if size is not None:
-                cells[to], of[to] = size, column
+                cells[to], sources[to] = size, column
         device = re.fullmatch(r"(.*) \((\d{1,9})\)", row.get("Device", ""))
         if device:
-            cells["device"], of["device"] = int(device[2]), "Device"
+            cells["device"], sources["device"] = int(device[2]), "Device"
             self._devices.setdefault(device[2], device[1])
         copy = _COPY.fullmatch(name)
         if copy:
-            self._copy(process, copy, row, units, cells, of)
+            self._copy(process, copy, row, units, cells, sources)
             table, role = "copy_spans", "copy"
         elif "grid_x" in cells:
             if {"static_shared_bytes", "dynamic_shared_bytes"} <= cells.keys():
@@ -338,7 +338,7 @@ class _Printed:
             table, role = "", "other"
         else:
             table, role = "call_spans", role_of_cuda_call(name)
-        placed = {"Name", *(of[to] for to in of if to in _COLUMNS_OF[table])}
+        placed = {"Name", *(sources[to] for to in sources if to in _COLUMNS_OF[table])}
         rest = {column: cell for column, cell in row.items() if column not in placed}
         location = self._location(process, cells, name)
         region = 0 if moment else process.region(name, "cuda", role)
@@ -352,7 +352,7 @@ class _Printed:
         row: Mapping[str, str],
         units: Mapping[str, str],
         cells: dict[str, int],
-        of: dict[str, str],
+        sources: dict[str, str],
     ) -> None:
         unified = copy[1] == "Unified Memory"
         if copy[2] == "cpy":
@@ -360,19 +360,19 @@ class _Printed:
         if unified and "size_bytes" not in cells:
             size = self._scaled(row.get("Unified Memory", ""), units.get("Unified Memory", ""), _SIZES)
             if size is not None:
-                cells["size_bytes"], of["size_bytes"] = size, "Unified Memory"
+                cells["size_bytes"], sources["size_bytes"] = size, "Unified Memory"
         address = re.fullmatch(r"0x([0-9a-f]{1,15})", row.get("Virtual Address", ""))
         if address:
-            cells["address"], of["address"] = int(address[1], 16), "Virtual Address"
+            cells["address"], sources["address"] = int(address[1], 16), "Virtual Address"
         for column, to in (("SrcMemType", "source_kind"), ("DstMemType", "destination_kind")):
             if column in row:
-                cells[to], of[to] = process.text(row[column]), column
+                cells[to], sources[to] = process.text(row[column]), column
         # GB of 2^30 bytes, as everywhere in nvprof; the column's are of 10^9.
         rate = _fraction(row.get("Throughput", ""), units.get("Throughput", ""), _RATES)
         if rate is not None:
             above, below = rate
             bits = struct.unpack("<q", struct.pack("<d", above / (below * 10**9)))[0]
-            cells["bandwidth_gb_s"], of["bandwidth_gb_s"] = bits, "Throughput"
+            cells["bandwidth_gb_s"], sources["bandwidth_gb_s"] = bits, "Throughput"
 
     def _location(self, process: ImportProcess, cells: Mapping[str, int], name: str) -> int:
         device = cells.get("device", NONE)

@@ -1,4 +1,4 @@
-"""OTF2 archives: what Score-P writes (Vampir and Scalasca read it), and Extrae, TAU, EZTrace.
+"""OTF2 archives of Score-P (read by Vampir and Scalasca), Extrae, TAU and EZTrace.
 
 An archive is an anchor (traces.otf2), its definitions (traces.def), and a folder of that name with two files a
 location: its events, and definitions of its own. Any of its files may lie compressed, or all in a tar or zip archive.
@@ -107,8 +107,8 @@ def _is_ours(folder: Path) -> bool:
     anchor = folder / "traces.otf2"
     if not any(folder.iterdir()):
         return True
-    there = {each.name for each in folder.iterdir()} == {"traces.otf2", "traces.def", "traces"}
-    return there and b"STROBE::ZERO_NS" in anchor.read_bytes()
+    complete = {each.name for each in folder.iterdir()} == {"traces.otf2", "traces.def", "traces"}
+    return complete and b"STROBE::ZERO_NS" in anchor.read_bytes()
 
 
 FORMAT = Format(

@@ -90,7 +90,7 @@ class Rows:
 
 
 def _sorted(batches: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put batches together, by row, and those of a row as they were."""
+    """Join batches in order of row; a stable sort."""
     row = np.concatenate([raw["row"] for raw in batches])
     order = np.argsort(row, kind="stable")
     kinds = {key: column[0] for raw in batches for key, column in raw["columns"].items()}
@@ -120,7 +120,7 @@ class Texts:
         self._keys: dict[tuple[int, int], int] = {}
 
     def text(self, number: int) -> str:
-        """Return a text; the empty one where a damaged file has none."""
+        """Return a text; empty if it is missing in a damaged file."""
         return self._of[number] if 0 <= number < len(self._of) else ""
 
     def _known(self, numbers: Whole) -> Whole:
@@ -156,11 +156,11 @@ class Texts:
         for name, (kind, values, valid) in batch.columns.items():
             if name == "time_ns" or not valid.any():
                 continue
-            of = _TYPES[kind]
-            attribute = self._definitions.attribute(f"{batch.name}.{name}", of)
-            if of == Type.STRING:
+            attribute_type = _TYPES[kind]
+            attribute = self._definitions.attribute(f"{batch.name}.{name}", attribute_type)
+            if attribute_type == Type.STRING:
                 values = self.strings(np.where(valid != 0, values, -1))
-            found.append((attribute, int(of), values, None if valid.all() else valid))
+            found.append((attribute, int(attribute_type), values, None if valid.all() else valid))
         bare = batch.only_has("time_ns")
         if bare.any():
             marked = self._definitions.attribute(f"{batch.name}.", Type.I64)
@@ -196,8 +196,8 @@ class Texts:
         name = self.text(key)
         if kind == _JSON or not name or name.partition(".")[0] in (*SPAN_TABLES, *EVENT_TABLES):
             return self._definitions.attribute(f"arguments.{name}", Type.STRING), Type.STRING, 1
-        of = Type.I64 if kind == _INTEGER else Type.STRING
-        return self._definitions.attribute(name, of), of, 0
+        attribute_type = Type.I64 if kind == _INTEGER else Type.STRING
+        return self._definitions.attribute(name, attribute_type), attribute_type, 0
 
 
 def carriers(texts: Texts, definitions: Definitions, batch: Batch, keys: Whole) -> Records:

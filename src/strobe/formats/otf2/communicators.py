@@ -43,7 +43,7 @@ class Communicators:
         self._windows: dict[int, str] = {}
         self._found: dict[str, Communicator] = {}
         self.masters: list[int] = []  # by rank: the location that stands for it
-        self.labels: list[str] = []  # and what it is called elsewhere
+        self.labels: list[str] = []  # and its name in `peer`
         rows = location_rows(trace)
         first: dict[int, int] = {}
         for number, row in enumerate(rows):
@@ -122,11 +122,11 @@ class Communicators:
 
 
 def _distinct(raw: dict[str, Any], names: tuple[str, str, str]) -> list[list[int]]:
-    """Return the distinct rows of three columns, if all of them are there."""
+    """Return the distinct complete rows of three columns."""
     columns = [raw["columns"].get(name) for name in names]
     if any(column is None for column in columns):
         return []
-    there = np.logical_and.reduce([column[2] != 0 for column in columns if column is not None])
-    values = np.stack([np.asarray(column[1])[there] for column in columns if column is not None], axis=1)
+    complete = np.logical_and.reduce([column[2] != 0 for column in columns if column is not None])
+    values = np.stack([np.asarray(column[1])[complete] for column in columns if column is not None], axis=1)
     found: list[list[int]] = np.unique(values, axis=0).tolist()
     return found

@@ -49,7 +49,7 @@ class _Record(IntEnum):
 
 
 class GroupType(IntEnum):
-    """Types of groups: OTF2_GroupType, and what version 1.0 called them."""
+    """Types of groups: OTF2_GroupType."""
 
     REGIONS = 2
     COMM_LOCATIONS = 4

@@ -41,7 +41,7 @@ _COLLECTIVES = (
 _UNDEFINED = -1
 _LARGEST = 2**32 - 4  # above are numbers with a meaning of their own
 
-# OTF2_Paradigm and OTF2_RegionRole of what we call so.
+# From our paradigms and roles to OTF2_Paradigm and OTF2_RegionRole.
 _PARADIGMS = {
     "python": 1,
     "torch": 1,
@@ -79,7 +79,7 @@ _ROLES = {
 _PROCESS, _ACCELERATOR = 1, 2
 _THREAD, _STREAM, _METRICS = 1, 2, 3
 _EARLIEST_TICKS = 1 << 40  # times are unsigned: our zero lies there at least
-_MEMORY_BYTES = 32 << 20  # of what waits to be put in order
+_MEMORY_BYTES = 32 << 20  # of records that wait to be put in order
 _TIMED = ("allocations", "messages", "marks", "flows", "samples")  # in the order in which equal times are written
 
 
@@ -159,8 +159,8 @@ class Writer:
         self._communicators.define(define, len({str(row.module) for row in self._regions}))
         for process, recorder in enumerate(recorders):
             if recorder is not None:
-                for number, name, unit, of in recorder.metrics:
-                    define.metric(number, name, unit, recorder.location, of, process)
+                for number, name, unit, measured in recorder.metrics:
+                    define.metric(number, name, unit, recorder.location, measured, process)
         for location, row in enumerate(self._rows):
             define.location_property(location, "STROBE::THREAD_ID", row.thread_id)
             if row.kind == "task":
@@ -205,7 +205,7 @@ class Writer:
 
     def _describe(self, process: int) -> None:
         row = self._processes[process]
-        start = self._zero - self._first  # of what our times count from
+        start = self._zero - self._first  # the zero of our times
         properties: dict[str, object] = {
             "PID": row.pid,
             "PARENT_PID": row.parent_pid,
@@ -472,9 +472,9 @@ class _Collectives:
         return fits
 
     def _looked_up(self, batch: Batch, name: str, what: Callable[[str], int]) -> Whole:
-        """Return what the texts of a column stand for, -1 if there is none."""
-        values, there = batch.get(name)
-        distinct, at = np.unique(np.where(there, values, -1), return_inverse=True)
+        """Return the number that `what` gives each text of a column, -1 without a text."""
+        values, present = batch.get(name)
+        distinct, at = np.unique(np.where(present, values, -1), return_inverse=True)
         known = [what(self._texts.text(value)) if value >= 0 else -1 for value in distinct.tolist()]
         found: Whole = np.array(known, dtype=np.int64)[at.reshape(-1)]
         return found
@@ -492,13 +492,13 @@ class _Collectives:
         return self._looked_up(batch, "communicator", of)
 
     def _fits(self, batch: Batch) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return for each row whether it can be a record of MPI, and whether that holds all of it."""
+        """Return which rows can be records of MPI, and which of these have no other cells."""
         sizes = self._in_communicator(batch, lambda comm: len(comm.members))
         ranks = self._in_communicator(batch, lambda comm: comm.own_rank(self._rank))
         fits = (self._operations(batch) >= 0) & (sizes >= 0) & (ranks >= 0)
         for name, most in ("root", _LARGEST), ("sent_bytes", 2**62), ("received_bytes", 2**62):
-            value, there = batch.get(name)
-            fits &= ~there | ((value >= 0) & (value <= most))
+            value, present = batch.get(name)
+            fits &= ~present | ((value >= 0) & (value <= most))
         (size, has_size), (rank, has_rank) = batch.get("group_size"), batch.get("rank")
         (_, asked), (pending, waited) = batch.get("request"), batch.get("pending_ns")
         exact = fits & has_size & (size == sizes) & has_rank & (rank == ranks) & (asked | ~waited) & (pending >= 0)

@@ -1,4 +1,4 @@
-"""Perfetto's protobuf traces (.pftrace, .perfetto-trace): what its SDK, Chromium, Android and many converters write.
+"""Perfetto's protobuf traces (.pftrace, .perfetto-trace), of its SDK, Chromium, Android and many converters.
 
 Exports are read again as they were: see `export.py`.
 """

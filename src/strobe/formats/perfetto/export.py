@@ -27,8 +27,8 @@ from strobe.trace.trace import Trace
 _ZERO = "strobe.zero_ns"
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _BOOT, _REALTIME, _OWN_CLOCK = 6, 1, 64
-_CLEARED, _NEEDED = 1, 2  # flags of a packet: its sequence begins anew; it needs what was interned before
-_COMMON_SEQUENCE = 1  # of what has whole times
+_CLEARED, _NEEDED = 1, 2  # flags of a packet: its sequence begins anew; it needs earlier interned texts
+_COMMON_SEQUENCE = 1  # of packets with absolute times
 _EARLIEST_NS = 1 << 40  # times are unsigned: our zero lies there at least
 _MOST_FLOWS = 1 << 18  # of a location; further ones are events of their own
 _LARGEST_ID = 1 << 31
@@ -50,7 +50,7 @@ class Writer:
         self._locations = location_rows(trace)
         self._pids: list[int] = []  # as the file has them
         self._categories: dict[str, int] = {}
-        self._known: set[tuple[int, int]] = set()  # what the sequence that is being written has interned
+        self._known: set[tuple[int, int]] = set()  # interned in the current sequence
         self._begun: set[int] = set()  # regions that have spans
         self._texts: dict[str, int] = {}  # interned for rows with a time of their own
         self._text_bytes = 0
@@ -114,7 +114,7 @@ class Writer:
         self._instant(location, row, name or _SHOWN.get(table, table), table, event, new)
 
     def _interned(self, value: str) -> tuple[bytes, bytes]:
-        """Return the value of an annotation that is a text, and what needs to be interned for it."""
+        """Return the field of an annotation's text, and the new texts to intern for it."""
         if len(value) < _SHORT:
             return _text(6, value), b""
         iid = self._texts.get(value)
@@ -241,7 +241,7 @@ class Writer:
         return _text(1, head + _text(6, clocks) + _text(59, defaults) + _text(12, _names(_COLUMN_IDS)))
 
     def _begin(self, region: int) -> tuple[bytes, bytes]:
-        """Return the event that begins a region, and a field with what it refers to that was not interned yet."""
+        """Return the event that begins a region, and a field with the texts that are not interned yet."""
         self._begun.add(region)
         row = self._regions[region]
         words = [word for word in (row.paradigm, row.role, row.module) if word]
@@ -296,7 +296,7 @@ class _Flows:
 
 
 def _collect(name: str, batch: pa.Table, details: dict[int, list[bytes]], last: int) -> int:
-    """Add annotations of the rows of a table, by the rows of their spans. `last` is the last of those before."""
+    """Add annotations of the rows of a table, by the rows of their spans. `last`: the last row of the batch before."""
     rows = batch.column("row").to_pylist()
     if name == "arguments":
         cells = zip(rows, batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)

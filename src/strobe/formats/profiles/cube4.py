@@ -33,18 +33,8 @@ _TYPES = {
 _EXTREMES = ("MINDOUBLE", "MAXDOUBLE")
 # Score-P's names that are ours, too; the others are `other`.
 _PARADIGMS = (
-    "mpi",
-    "cuda",
-    "user",
-    "python",
-    "compiler",
-    "openmp",
-    "pthread",
-    "shmem",
-    "openacc",
-    "opencl",
-    "hip",
-    "kokkos",
+    *("mpi", "cuda", "user", "python", "compiler", "openmp"),
+    *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos"),
 )
 _ROLES = {
     "point2point": "p2p", "barrier": "collective", "one2all": "collective", "all2one": "collective",
@@ -108,7 +98,7 @@ class _Anchor:
         self.groups: list[_Group] = []
         self.attributes: dict[str, str] = {}
         self.locations = 0
-        self._open: list[tuple[str, dict[str, str] | None]] = []  # elements, and where their texts go
+        self._open: list[tuple[str, dict[str, str] | None]] = []  # elements, and the dictionaries for their texts
         self._path_stack: list[int] = []
         self._text: list[str] | None = None
 
@@ -245,7 +235,7 @@ def _members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
             if member.isfile():
                 found[member.name] = member
     except tarfile.TarError:
-        pass  # cut off: what is listed by then is there
+        pass  # cut off: the members listed by then are there
     return found
 
 
@@ -407,7 +397,6 @@ class _Process:
                     self.process.path_metric(location, path, weight, own[place], whole)
 
     def finish(self, properties: Mapping[str, object], ranks: int) -> None:
-        """Write everything."""
         rank, name = _whole(self._group.texts.get("rank")), self._group.texts.get("name")
         own = {"name": name} if name else {}
         self.process.finish({**properties, **own}, rank=rank if rank >= 0 else None, ranks=ranks)

@@ -36,7 +36,7 @@ class _Mark:
 
 
 class _Statistics:
-    """Stands for the LineStats object; its state is what was to be set on it."""
+    """Stands for the LineStats object, with the state that would be set on it."""
 
     def __init__(self) -> None:
         self.state: dict[object, object] = {}
@@ -48,13 +48,9 @@ class _Class:
 
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _EMPTY: dict[str, Callable[[], object]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
-_VALUES = {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "BINSTRING"} | {
-    "UNICODE",
-    "BINUNICODE",
-    "SHORT_BINUNICODE",
-    "BINUNICODE8",
-    "STRING",
-    "SHORT_BINSTRING",
+_VALUES = {
+    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "BINSTRING"),
+    *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "STRING", "SHORT_BINSTRING"),
 }
 _NOTHING = {"PROTO", "FRAME"}
 

@@ -114,7 +114,7 @@ class _Frame:
 
 
 class _Reader:
-    """Samples into call trees, one for each thread that labels name."""
+    """Turns samples into call trees, one for each thread in the labels."""
 
     def __init__(self, process: ProfileProcess, message: _Message, types: Sequence[Weight]) -> None:
         self._process, self._message, self._types = process, message, types
@@ -136,7 +136,7 @@ class _Reader:
             self._process.line(location, Function(name, file, first), file, line, total_ns, hits)
 
     def _read_frames(self) -> dict[int, list[_Frame]]:
-        """By location, its frames from the outermost: an address may lie in functions that were inlined."""
+        """The frames of each location, outermost first: an address may lie in inlined functions."""
         process, text = self._process, self._message.text
         files: dict[int, str] = {}
         for body in self._message.mappings:

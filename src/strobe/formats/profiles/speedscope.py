@@ -76,7 +76,7 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _nothing(_: str) -> None:
-    """Stands for NaN and infinities: what has one is counted."""
+    """Stands for NaN and infinities, which are counted."""
 
 
 def _region(process: ProfileProcess, frame: object) -> int:

@@ -118,7 +118,7 @@ class TableImport:
     def meanings(
         self, table: str, batch: Batch, column: str, codes: Whole, words: Mapping[int, str] | None = None
     ) -> dict[int, object]:
-        """Return what the numbers in a column mean: words, what they refer to, names of kinds, or the numbers."""
+        """Return the meaning of the numbers in a column: words, referenced texts, names of kinds, or the numbers."""
         numbers = [int(code) for code in codes if code != NONE]
         if column in batch.coded:
             return {number: batch.words[column][number] for number in numbers}
@@ -188,13 +188,13 @@ class TableImport:
     def texts_of(
         self, process: ImportProcess, part: Batch, table: str, column: str, words: Mapping[int, str] | None = None
     ) -> Cells:
-        """Return what the cells of a column mean, as texts."""
+        """Return the meaning of the cells of a column, as texts."""
         codes = part.cells(column)
         meanings = self.meanings(table, part, column, factor(codes)[0], words)
         return process.words(codes, {key: None if value is None else str(value) for key, value in meanings.items()})
 
     def as_json(self, process: ImportProcess, part: Batch, kind: SpanTable, column: str, codes: Whole) -> Cells:
-        """Return what the cells of a column mean, as texts of JSON."""
+        """Return the meaning of the cells of a column, as texts of JSON."""
         unique, _ = factor(codes)
         meanings = self.meanings(kind.table, part, column, unique, kind.words.get(column))
         return process.words(codes, {key: as_json_text(value) for key, value in meanings.items() if value is not None})

@@ -124,8 +124,8 @@ class ImportProcess:
         unique, inverse = factor(codes)
         found = [None if int(code) == NONE else word_of.get(int(code)) for code in unique]
         numbers = np.array([0 if word is None else self.text(word) for word in found], dtype=np.int64)
-        there = np.array([word is not None for word in found], dtype=np.uint8)
-        return numbers[inverse], None if there.all() else there[inverse]
+        valid = np.array([word is not None for word in found], dtype=np.uint8)
+        return numbers[inverse], None if valid.all() else valid[inverse]
 
     def spans(
         self,
@@ -258,8 +258,8 @@ def finish_all(
 
 def present(values: Whole) -> Cells:
     """Return a column of integers with its missing cells marked."""
-    there = values != NONE
-    return values, None if there.all() else there.astype(np.uint8)
+    valid = values != NONE
+    return values, None if valid.all() else valid.astype(np.uint8)
 
 
 def _far(times: Whole) -> npt.NDArray[np.bool_]:

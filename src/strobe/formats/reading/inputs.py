@@ -120,7 +120,7 @@ class Input:
         return self.size_bytes + sum(each.size_bytes for each in self.asked.values() if each is not None)
 
     def close(self) -> None:
-        """Remove what `local_path` made."""
+        """Remove the copy that `local_path` made."""
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
@@ -173,8 +173,7 @@ def inputs_of(path: Path) -> list[Input]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the error of a library in one line."""
-    reason = getattr(error, "strerror", None) or str(error)
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return " ".join(reason.split())[:300] or "it is damaged"
 
 
@@ -243,7 +242,7 @@ def _unzstd(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
             return  # damaged: the reader reports that the text ends early
         if produced:
             yield produced
-        if not left and len(produced) < most:  # else there is more where this came from
+        if not left and len(produced) < most:  # else more output is waiting
             left = next(pieces, None)
 
 

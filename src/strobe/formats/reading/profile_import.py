@@ -253,7 +253,7 @@ class CallTree:
         order = sorted(reached)
         shown = self._weights[self._shown]
         scale = shown.ns if shown.ns is not None else Fraction(1)
-        # Rounded once, at the bottom: totals are sums of what the tables show, to the nanosecond.
+        # Rounded once, at the bottom: totals are sums of the shown values, to the nanosecond.
         own_ns = {path: round(self._own[path][self._shown] * scale) if path in self._own else 0 for path in order}
         rounded = sum(own_ns[path] != self._own[path][self._shown] * scale for path in self._own)
         if rounded:

@@ -1,4 +1,4 @@
-"""What is printed on stderr while a large file is read: a bar if that is a terminal, and partial answers."""
+"""The progress of reading a large file on stderr: a bar if that is a terminal, and partial answers."""
 
 from __future__ import annotations
 

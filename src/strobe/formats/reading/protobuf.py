@@ -1,4 +1,4 @@
-"""The wire format of protocol buffers, as far as recognising and writing files needs it."""
+"""The wire format of protocol buffers: the parts needed to recognise and write files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class CutError(ValueError):
-    """The bytes end within a field: what came before is sound."""
+    """The bytes end within a field; those before it are sound."""
 
 
 class Field(NamedTuple):

@@ -29,7 +29,7 @@ _REFERENCE = re.compile(r"""^\s*["'`\[]?(\w+)["'`\]]?\s.*?REFERENCES\s+(\w+)\s*\
 
 @dataclass(frozen=True)
 class SqliteTable:
-    """A table: its columns with their declared types, what they refer to, and at most how many rows it has."""
+    """A table: its columns with declared types and references, and a bound of its number of rows."""
 
     name: str
     columns: dict[str, str]
@@ -53,7 +53,7 @@ class Batch:
         return (*self.whole, *self.coded)
 
     def cells(self, name: str) -> Whole:
-        """Return a column as it lies there: integers, or numbers into `words`; NONE if null or not there at all."""
+        """Return a column as stored: integers, or numbers into `words`; NONE for null or a missing column."""
         if name in self.whole:
             return self.whole[name]
         return self.coded[name] if name in self.coded else np.full(self.count, NONE, dtype=np.int64)
@@ -212,7 +212,7 @@ class SqliteInput:
         return counted if isinstance(counted, int) else 0
 
     def keyed(self, name: str, key: str, values: Sequence[str]) -> str:
-        """Return a table to look rows up in by `key`: itself if it has an index for that, else a copy that has.
+        """Return a table for look-ups by `key`: itself if it has an index for that, else an indexed copy.
 
         The copy is a temporary table of SQLite's: beyond a few pages it lies on disk.
         """
@@ -231,7 +231,7 @@ class SqliteInput:
         return copy
 
     def _described(self) -> Iterator[SqliteTable]:
-        # Only what lies in pages of the file: virtual tables and views would run what their author wrote.
+        # Only tables in pages of the file: virtual tables and views would run code of their author.
         found = self._connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%' "
             "AND typeof(name) = 'text'"

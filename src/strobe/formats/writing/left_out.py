@@ -1,4 +1,4 @@
-"""Sentences about what a format of events cannot hold."""
+"""Sentences about the data that a format of events cannot hold."""
 
 from __future__ import annotations
 

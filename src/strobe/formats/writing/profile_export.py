@@ -1,4 +1,4 @@
-"""Call-tree profiles on their way out: what ran in each location, by call path, from spans and statistics together."""
+"""Export of call-tree profiles: the sums of each location by call path, from spans and statistics together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class PathTotal:
-    """What ran on one call path in one location. `count`: executions. Nanoseconds; `own_ns` without what it called."""
+    """The sums of one call path in one location. `count`: executions. Nanoseconds; `own_ns` without callees."""
 
     path: int
     count: int

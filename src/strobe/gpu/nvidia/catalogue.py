@@ -91,7 +91,7 @@ class Catalogue:
         self.close()
 
     def close(self) -> None:
-        """Give back what the library holds for the chip."""
+        """Release the library's data about the chip."""
         if self._host is not None:
             self._fails("Deinitialize", _Deinitialize(host=self._host))
             self._host = None
@@ -107,7 +107,7 @@ class Catalogue:
         return dict(sorted(found.items()))
 
     def counter(self, name: str) -> Counter | None:
-        """Return what is known of a counter by its full name (`sm__warps_active.avg`), None for an unknown one."""
+        """Return a counter by its full name (`sm__warps_active.avg`), None for an unknown one."""
         request = _Properties(host=self._host, name=name.encode())
         if self._fails("GetMetricProperties", request):
             return None
@@ -117,7 +117,7 @@ class Catalogue:
     def passes(self, names: Iterable[str]) -> int | None:
         """Return how often a kernel must run for all these counters; None if they cannot be combined."""
         wanted = [name.encode() for name in names]
-        host = _host(self._library, self.chip)  # what was added to one cannot be taken out again
+        host = _host(self._library, self.chip)  # metrics that were added to one cannot be removed
         try:
             array = (ctypes.c_char_p * len(wanted))(*wanted)
             added = _AddMetrics(host=host, names=ctypes.cast(array, _Names), count=len(wanted))
@@ -157,10 +157,10 @@ def load(library: Library | None = None) -> ctypes.CDLL:
 
     Raises StrobeError if none is installed, or none that can be used.
     """
-    there = [library] if library else installed()
-    if not there:
+    candidates = [library] if library else installed()
+    if not candidates:
         raise StrobeError("the catalogue of GPU metrics needs NVIDIA's libcupti, which is not installed", do=INSTALL)
-    best = there[0]
+    best = candidates[0]
     if not best.fit:
         what = f"CUPTI {best.version} cannot list the metrics: versions 12.6 to 13.1 can"
         raise StrobeError(what, where=best.path, do=INSTALL)

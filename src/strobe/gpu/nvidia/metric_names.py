@@ -18,7 +18,7 @@ _LIST = "What there is: strobe metrics --list"
 
 
 def chip_here() -> str:
-    """Return the chip of the first GPU of this machine, empty where nvidia-smi does not know one."""
+    """Return the chip of the first GPU of this machine, empty if nvidia-smi finds none."""
     words = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     try:
         output = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False).stdout
@@ -51,28 +51,28 @@ def check(names: Sequence[str], chip: str = "") -> str:
     if chip and chip not in known:
         return f"nothing was checked: NVIDIA's library does not know the chip {chip}"
     with ExitStack() as open_ones:
-        there = []
+        catalogues = []
         for each in [chip] if chip else [each for each in CHIPS.values() if each in known]:
             with suppress(UsageError):  # it names some chips, and has no counters of them
-                there.append(open_ones.enter_context(Catalogue(library, each)))
+                catalogues.append(open_ones.enter_context(Catalogue(library, each)))
         for name in unchecked:
-            if there and not any(each.counter(name) for each in there):
+            if catalogues and not any(each.counter(name) for each in catalogues):
                 where = f" on {chip}" if chip else ""
-                raise UsageError(f"no metric '{name}'{where}", do=_near(there, name))
+                raise UsageError(f"no metric '{name}'{where}", do=_near(catalogues, name))
     return ""
 
 
-def _near(there: Sequence[Catalogue], name: str) -> str:
+def _near(catalogues: Sequence[Catalogue], name: str) -> str:
     base = name.partition(".")[0]
-    for each in there:
+    for each in catalogues:
         if kind := each.base_metrics.get(base):
             return f"{base} is a {kind}: {', '.join(f'.{suffix}' for suffix in catalogue.SUFFIXES[kind])}, ..."
-    chip = there[0].chip
-    return meant(base, [name for each in there for name in each.base_metrics]) or f"{_LIST} --chip {chip}"
+    chip = catalogues[0].chip
+    return meant(base, [name for each in catalogues for name in each.base_metrics]) or f"{_LIST} --chip {chip}"
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """Return the question whether one of these was meant, "" if none is near."""
+    """Return a suggestion of similar names, "" if there are none."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, list(dict.fromkeys(known)), n=3, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""Runs a program under Nsight Compute (ncu), and reads what it measured: counters of single kernels.
+"""Runs a program under Nsight Compute (ncu), and reads its measurements: counters of single kernels.
 
 ncu runs every chosen kernel again until all counters are read, so times of such a run mean nothing. Its own words and
 its table go into a file, so that the program's output stays the program's.
@@ -29,7 +29,7 @@ _PERMISSION = "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
 # context:stream:[regex:]name:invocation, as nvprof's --kernels and ncu's --kernel-id have it. Names may hold colons.
 _KERNEL_ID = re.compile(r"(\d*):(\d*):(?:regex:)?(.+):([\d|()\[\]\-,]*)")
 _NONE = {"", "n/a", "nan", "(nan)", "no data", "inf"}
-# ncu's units, with what makes them base units: bytes, nanoseconds, hertz.
+# ncu's units, and their factors to base units: bytes, nanoseconds, hertz.
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _TIMES = {
     **dict.fromkeys(("nsecond", "ns", "nanosecond"), 1.0),
@@ -111,7 +111,7 @@ def command(
         *("--metrics", ",".join(counters)),
         *("--csv", "--page", "raw", "--print-units", "base"),
         *("--clock-control", "none"),  # locking the clocks needs rights that containers have not
-        *("--log-file", log.replace("%", "%%")),  # % begins what ncu replaces
+        *("--log-file", log.replace("%", "%%")),  # % begins a placeholder of ncu
         *options,
     ]
 
@@ -142,7 +142,7 @@ def measure(words: Sequence[str], counters: Iterable[str], *, kernels: str, opti
     if ended is None and not found:
         how = f"was killed by signal {number}" if number else f"ended with {code}"
         raise RecordError(explained(reported) or f"ncu {how} without an explanation", do=what_to_do(reported))
-    # ncu stops programs whose kernels it cannot measure: what it has measured before is there.
+    # ncu stops programs whose kernels it cannot measure: earlier measurements are there.
     return Measured(ended or RunResult(None, code, number), found, reported)
 
 
@@ -202,18 +202,18 @@ def launches(text: str) -> list[Launch]:
             units = row
         else:
             cells = dict(zip(header, row, strict=True))
-            of = tuple(cells.get(name, "") for name in ("Process ID", "Context", "Stream", "Kernel Name"))
-            times[of] += 1
-            found.append(_launch(cells, dict(zip(header, units, strict=False)), times[of]))
+            key = tuple(cells.get(name, "") for name in ("Process ID", "Context", "Stream", "Kernel Name"))
+            times[key] += 1
+            found.append(_launch(cells, dict(zip(header, units, strict=False)), times[key]))
     return found
 
 
 def _launch(cells: dict[str, str], units: dict[str, str], invocation: int) -> Launch:
     values: dict[str, float | None] = {}
-    of: dict[str, str] = {}
+    base_units: dict[str, str] = {}
     for name, text in cells.items():
         if looks_like_counter(name):
-            factor, of[name] = base_unit(units.get(name, ""))
+            factor, base_units[name] = base_unit(units.get(name, ""))
             number = _number(text)
             values[name] = None if number is None else number * factor
     return Launch(
@@ -227,7 +227,7 @@ def _launch(cells: dict[str, str], units: dict[str, str], invocation: int) -> La
         _shape(cells.get("Grid Size", "")),
         _shape(cells.get("Block Size", "")),
         values,
-        of,
+        base_units,
     )
 
 

@@ -22,7 +22,7 @@ def under(file: str, command: Sequence[str]) -> list[str]:
 
 
 def ended(file: str) -> RunResult | None:
-    """Return how the program ended; None if it was never started, or was killed together with its parent."""
+    """Return how the program ended; None if it never started, or was killed together with its parent."""
     try:
         with open(file, encoding="utf-8") as stream:
             exit_code, number = json.load(stream)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 # Operations a clock and multiprocessor by compute capability, dense; two for each multiplication with addition.
 # float64, float32: "Throughput of native arithmetic instructions" in NVIDIA's CUDA C++ programming guide, times two.
-# The others, and float64 where tensor cores have it: the white papers of Volta, Turing, Ampere, Ada, Hopper, Blackwell.
+# The others, and float64 of tensor cores: the white papers of Volta, Turing, Ampere, Ada, Hopper, Blackwell.
 _PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
     (6, 0): {"float64": 64, "float32": 128, "float16": 256},
     (7, 0): {"float64": 64, "float32": 128, "float16": 1024},
@@ -63,7 +63,7 @@ _TF32 = re.compile(r"tf32|1688|16816|tensorop|wgmma|nvjet", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Peak:
-    """What a GPU does at most with one type; None if unknown."""
+    """The peak of a GPU for one type; None if unknown."""
 
     gflops: float | None = None
     gb_s: float | None = None
@@ -75,7 +75,7 @@ def uses_tf32(kernel: str) -> bool:
 
 
 def peak(properties: Mapping[str, object], dtype: str) -> Peak:
-    """Return what the GPU with these properties (`deviceProperties` of PyTorch's profiles) does at most with a type.
+    """Return the peak for a type of the GPU with these properties (`deviceProperties` of PyTorch's profiles).
 
     `dtype`: float32, float16, ...; tf32 for float32 on tensor cores. What a GPU reports of itself counts; that
     tensor cores may run at a lower clock is only in data sheets.

@@ -34,16 +34,6 @@ class Layout:
     right: dict[FlowEdge, int]
     left: dict[FlowEdge, int]
 
-    @property
-    def right_lanes(self) -> int:
-        """How many lanes there are on the right."""
-        return max(self.right.values(), default=0)
-
-    @property
-    def left_lanes(self) -> int:
-        """How many lanes there are on the left."""
-        return max(self.left.values(), default=0)
-
 
 def lay_out(graph: Graph) -> Layout:
     """Return where everything is drawn."""

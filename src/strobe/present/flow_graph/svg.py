@@ -77,9 +77,10 @@ class _Drawing:
         self.depth = max(self._depth(node.level) for node in graph.nodes)
         widest = max(place.columns for place in self.layout.places)
         pad = 10 * (self.depth + 1)
-        self.left = _MARGIN + pad + _LANE * (1 + min(self.layout.left_lanes, _MOST_LANES))
+        left, right = (max(lanes.values(), default=0) for lanes in (self.layout.left, self.layout.right))
+        self.left = _MARGIN + pad + _LANE * (1 + min(left, _MOST_LANES))
         self.inner = widest * _WIDTH + (widest - 1) * _BETWEEN
-        self.width = self.left + self.inner + pad + _LANE * (1 + min(self.layout.right_lanes, _MOST_LANES)) + _MARGIN
+        self.width = self.left + self.inner + pad + _LANE * (1 + min(right, _MOST_LANES)) + _MARGIN
         self.top = self._tops()
         self.height = self.top[-1] + _HEIGHT + _MARGIN + 10 * self.depth
         self.most = max((edge.count for edge in graph.edges), default=1)

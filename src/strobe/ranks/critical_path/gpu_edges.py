@@ -111,7 +111,7 @@ def activities_of(
 
 
 def _launched(trace: Trace, device: Device, calls: Calls, start_ns: int, end_ns: int) -> Iterator[_Launched]:
-    """Yield what begins from `start_ns` on, up to if nothing is left that was launched before `end_ns`.
+    """Yield what begins from `start_ns` on, until nothing is left that was launched before `end_ns`.
 
     A GPU may be late by any time: so each stretch is as long as all before it, until one holds none of it.
     """
@@ -268,12 +268,12 @@ def _launches(chains: list[Chain], calls: Calls, work: Activities) -> _Launching
 
 
 def _ends(work: Activities, at: Ints) -> Ints:
-    """Return when activities ended; long ago if there is none."""
+    """Return the ends of activities; long ago for -1."""
     return np.where(at >= 0, work.end_ns[at], _NEVER) if len(work) else np.full(len(at), _NEVER)
 
 
 def _nodes(work: Activities, at: Ints) -> Ints:
-    """Return the nodes of the ends of activities, -1 if there is none."""
+    """Return the nodes of the ends of activities; -1 for -1."""
     return np.where(at >= 0, work.ends[at], -1) if len(work) else np.full(len(at), -1, dtype=np.int64)
 
 

@@ -26,7 +26,7 @@ _MOST = 1 << 19
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of the life of a process: [start_ns, end_ns) on its threads, and what they launched in it."""
+    """A stretch of a process: [start_ns, end_ns) on its threads, and their launches in it."""
 
     process: int
     start_ns: int
@@ -52,7 +52,7 @@ def graph(trace: Trace, windows: Sequence[Window]) -> Graph:
 def _of_process(trace: Trace, builder: Builder, window: Window) -> rank_edges.Part:
     begin, end = window.start_ns, window.end_ns
     main = main_location(trace, window.process)
-    # Before a thread's first span and after its last one nobody knows what it did.
+    # The work of a thread before its first and after its last span is unknown.
     chains = [
         thread_edges.chain(
             trace, builder, at.location, max(begin, at.first_ns), min(end, at.last_ns),

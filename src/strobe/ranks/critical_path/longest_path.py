@@ -1,4 +1,4 @@
-"""The critical path: the longest way through a graph of moments, and what it would be if some of them took less time.
+"""The critical path: the longest way through a graph of moments, also with some times changed.
 
 An edge leads from a moment to one that had to wait for it; its weight is the time in between. Of all that a moment
 waited for, the last to come gets the whole time in between: so the longest way from the begin to the end of a stretch
@@ -134,7 +134,7 @@ class Parts(NamedTuple):
 
 
 def parts(graph: Graph, path: Path, weight_ns: Ints | None = None) -> Parts:
-    """Return what a path consists of, by other weights if those are given; edges of one span that follow are one."""
+    """Return the parts of a path, by other weights if given; consecutive edges of one span are one part."""
     edges = graph.edges.chosen(path.edges)
     weights = edges.weight_ns if weight_ns is None else weight_ns[path.edges]
     edges, weights = edges.chosen(weights > 0), weights[weights > 0]

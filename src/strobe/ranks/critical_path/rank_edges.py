@@ -56,8 +56,8 @@ def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
                 (known,) = np.nonzero((found.location == location) & (found.collective >= 0) & waits)
                 at = np.searchsorted(rows[own], found.row[known])
                 at[at == len(own)] = 0
-                there = rows[own[at]] == found.row[known]
-                members.append(_Member(part, chain, own[at[there]], found.collective[known[there]]))
+                matches = rows[own[at]] == found.row[known]
+                members.append(_Member(part, chain, own[at[matches]], found.collective[known[matches]]))
     number = np.concatenate([np.zeros(0, dtype=np.int64), *(each.collective for each in members)])
     shared, counts = np.unique(number, return_counts=True)
     shared = shared[counts > 1]
@@ -104,7 +104,7 @@ class _Member:
 
 
 def _with_root(trace: Trace, parts: list[Part]) -> None:
-    """Add who waited in collectives of MPI with a root: all for it, or it for the last of them.
+    """Add the waits in collectives of MPI with a root: of all for it, or of the root for the last of them.
 
     Scalasca: Late Broadcast (and scatter), Early Reduce (and gather). The n-th of a communicator is the same on all
     ranks, where all have as many.
@@ -160,7 +160,7 @@ class _RootedCalls(Columns):
 
 
 def _messages(trace: Trace, parts: list[Part]) -> None:
-    """Add which calls waited for the other side of a message.
+    """Add the waits of calls for the other side of a message.
 
     The call in which one was received waits for the call that sent it (Scalasca: Late Sender), a blocking send for the
     call that receives (Late Receiver), as far as either began after it. The n-th message of a sender, receiver,
@@ -181,7 +181,6 @@ def _messages(trace: Trace, parts: list[Part]) -> None:
 
 
 def _message(sender: Chain, receiver: Chain, send: MessageEnds, receive: MessageEnds) -> None:
-    """Link messages between two threads."""
     begun = sender.last_until(send.time_ns)
     done = np.searchsorted(receiver.time_ns, receive.time_ns)
     receiver.wait(done, np.where(begun < 0, -1, sender.node[begun]), sender.time_ns[begun], COMMUNICATION)

@@ -88,7 +88,7 @@ def chain(trace: Trace, builder: Builder, location: int, start_ns: int, end_ns: 
     if main:
         time, inner = np.concatenate(([start_ns], time, [end_ns])), np.concatenate(([-1], inner, [-1]))
         begins, ends = begins + 1, ends + 1
-    # In order even where a file's spans are not quite inside each other.
+    # In order even if a file's spans are not quite inside each other.
     time = np.maximum.accumulate(np.clip(time, start_ns, end_ns))
     return Chain(location, main, spans, builder.moments(time, _THREAD), time, inner, begins, ends)
 
@@ -132,7 +132,7 @@ def link(trace: Trace, chains: list[Chain]) -> None:
 
 @cached_on_trace
 def kind_of_path(trace: Trace) -> Ints:
-    """Return what bounds the time in every call path: that of the outermost region with something other than `host`."""
+    """Return the kind of time of every call path: that of the outermost region with another kind than `host`."""
     regions = region_rows(trace)
     own = np.array([_kind(r.group, r.role, r.paradigm) for r in regions], dtype=np.int64)
     paths = trace.call_paths.to_arrow()
@@ -147,7 +147,7 @@ def kind_of_path(trace: Trace) -> Ints:
 
 
 def _kind(group: str, role: str, paradigm: str) -> int:
-    """What bounds the time in a region of a thread; PyTorch's operators that communicate only launch that."""
+    """The kind of time in a region of a thread; PyTorch's communicating operators only launch communication."""
     if group == "data":
         return DATA
     if role in ("sync", "wait") and paradigm != "mpi":

@@ -41,21 +41,12 @@ def parameter(
     argument: str = "",
 ) -> Option:
     """Return one parameter of a route: by default a number of at least 0, and required."""
-    required = isinstance(default, EllipsisType)
-    value = None if isinstance(default, EllipsisType) else default
-    return Option(
-        name,
-        help,
-        type,
-        value,
-        choices,
-        of=of,
-        items=items,
-        required=required,
-        argument=argument,
-        least=least,
-        most=most,
-    )
+    option = Option(name, help, type, choices=choices, least=least, most=most, of=of, items=items, argument=argument)
+    if isinstance(default, EllipsisType):
+        option.required = True
+    else:
+        option.default = default
+    return option
 
 
 def highest(option: Option, context: TraceContext) -> int:

@@ -1,7 +1,7 @@
 """Every question of the page: `api/NAME?parameters`.
 
-A new one is a function described by `@route`, in the module that answers it: what comes in was checked by its
-description, what goes out is bounded by it (`endpoints.py`). Here are those that the facts about the trace answer.
+A new one is a function described by `@route`, in the module that answers it: requests are checked, and answers
+bounded, by that description (`endpoints.py`). Here are the questions that need no module of their own.
 """
 
 from __future__ import annotations

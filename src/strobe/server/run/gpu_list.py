@@ -54,10 +54,10 @@ class GpuList(TypedDict):
 @route("gpus", most_bytes=16 * MB, slow=True)
 def gpus(context: TraceContext) -> GpuList:
     """The GPUs of the run: whose, what they can do, which readings are theirs, and what held their clocks down."""
-    return {"gpus": [_plain(gpu) for gpu in known_gpus(context.trace)]}
+    return {"gpus": [_facts(gpu) for gpu in known_gpus(context.trace)]}
 
 
-def _plain(gpu: KnownGpu) -> KnownGpuFacts:
+def _facts(gpu: KnownGpu) -> KnownGpuFacts:
     return {
         "process": gpu.process,
         "rank": gpu.rank,

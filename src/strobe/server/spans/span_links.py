@@ -83,7 +83,8 @@ def links(context: TraceContext, location: int, start_ns: int, depth: int) -> Li
     described, seen = list[Link](), {(location, row)}
     count = len(found)
     for link in found[: 2 * MOST_LINKS]:
-        span = _other_end(context, link)
+        trace, where = context.trace, link.location
+        span = span_of_row(trace, where, link.row) if link.row >= 0 else span_at(trace, where, link.time_ns)
         end = (link.location, int(span["row"][0])) if span else None
         if span and end and end not in seen:
             seen.add(end)
@@ -101,12 +102,6 @@ def _last_row(context: TraceContext, location: int, row: int, start_ns: int, end
     depth = spans["depth"][np.searchsorted(spans["row"], row)]
     later = (spans["row"] > row) & (spans["depth"] <= depth)
     return int(spans["row"][later][0]) if later.any() else int(spans["row"][-1]) + 1
-
-
-def _other_end(context: TraceContext, link: FoundLink) -> SpanArrays | None:
-    if link.row >= 0:
-        return span_of_row(context.trace, link.location, link.row)
-    return span_at(context.trace, link.location, link.time_ns)
 
 
 def described_span(context: TraceContext, location: int, span: SpanArrays) -> SpanEnd:

@@ -15,7 +15,7 @@ from strobe.model.durations import duration_ns
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.server.routing.endpoints import MB, MOST_PIXELS, parameter, route
-from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_spans, some_of
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_rows, longest_spans, some_of
 from strobe.server.trace_context import TraceContext
 from strobe.trace.spans import SpanArrays
 
@@ -108,9 +108,8 @@ def search_spans(context: TraceContext, text: str) -> pa.Table:
     for location, arrays, rows in _hits(context, parse_query(text)):
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
-        if len(rows) > _MOST_HITS:
-            rows = rows[np.argpartition(-arrays["duration_ns"][rows], _MOST_HITS)[:_MOST_HITS]]
-        parts.append(located_spans(context, location, some_of(arrays, rows)))
+        longest = longest_rows(arrays["duration_ns"], rows, _MOST_HITS)
+        parts.append(located_spans(context, location, some_of(arrays, longest)))
     return longest_spans(parts, _MOST_HITS).replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 
 

@@ -12,6 +12,8 @@ from strobe.server.trace_context import TraceContext
 from strobe.tables.table import arrow_schema
 from strobe.trace.spans import SpanArrays
 
+Rows = npt.NDArray[np.intp]
+
 SPAN_COLUMNS = (
     Column("row", "int64", "", "number of the span in its location"),
     Column("start_ns", "int64", "ns", "when it starts"),
@@ -66,7 +68,7 @@ def longest_spans(parts: list[pa.Table], limit: int) -> pa.Table:
     return joined_spans(parts).sort_by([("duration_ns", "descending")]).slice(0, limit)
 
 
-def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
+def some_of(arrays: SpanArrays, rows: Rows) -> SpanArrays:
     """Return some rows of spans."""
     return {
         "row": arrays["row"][rows],
@@ -79,6 +81,11 @@ def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
         "parent": arrays["parent"][rows],
         "complete": arrays["complete"][rows],
     }
+
+
+def longest_rows(duration_ns: npt.NDArray[np.int64], rows: Rows, most: int) -> Rows:
+    """Return the `most` rows whose spans last longest, in no particular order."""
+    return rows if len(rows) <= most else rows[np.argpartition(-duration_ns[rows], most)[:most]]
 
 
 def expected_spans(context: TraceContext, location: int, start_ns: int, end_ns: int) -> float:

@@ -14,14 +14,12 @@ from strobe.gpu.devices import Device, devices
 from strobe.gpu.launches import launches
 from strobe.operators.labels import Labels, labels_by
 from strobe.server.routing.endpoints import MB, parameter, route
-from strobe.server.spans.span_tables import LOCATED_COLUMNS, joined_spans, located_spans, some_of
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, Rows, joined_spans, located_spans, longest_rows, some_of
 from strobe.server.trace_context import TraceContext
 from strobe.sums.attributes import Attributes
 from strobe.trace.spans import SpanArrays
 
 Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.intp]
-
 _MOST_SPANS = 500
 
 # Cells that are attributes of a span: the side table and its columns, whose values stand in the cell with an x between.
@@ -81,8 +79,7 @@ def behind(context: TraceContext, after_ns: int, **given: str | None) -> pa.Tabl
 
 
 def _longest_and_first(start_ns: npt.NDArray[np.int64], duration_ns: npt.NDArray[np.int64], after_ns: int) -> Rows:
-    most, count = _MOST_SPANS, len(duration_ns)
-    chosen = np.argpartition(-duration_ns, most)[:most] if count > most else np.arange(count)
+    chosen = longest_rows(duration_ns, np.arange(len(duration_ns)), _MOST_SPANS)
     later = np.flatnonzero(start_ns > after_ns)
     firsts = [int(np.argmin(start_ns)), *([int(later[np.argmin(start_ns[later])])] if len(later) else [])]
     return np.union1d(chosen, firsts)

@@ -152,15 +152,9 @@ def _leading_up(piece: LoopSteps, until_ns: int) -> Iterator[LoopSteps]:
 
 
 def _first(piece: LoopSteps, count: int) -> LoopSteps:
-    return replace(
-        piece,
-        loop=replace(piece.loop, step_count=count),
-        start_ns=piece.start_ns[:count],
-        duration_ns=piece.duration_ns[:count],
-        parts_ns=piece.parts_ns[:count],
-        complete=piece.complete[:count],
-        classes=piece.classes[:count],
-    )
+    arrays = ("start_ns", "duration_ns", "parts_ns", "complete", "classes")
+    shorter = {name: vars(piece)[name][:count] for name in arrays}
+    return replace(piece, loop=replace(piece.loop, step_count=count), **shorter)
 
 
 def _refit(parts_ns: Ints, duration_ns: int) -> None:

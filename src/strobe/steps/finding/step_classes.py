@@ -72,9 +72,9 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collectio
     cost: dict[str, Counter[int]] = defaultdict(Counter)
     begun: dict[str, Begun] = defaultdict(dict)
     for row in rows[outermost[stream.call_path[rows]]].tolist():
-        name, of = label(stream.names[stream.region[row]]), int(step[row])
-        cost[name][of] += int(stream.duration_ns[row])
-        begun[name].setdefault(of, int(stream.start_ns[row]))
+        name, number = label(stream.names[stream.region[row]]), int(step[row])
+        cost[name][number] += int(stream.duration_ns[row])
+        begun[name].setdefault(number, int(stream.start_ns[row]))
     worth = [
         name
         for name, by_step in cost.items()

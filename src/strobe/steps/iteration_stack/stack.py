@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -76,7 +76,15 @@ class Extras(Columns):
     before: Ints  # the position that comes next
 
 
-@dataclass(frozen=True)
+def _no_numbers() -> Ints:
+    return np.empty(0, dtype=np.int64)
+
+
+def _no_times() -> Floats:
+    return np.empty((0, 0), dtype=np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stack:
     """Steps x positions of one process. Rows are the steps with detail, in order of time.
 
@@ -88,24 +96,24 @@ class Stack:
     there are too many. metric: what `to_numpy` and `values` return by default.
     """
 
-    process: int
+    process: int = 0
     metric: str
-    step: Ints
-    start_ns: Ints
-    step_ns: Ints
-    classes: tuple[str, ...]
-    outlier: Bools
-    path: Ints
-    regions: Ints
-    parts: Ints
-    names: tuple[str, ...]
-    region_names: Sequence[str]
-    durations_ns: Floats
-    gaps_ns: Floats
-    offsets_ns: Floats
-    extras: Extras
-    folded: int
-    thinned: int
+    step: Ints = field(default_factory=_no_numbers)
+    start_ns: Ints = field(default_factory=_no_numbers)
+    step_ns: Ints = field(default_factory=_no_numbers)
+    classes: tuple[str, ...] = ()
+    outlier: Bools = field(default_factory=lambda: np.empty(0, dtype=bool))
+    path: Ints = field(default_factory=_no_numbers)
+    regions: Ints = field(default_factory=_no_numbers)
+    parts: Ints = field(default_factory=_no_numbers)
+    names: tuple[str, ...] = ()
+    region_names: Sequence[str] = ()
+    durations_ns: Floats = field(default_factory=_no_times)
+    gaps_ns: Floats = field(default_factory=_no_times)
+    offsets_ns: Floats = field(default_factory=_no_times)
+    extras: Extras = field(default_factory=lambda: Extras.joined(()))
+    folded: int = 0
+    thinned: int = 0
     reason: str
 
     def __len__(self) -> int:
@@ -225,7 +233,7 @@ def _build(trace: Trace, metric: str, process: int | None, class_name: str | Non
         known = ", ".join(str(each.process) for each in found.processes) or "none"
         raise UsageError(f"process {process} has no steps", do=f"Processes with steps: {known}")
     if not having:
-        return _empty(metric, found.reason)
+        return Stack(metric=metric, reason=found.reason)
     steps = max(having, key=len)
     stream = next(stream for number, stream in read_streams(trace) if number == steps.process)
     return stack_of(stream, steps, metric, class_name)
@@ -267,32 +275,6 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
         folded=len(chosen) - many + len(rows) - len(kept),
         thinned=many - len(rows),
         reason=f"{steps.confidence}: {steps.reason}",
-    )
-
-
-def _empty(metric: str, reason: str) -> Stack:
-    none, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
-    nothing = np.empty((0, 0), dtype=np.float32)
-    return Stack(
-        process=0,
-        metric=metric,
-        step=none,
-        start_ns=none,
-        step_ns=none,
-        classes=(),
-        outlier=no,
-        path=none,
-        regions=none,
-        parts=none,
-        names=(),
-        region_names=(),
-        durations_ns=nothing,
-        gaps_ns=nothing,
-        offsets_ns=nothing,
-        extras=Extras.joined(()),
-        folded=0,
-        thinned=0,
-        reason=reason,
     )
 
 

@@ -107,7 +107,7 @@ def _within(sequences: dict[str, Events], low_row: int, high_row: int) -> dict[s
 
 def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict[str, Events]) -> MainLoop:
     """A loop that an anchor marks, and how sure it is: whether sequences without the anchor show the same loop."""
-    levels = {of: events.levels() for of, events in sequences.items()}
+    levels = {sequence: events.levels() for sequence, events in sequences.items()}
     own = sequences.get(OPERATORS)
     rows, level, several = anchored_loop(kind, marks, own, levels.get(OPERATORS, ()))
     choices = _choices(stream, sequences, levels)

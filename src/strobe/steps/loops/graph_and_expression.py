@@ -84,8 +84,8 @@ def _graph_of(
     # 0 stands for what found no room.
     flow = build_graph(events.ids + 1, clock_ns, stream.duration_ns[events.rows])
     kinds = np.unique(events.ids, return_index=True)
-    names = {int(of) + 1: _name(stream, events, int(at)) for of, at in zip(*kinds, strict=True)}
-    groups = {int(of) + 1: _group(stream, int(events.rows[at])) for of, at in zip(*kinds, strict=True)}
+    names = {int(signature) + 1: _name(stream, events, int(at)) for signature, at in zip(*kinds, strict=True)}
+    groups = {int(signature) + 1: _group(stream, int(events.rows[at])) for signature, at in zip(*kinds, strict=True)}
     inner = _levels_of(events.ids, events.starts_ns, levels)
     signatures = [int(each) for each in flow.nodes.signature]
     labels = Labels(

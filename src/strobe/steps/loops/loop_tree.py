@@ -234,8 +234,8 @@ def _measured(
         if covering is not None and len(passes):
             passes[0, 0] = begins[0] = min(begins[0], covering[0])
             passes[:, 1] = np.maximum(passes[:, 1], np.minimum(around[1][inside > 0], covering[1]))
-        of = np.searchsorted(passes[:, 0], begins, side="right") - 1
-        ends = np.minimum(np.append(begins[1:], np.iinfo(np.int64).max), passes[of, 1])
+        own_pass = np.searchsorted(passes[:, 0], begins, side="right") - 1
+        ends = np.minimum(np.append(begins[1:], np.iinfo(np.int64).max), passes[own_pass, 1])
         rows = rows[kept]
     else:
         ran = inside > 0

@@ -201,7 +201,7 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
     location = main_location(trace, steps.process)
     drawn = draw_recorded(trace, location, stream, tree) if location is not None else None
     graph, expression = drawn or draw(stream, events, tree)
-    reason = f"{steps.reason}; what is inside of a step is that of the {int(steps.kept.sum())} kept in detail"
+    reason = f"{steps.reason}; what is inside of a step is known from the {int(steps.kept.sum())} kept in detail"
     return Structure(
         steps.process,
         events.kind,

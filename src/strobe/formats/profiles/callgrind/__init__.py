@@ -1,4 +1,4 @@
-"""Profiles of Callgrind and Cachegrind (valgrind), and what others write for KCachegrind (Xdebug, ...).
+"""Profiles of Callgrind and Cachegrind (valgrind), and of others for KCachegrind (Xdebug, ...).
 
 The file contains the cost of each line and of each call, but no call paths: see call_graph.py. The format is described
 in https://valgrind.org/docs/manual/cl-format.html.
@@ -72,7 +72,7 @@ class _LineError(Exception):
 
 
 class _Reader:
-    """Goes through the lines. What is known at a place of the file is its position: function, file, object, line."""
+    """Reads line by line. The position is the current function, file, object and line."""
 
     def __init__(self) -> None:
         self.graphs: dict[str, CallGraph] = {}  # by thread
@@ -87,12 +87,12 @@ class _Reader:
         self._objects: dict[bytes, str] = {}
         self._numbered: dict[bytes, int] = {}
         self._columns: list[tuple[int, int]] = []  # of costs: number of the weight, and its factor
-        self._line_at, self._positions = 0, 1  # where a line's number is among the subpositions, and how many these are
+        self._line_at, self._positions = 0, 1  # the place of the line among the subpositions, and their number
         self._in_header = False
         self._begin()
 
     def _begin(self) -> None:
-        """Start a part: positions before it do not count any more."""
+        """Start a part, which forgets earlier positions."""
         self.parts += 1
         self._in_header = True
         self._thread = ""
@@ -106,7 +106,6 @@ class _Reader:
         self._calls: int | None = None
 
     def line(self, line: bytes) -> None:
-        """Read a line. Raises _LineError."""
         if not line or line.startswith(b"#"):
             return
         if line[0] in b"0123456789+-*":
@@ -121,7 +120,6 @@ class _Reader:
             raise _LineError
 
     def described(self) -> list[Function]:
-        """Return the functions, by number."""
         return [
             Function(name, file, self._first_lines.get(number, 0), module)
             for (name, file, module), number in self._functions.items()
@@ -135,7 +133,7 @@ class _Reader:
             self._refuse(f"it is of version {text[:20]}, and only version 1 is known")
         if key == b"events":
             self._events(text.split())
-            # Callgrind ends every part with its totals; what others write may lack them.
+            # Callgrind ends every part with its totals; files of others may lack them.
             self.cut_off = str(self.properties.get("creator", "")).startswith("callgrind")
         elif key == b"positions":
             self._subpositions(value.split())
@@ -153,7 +151,7 @@ class _Reader:
                 properties.append(text[:_LONGEST_PROPERTY])
 
     def _refuse(self, sentence: str) -> None:
-        """Refuse a file for its header. Where there are parts before it, these are kept."""
+        """Refuse a file for its header. Parts before it are kept."""
         if not self.graphs:
             raise ValueError(sentence)
         raise _LineError
@@ -203,7 +201,7 @@ class _Reader:
             self._number_of(value, self._line_file, self._object)
 
     def _number_of(self, value: bytes, file: str, module: str) -> int:
-        """Return the number of a function, which may be given by one of the file's own."""
+        """Return our number of a function, which the file may name or number."""
         short = _NUMBERED.fullmatch(value)
         if short and not short[2] and short[1] in self._numbered:
             return self._numbered[short[1]]
@@ -214,7 +212,7 @@ class _Reader:
         return number
 
     def _moved(self, fields: list[bytes]) -> list[int]:
-        """Return where subpositions lead from the last ones."""
+        """Return the subpositions, which may be relative to the last ones."""
         if len(fields) < self._positions:
             raise _LineError
         at = []
@@ -252,7 +250,7 @@ class _Reader:
 
 
 def _named(known: dict[bytes, str], value: bytes) -> str:
-    """Return a name, which may be given by a number that stands for it from its first use on."""
+    """Return a name. From its first use on the file may replace it by a number."""
     short = _NUMBERED.fullmatch(value)
     if short and not short[2]:
         return known.get(short[1], value.decode())
@@ -264,7 +262,7 @@ def _named(known: dict[bytes, str], value: bytes) -> str:
 
 
 def _weight(event: str) -> tuple[Weight, int]:
-    """Return what an event counts, and how many units of that its numbers mean."""
+    """Return the weight of an event, and the number of its units in one of the file's."""
     unit = _WITH_UNIT.fullmatch(event)
     if unit is None or (unit[3] not in NANOSECONDS and unit[3] != "bytes"):
         return Weight(event, "count"), 1

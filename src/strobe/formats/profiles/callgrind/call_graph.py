@@ -35,14 +35,14 @@ class CallGraph:
         self._lines: dict[tuple[int, str, int], int] = {}
 
     def add_own(self, function: int, file: str, line: int, values: Sequence[int]) -> None:
-        """Add what a function costs without what it calls. `line` is 0 if it is not known."""
+        """Add the own cost of a function. `line` is 0 if unknown."""
         _add(self._own, function, values)
         if line:
             key = function, file, line
             self._lines[key] = self._lines.get(key, 0) + values[self._shown]
 
     def add_calls(self, caller: int, callee: int, count: int, values: Sequence[int]) -> None:
-        """Add calls of one function by another: how many, and what they cost with all that they call."""
+        """Add calls of one function by another: their number, and their cost including callees."""
         _add(self._calls.setdefault(caller, {}), callee, [count, *values])
 
     def save(self, process: ProfileProcess, location: int, functions: Sequence[Function]) -> None:
@@ -93,7 +93,7 @@ class CallGraph:
         return [*values, *[0] * (len(self._weights) - len(values))]
 
     def _total(self, members: Iterable[int], inside: set[int]) -> list[int]:
-        """Return what functions cost with all that they call, but for calls of each other."""
+        """Return the cost of functions including callees, but without calls among them."""
         total = [0] * len(self._weights)
         for number in members:
             outside = (values[1:] for other, values in self._calls.get(number, {}).items() if other not in inside)
@@ -103,7 +103,7 @@ class CallGraph:
         return total
 
     def _callers(self, circle_of: Mapping[int, int]) -> dict[int, set[int]]:
-        """Return, for functions that are called from outside of their circle, by whom."""
+        """Return the callers of functions from outside of their circle."""
         callers: dict[int, set[int]] = {}
         for number, callees in self._calls.items():
             for callee in callees:
@@ -112,7 +112,7 @@ class CallGraph:
         return callers
 
     def _circles(self, circle_of: Mapping[int, int]) -> dict[int, list[int]]:
-        """Return, for functions that call each other in a circle, what the whole circle costs."""
+        """Return the cost of the whole circle, for functions that call each other in one."""
         members: dict[int, set[int]] = {}
         for number, first in circle_of.items():
             members.setdefault(first, set()).add(number)
@@ -123,7 +123,7 @@ class CallGraph:
 def _paths(
     process: ProfileProcess, functions: Sequence[Function], numbers: Iterable[int], callers: Mapping[int, set[int]]
 ) -> dict[int, int]:
-    """Return the call path of every function: below its caller, if there is but one."""
+    """Return the call path of every function: below its caller, if it is the only one."""
     above = {number: next(iter(found)) for number, found in callers.items() if len(found) == 1}
     paths: dict[int, int] = {}
     for number in numbers:
