@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strobe.ranks.clock_check import Found, Meetings, added, counted, solve
-from strobe.trace.clocks.node_clocks import at, columns, from_readings, from_time_of_day
+from strobe.trace.clocks.node_clocks import columns, from_readings, from_time_of_day, time_on_axis
 
 S = 1_000_000_000
 
@@ -16,8 +16,8 @@ def test_readings_on_a_line_give_its_offset_and_drift() -> None:
     assert (clock.ahead_ns, clock.error_ns, clock.readings) == (500, 20, 4)
     assert clock.drift_ppm == pytest.approx(0.04)
     points = columns(clock.points)
-    assert [at(points, t * S) for t in (10, 12, 20)] == [10 * S - 500, 12 * S - 580, 20 * S - 900]
-    assert at(points, 30 * S) == 30 * S - 1300  # beyond the last: on the same line
+    assert [time_on_axis(points, t * S) for t in (10, 12, 20)] == [10 * S - 500, 12 * S - 580, 20 * S - 900]
+    assert time_on_axis(points, 30 * S) == 30 * S - 1300  # beyond the last: on the same line
 
 
 def test_the_error_is_how_far_a_reading_may_be_from_the_line() -> None:
@@ -48,7 +48,7 @@ def test_readings_of_several_processes_at_one_moment_count_once() -> None:
 def test_the_time_of_day_relates_clocks_where_nobody_answered() -> None:
     # 7 s after the start of one machine it is 1007 s; 2 s after that of the other, 1003 s.
     clock = from_time_of_day((7 * S, 1007 * S, 3000), (2 * S, 1003 * S, 500))
-    assert at(columns(clock.points), 7 * S) == 6 * S  # when it is 1007 s, the other one says 6 s
+    assert time_on_axis(columns(clock.points), 7 * S) == 6 * S  # when it is 1007 s, the other one says 6 s
     assert clock.error_ns == 3500
     assert from_time_of_day((7 * S, 1007 * S, -1), (2 * S, 1003 * S, 500)).error_ns is None
 

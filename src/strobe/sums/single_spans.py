@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from strobe.trace.definition_rows import location_rows
-from strobe.trace.spans import SpanArrays, those
+from strobe.trace.spans import SpanArrays, chosen_spans
 from strobe.trace.trace import Trace
 
 # Spans that are read at once where a search has come so near.
@@ -77,4 +77,4 @@ def span_at(trace: Trace, location: int, time_ns: int) -> SpanArrays | None:
 
 def one_span(spans: SpanArrays, at: int) -> SpanArrays:
     """Return one of some spans, as arrays of length one."""
-    return those(spans, np.array([at]))
+    return chosen_spans(spans, slice(at, at + 1))

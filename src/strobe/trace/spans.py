@@ -38,7 +38,7 @@ class PathSums(TypedDict):
     max_ns: npt.NDArray[np.int64]
 
 
-def those(spans: SpanArrays, which: npt.NDArray[Any]) -> SpanArrays:
+def chosen_spans(spans: SpanArrays, which: npt.NDArray[Any] | slice) -> SpanArrays:
     """Return some of the spans: by their positions, or by a mask."""
     columns: dict[str, Any] = {**spans}
     chosen: Any = {name: values[which] for name, values in columns.items()}

@@ -28,7 +28,15 @@ from strobe.trace.pictures.matching_locations import Place, find_places
 from strobe.trace.pictures.pyramid import Pyramid
 from strobe.trace.processes.process_reader import NO_REGION, ProcessReader, RecordedProcess
 from strobe.trace.processes.recorded_processes import RecordedProcesses, open_processes
-from strobe.trace.spans import PathSums, SpanArrays, Stretches, record_batch, sums_by_path, those, with_global_paths
+from strobe.trace.spans import (
+    PathSums,
+    SpanArrays,
+    Stretches,
+    chosen_spans,
+    record_batch,
+    sums_by_path,
+    with_global_paths,
+)
 from strobe.trace.trace_cache import Results, cached_on_trace
 
 _FOREVER = (-(2**63), 2**63 - 1)
@@ -258,7 +266,7 @@ class Trace:
             spans = self.span_arrays(location, begin - 1, begin + width)
             inside = spans["start_ns"] >= begin
             if inside.any():
-                yield those(spans, inside)
+                yield chosen_spans(spans, inside)
 
     def spans(self, location: int | None = None, start_ns: int | None = None, end_ns: int | None = None) -> Table:
         """Return the spans of one location, or of all, that overlap [start_ns, end_ns), by location and start.

@@ -148,7 +148,7 @@ class Task:
         partials = []
         for files, options, known in zip(self.files, self.options, self.known, strict=True):
             reader = open_process(files)
-            node_clocks.use(reader, self.job.processes.get(files.blocks.stem, {}))
+            node_clocks.use_noted_clock(reader, self.job.processes.get(files.blocks.stem, {}))
             part = Trace(self.folder, self.job, [reader], [files])
             partials.append(
                 Partial(self.question.rule, _ask(part, self.question, options, known), numbering(part.definitions, 1))

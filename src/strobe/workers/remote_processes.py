@@ -82,7 +82,9 @@ class RemoteProcess:
         facts = self._facts.described
         if self._clock is None:
             return facts
-        started_ns, ended_ns = (node_clocks.at(self._clock, ns) for ns in (facts["started_ns"], facts["ended_ns"]))
+        started_ns, ended_ns = (
+            node_clocks.time_on_axis(self._clock, ns) for ns in (facts["started_ns"], facts["ended_ns"])
+        )
         return {**facts, "started_ns": started_ns, "ended_ns": ended_ns}
 
     def use_clock(self, points: node_clocks.Columns) -> None:

@@ -94,9 +94,9 @@ def _is_option(words: list[str], at: int) -> bool:
 
 def _folders() -> tuple[str, str]:
     """Return the folders of strobe.h and of the libraries."""
-    from strobe.native import library
+    from strobe.record.launch.run_program import library_folder
 
-    lib = os.path.dirname(library())
+    lib = library_folder()
     return os.path.join(os.path.dirname(lib), "include"), lib
 
 

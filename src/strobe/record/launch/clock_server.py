@@ -46,7 +46,7 @@ def start(folder: str) -> str:
     return server
 
 
-def of(folder: str) -> str:
+def written_address(folder: str) -> str:
     """Return the server's address as the `strobe run` of the first rank wrote it; "" if it did not."""
     for _ in range(100):  # the first rank makes the folder, and then starts
         try:

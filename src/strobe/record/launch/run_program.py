@@ -94,7 +94,7 @@ def run(
     clock = ""
     if rank is not None or any(ADAPTERS[name].has_ranks for name in adapters):
         # Perhaps processes of other nodes, whose clocks are others.
-        clock = clock_server.of(folder) if shared else clock_server.start(folder)
+        clock = clock_server.written_address(folder) if shared else clock_server.start(folder)
     settings = Session(
         folder,
         adapters,
@@ -146,6 +146,13 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
     for name in settings.adapters:
         made |= ADAPTERS[name].environment(settings, made)
     return made
+
+
+def library_folder() -> str:
+    """Where `libstrobe.so` is, and beside it what other programs are linked with."""
+    from strobe.native import library
+
+    return os.path.dirname(library())
 
 
 def wait_for(

@@ -28,7 +28,7 @@ from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.model.units import format_count, format_ns
 from strobe.server.routing.endpoints import END_NS, LOOP, MB, MOST_LOCATIONS, START_NS, parameter, route
-from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_rows, longest_spans, some_of
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_rows, longest_spans
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns, spans_in
 from strobe.server.trace_context import TraceContext
@@ -37,7 +37,7 @@ from strobe.steps.selection import Selection, select
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import selected_statistics
 from strobe.trace.folded import Folded
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, chosen_spans
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -350,7 +350,7 @@ def _path_spans(context: TraceContext, part: Part, call_path: int) -> Iterator[t
         wanted = context.alike_paths[arrays["call_path"]] == call_path
         mask = None if part.window else part.selection.keep(location, arrays["start_ns"])
         rows = np.flatnonzero(wanted if mask is None else wanted & mask)
-        yield location, some_of(arrays, longest_rows(arrays["duration_ns"], rows, _MOST_SPANS)), len(rows)
+        yield location, chosen_spans(arrays, longest_rows(arrays["duration_ns"], rows, _MOST_SPANS)), len(rows)
 
 
 def _launched_spans(context: TraceContext, part: Part, path: int, region: int) -> Iterator[tuple[int, SpanArrays, int]]:
@@ -362,4 +362,4 @@ def _launched_spans(context: TraceContext, part: Part, path: int, region: int) -
                 rows = np.flatnonzero(wanted & (work.location == location))
                 some = work.chosen(longest_rows(work.end_ns - work.start_ns, rows, _MOST_SPANS))
                 spans = context.trace.span_arrays(location, int(some.start_ns.min()) - 1, int(some.end_ns.max()) + 1)
-                yield location, some_of(spans, np.searchsorted(spans["row"], some.row)), len(rows)
+                yield location, chosen_spans(spans, np.searchsorted(spans["row"], some.row)), len(rows)

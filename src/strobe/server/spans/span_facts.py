@@ -10,11 +10,10 @@ from strobe.errors import UsageError
 from strobe.model.kinds import Group
 from strobe.server.routing.endpoints import END_NS, LOCATION, LOOP, MB, START_NS, parameter, route
 from strobe.server.run.step_list import StepList, StepPlace
-from strobe.server.spans.span_tables import some_of
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns
 from strobe.server.trace_context import TraceContext
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, chosen_spans
 
 _HISTOGRAM_BINS = 32
 # Comparing reads the whole location: up to here in well under a tenth of a second.
@@ -113,7 +112,7 @@ def find_span(
         return None
     overlap = np.minimum(stop[rows], end_ns) - np.maximum(start[rows], start_ns)
     best = rows[np.lexsort((arrays["depth"][rows], overlap))[-1]]
-    return describe(context, location, some_of(arrays, np.array([best])), context.chosen(level).steps)
+    return describe(context, location, chosen_spans(arrays, np.array([best])), context.chosen(level).steps)
 
 
 WAYS = ("next", "previous", "parent", "child")
@@ -150,7 +149,7 @@ def neighbour(
         row = np.flatnonzero(arrays["depth"] == depth)
         beside = int(np.searchsorted(row, at)) + (1 if way == "next" else -1)
         rows = row[beside : beside + 1] if beside >= 0 else row[:0]
-    return describe(context, location, some_of(arrays, rows), context.chosen(level).steps) if len(rows) else None
+    return describe(context, location, chosen_spans(arrays, rows), context.chosen(level).steps) if len(rows) else None
 
 
 def describe(context: TraceContext, location: int, one: SpanArrays, steps: StepList) -> SpanFacts:
@@ -209,7 +208,7 @@ def folded_inside(
     arrays = context.whole_location(location)
     start_ns, end_ns = int(one["start_ns"][0]), int(one["start_ns"][0] + one["duration_ns"][0])
     around = (arrays["start_ns"] < end_ns) & (arrays["start_ns"] + arrays["duration_ns"] > start_ns)
-    near = some_of(arrays, np.flatnonzero(around))
+    near = chosen_spans(arrays, np.flatnonzero(around))
     at = int(np.searchsorted(near["row"], one["row"][0]))
     outside_ns = int(clipped_self_ns(near, start_ns, end_ns, stretches)[at])
     inside_ns = self_ns - outside_ns

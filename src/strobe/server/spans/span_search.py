@@ -15,9 +15,9 @@ from strobe.model.durations import duration_ns
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.server.routing.endpoints import MB, MOST_PIXELS, parameter, route
-from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_rows, longest_spans, some_of
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_rows, longest_spans
 from strobe.server.trace_context import TraceContext
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, chosen_spans
 
 _BOUND = re.compile(r"([<>]=?)(.*)")
 _FIELDS = ("group", "paradigm", "role")
@@ -109,7 +109,7 @@ def search_spans(context: TraceContext, text: str) -> pa.Table:
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
         longest = longest_rows(arrays["duration_ns"], rows, _MOST_HITS)
-        parts.append(located_spans(context, location, some_of(arrays, longest)))
+        parts.append(located_spans(context, location, chosen_spans(arrays, longest)))
     return longest_spans(parts, _MOST_HITS).replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 
 

@@ -68,21 +68,6 @@ def longest_spans(parts: list[pa.Table], limit: int) -> pa.Table:
     return joined_spans(parts).sort_by([("duration_ns", "descending")]).slice(0, limit)
 
 
-def some_of(arrays: SpanArrays, rows: Rows) -> SpanArrays:
-    """Return some rows of spans."""
-    return {
-        "row": arrays["row"][rows],
-        "start_ns": arrays["start_ns"][rows],
-        "duration_ns": arrays["duration_ns"][rows],
-        "self_ns": arrays["self_ns"][rows],
-        "region": arrays["region"][rows],
-        "call_path": arrays["call_path"][rows],
-        "depth": arrays["depth"][rows],
-        "parent": arrays["parent"][rows],
-        "complete": arrays["complete"][rows],
-    }
-
-
 def longest_rows(duration_ns: npt.NDArray[np.int64], rows: Rows, most: int) -> Rows:
     """Return the `most` rows whose spans last longest, in no particular order."""
     return rows if len(rows) <= most else rows[np.argpartition(-duration_ns[rows], most)[:most]]

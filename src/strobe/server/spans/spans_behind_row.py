@@ -14,10 +14,10 @@ from strobe.gpu.devices import Device, devices
 from strobe.gpu.launches import launches
 from strobe.operators.labels import Labels, labels_by
 from strobe.server.routing.endpoints import MB, parameter, route
-from strobe.server.spans.span_tables import LOCATED_COLUMNS, Rows, joined_spans, located_spans, longest_rows, some_of
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, Rows, joined_spans, located_spans, longest_rows
 from strobe.server.trace_context import TraceContext
 from strobe.sums.attributes import Attributes
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, chosen_spans
 
 Bools = npt.NDArray[np.bool_]
 _MOST_SPANS = 500
@@ -73,7 +73,7 @@ def behind(context: TraceContext, after_ns: int, **given: str | None) -> pa.Tabl
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
         chosen = _longest_and_first(arrays["start_ns"][rows], arrays["duration_ns"][rows], after_ns)
-        parts.append(located_spans(context, location, some_of(arrays, rows[chosen])))
+        parts.append(located_spans(context, location, chosen_spans(arrays, rows[chosen])))
     found = _in_order(joined_spans(parts), after_ns)
     return found.replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 

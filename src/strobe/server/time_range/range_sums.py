@@ -16,12 +16,12 @@ import pyarrow as pa
 from strobe.model.kinds import GROUPS, PARTS
 from strobe.model.schema import Column
 from strobe.server.routing.endpoints import END_NS, MB, START_NS, route
-from strobe.server.spans.span_tables import expected_spans, some_of
+from strobe.server.spans.span_tables import expected_spans
 from strobe.server.time_range.folded_steps import FoldedProcess, folded_process
 from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches
 from strobe.tables.table import make_table
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, chosen_spans
 
 _WORTH_KEEPING = 50_000
 _MOST_NAMES = 14
@@ -89,7 +89,7 @@ def spans_in(context: TraceContext, location: int, start_ns: int, end_ns: int) -
     # Wide windows of one location follow each other while zooming: decoding it once serves them all.
     arrays = context.whole_location(location)
     start = arrays["start_ns"]
-    return some_of(arrays, np.flatnonzero((start < end_ns) & (start + arrays["duration_ns"] > start_ns)))
+    return chosen_spans(arrays, np.flatnonzero((start < end_ns) & (start + arrays["duration_ns"] > start_ns)))
 
 
 def _add_spans(sums: Sums, context: TraceContext, location: int, start_ns: int, end_ns: int, folded: Stretches) -> int:

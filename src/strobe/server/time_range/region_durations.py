@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from strobe.model.option import LARGEST
 from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
-from strobe.server.spans.span_tables import expected_spans, some_of
+from strobe.server.spans.span_tables import expected_spans
 from strobe.server.trace_context import TraceContext
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, chosen_spans
 
 Ints = npt.NDArray[np.int64]
 
@@ -84,7 +84,7 @@ def durations(
     lengths, longest = [np.zeros(0, dtype=np.int64)], list[Execution]()
     chosen = 0
     for location, spans in _beginning(context, pieces):
-        own = some_of(spans, np.flatnonzero(wanted[spans["region"]]))
+        own = chosen_spans(spans, np.flatnonzero(wanted[spans["region"]]))
         lengths.append(own["duration_ns"])
         longest_ns = LARGEST if high_ns is None else high_ns
         (at,) = np.nonzero((own["duration_ns"] >= (low_ns or 0)) & (own["duration_ns"] <= longest_ns))
@@ -160,4 +160,4 @@ def _beginning(context: TraceContext, pieces: list[_Piece]) -> Iterator[tuple[in
         spans = context.trace.span_arrays(location, begin - 1, end)
         inside = np.flatnonzero((spans["start_ns"] >= begin) & (spans["start_ns"] < end))
         if len(inside):
-            yield location, some_of(spans, inside)
+            yield location, chosen_spans(spans, inside)

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.server.routing.endpoints import END_NS, LOCATIONS, MB, START_NS, route
-from strobe.server.spans.span_tables import LOCATED_COLUMNS, expected_spans, joined_spans, located_spans, some_of
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, expected_spans, joined_spans, located_spans
 from strobe.server.trace_context import TraceContext
+from strobe.trace.spans import chosen_spans
 
 MOST_ROWS = 50_000
 _LEFT_OUT = ("region", "complete", "row", "self_ns")
@@ -34,7 +35,7 @@ def visible_spans(context: TraceContext, locations: Sequence[int], start_ns: int
         spans = context.trace.span_arrays(location, start_ns, end_ns)
         count += len(spans["row"])
         longest = np.sort(np.argsort(-spans["duration_ns"], kind="stable")[:MOST_ROWS])
-        parts.append(located_spans(context, location, some_of(spans, longest)))
+        parts.append(located_spans(context, location, chosen_spans(spans, longest)))
     found = joined_spans(parts).select([column.name for column in COLUMNS])
     if len(found) > MOST_ROWS:
         longest = np.argsort(-found["duration_ns"].to_numpy(), kind="stable")[:MOST_ROWS]

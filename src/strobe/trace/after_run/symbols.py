@@ -39,7 +39,7 @@ def resolve(folder: Path, regions: Iterable[Region]) -> None:
             wanted.setdefault(region[6], set()).add(region[1])
     if not wanted:
         return
-    found: dict[str, Mapping[str, Place]] = dict(known(folder))
+    found: dict[str, Mapping[str, Place]] = dict(known_places(folder))
     for module, addresses in wanted.items():
         new = sorted(addresses - found.get(module, {}).keys(), key=lambda text: int(text, 16))
         if new:
@@ -49,7 +49,7 @@ def resolve(folder: Path, regions: Iterable[Region]) -> None:
     (folder / (FILE + ".tmp")).replace(folder / FILE)
 
 
-def known(folder: Path) -> Mapping[str, Mapping[str, Place]]:
+def known_places(folder: Path) -> Mapping[str, Mapping[str, Place]]:
     """Return the places of addresses that are known, by file and address; none if symbols.json is damaged."""
     path = folder / FILE
     try:
@@ -70,7 +70,7 @@ def _read(path: Path, *_: int) -> Mapping[str, Mapping[str, Place]]:
     return {}
 
 
-def named(region: Region, places: Mapping[str, Mapping[str, Place]]) -> Region:
+def with_name(region: Region, places: Mapping[str, Mapping[str, Place]]) -> Region:
     """Return a region with the name of its address; without one, the name is made from its file."""
     number, address, paradigm, role, _, _, module = region
     name, file, line = places.get(module, {}).get(address) or ("", "", 0)

@@ -104,7 +104,7 @@ def clock_names(described: Sequence[ProcessFacts], files: Sequence[ProcessFiles]
     ]
 
 
-def found(described: Sequence[ProcessFacts], job: Job) -> dict[str, NodeClock]:
+def clocks_of_nodes(described: Sequence[ProcessFacts], job: Job) -> dict[str, NodeClock]:
     """Return, by name, the clocks of nodes other than the trace's own, as far as they are known."""
     readings: dict[str, list[tuple[int, int, int]]] = {}
     wall: dict[str, Sequence[int]] = {}
@@ -128,7 +128,7 @@ def found(described: Sequence[ProcessFacts], job: Job) -> dict[str, NodeClock]:
 def apply(readers: Sequence[ProcessReader], files: Sequence[ProcessFiles], job: Job, folder: Path) -> Job:
     """Put the processes of other nodes on the trace's axis; return the job with what is noted of their clocks."""
     described = [reader.process() for reader in readers]
-    clocks, repairs = found(described, job), read_repairs(folder)
+    clocks, repairs = clocks_of_nodes(described, job), read_repairs(folder)
     names = clock_names(described, files, job)
     notes = dict(job.processes)
     for reader, own, name in zip(readers, files, names, strict=True):
@@ -139,7 +139,7 @@ def apply(readers: Sequence[ProcessReader], files: Sequence[ProcessFiles], job: 
             note |= {"clock": clock.sentence, "clock_error_ns": clock.error_ns}
         if points:
             note["clock_points"] = points
-            use(reader, note)
+            use_noted_clock(reader, note)
         if note:
             notes[stem] = note
     return replace(job, processes=notes)
@@ -153,7 +153,7 @@ def _noted(note: Mapping[str, Any], folder: Path) -> Points:
         raise TraceError(f"'{folder / 'job.json'}' holds no job description: {error}") from error
 
 
-def use(reader: ProcessReader, note: Mapping[str, Any]) -> None:
+def use_noted_clock(reader: ProcessReader, note: Mapping[str, Any]) -> None:
     """Put a process on the trace's axis, if its note has points of its clock."""
     points = note.get("clock_points")
     if points:
@@ -166,7 +166,7 @@ def columns(points: Points) -> Columns:
     return np.ascontiguousarray(local), np.maximum.accumulate(trace)
 
 
-def at(points: Columns, local_ns: int) -> int:
+def time_on_axis(points: Columns, local_ns: int) -> int:
     """Return the moment of the trace, as the native reader does (native/kernels/reading/clock_map.h)."""
     local, trace = points
     if len(local) == 1:

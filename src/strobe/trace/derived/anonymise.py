@@ -79,7 +79,7 @@ class _Pseudonyms:
         self._known: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
 
-    def of(self, kind: str, text: str, suffix: str = "") -> str:
+    def hide(self, kind: str, text: str, suffix: str = "") -> str:
         if not text:
             return text
         known = self._known.get((kind, text))
@@ -90,26 +90,27 @@ class _Pseudonyms:
 
     def file(self, path: str) -> str:
         ending = re.search(r"\.(py|c|cc|cpp|cu|h|hpp|so|f90|jl|pyx)$", path)
-        return self.of("file", path, ending[0] if ending else "")
+        return self.hide("file", path, ending[0] if ending else "")
 
     def region(self, name: str, paradigm: int, role: int) -> str:
         if _EVERYBODYS.fullmatch(name):
             return name
         optimizer = re.match(r"Optimizer\.(step|zero_grad)#", name)
         if optimizer:
-            return optimizer[0] + self.of("Optimizer", name[optimizer.end() :].rpartition(".")[0]) + "." + optimizer[1]
+            hidden = self.hide("Optimizer", name[optimizer.end() :].rpartition(".")[0])
+            return f"{optimizer[0]}{hidden}.{optimizer[1]}"
         for prefix in ("autograd::engine::evaluate_function: ", "enumerate(DataLoader)#"):
             if name.startswith(prefix):
-                return prefix + self.of("function", name.removeprefix(prefix))
+                return prefix + self.hide("function", name.removeprefix(prefix))
         kind = ROLES[role] if role < len(ROLES) else "region"
         who = PARADIGMS[paradigm] if paradigm < len(PARADIGMS) else ""
-        return self.of("function" if kind in ("other", "function") or who == "python" else kind, name)
+        return self.hide("function" if kind in ("other", "function") or who == "python" else kind, name)
 
     def text(self, text: str) -> str:
         if _EVERYBODYS.fullmatch(text) or _KEYS.fullmatch(text) or (len(text) < 10_000 and _PLAIN.fullmatch(text)):
             return text
         # Values of arguments are JSON: a text of it stays one.
-        return json.dumps(self.of("text", text)) if text[:1] in '"[{' else self.of("text", text)
+        return json.dumps(self.hide("text", text)) if text[:1] in '"[{' else self.hide("text", text)
 
 
 def _rewrite_blocks(path: Path, to: Path, names: _Pseudonyms) -> None:
@@ -167,7 +168,7 @@ def _regions(payload: memoryview, count: int, names: _Pseudonyms) -> bytes:
         name, file, module = cursor.take(), cursor.take(), cursor.take()
         cursor.put(names.region(name, paradigm, role))
         cursor.put(names.file(file))
-        cursor.put(names.of("module", module))
+        cursor.put(names.hide("module", module))
     return cursor.rest()
 
 
@@ -176,16 +177,16 @@ def _location(payload: memoryview, _: int, names: _Pseudonyms) -> bytes:
     cursor.copy("QB")
     name = cursor.take()
     base, lane, number = name.partition(" (lane ")
-    cursor.put(name if _LOCATION_NAMES.fullmatch(name) else names.of("thread", base) + lane + number)
+    cursor.put(name if _LOCATION_NAMES.fullmatch(name) else names.hide("thread", base) + lane + number)
     return cursor.rest()
 
 
 def _metric(payload: memoryview, _: int, names: _Pseudonyms) -> bytes:
     cursor = _Cursor(payload)
     name = cursor.take()
-    cursor.put(name if _METRICS.fullmatch(name) else names.of("metric", name))
+    cursor.put(name if _METRICS.fullmatch(name) else names.hide("metric", name))
     unit = cursor.take()
-    cursor.put(unit if re.fullmatch(r"[\w/%^2]{0,8}", unit) else names.of("unit", unit))
+    cursor.put(unit if re.fullmatch(r"[\w/%^2]{0,8}", unit) else names.hide("unit", unit))
     return cursor.rest()
 
 
@@ -214,8 +215,8 @@ def _process(payload: memoryview, _: int, names: _Pseudonyms) -> bytes:
     facts = process.get("description") or {}
     argv = facts.get("argv")
     kept = {
-        "argv": [names.of("program", " ".join(map(str, argv if isinstance(argv, list) else [argv])))] if argv else [],
-        "host": names.of("host", str(facts.get("host") or "")),
+        "argv": [names.hide("program", " ".join(map(str, argv if isinstance(argv, list) else [argv])))] if argv else [],
+        "host": names.hide("host", str(facts.get("host") or "")),
         "python": "".join(re.findall(r"^[\d.]+", str(facts.get("python") or ""))),
         "main": bool(facts.get("main")),
     }
@@ -253,8 +254,8 @@ def _job(job: dict[str, Any], names: _Pseudonyms) -> dict[str, Any]:
     }
     return {
         **{key: job.get(key) for key in ("format_version", "zero_ns", "started_unix_ns")},
-        "command": [names.of("program", " ".join(map(str, job.get("command") or ())))],
-        "host": names.of("host", str(job.get("host") or "")),
+        "command": [names.hide("program", " ".join(map(str, job.get("command") or ())))],
+        "host": names.hide("host", str(job.get("host") or "")),
         "ended": {key: value for key, value in (job.get("ended") or {}).items() if isinstance(value, int)},
         "imported": {"files": files, "processes": processes, "anonymous": True},
     }

@@ -38,8 +38,8 @@ def beginning_of(trace: _AnyTrace, most_spans: int) -> tuple[_AnyTrace, str]:
             middle = (first + until) // 2
             few = trace.readers[0].spans_before(middle + trace.zero_of(0)) <= most_spans
             first, until = (middle, until) if few else (first, middle)
-        of = f" of the first of {len(counts)} processes" if len(counts) > 1 else ""
-        words = f"the first {format_ns(first)}{of}"
+        run = f" of the first of {len(counts)} processes" if len(counts) > 1 else ""
+        words = f"the first {format_ns(first)}{run}"
         begin = min(0, *(row.first_ns for row in location_rows(trace) if row.process == 0))
         readers = [PartReader(trace.readers[0], begin + trace.zero_of(0), first + trace.zero_of(0))]
     part = trace.with_readers(readers, files, replace(trace.job, zero_ns=trace.zero_ns))

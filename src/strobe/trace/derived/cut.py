@@ -147,8 +147,8 @@ def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path:
                 cells = _cells(name, batch, out, trace.zero_ns)
                 out.rows(tables[name], np.full(batch.num_rows, at, dtype=np.uint32), cells)
     for metric in reader.metrics():
-        of = trace.location_of(process, metric["location"])
-        number = out.metric(metric["name"], metric["unit"], 0xFFFFFFFF if of is None else places[of])
+        measured = trace.location_of(process, metric["location"])
+        number = out.metric(metric["name"], metric["unit"], 0xFFFFFFFF if measured is None else places[measured])
         times = np.asarray(metric["time_ns"], dtype=np.int64) + trace.zero_ns - trace.zero_of(process)
         out.samples(number, times, np.ascontiguousarray(metric["value"], dtype=np.float64))
     for what, value in reader.quality().items():

@@ -102,18 +102,18 @@ class PartReader:
     def table(self, name: str, location: int = -1, first: int = 0, most: int = 1 << 60) -> dict[str, Any]:
         """Return the rows of the part's spans, or those with a time inside."""
         raw = self._whole.table(name, location, first, most)
-        of = raw["location"]
+        owner = raw["location"]
         if "time_ns" in raw["columns"]:
             kept = self._inside(raw["columns"]["time_ns"][1])
             row = raw["row"]
         else:
-            kept, row = np.zeros(len(of), dtype=bool), raw["row"].copy()
-            for each in np.unique(of):
+            kept, row = np.zeros(len(owner), dtype=bool), raw["row"].copy()
+            for each in np.unique(owner):
                 known = self._known_rows(int(each))
-                at = np.flatnonzero(of == each)
+                at = np.flatnonzero(owner == each)
                 kept[at], row[at] = np.isin(row[at], known), np.searchsorted(known, row[at])
         columns = {key: (kind, values[kept], valid[kept]) for key, (kind, values, valid) in raw["columns"].items()}
-        return {**raw, "location": of[kept], "row": row[kept], "columns": columns}
+        return {**raw, "location": owner[kept], "row": row[kept], "columns": columns}
 
     def _inside(self, times: _Array) -> _Array:
         inside: _Array = (times >= self._begin) & (times < self._end)

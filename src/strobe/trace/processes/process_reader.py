@@ -211,8 +211,8 @@ class RecordedProcess:
         rows = self.core.regions()
         if not any(map(symbols.is_address, rows)):
             return rows
-        places = symbols.known(self._folder)
-        return [symbols.named(row, places) if symbols.is_address(row) else row for row in rows]
+        places = symbols.known_places(self._folder)
+        return [symbols.with_name(row, places) if symbols.is_address(row) else row for row in rows]
 
     def metrics(self) -> list[MetricReadings]:
         """Return the metrics in the block file, and those of the GPUs of its node."""
