@@ -344,7 +344,7 @@ struct ImportedProcess::Lane {
 
 // Reads rows as TableRow wrote them into columns; writes those that are full.
 void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t row, std::string_view bytes) {
-  structure::VarintReader in{bytes};
+  ByteReader in{bytes};
   uint64_t cells[kMaxColumns];
   while (!in.bytes.empty()) {
     const uint64_t table = in.number(), present = in.number();
