@@ -70,14 +70,14 @@ void persistent() {
   CHECK(!request_freed(8, out) && out.facts.to == 1 && nothing_is_open());  // was not active
 }
 
-// MPI_Request_get_status: told once, while the request goes on.
+// MPI_Request_get_status: reported once, while the request goes on.
 void asked_before_its_end() {
   Request out;
   request_begins(9, receive_from(3));
-  CHECK(request_told(9, out) && out.facts.from == 3 && !out.told);
-  CHECK(!request_told(9, out) && requests_begun == 1);
-  CHECK(request_completes(9, out) && out.told && nothing_is_open());
-  CHECK(!request_told(9, out));
+  CHECK(request_reported(9, out) && out.facts.from == 3 && !out.reported);
+  CHECK(!request_reported(9, out) && requests_begun == 1);
+  CHECK(request_completes(9, out) && out.reported && nothing_is_open());
+  CHECK(!request_reported(9, out));
 }
 
 void cancelled() {

@@ -74,6 +74,19 @@ def test_a_full_disk_under_an_output_file_is_not_a_finding(runs: Path) -> None:
     assert "cannot write '/dev/full': No space left on device" in done.stderr
 
 
+def test_a_device_or_a_pipe_is_written_to_and_stays_what_it_is(runs: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        done = strobe("export", "clean.strobe", "-o", pipe, cwd=runs, timeout=60)
+        if done.returncode:
+            reader.kill()
+        text = reader.communicate()[0]
+    assert done.returncode == 0, done.stderr
+    assert json.loads(text)["traceEvents"]
+    assert pipe.is_fifo()
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,16 @@ from strobe.errors import UsageError
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Give a name to write to: the file appears under its own name when it is complete, or not at all."""
+    """Give a name to write to: the file appears under its own name when it is complete, or not at all.
+
+    A pipe or a device (`/dev/stdout`) gets the bytes of the complete file, and stays what it is.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder, path.name)
+            with open(Path(folder, path.name), "rb") as source, open(path, "wb") as target:
+                shutil.copyfileobj(source, target)
+        return
     work = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
         yield work
