@@ -6,7 +6,7 @@ import pytest
 
 import strobe
 from strobe.errors import UsageError
-from strobe.present import nvprof
+from strobe.present import nvprof_layout
 from tests.deep.kineto import call, copy, kernel, operator, profile
 
 SHAPE = {"grid": [2, 3, 1], "block": [32, 4, 1], "registers_per_thread": 40, "shared_memory": 16}
@@ -53,7 +53,7 @@ def test_the_first_of_each_gpu(tmp_path: Path) -> None:
 
 def test_the_summary_of_nvprof_and_what_its_reader_makes_of_it(tmp_path: Path) -> None:
     """GPU activities: 20 + 2 + 10 us; calls: 2 + 1 + 2 + 2 us."""
-    text = nvprof.summary(small(tmp_path))
+    text = nvprof_layout.summary(small(tmp_path))
     lines = [line.split(maxsplit=8) for line in text.splitlines() if not line.startswith("==")]
     assert lines[0] == ["Type", "Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name"]
     assert lines[1][:2] == ["GPU", "activities:"]
@@ -79,14 +79,14 @@ def test_the_summary_of_nvprof_and_what_its_reader_makes_of_it(tmp_path: Path) -
 
 def test_tables_of_kernels_copies_and_calls_have_nvprofs_types(tmp_path: Path) -> None:
     trace = small(tmp_path)
-    first = [nvprof.text(trace.ask(name)).splitlines()[1] for name in ("kernels", "copies", "calls")]
+    first = [nvprof_layout.text(trace.ask(name)).splitlines()[1] for name in ("kernels", "copies", "calls")]
     assert first[0].split(maxsplit=8) == [
         *("GPU", "activities:", "66.67%", "20.000us", "2", "10.000us", "5.0000us", "15.000us", "void gemm<float>(int)"),
     ]
     assert first[1].endswith("[CUDA memcpy HtoD]")
     assert first[2].startswith("      API calls:   57.14%  4.0000us         2")
     # What was cut from a table still counts for the percentages.
-    assert "57.14%" in nvprof.text(trace.ask("calls").head(1))
+    assert "57.14%" in nvprof_layout.text(trace.ask("calls").head(1))
 
 
 def test_a_program_without_gpu_says_so(tmp_path: Path) -> None:
@@ -95,4 +95,4 @@ def test_a_program_without_gpu_says_so(tmp_path: Path) -> None:
     assert len(found) == 0
     assert "no GPU" in found.note or "no activit" in found.note, found.note
     with pytest.raises(UsageError, match="neither GPU activities nor calls"):
-        nvprof.summary(trace)
+        nvprof_layout.summary(trace)

@@ -15,7 +15,7 @@ import pytest
 
 import strobe
 from strobe.api.trace import Trace
-from strobe.present import nvprof
+from strobe.present import nvprof_layout
 from tests.public import FOLDER, needs_public_traces
 
 PRINTED_CSV = FOLDER / "nvprof/cfd-print-gpu-trace.csv"
@@ -365,7 +365,7 @@ def test_the_list_of_activities_is_printed_as_nvprof_printed_it() -> None:
         found = [re.split(r"\s{2,}", line.strip(), maxsplit=14) for line in text.splitlines()]
         return [row[1:11] + row[12:] for row in found if len(row) == 15]
 
-    ours = cells(nvprof.text(strobe.open(PRINTED_TEXT).ask("gpu_trace")))
+    ours = cells(nvprof_layout.text(strobe.open(PRINTED_TEXT).ask("gpu_trace")))
     theirs = cells(PRINTED_TEXT.read_text())
     assert len(ours) == 605
     assert ours == theirs

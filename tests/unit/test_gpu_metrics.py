@@ -16,7 +16,7 @@ import pytest
 
 from strobe.api.trace import open_trace
 from strobe.errors import RecordError, StrobeError, TraceError, UsageError
-from strobe.gpu import counters
+from strobe.gpu import measured_metrics
 from strobe.gpu.nvidia import catalogue, ncu
 from strobe.gpu.nvidia.catalogue import Library
 from strobe.model import gpu_metrics
@@ -355,11 +355,11 @@ def test_kernels_are_chosen_as_nvprof_and_ncu_do() -> None:
 
 def test_theoretical_occupancy_stands_beside_the_achieved_one_with_what_limits_it() -> None:
     metric_names = ["achieved_occupancy"]
-    assert set(LIMITS) < set(counters.needed(metric_names, "GH100"))
+    assert set(LIMITS) < set(measured_metrics.needed(metric_names, "GH100"))
     cells = ",".join(f'"{name}"' for name in (OCCUPANCY, "sm__maximum_warps_per_active_cycle_pct", *LIMITS))
     row = '"0","1","p","h","gemm(int)","1","7","(256, 1, 1)","(64, 1, 1)","0","9.0"'
     text = f'{HEAD},{cells}\n{",".join(chr(34) * 2 for _ in range(17))}\n{row},"30","37.5","32","3","9","8"\n'
-    table = counters.by_launch(ncu.launches(text), metric_names)
+    table = measured_metrics.by_launch(ncu.launches(text), metric_names)
     assert [(row["metric"], row["value"], row["limit"]) for row in table.to_pylist()] == [
         ("achieved_occupancy", pytest.approx(0.3), None),
         ("theoretical_occupancy", 0.375, "registers"),
@@ -384,14 +384,16 @@ def test_theoretical_occupancy_is_computed_where_ncu_tells_only_of_the_launch(
     head = f"{HEAD},{','.join(chr(34) + name + chr(34) for name in names)}\n"
     row = f'"0","1","p","h","f(int)","1","7","({threads}, 1, 1)","(64, 1, 1)","0","{capability}"'
     text = f'{head}{row},"10","{registers}","0","{shared}"\n'
-    _, theoretical = counters.by_launch(ncu.launches(text), ["achieved_occupancy"]).to_pylist()
+    _, theoretical = measured_metrics.by_launch(ncu.launches(text), ["achieved_occupancy"]).to_pylist()
     assert theoretical["metric"] == "theoretical_occupancy"
     assert (theoretical["value"], theoretical["limit"]) == (pytest.approx(expected), limit)
 
 
 def test_people_see_values_with_their_units() -> None:
     text = TABLE.replace("dram__bytes_read.sum", "dram__bytes_read.sum.per_second").replace('"Mbyte"', '"Gbyte/second"')
-    shown = aligned(counters.by_kernel(ncu.launches(text), ["duration", "dram_read_throughput", "achieved_occupancy"]))
+    shown = aligned(
+        measured_metrics.by_kernel(ncu.launches(text), ["duration", "dram_read_throughput", "achieved_occupancy"])
+    )
     lines = {line.split()[1]: " ".join(line.split()[2:]) for line in shown.splitlines() if line.startswith("gemm")}
     assert lines["duration"].startswith("1 12.25 us 12.25 us 12.25 us void gemm")
     assert lines["dram_read_throughput"].startswith("1 1.23 TB/s 1.23 TB/s 1.23 TB/s void gemm")
@@ -402,14 +404,14 @@ def test_names_mean_the_same_on_a_chip_that_calls_counters_otherwise() -> None:
     for counter in ("dram__bytes_op_read.sum", "dram__bytes_read.sum"):  # of CUDA 13.0, and of 12.8
         text = TABLE.replace('"9.0"', '"12.0"').replace("dram__bytes_read.sum", counter)
         launches = ncu.launches(text)
-        assert "dram_read_bytes" in counters.present(launches)
-        counters.check_present(["dram_read_bytes"], launches)
-        rows = counters.by_kernel(launches, ["dram_read_bytes"]).to_pylist()
+        assert "dram_read_bytes" in measured_metrics.present(launches)
+        measured_metrics.check_present(["dram_read_bytes"], launches)
+        rows = measured_metrics.by_kernel(launches, ["dram_read_bytes"]).to_pylist()
         assert [row["max"] for row in rows] == [1_234_500_000, 4_000_000]
 
 
 def test_launches_of_a_kernel_become_one_row_a_metric() -> None:
-    table = counters.by_kernel(ncu.launches(TABLE), ["duration", "achieved_occupancy"])
+    table = measured_metrics.by_kernel(ncu.launches(TABLE), ["duration", "achieved_occupancy"])
     rows = {(row["kernel"], row["metric"]): row for row in table.to_pylist()}
     assert list(rows)[:2] == [("gemm", "duration"), ("gemm", "achieved_occupancy")]
     relu = rows["relu", "duration"]
@@ -421,9 +423,9 @@ def test_launches_of_a_kernel_become_one_row_a_metric() -> None:
 def test_tools_that_write_names_differently_mean_one_kernel() -> None:
     by_ncu = "void at::native::some<(int)4, at::native::Fill<float>, (bool)1>(std::array<char *, (unsigned long)1>)"
     by_kineto = "void at::native::some<4, at::native::Fill<float>, true>(std::array<char*, 1ul> )"
-    assert counters.same_name(by_ncu) == counters.same_name(by_kineto)
-    assert counters.same_name("f<(int)4>(int)") != counters.same_name("f<(int)8>(int)")
-    assert counters.same_name("f(int)") != counters.same_name("f(long)")
+    assert measured_metrics.same_name(by_ncu) == measured_metrics.same_name(by_kineto)
+    assert measured_metrics.same_name("f<(int)4>(int)") != measured_metrics.same_name("f<(int)8>(int)")
+    assert measured_metrics.same_name("f(int)") != measured_metrics.same_name("f(long)")
 
 
 # The verb, with a stand-in for ncu on PATH. It insists on what ncu needs, and ends with a code of its own.
@@ -716,7 +718,7 @@ def test_values_kept_beside_a_trace_stand_beside_its_kernels(machine: Machine) -
     shown = ("calls", "measured_achieved_occupancy", "measured_gpu__time_duration_sum")
     assert [rows["void gemm<4>(float*)"][name] for name in shown] == [2, 0.625, 1024]
     assert [rows["void gemm<8>(float*)"][name] for name in shown] == [1, None, None]
-    (trace.path / counters.FILE).write_text("{}")
+    (trace.path / measured_metrics.FILE).write_text("{}")
     with pytest.raises(TraceError, match="cannot be read"):
         open_trace(trace.path).kernels()
 

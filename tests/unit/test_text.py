@@ -11,7 +11,7 @@ import pytest
 
 from strobe.errors import UsageError
 from strobe.model.schema import Column
-from strobe.present import nvprof, text
+from strobe.present import nvprof_layout, text
 from strobe.tables.table import make_table
 from tests.unit.hand_made import make_trace, span
 
@@ -64,7 +64,7 @@ def test_nvprof_columns_order_and_layout():
     )
     rows = [("small", 1, 512, 512, 512), ("sgemm_largek_lds64", 202752, 46_647_400_000, 124_570, 339_610)]
     # The layout of `nvprof ./app` (CUDA 9 and later), which scripts parse by position or by white space.
-    assert nvprof.text(make_table(columns, rows, name="operators")) == (
+    assert nvprof_layout.text(make_table(columns, rows, name="operators")) == (
         "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
         "      Operators:  100.00%  46.6474s    202752  230.07us  124.57us  339.61us  sgemm_largek_lds64\n"
         "                    0.00%     512ns         1     512ns     512ns     512ns  small\n"
@@ -85,7 +85,7 @@ def test_nvprof_columns_order_and_layout():
     ],
 )
 def test_nvprof_times(value_ns, expected):
-    assert nvprof.time_text(value_ns) == expected
+    assert nvprof_layout.time_text(value_ns) == expected
 
 
 def test_nvprof_shares_are_of_everything_not_of_the_rows_that_are_left():
@@ -99,13 +99,13 @@ def test_nvprof_shares_are_of_everything_not_of_the_rows_that_are_left():
         Column("min_ns", "int64", "ns", "shortest"),
         Column("max_ns", "int64", "ns", "longest"),
     )
-    shown = nvprof.text(make_table(columns, [("a", 1, 5, 4, 0.4, 5, 5)], name="operators"))
+    shown = nvprof_layout.text(make_table(columns, [("a", 1, 5, 4, 0.4, 5, 5)], name="operators"))
     assert shown.splitlines()[1].split()[1] == "50.00%"
 
 
 def test_a_table_without_calls_cannot_look_like_nvprof():
     with pytest.raises(UsageError, match="'calls'"):
-        nvprof.text(make_table(COLUMNS[:1], [("a",)]))
+        nvprof_layout.text(make_table(COLUMNS[:1], [("a",)]))
 
 
 WORDS = "every word of this long sentence stays whole"

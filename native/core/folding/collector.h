@@ -6,7 +6,7 @@
 // docs/decisions/0006-loops-while-the-program-runs.md has the reasons.
 //
 // The parts: main_loop.h finds the loop and its marks, structure/cutter.h cuts at them, iteration_figures.h and
-// iteration_classes.h describe an iteration and choose what stays, row_settler.h keeps or folds rows,
+// iteration_classes.h describe an iteration, kept_iterations.h chooses what stays, row_settler.h keeps or folds rows,
 // folded_statistics.h holds what they become. This class has their order.
 #pragma once
 #include <stdint.h>
@@ -18,6 +18,7 @@
 #include "core/folding/folded_statistics.h"
 #include "core/folding/iteration_classes.h"
 #include "core/folding/iteration_figures.h"
+#include "core/folding/kept_iterations.h"
 #include "core/folding/location_rows.h"
 #include "core/folding/main_loop.h"
 #include "core/folding/path_facts.h"
@@ -35,7 +36,7 @@ class Collector {
   Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
             std::function<void()> commit);
   Collector(const Collector&) = delete;
-  static constexpr uint32_t kAll = DetailPlan::kAll;
+  static constexpr uint32_t kAll = KeptIterations::kAll;
 
   // A location, before its first span.
   void add(LocationBuilder& builder, LocationRole kind);
@@ -97,7 +98,7 @@ class Collector {
   MainLoop loop_;
   IterationFigures figures_;
   IterationClasses classes_;
-  DetailPlan plan_;
+  KeptIterations plan_;
   FoldedStatistics statistics_;
   RowSettler settler_;
   LocationRows* main_ = nullptr;

@@ -1,5 +1,5 @@
 // chrome_tables.h - arguments of Chrome's events as rows of side tables: Kineto's names, those of our own exports
-// (`table.column`, see src/strobe/formats/chrome/columns.py), and everything else as `arguments`.
+// (`table.column`, see src/strobe/formats/chrome/arguments.py), and everything else as `arguments`.
 #pragma once
 #include <stdint.h>
 #include <string>

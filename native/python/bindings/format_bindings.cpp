@@ -12,7 +12,7 @@
 
 #include "formats/chrome/chrome.h"
 #include "formats/importing/imported_process.h"
-#include "formats/otf2/otf2.h"
+#include "formats/otf2/otf2_reader.h"
 #include "formats/perfetto/perfetto.h"
 #include "formats/xplane.h"
 #include "python/bindings/conversions.h"

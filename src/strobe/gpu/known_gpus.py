@@ -10,7 +10,7 @@ import numpy as np
 
 from strobe.gpu.capabilities import properties_of
 from strobe.gpu.devices import devices
-from strobe.gpu.readings import GpuReadings, gpu_readings
+from strobe.gpu.load_and_energy import GpuReadings, gpu_readings
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.gpu.counters import same_name
 from strobe.gpu.devices import Device
 from strobe.gpu.kernel_names import uses_tensor_cores
+from strobe.gpu.measured_metrics import same_name
 from strobe.gpu.nvidia.peaks import Peak
 from strobe.operators.matrix_products import Found, find, peak_of, sums
 from strobe.tables.column_arrays import Ints

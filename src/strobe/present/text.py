@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from strobe.errors import visible
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
-from strobe.present import nvprof
+from strobe.present import nvprof_layout
 from strobe.present.aligned import aligned_rows, column_widths
 from strobe.tables.table import Table
 
@@ -27,7 +27,7 @@ def render(table: Table, form: str) -> str:
         "json": lambda table: table.to_json() + "\n",
         "csv": Table.to_csv,
         "md": markdown,
-        "nvprof": nvprof.text,
+        "nvprof": nvprof_layout.text,
     }
     return renderers[form](table)
 

@@ -92,11 +92,11 @@ class Definitions:
 
     def __init__(self, regions: Iterable[RegionRow], paths: Numbering) -> None:
         self.regions = list(regions)
-        self.path_parent = paths.path_parent.tolist()  # NO_REGION at the root
-        self.path_region = paths.path_region.tolist()
-        self.path_depth: list[int] = []
+        self.path_parent, self.path_region = paths.path_parent.tolist(), paths.path_region  # NO_REGION at the root
+        depth: list[int] = []
         for parent in self.path_parent:
-            self.path_depth.append(0 if parent == NO_REGION else self.path_depth[parent] + 1)
+            depth.append(0 if parent == NO_REGION else depth[parent] + 1)
+        self.path_depth = np.array(depth, dtype=np.uint16)
         self.locations: list[LocationFacts] = []
         self.homes: list[LocalLocation] = []
         self.region_maps: Sequence[Numbers] = ()
@@ -156,6 +156,14 @@ def processes_table(processes: Sequence[ProcessFacts], zero_ns: int) -> Table:
         row |= {name: process[name] - zero_ns for name in ("started_ns", "ended_ns")}
         rows.append(row | {"argv": " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv})
     return make_table("processes", rows)
+
+
+def call_paths_table(definitions: Definitions) -> Table:
+    """Return schema `call_paths`."""
+    parents = [None if parent == NO_REGION else parent for parent in definitions.path_parent]
+    number = np.arange(len(parents), dtype=np.uint32)
+    values = {"call_path": number, "parent": parents}
+    return make_table("call_paths", values | {"region": definitions.path_region, "depth": definitions.path_depth})
 
 
 def locations_table(definitions: Definitions, zero_of: Callable[[int], int]) -> Table:

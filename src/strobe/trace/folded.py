@@ -6,6 +6,7 @@ class of iterations). Results have the ids of the trace, and times since its zer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -175,6 +176,20 @@ def read_statistics(
         "is_short": raw["is_short"].astype(np.bool_),
     }
     return Folded(**{each.name: changed.get(each.name, _whole(raw[each.name])) for each in fields(Folded)})
+
+
+def folded_by_process(
+    readers: Sequence[ProcessReader],
+    path_maps: Sequence[npt.NDArray[np.uint32]],
+    location_maps: Sequence[dict[int, int]],
+) -> dict[int, Folded]:
+    """Return the statistics of each process that folded iterations; the maps lead from its ids to global ones."""
+    found = {}
+    for process, reader in enumerate(readers):
+        # Without statistics, nothing needs the map of call paths.
+        if len(reader.statistics()["count"]):
+            found[process] = read_statistics(reader, path_maps[process], location_maps[process])
+    return {process: statistics for process, statistics in found.items() if statistics is not None}
 
 
 @dataclass(frozen=True)

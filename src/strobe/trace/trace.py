@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.errors import UsageError
@@ -18,16 +16,23 @@ from strobe.model.schema import SPANS
 from strobe.tables.table import Table, arrow_schema, make_table
 from strobe.trace import archive, side_tables
 from strobe.trace.clocks import node_clocks
-from strobe.trace.definitions import Definitions, LocalLocation, locations_table, merge, processes_table
-from strobe.trace.folded import Folded, Iterations, read_iterations, read_statistics
+from strobe.trace.definitions import (
+    Definitions,
+    LocalLocation,
+    call_paths_table,
+    locations_table,
+    merge,
+    processes_table,
+)
+from strobe.trace.folded import Folded, Iterations, folded_by_process, read_iterations
 from strobe.trace.info import Info
 from strobe.trace.metrics.gpu_readings import NodeGpus
-from strobe.trace.metrics.readings import Readings, metrics_table
+from strobe.trace.metrics.readings import Readings, metrics_table, readings_of
 from strobe.trace.missing_data import first_missing
 from strobe.trace.pictures.matching_locations import Place, find_places
 from strobe.trace.pictures.pyramid import Pyramid
-from strobe.trace.processes.process_reader import NO_REGION, ProcessReader, RecordedProcess
-from strobe.trace.processes.recorded_processes import RecordedProcesses, open_processes
+from strobe.trace.processes.process_reader import ProcessReader, RecordedProcess
+from strobe.trace.processes.recorded_processes import RecordedProcesses, Workers, open_processes
 from strobe.trace.spans import (
     PathSums,
     SpanArrays,
@@ -42,13 +47,6 @@ from strobe.trace.trace_cache import Results, cached_on_trace
 _FOREVER = (-(2**63), 2**63 - 1)
 
 
-class Closable(Protocol):
-    """The workers of a trace: see workers/map_combine.py."""
-
-    def close(self) -> None:
-        """Release them."""
-
-
 class Trace:
     """One recorded run. Reading is lazy: opening reads definitions, spans are read when a question needs them."""
 
@@ -59,7 +57,7 @@ class Trace:
         readers: Sequence[ProcessReader],
         files: Sequence[archive.ProcessFiles] = (),
         unreadable: Sequence[tuple[int, str]] = (),
-        workers: Closable | None = None,
+        workers: Workers | None = None,
         define: Callable[[Trace], Definitions] | None = None,
     ) -> None:
         """`unreadable`: pid and reason of processes whose file is beyond repair. `workers` answer questions about all
@@ -73,7 +71,7 @@ class Trace:
         self.results: Results = {}
 
     @classmethod
-    def read(cls, folder: Path, workers: Closable | None = None) -> Self:
+    def read(cls, folder: Path, workers: Workers | None = None) -> Self:
         """Open a trace folder. A process whose file cannot be read is left out, with the reason in the quality table.
 
         Raises TraceError if none can be read, or none was recorded.
@@ -86,7 +84,7 @@ class Trace:
         readers: Sequence[ProcessReader],
         files: Sequence[archive.ProcessFiles],
         job: archive.Job | None = None,
-        workers: Closable | None = None,
+        workers: Workers | None = None,
     ) -> Self:
         """Return some processes of the run, or parts of them, as a trace of their own."""
         return type(self)(self.path, job or self.job, readers, files, workers=workers, define=self._define)
@@ -123,8 +121,7 @@ class Trace:
 
         They have the names of `deviceProperties` in PyTorch's profiles.
         """
-        facts = self._recorded.facts if process is None else [self._recorded.facts[process]]
-        return [properties for each in facts for properties in each.get("device_properties") or []]
+        return self._recorded.device_properties(process)
 
     @cached_property
     def clocks(self) -> list[str]:
@@ -161,23 +158,12 @@ class Trace:
     @cached_property
     def call_paths(self) -> Table:
         """Every chain of regions that was executed, as a tree: `parent` is the chain without its last region."""
-        parents = [None if parent == NO_REGION else parent for parent in self.definitions.path_parent]
-        number = np.arange(len(parents), dtype=np.uint32)
-        values = {"call_path": number, "parent": parents, "region": self._path_region, "depth": self._path_depth}
-        return make_table("call_paths", values)
+        return call_paths_table(self.definitions)
 
     @cached_property
     def rows(self) -> list[Place]:
         """The rows of a timeline (main threads, `stream 7` of every process, ...), each with its locations by rank."""
         return find_places(self.processes.to_pylist(), self.locations.to_pylist())
-
-    @cached_property
-    def _path_region(self) -> npt.NDArray[np.uint32]:
-        return np.array(self.definitions.path_region, dtype=np.uint32)
-
-    @cached_property
-    def _path_depth(self) -> npt.NDArray[np.uint16]:
-        return np.array(self.definitions.path_depth, dtype=np.uint16)
 
     @cached_property
     def _local_locations(self) -> list[dict[int, int]]:
@@ -231,9 +217,9 @@ class Trace:
             "start_ns": raw["start_ns"] - zero,
             "duration_ns": raw["duration_ns"],
             "self_ns": raw["self_ns"],
-            "region": self._path_region[call_path],
+            "region": self.definitions.path_region[call_path],
             "call_path": call_path,
-            "depth": self._path_depth[call_path],
+            "depth": self.definitions.path_depth[call_path],
             "parent": raw["parent"],
             "complete": raw["complete"].astype(bool),
         }
@@ -247,10 +233,10 @@ class Trace:
         home = self.home(location)
         reader, zero = self.readers[home.process], self.zero_of(home.process)
         if not isinstance(reader, RecordedProcess):  # a part of a process: no block file holds its sums
-            return sums_by_path(self.span_arrays(location), len(self._path_region), chosen)
+            return sums_by_path(self.span_arrays(location), len(self.definitions.path_region), chosen)
         stretches = [np.ascontiguousarray(each + zero, dtype=np.int64) for each in chosen or ()]
         local: PathSums = reader.path_sums(home.local_id, *stretches)
-        return with_global_paths(local, self.definitions.path_maps[home.process], len(self._path_region))
+        return with_global_paths(local, self.definitions.path_maps[home.process], len(self.definitions.path_region))
 
     def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
         """Return the spans of a location in order of start, about `most` at a time: for those that fit into no memory.
@@ -280,12 +266,7 @@ class Trace:
     def readings(self) -> Iterator[Readings]:
         """Return every reading of every metric as arrays, by metric."""
         for process, reader in enumerate(self.readers):
-            zero = self.zero_of(process)
-            for metric in reader.metrics():
-                times = np.asarray(metric["time_ns"], dtype=np.int64) - zero
-                values = np.asarray(metric["value"], dtype=np.float64)
-                location = self.location_of(process, metric["location"])
-                yield Readings(metric["name"], metric["unit"], process, location, times, values)
+            yield from readings_of(reader, process, self.zero_of(process), self._local_locations[process])
 
     def metrics(self) -> Table:
         """Return every reading of every metric: CPU time, memory, ... over time."""
@@ -346,14 +327,7 @@ class Trace:
     @cached_property
     def folded(self) -> dict[int, Folded]:
         """Statistics of what was folded, by process; processes that kept everything are not there."""
-        by_process = {}
-        for process, reader in enumerate(self.readers):
-            if not len(reader.statistics()["count"]):
-                continue
-            statistics = read_statistics(reader, self.definitions.path_maps[process], self._local_locations[process])
-            if statistics is not None:
-                by_process[process] = statistics
-        return by_process
+        return folded_by_process(self.readers, self.definitions.path_maps, self._local_locations)
 
     @cached_on_trace
     def iterations(self, process: int) -> Iterations:
@@ -366,9 +340,7 @@ class Trace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.results.clear()
         if self.workers is not None:
             self.workers.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strobe.analyses.gpu.devices import ANALYSIS
-from strobe.gpu.readings import GpuReadings, gpu_readings, step_energy
+from strobe.gpu.load_and_energy import GpuReadings, gpu_readings, step_energy
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 

@@ -9,11 +9,11 @@ import numpy as np
 from strobe.analyses.gpu.kernels import ANALYSIS
 from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.capabilities import GpuModel, gpu_model
-from strobe.gpu.counters import measured_means, same_name
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note, folded_rows
 from strobe.gpu.kernel_names import short_name, uses_tensor_cores
 from strobe.gpu.launches import launches
+from strobe.gpu.measured_metrics import measured_means, same_name
 from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from strobe.analyses.gpu.utilisation import ANALYSIS
 from strobe.gpu.capabilities import GpuModel, gpu_model
-from strobe.gpu.counters import measured_means
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_work
+from strobe.gpu.measured_metrics import measured_means
 from strobe.gpu.work import KINDS, beginning, divided, kind_of_region, stretches
 from strobe.operators.roofline import Work
 from strobe.sums.attributes import Attributes, integers, product

@@ -103,7 +103,7 @@ def run(words: list[str]) -> int:
 
 
 def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | None) -> int:
-    from strobe.gpu.counters import needed
+    from strobe.gpu.measured_metrics import needed
     from strobe.gpu.nvidia import ncu
     from strobe.gpu.nvidia.metric_names import check, chip_here
     from strobe.model.gpu_metrics import expanded
@@ -158,24 +158,24 @@ def _show(
     launches: Sequence[Launch], names: list[str], chip: str, arguments: argparse.Namespace, folder: Path | None
 ) -> int:
     """Print the table, and keep the values beside a trace. Without names, show all metrics of the file."""
-    from strobe.gpu import counters
+    from strobe.gpu import measured_metrics
     from strobe.model.gpu_metrics import expanded
 
     chip = arguments.chip or chip
     if not names:
-        names = expanded(_words(arguments.metrics), chip) or counters.present(launches)
-        counters.check_present(names, launches)
+        names = expanded(_words(arguments.metrics), chip) or measured_metrics.present(launches)
+        measured_metrics.check_present(names, launches)
     code = emit(_table(launches, names, chip, arguments), arguments, None if arguments.table else sys.stderr)
     if folder is not None:
-        counters.keep(folder, launches, names, chip)
+        measured_metrics.keep(folder, launches, names, chip)
         talk(f"kept beside the trace; to show them: strobe kernels {folder} --columns all")
     return code
 
 
 def _table(launches: Sequence[Launch], names: list[str], chip: str, arguments: argparse.Namespace) -> Table:
-    from strobe.gpu import counters
+    from strobe.gpu import measured_metrics
 
-    make = counters.by_launch if arguments.by == "launch" else counters.by_kernel
+    make = measured_metrics.by_launch if arguments.by == "launch" else measured_metrics.by_kernel
     return make(launches, names, chip)
 
 

@@ -33,7 +33,7 @@ def run(words: list[str]) -> int:
 
     trace = open_trace(arguments.trace)
     if arguments.format == "nvprof":
-        from strobe.present.nvprof import summary as nvprof_summary
+        from strobe.present.nvprof_layout import summary as nvprof_summary
 
         write(nvprof_summary(trace), arguments.output)
         return 0

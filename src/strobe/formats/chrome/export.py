@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from strobe.formats.chrome.columns import (
+from strobe.formats.chrome.arguments import (
     CATEGORY_OF_TABLE,
     TABLE_OF_CATEGORY,
     SpanArguments,

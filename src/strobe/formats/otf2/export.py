@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe import native
-from strobe.formats.otf2.columns import BYTE, U32, U64, Batch, Field, Numbers, Records, Rows, Texts, Whole, carriers
 from strobe.formats.otf2.communicators import Communicator, Communicators
 from strobe.formats.otf2.definitions import EVENT_CHUNK_BYTES, Definitions, GroupType, Type, write_anchor
+from strobe.formats.otf2.records import BYTE, U32, U64, Batch, Field, Numbers, Records, Rows, Texts, Whole, carriers
 from strobe.formats.writing.processes import readings_of
 from strobe.model.schema import SPAN_TABLES
 from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.tables.table import Table, make_table
+from strobe.trace.processes.process_reader import ProcessReader
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,14 @@ class Readings:
     location: int | None
     time_ns: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
+
+
+def readings_of(reader: ProcessReader, process: int, zero_ns: int, locations: Mapping[int, int]) -> Iterator[Readings]:
+    """Yield the readings of a process; `zero_ns` is the trace's zero on its clock, `locations` maps its ids to ours."""
+    for metric in reader.metrics():
+        times = np.asarray(metric["time_ns"], dtype=np.int64) - zero_ns
+        values = np.asarray(metric["value"], dtype=np.float64)
+        yield Readings(metric["name"], metric["unit"], process, locations.get(metric["location"]), times, values)
 
 
 def metrics_table(readings: Iterable[Readings], note: str) -> Table:

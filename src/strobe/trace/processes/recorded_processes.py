@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from strobe.errors import TraceError
 from strobe.tables.table import Table
@@ -96,6 +97,13 @@ def _readers(files: Sequence[archive.ProcessFiles]) -> Iterable[ProcessReader | 
         return list(pool.map(opened, files))
 
 
+class Workers(Protocol):
+    """What answers questions to many processes: see workers/map_combine.py."""
+
+    def close(self) -> None:
+        """Release them."""
+
+
 class RecordedProcesses:
     """The processes of a trace: the main one first, then by rank and start. `files` may be empty (hand-made ones)."""
 
@@ -124,6 +132,11 @@ class RecordedProcesses:
         self.facts = [facts[i] for i in order]
         self.unreadable = list(unreadable)
         self._offsets = [offsets[i] for i in order]
+
+    def device_properties(self, process: int | None = None) -> list[dict[str, object]]:
+        """Return the properties of the GPUs that a process sees, or of those of all processes."""
+        facts = self.facts if process is None else [self.facts[process]]
+        return [properties for each in facts for properties in each.get("device_properties") or []]
 
     @cached_property
     def zero_ns(self) -> int:

@@ -1,4 +1,4 @@
-#include "formats/otf2/otf2_process.h"
+#include "formats/otf2/otf2_import_process.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "formats/otf2/otf2_location.h"
+#include "formats/otf2/otf2_import_location.h"
 
 #include <math.h>
 #include <string.h>

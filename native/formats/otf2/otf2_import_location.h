@@ -1,5 +1,5 @@
-// otf2_location.h - the events of one location of an OTF2 archive: enters and leaves become spans, the rest their
-// attributes, rows of side tables, and metrics.
+// otf2_import_location.h - the events of one location of an OTF2 archive: enters and leaves become spans, the rest
+// their attributes, rows of side tables, and metrics.
 #pragma once
 #include <stdint.h>
 #include <deque>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/otf2/otf2_process.h"
+#include "formats/otf2/otf2_import_process.h"
 
 namespace strobe::otf2 {
 

@@ -1,5 +1,5 @@
-// otf2.h - reads an OTF2 archive (Score-P, Extrae, TAU, ...): its anchor, its definitions, and the events of each
-// location. It opens no file itself: it lists the locations, and is given the bytes of their files.
+// otf2_reader.h - reads an OTF2 archive (Score-P, Extrae, TAU, ...): its anchor, its definitions, and the events of
+// each location. It opens no file itself: it lists the locations, and is given the bytes of their files.
 #pragma once
 #include <stdint.h>
 #include <memory>

@@ -1,4 +1,4 @@
-// otf2_process.h - one process of an OTF2 archive while it is imported: what its locations share.
+// otf2_import_process.h - one process of an OTF2 archive while it is imported: what its locations share.
 #pragma once
 #include <stdint.h>
 #include <string>

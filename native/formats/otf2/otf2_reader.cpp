@@ -1,4 +1,4 @@
-#include "formats/otf2/otf2.h"
+#include "formats/otf2/otf2_reader.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "formats/encoding/json_strings.h"
-#include "formats/otf2/otf2_location.h"
+#include "formats/otf2/otf2_import_location.h"
 
 namespace strobe {
 
