@@ -14,10 +14,10 @@ KINDS = {
     "cli.verbs": "VERB",
     "record.adapters": "ADAPTER",
 }
-# Folders that are no plug-ins but hold several: for analyses every one (a subject), for formats these. The names of
+# Folders that are not plug-ins but hold several: for analyses every one (a subject), for formats these. The names of
 # plug-ins are unique all the same.
 _GROUPS: dict[str, set[str] | None] = {"analyses": None, "formats": {"nvprof", "profiles", "tables"}}
-# Modules in a plug-in folder that are no plug-ins.
+# Modules in a plug-in folder that are not plug-ins.
 _SHARED = {
     "advice": {"rank"},
     "formats": {"reading", "writing"},
