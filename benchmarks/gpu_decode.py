@@ -20,7 +20,7 @@ LIBRARIES = {
 SOURCES = (
     *("adapters/cupti/decode/cupti_decoder", "adapters/gpu/decode/memory", "adapters/gpu/decode/spans"),
     *("adapters/gpu/decode/waits", "core/rings/row_kinds", "core/rings/pending_rows"),
-    *("core/format/table_columns", "core/format/blocks"),
+    *("core/format/table_columns", "core/format/blocks", "core/format/bytes"),
 )
 
 

@@ -21,7 +21,7 @@ def test_it_opens_from_the_disk(browser: Browser, tmp_path: Path) -> None:
     assert box is not None
     assert box["height"] > 40
     page.mouse.move(box["x"] + 100, box["y"] + 27)
-    assert "20 calls" in page.locator("#told").inner_text()
+    assert "20 calls" in page.locator("#details").inner_text()
     first = canvas.evaluate("canvas => canvas.toDataURL()")
     page.mouse.click(box["x"] + 100, box["y"] + 27)
     assert canvas.evaluate("canvas => canvas.toDataURL()") != first

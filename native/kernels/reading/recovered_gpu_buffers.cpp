@@ -35,7 +35,7 @@ GpuBuffers::GpuBuffers(const std::string& path) {
     bytes_.clear();
     return;
   }
-  ByteReader names{std::string_view(bytes_).substr(kNamesAt)};
+  ByteReader names{std::string_view(bytes_).substr(std::min(kNamesAt, bytes_.size()))};
   while (names.bytes.size() >= 12) {
     const uint64_t address = names.u64();
     const std::string_view name = names.long_text();
