@@ -5,6 +5,7 @@ Also how several processes share the work: file by file, but the long ones test 
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,10 @@ from tests import public
 if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
+
+# Where tests run in the background, SIGINT may be ignored, and every program that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _MISSING = ("could not import", "is not installed", "needs schemathesis", public.MISSING)
 
