@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
-from numpy import float64, generic, int64, uint8, uint16, uint32, uint64
+from numpy import float64, generic, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from strobe.trace.processes.process_facts import MetricReadings
@@ -267,7 +267,7 @@ class Otf2EventFile:
         row: NDArray[int64],
         start: NDArray[int64],
         duration: NDArray[int64],
-        depth: NDArray[uint16],
+        depth: NDArray[uint32],
         region: NDArray[uint32],
         details: list[_Records],
         first: list[_Records],

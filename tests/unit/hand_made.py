@@ -159,7 +159,7 @@ class HandMadeProcess:
         return {
             "parent": np.array(parents, dtype=np.uint32),
             "region": np.array(regions, dtype=np.uint32),
-            "depth": np.array(depths, dtype=np.uint16),
+            "depth": np.array(depths, dtype=np.uint32),
         }
 
     def spans(self, location: int, start_ns: int, end_ns: int) -> dict[str, np.ndarray]:

@@ -66,7 +66,7 @@ struct Records {
 // A batch of spans, in order of start, each after those around it.
 struct SpanColumns {
   const int64_t *row, *start, *duration;
-  const uint16_t* depth;
+  const uint32_t* depth;
   const uint32_t* region;
   size_t count;
 };

@@ -158,8 +158,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
         if (!c.ok) break;
         path_parent.push_back(parent);
         path_region.push_back(region);
-        path_depth.push_back(parent < path_depth.size() ? uint16_t(path_depth[parent] + (path_depth[parent] < 65535))
-                                                        : 0);
+        path_depth.push_back(parent < path_depth.size() ? path_depth[parent] + 1 : 0);
       }
       break;
     case kSpansChunk: {

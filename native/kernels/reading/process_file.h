@@ -81,7 +81,7 @@ class ProcessFile {
   std::vector<std::string> note_json;
   std::vector<Region> regions;
   std::vector<uint32_t> path_parent, path_region;
-  std::vector<uint16_t> path_depth;
+  std::vector<uint32_t> path_depth;
   std::map<uint32_t, Location> locations;
   std::map<uint32_t, Metric> metrics;
   // What was found and folded while the program ran.

@@ -98,7 +98,7 @@ void register_otf2_writer(nb::module_& m) {
            })
       .def(
           "spans",
-          [](EventFile& self, Input<int64_t> row, Input<int64_t> start, Input<int64_t> duration, Input<uint16_t> depth,
+          [](EventFile& self, Input<int64_t> row, Input<int64_t> start, Input<int64_t> duration, Input<uint32_t> depth,
              Input<uint32_t> region, nb::list details, nb::list first, nb::list last) {
             const size_t n = row.shape(0);
             if (start.shape(0) != n || duration.shape(0) != n || depth.shape(0) != n || region.shape(0) != n)

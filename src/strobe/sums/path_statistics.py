@@ -201,9 +201,10 @@ def merged_paths(parent: Ints, region: Ints, region_of: Ints) -> Ints:
 def outermost(parent: Ints, key: Ints) -> Bools:
     """Return for each call path whether its key (its last region, for example) occurs nowhere above it."""
     result = np.ones(len(parent), dtype=bool)
-    above = parent.copy()
-    # All paths climb one level at a time: as many rounds as the deepest path is deep.
-    while np.any(climbing := above >= 0):
-        result[climbing] &= key[above[climbing]] != key[climbing]
-        above[climbing] = parent[above[climbing]]
+    paths, above = np.arange(len(parent)), parent
+    # Paths climb one level at a time, until they meet their key: in a deep recursion that is soon.
+    while len(paths := paths[inner := above >= 0]):
+        above = above[inner]
+        result[paths] = other = key[above] != key[paths]
+        paths, above = paths[other], parent[above[other]]
     return result

@@ -96,7 +96,7 @@ class Definitions:
         depth: list[int] = []
         for parent in self.path_parent:
             depth.append(0 if parent == NO_REGION else depth[parent] + 1)
-        self.path_depth = np.array(depth, dtype=np.uint16)
+        self.path_depth = np.array(depth, dtype=np.uint32)
         self.locations: list[LocationFacts] = []
         self.homes: list[LocalLocation] = []
         self.region_maps: Sequence[Numbers] = ()

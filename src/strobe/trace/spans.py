@@ -23,7 +23,7 @@ class SpanArrays(TypedDict):
     self_ns: npt.NDArray[np.int64]
     region: npt.NDArray[np.uint32]
     call_path: npt.NDArray[np.uint32]
-    depth: npt.NDArray[np.uint16]
+    depth: npt.NDArray[np.uint32]
     parent: npt.NDArray[np.int64]
     complete: npt.NDArray[np.bool_]
 

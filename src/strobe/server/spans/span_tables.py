@@ -20,7 +20,7 @@ SPAN_COLUMNS = (
     Column("duration_ns", "int64", "ns", "how long it lasts"),
     Column("self_ns", "int64", "ns", "its time without what is directly inside"),
     Column("region", "uint32", "", "its region"),
-    Column("depth", "uint16", "", "spans around it"),
+    Column("depth", "uint32", "", "spans around it"),
     Column("complete", "uint8", "", "0 where it was still open when recording ended"),
     Column("name", "string", "", "name of its region"),
     Column("group", "string", "", "what it is drawn as", values=GROUPS),
