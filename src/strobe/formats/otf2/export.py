@@ -8,38 +8,37 @@ tables become attributes `table.column` of an event, with which the archive is r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe import native
-from strobe.formats.otf2.communicators import Communicator, Communicators
+from strobe.formats.otf2.communicators import Communicators
 from strobe.formats.otf2.definitions import EVENT_CHUNK_BYTES, Definitions, GroupType, Type, write_anchor
-from strobe.formats.otf2.records import BYTE, U32, U64, Batch, Field, Numbers, Records, Rows, Texts, Whole, carriers
+from strobe.formats.otf2.export_collectives import CollectiveWriter
+from strobe.formats.otf2.export_messages import MessageWriter
+from strobe.formats.otf2.side_table_rows import (
+    BYTE,
+    U32,
+    U64,
+    UNDEFINED,
+    Batch,
+    Field,
+    Records,
+    Rows,
+    Texts,
+    Whole,
+    carriers,
+)
 from strobe.formats.writing.processes import readings_of
 from strobe.model.schema import SPAN_TABLES
 from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
-from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
 # Records of events: OTF2_Events.h of the OTF2 library 3, as native/formats/otf2/otf2_records.h has them.
-_SEND, _ISEND, _ISEND_COMPLETE, _IRECEIVE_REQUEST, _RECEIVE, _IRECEIVE = 14, 15, 16, 17, 18, 19
-_COLLECTIVE_BEGIN, _COLLECTIVE_END, _COLLECTIVE_REQUEST, _COLLECTIVE_COMPLETE = 22, 23, 85, 86
 _METRIC, _SAMPLE = 31, 68
-_TRANSFERS = {"put": 46, "get": 47, "atomic": 48}
-_TRANSFER_COMPLETE = 49
-# Their numbers are those of OTF2_CollectiveOp.
-_COLLECTIVES = (
-    *("barrier", "broadcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv"),
-    *("alltoall", "alltoallv", "alltoallw", "allreduce", "reduce", "reduce_scatter", "scan", "exscan"),
-    *("reduce_scatter_block", "create_handle", "destroy_handle", "allocate", "deallocate"),
-    *("create_handle_and_allocate", "destroy_handle_and_deallocate"),
-)
-_UNDEFINED = -1
-_LARGEST = 2**32 - 4  # above are numbers with a meaning of their own
 
 # From our paradigms and roles to OTF2_Paradigm and OTF2_RegionRole.
 _PARADIGMS = {
@@ -265,16 +264,18 @@ class Writer:
         if process not in self._texts:
             self._texts[process] = Texts(self._trace, process, self._definitions)
         texts, out = self._texts[process], self._file(location)
+        ticks = partial(self._ticks, process)
+        messages = MessageWriter(out, texts, process, self._definitions, self._communicators, ticks)
         for name in _TIMED:
             for raw in self._trace.raw_side_batches(name, location):
                 batch = Batch(name, raw, slice(None))
                 if name == "messages":
-                    self._messages(out, texts, process, batch)
+                    messages.write(batch)
                 elif name == "samples":
                     self._samples(out, texts, process, batch)
                 else:
                     self._carry(out, texts, process, batch)
-        collectives = _Collectives(self._trace, location, self._communicators, texts, self._version)
+        collectives = CollectiveWriter(self._trace, location, self._communicators, texts, self._version)
         for requests in collectives.requests(self._zero):
             out.points(requests)
         tables = {name: Rows(self._trace, name, location) for name in SPAN_TABLES}
@@ -327,192 +328,11 @@ class Writer:
         alone = batch.only_has("time_ns", "call_stack")
         for which, with_more in ((contexts >= 0) & alone, False), ((contexts >= 0) & ~alone, True):
             part = batch.take(which)
-            fields: list[Field] = [(U32, np.ascontiguousarray(contexts[which])), (U32, _UNDEFINED), (U32, 0)]
+            fields: list[Field] = [(U32, np.ascontiguousarray(contexts[which])), (U32, UNDEFINED), (U32, 0)]
             attributes = texts.attributes(part) if with_more else []
             if len(part):
                 out.points((_SAMPLE, self._ticks(process, part), fields, attributes))
         self._carry(out, texts, process, batch.take(contexts < 0))
-
-    def _messages(self, out: native.Otf2EventFile, texts: Texts, process: int, batch: Batch) -> None:
-        directions, has_direction = batch.get("direction")
-        comms, has_comm = batch.get("communicator")
-        directions, comms = np.where(has_direction, directions, -1), np.where(has_comm, comms, -1)
-        for direction, comm in np.unique(np.stack([directions, comms], axis=1), axis=0).tolist():
-            part = batch.take((directions == direction) & (comms == comm))
-            known = self._communicators.find(texts.text(comm))
-            rest = self._exact_messages(out, texts, process, part, texts.text(direction), known)
-            self._other_messages(out, texts, process, rest, texts.text(direction))
-
-    def _exact_messages(
-        self,
-        out: native.Otf2EventFile,
-        texts: Texts,
-        process: int,
-        batch: Batch,
-        direction: str,
-        comm: Communicator | None,
-    ) -> Batch:
-        """Write the messages that OTF2 can hold completely; return the rest."""
-        if comm is None or direction not in ("send", "receive", *_TRANSFERS):
-            return batch
-        (rank, has_rank), (peer, has_peer) = batch.get("communicator_rank"), batch.get("peer_rank")
-        (label, has_label), (tag, has_tag) = batch.get("peer"), batch.get("tag")
-        (size, has_size), (request, has_request) = batch.get("size_bytes"), batch.get("request")
-        pending, has_pending = batch.get("pending_ns")
-        inside = has_rank & (rank >= 0) & (rank < len(comm.members))
-        of_job = comm.members[np.where(inside, rank, 0)]
-        labels = np.array([self._definitions.string(each) for each in self._communicators.labels], dtype=np.int64)
-        exact = inside & has_peer & (peer == of_job) & has_size & (size >= 0) & (pending >= 0)
-        exact &= has_label & (texts.strings(np.where(has_label, label, -1)) == labels[of_job])
-        one_sided = direction in _TRANSFERS
-        exact &= ~has_tag & has_request if one_sided else has_tag & (tag >= 0) & (tag <= _LARGEST)
-        exact &= has_request | ~has_pending
-        time = self._ticks(process, batch)
-
-        def put(record: int, which: npt.NDArray[np.bool_], at: Whole, *fields: tuple[int, Numbers]) -> None:
-            if which.any():
-                taken = [(kind, each if isinstance(each, int) else each[which]) for kind, each in fields]
-                out.points((record, at[which], taken, []))
-
-        ends: tuple[tuple[int, Numbers], ...] = ((U64, request),)
-        if one_sided:
-            window = self._communicators.window(comm)
-            split = ((BYTE, 0), (U64, size), (U64, 0)) if direction == "atomic" else ((U64, size),)
-            put(_TRANSFERS[direction], exact, time, (U32, window), (U32, rank), *split, *ends)
-            put(_TRANSFER_COMPLETE, exact & has_pending, time + pending, (U32, window), *ends)
-            return batch.take(~exact)
-        about = ((U32, rank), (U32, comm.number), (U32, tag), (U64, size))
-        waited = exact & has_request
-        if direction == "send":
-            put(_SEND, exact & ~has_request, time, *about)
-            put(_ISEND, waited, time, *about, *ends)
-            put(_ISEND_COMPLETE, waited & has_pending, time + pending, *ends)
-        else:
-            put(_RECEIVE, exact & ~has_request, time, *about)
-            put(_IRECEIVE_REQUEST, waited & has_pending, np.maximum(time - pending, 0), *ends)
-            put(_IRECEIVE, waited, time, *about, *ends)
-        return batch.take(~exact)
-
-    def _other_messages(
-        self, out: native.Otf2EventFile, texts: Texts, process: int, batch: Batch, direction: str
-    ) -> None:
-        """Write the other messages: from rank to rank if these are known, with all cells as attributes."""
-        peer, known = batch.get("peer_rank")
-        size, has_size = batch.get("size_bytes")
-        tag, has_tag = batch.get("tag")
-        shown = known & (peer >= 0) & (peer < len(self._communicators)) & has_size & (size >= 0)
-        shown &= direction in ("send", "receive") and self._communicators.rank_of[process] is not None
-        if shown.any():
-            part = batch.take(shown)
-            tags = np.where(has_tag & (tag >= 0) & (tag <= _LARGEST), tag, 0)[shown]
-            fields: list[Field] = [(U32, peer[shown]), (U32, 0), (U32, tags), (U64, size[shown])]
-            record = _SEND if direction == "send" else _RECEIVE
-            attributes = texts.attributes(part)
-            out.points((record, self._ticks(process, part), fields, attributes))
-        self._carry(out, texts, process, batch.take(~shown))
-
-
-class _Collectives:
-    """The collectives of a location that are records of MPI; those of NCCL, for example, are attributes of their spans.
-
-    Either all of a location are records alone, or all of them have attributes: rows that were read stay in order.
-    """
-
-    def __init__(self, trace: Trace, location: int, communicators: Communicators, texts: Texts, version: int) -> None:
-        self._trace, self._location, self._version = trace, location, version
-        self._communicators, self._texts = communicators, texts
-        self._rank = communicators.rank_of[location_rows(trace)[location].process]
-        self._is_mpi = location_rows(trace)[location].kind == "thread" and len(communicators) > 0
-        self._exact = self._is_mpi
-        if self._is_mpi:
-            for raw in trace.raw_side_batches("collective_spans", location):
-                batch = Batch("collective_spans", raw, slice(None))
-                self._exact = self._exact and bool(self._fits(batch)[1].all())
-
-    def requests(self, zero: int) -> Iterator[Records]:
-        """Yield the requests of collectives that did not block: some time before the spans that completed them."""
-        if not self._exact or self._version < 3:
-            return
-        rows = Rows(self._trace, "collective_spans", self._location)
-        for each in self._trace.span_batches(self._location):
-            for batch in rows.before(int(each["row"][-1]) + 1):
-                request, asked = batch.get("request")
-                pending, known = batch.get("pending_ns")
-                which = asked & known
-                if which.any():
-                    asked_at = np.maximum(_ends(each, batch.row[which]) + zero - pending[which], 0)
-                    yield _COLLECTIVE_REQUEST, asked_at, [(U64, request[which])], []
-
-    def write(self, batch: Batch, first: list[Records], last: list[Records]) -> npt.NDArray[np.bool_]:
-        """Write records, which begin and end with their spans, as far as possible. Returns the rows written."""
-        if not self._is_mpi:
-            return np.zeros(len(batch), dtype=bool)
-        fits, _ = self._fits(batch)
-        operation, comm = self._operations(batch), self._in_communicator(batch, lambda comm: comm.number)
-        root, has_root = batch.get("root")
-        request, asked = batch.get("request")
-        (sent, has_sent), (received, has_received) = batch.get("sent_bytes"), batch.get("received_bytes")
-        asked = asked & self._exact & (self._version >= 3)
-        for end, which in (_COLLECTIVE_END, fits & ~asked), (_COLLECTIVE_COMPLETE, fits & asked):
-            if not which.any():
-                continue
-            part = batch.take(which)
-            fields: list[Field] = [
-                (BYTE, operation[which]),
-                (U32, comm[which]),
-                (U32, np.where(has_root, root, _UNDEFINED)[which]),
-                (U64, np.where(has_sent, sent, _UNDEFINED)[which]),
-                (U64, np.where(has_received, received, _UNDEFINED)[which]),
-            ]
-            if end == _COLLECTIVE_END:
-                first.append((_COLLECTIVE_BEGIN, part.row, [], []))
-            else:
-                fields.append((U64, request[which]))
-            last.append((end, part.row, fields, [] if self._exact else self._texts.attributes(part)))
-        return fits
-
-    def _looked_up(self, batch: Batch, name: str, what: Callable[[str], int]) -> Whole:
-        """Return the number that `what` gives each text of a column, -1 without a text."""
-        values, present = batch.get(name)
-        distinct, at = np.unique(np.where(present, values, -1), return_inverse=True)
-        known = [what(self._texts.text(value)) if value >= 0 else -1 for value in distinct.tolist()]
-        found: Whole = np.array(known, dtype=np.int64)[at.reshape(-1)]
-        return found
-
-    def _operations(self, batch: Batch) -> Whole:
-        numbers = {name: number for number, name in enumerate(_COLLECTIVES)}
-        return self._looked_up(batch, "collective", lambda name: numbers.get(name, -1))
-
-    def _in_communicator(self, batch: Batch, what: Callable[[Communicator], int | None]) -> Whole:
-        def of(name: str) -> int:
-            found = self._communicators.find(name)
-            value = what(found) if found is not None else None
-            return -1 if value is None else value
-
-        return self._looked_up(batch, "communicator", of)
-
-    def _fits(self, batch: Batch) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return which rows can be records of MPI, and which of these have no other cells."""
-        sizes = self._in_communicator(batch, lambda comm: len(comm.members))
-        ranks = self._in_communicator(batch, lambda comm: comm.own_rank(self._rank))
-        fits = (self._operations(batch) >= 0) & (sizes >= 0) & (ranks >= 0)
-        for name, most in ("root", _LARGEST), ("sent_bytes", 2**62), ("received_bytes", 2**62):
-            value, present = batch.get(name)
-            fits &= ~present | ((value >= 0) & (value <= most))
-        (size, has_size), (rank, has_rank) = batch.get("group_size"), batch.get("rank")
-        (_, asked), (pending, waited) = batch.get("request"), batch.get("pending_ns")
-        exact = fits & has_size & (size == sizes) & has_rank & (rank == ranks) & (asked | ~waited) & (pending >= 0)
-        exact &= batch.only_has(
-            *("collective", "communicator", "group_size", "rank", "root", "sent_bytes", "received_bytes"),
-            *(("request", "pending_ns") if self._version >= 3 else ()),
-        )
-        return fits, exact
-
-
-def _ends(spans: SpanArrays, rows: Whole) -> Whole:
-    at = np.searchsorted(spans["row"], rows)
-    found: Whole = spans["start_ns"][at] + spans["duration_ns"][at]
-    return found
 
 
 def _process_name(row: Process) -> str:

@@ -23,6 +23,8 @@ Field = tuple[int, Numbers]
 Records = tuple[int, Whole, list[Field], list[Attribute]]  # type, times or rows of spans, fields, attributes
 BYTE, U32, U64 = 0, 1, 2  # kinds of fields
 PARAMETER_STRING = 32
+LARGEST = 2**32 - 4  # number of 32 bits: above are numbers with a meaning of their own
+UNDEFINED = -1  # of fields that need not have a value
 
 _TYPES = {"integer": Type.I64, "real": Type.REAL, "text": Type.STRING}
 _UNKNOWN, _INTEGER, _TEXT, _JSON = range(4)

@@ -1,0 +1,138 @@
+"""The collectives of MPI as records of OTF2: blocking ones begin and end, others have a request and complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.formats.otf2.communicators import Communicator, Communicators
+from strobe.formats.otf2.side_table_rows import (
+    BYTE,
+    LARGEST,
+    U32,
+    U64,
+    UNDEFINED,
+    Batch,
+    Field,
+    Records,
+    Rows,
+    Texts,
+    Whole,
+)
+from strobe.trace.definition_rows import location_rows
+from strobe.trace.spans import SpanArrays
+from strobe.trace.trace import Trace
+
+_BEGIN, _END, _REQUEST, _COMPLETE = 22, 23, 85, 86
+# Their numbers are those of OTF2_CollectiveOp.
+_OPERATIONS = (
+    *("barrier", "broadcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv"),
+    *("alltoall", "alltoallv", "alltoallw", "allreduce", "reduce", "reduce_scatter", "scan", "exscan"),
+    *("reduce_scatter_block", "create_handle", "destroy_handle", "allocate", "deallocate"),
+    *("create_handle_and_allocate", "destroy_handle_and_deallocate"),
+)
+
+
+class CollectiveWriter:
+    """The collectives of a location that are records of MPI; those of NCCL, for example, are attributes of their spans.
+
+    Either all of a location are records alone, or all of them have attributes: rows that were read stay in order.
+    """
+
+    def __init__(self, trace: Trace, location: int, communicators: Communicators, texts: Texts, version: int) -> None:
+        self._trace, self._location, self._version = trace, location, version
+        self._communicators, self._texts = communicators, texts
+        self._rank = communicators.rank_of[location_rows(trace)[location].process]
+        self._is_mpi = location_rows(trace)[location].kind == "thread" and len(communicators) > 0
+        self._exact = self._is_mpi
+        if self._is_mpi:
+            for raw in trace.raw_side_batches("collective_spans", location):
+                batch = Batch("collective_spans", raw, slice(None))
+                self._exact = self._exact and bool(self._fits(batch)[1].all())
+
+    def requests(self, zero: int) -> Iterator[Records]:
+        """Yield the requests of collectives that did not block: some time before the spans that completed them."""
+        if not self._exact or self._version < 3:
+            return
+        rows = Rows(self._trace, "collective_spans", self._location)
+        for each in self._trace.span_batches(self._location):
+            for batch in rows.before(int(each["row"][-1]) + 1):
+                request, asked = batch.get("request")
+                pending, known = batch.get("pending_ns")
+                which = asked & known
+                if which.any():
+                    asked_at = np.maximum(_ends(each, batch.row[which]) + zero - pending[which], 0)
+                    yield _REQUEST, asked_at, [(U64, request[which])], []
+
+    def write(self, batch: Batch, first: list[Records], last: list[Records]) -> npt.NDArray[np.bool_]:
+        """Write records, which begin and end with their spans, as far as possible. Returns the rows written."""
+        if not self._is_mpi:
+            return np.zeros(len(batch), dtype=bool)
+        fits, _ = self._fits(batch)
+        operation, comm = self._operations(batch), self._in_communicator(batch, lambda comm: comm.number)
+        root, has_root = batch.get("root")
+        request, asked = batch.get("request")
+        (sent, has_sent), (received, has_received) = batch.get("sent_bytes"), batch.get("received_bytes")
+        asked = asked & self._exact & (self._version >= 3)
+        for end, which in (_END, fits & ~asked), (_COMPLETE, fits & asked):
+            if not which.any():
+                continue
+            part = batch.take(which)
+            fields: list[Field] = [
+                (BYTE, operation[which]),
+                (U32, comm[which]),
+                (U32, np.where(has_root, root, UNDEFINED)[which]),
+                (U64, np.where(has_sent, sent, UNDEFINED)[which]),
+                (U64, np.where(has_received, received, UNDEFINED)[which]),
+            ]
+            if end == _END:
+                first.append((_BEGIN, part.row, [], []))
+            else:
+                fields.append((U64, request[which]))
+            last.append((end, part.row, fields, [] if self._exact else self._texts.attributes(part)))
+        return fits
+
+    def _looked_up(self, batch: Batch, name: str, what: Callable[[str], int]) -> Whole:
+        """Return the number that `what` gives each text of a column, -1 without a text."""
+        values, present = batch.get(name)
+        distinct, at = np.unique(np.where(present, values, -1), return_inverse=True)
+        known = [what(self._texts.text(value)) if value >= 0 else -1 for value in distinct.tolist()]
+        found: Whole = np.array(known, dtype=np.int64)[at.reshape(-1)]
+        return found
+
+    def _operations(self, batch: Batch) -> Whole:
+        numbers = {name: number for number, name in enumerate(_OPERATIONS)}
+        return self._looked_up(batch, "collective", lambda name: numbers.get(name, -1))
+
+    def _in_communicator(self, batch: Batch, what: Callable[[Communicator], int | None]) -> Whole:
+        def of(name: str) -> int:
+            found = self._communicators.find(name)
+            value = what(found) if found is not None else None
+            return -1 if value is None else value
+
+        return self._looked_up(batch, "communicator", of)
+
+    def _fits(self, batch: Batch) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return which rows can be records of MPI, and which of these have no other cells."""
+        sizes = self._in_communicator(batch, lambda comm: len(comm.members))
+        ranks = self._in_communicator(batch, lambda comm: comm.own_rank(self._rank))
+        fits = (self._operations(batch) >= 0) & (sizes >= 0) & (ranks >= 0)
+        for name, most in ("root", LARGEST), ("sent_bytes", 2**62), ("received_bytes", 2**62):
+            value, present = batch.get(name)
+            fits &= ~present | ((value >= 0) & (value <= most))
+        (size, has_size), (rank, has_rank) = batch.get("group_size"), batch.get("rank")
+        (_, asked), (pending, waited) = batch.get("request"), batch.get("pending_ns")
+        exact = fits & has_size & (size == sizes) & has_rank & (rank == ranks) & (asked | ~waited) & (pending >= 0)
+        exact &= batch.only_has(
+            *("collective", "communicator", "group_size", "rank", "root", "sent_bytes", "received_bytes"),
+            *(("request", "pending_ns") if self._version >= 3 else ()),
+        )
+        return fits, exact
+
+
+def _ends(spans: SpanArrays, rows: Whole) -> Whole:
+    at = np.searchsorted(spans["row"], rows)
+    found: Whole = spans["start_ns"][at] + spans["duration_ns"][at]
+    return found
