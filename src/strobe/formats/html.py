@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from strobe.answers.ask import ask
 from strobe.formats.writing.output_files import new_file
 from strobe.model.kinds import GROUPS
 from strobe.model.plugins import Format
-from strobe.present.summary_text import text_of
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 
@@ -32,6 +30,10 @@ def write(trace: Trace, path: Path) -> list[str]:
 
     The file asks for nothing from anywhere: it is read offline, and its script may not load anything.
     """
+    # An import looks at every format; only an export needs the analyses.
+    from strobe.answers.ask import ask
+    from strobe.present.summary_text import text_of
+
     notes: list[str] = []
     asked = [(name, ask(trace, name)) for name in _ANALYSES]
     tables = [("processes", trace.processes), *asked, ("quality", trace.quality)]
@@ -78,6 +80,8 @@ def _cut(text: str) -> str:
 
 def _tree(trace: Trace, notes: list[str]) -> dict[str, list[object]]:
     """Return the call tree of the whole run as columns, depth first: the paths with most time."""
+    from strobe.answers.ask import ask
+
     table = ask(trace, "profile", form="tree", step="all")
     totals = np.sort(table.to_arrow().column("total_ns").to_numpy())[::-1]
     least = totals[_MOST_NODES] + 1 if len(totals) > _MOST_NODES else 0

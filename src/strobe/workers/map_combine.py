@@ -15,7 +15,6 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strobe.errors import TraceError
 from strobe.trace.archive import Job, ProcessFiles
@@ -329,6 +328,8 @@ def _files_are_all(trace: Trace) -> bool:
 
 
 def _renumbered(table: pa.Table, ids: Ids) -> pa.Table:
+    import pyarrow.compute as pc  # 13 MB, which most commands do not need
+
     ids_of = {"region": ids.region, "call_path": ids.call_path, "process": ids.process, "location": ids.location}
     for at, field in enumerate(table.schema):
         if field.name in ids_of:

@@ -28,8 +28,8 @@ def run(words: list[str]) -> int:
     arguments = reader.parse_args(words)
 
     from strobe.api import imports
-    from strobe.api.trace import open_trace
     from strobe.trace.archive import SUFFIX
+    from strobe.trace.trace import Trace
 
     paths = [Path(name) for name in arguments.files]
     for path in paths:
@@ -42,9 +42,8 @@ def run(words: list[str]) -> int:
     name = arguments.output or str(paths[0]) + SUFFIX
     folder = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
     made = imports.imported(paths, folder, ranks=list(arguments.ranks) if arguments.ranks else None)
-    trace = open_trace(made)
+    info = Trace.read(made).info
     print(made)
-    info = trace.info
     talk(f"{info.process_count} processes, {info.location_count} locations, {info.span_count} spans")
     return 0
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from strobe.answers.ask import ask
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 from strobe.tables.table import arrow_schema
 from strobe.trace.trace import Trace
@@ -33,6 +32,8 @@ def _pieces(trace: Trace, name: str) -> Iterator[pa.Table]:
         for location in locations:
             yield from trace.side_batches(name, location)
     elif name in _ANALYSES:
+        from strobe.answers.ask import ask  # an import looks at every format; only an export needs the analyses
+
         yield ask(trace, name).to_arrow()
     elif name == "metrics":
         yield trace.metrics().to_arrow()

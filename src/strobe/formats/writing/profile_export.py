@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from strobe.answers import sql
 from strobe.sums.path_statistics import path_tree
 from strobe.sums.samples import RUNNING, frame_of, sample_sums
 from strobe.trace.definition_rows import location_rows, region_rows
@@ -36,6 +35,8 @@ class Profile:
     """The call tree of a trace, and its totals by location."""
 
     def __init__(self, trace: Trace) -> None:
+        from strobe.answers import sql  # an import looks at every format; only an export needs the analyses
+
         self.frames = [Frame(row.name, row.file or "", row.line or 0, row.module or "") for row in region_rows(trace)]
         parents, regions = path_tree(trace)
         self.parent: list[int] = parents.tolist()

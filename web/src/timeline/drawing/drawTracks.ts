@@ -15,7 +15,7 @@ import { drawSteps } from "./drawHeader";
 import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
 import { drawMarks, NOTCHED } from "./drawMarks";
 import { drawMetric } from "./drawMetrics";
-import { drawRasters } from "./drawRasters";
+import { drawRasters } from "./drawRadarAndSummary";
 import { joinNames, LABEL_FONT, labelLeft, NARROWEST_LABEL, type Named } from "./labels";
 import {
   type Band,
