@@ -84,7 +84,7 @@ CALL_PATHS = (
     Column("call_path", "uint32", "", "id of the chain of regions from the root"),
     Column("parent", "uint32", "", "call path without its last region, null at the root"),
     Column("region", "uint32", "", "last region of the chain"),
-    Column("depth", "uint32", "", "regions above it: 0 at the root"),
+    Column("depth", "uint16", "", "regions above it: 0 at the root, 65,535 where there are more"),
 )
 
 SPANS = (
@@ -95,7 +95,7 @@ SPANS = (
     Column("self_ns", "int64", "ns", "duration without the spans directly inside it, but with what was folded there"),
     Column("region", "uint32", "", "what was executed"),
     Column("call_path", "uint32", "", "its region and all regions around it"),
-    Column("depth", "uint32", "", "number of spans around it"),
+    Column("depth", "uint16", "", "number of spans around it, 65,535 where there are more"),
     Column("parent", "int64", "", "row of the span directly around it, null at the root"),
     Column("complete", "bool", "", "false where it was still open when recording ended: then it is cut there"),
 )

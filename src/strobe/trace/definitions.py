@@ -16,6 +16,7 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.archive import whole_number
 from strobe.trace.processes.process_facts import LocationFacts, ProcessFacts
 from strobe.trace.processes.process_reader import NO_REGION, ProcessReader
+from strobe.trace.spans import depth_column
 
 LOST = "<lost region>"
 RegionRow = tuple[int, str, str, str, str, str, int, str]
@@ -163,7 +164,8 @@ def call_paths_table(definitions: Definitions) -> Table:
     parents = [None if parent == NO_REGION else parent for parent in definitions.path_parent]
     number = np.arange(len(parents), dtype=np.uint32)
     values = {"call_path": number, "parent": parents}
-    return make_table("call_paths", values | {"region": definitions.path_region, "depth": definitions.path_depth})
+    values |= {"region": definitions.path_region, "depth": depth_column(definitions.path_depth)}
+    return make_table("call_paths", values)
 
 
 def locations_table(definitions: Definitions, zero_of: Callable[[int], int]) -> Table:

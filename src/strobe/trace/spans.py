@@ -15,7 +15,10 @@ Stretches = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 class SpanArrays(TypedDict):
-    """Spans of one location as numpy arrays: the columns of schema `spans`; `parent` is -1 at the root."""
+    """Spans of one location as numpy arrays: the columns of schema `spans`; `parent` is -1 at the root.
+
+    `depth` is exact, also where a recursion is deeper than the tables' 16 bits.
+    """
 
     row: npt.NDArray[np.int64]
     start_ns: npt.NDArray[np.int64]
@@ -46,9 +49,15 @@ def chosen_spans(spans: SpanArrays, which: npt.NDArray[Any] | slice) -> SpanArra
     return arrays
 
 
+def depth_column(depth: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint16]:
+    """Return depths as the tables have them: 16 bits, 65,535 where there are more."""
+    return np.minimum(depth, np.iinfo(np.uint16).max).astype(np.uint16)
+
+
 def record_batch(spans: SpanArrays, location: int) -> pa.RecordBatch:
     """Return the spans of a location as rows of schema `spans`."""
     columns: dict[str, Any] = {**spans, "location": np.full(len(spans["row"]), location, dtype=np.uint32)}
+    columns["depth"] = depth_column(spans["depth"])
     columns["parent"] = pa.array(spans["parent"], type=pa.int64(), mask=spans["parent"] < 0)
     schema = arrow_schema(SPANS)
     arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
