@@ -148,7 +148,7 @@ def test_a_recursion_deeper_than_16_bits_keeps_its_sums_and_its_nesting(tmp_path
     assert trace.span_arrays(0)["depth"].tolist() == list(range(deepest + 1))
     assert max(row["depth"] for row in trace.call_paths.to_pylist()) == 65_535
     (row,) = trace.ask("profile").to_pylist()
-    assert (row["calls"], row["self_ns"]) == (deepest + 1, 2 * deepest * 1000)
+    assert (row["calls"], row["self_ns"], row["total_ns"]) == (deepest + 1, 2 * deepest * 1000, 2 * deepest * 1000)
 
 
 def test_what_overlaps_without_nesting_keeps_its_times_in_a_lane(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_events_of_shifted_ranks_lie_where_they_were_within_the_error_that_is_st
     process, stated = by_rank(trace), errors(trace)
     assert set(stated) == {process[rank] for rank in SHIFTS}  # nothing is said of the trace's own clock
     worst = outside(trace, shifted.trace.parent)
-    assert worst[0] <= 10_000  # TSC against clock_gettime, read by processes that share two cores
+    assert worst[0] <= 1000  # TSC against clock_gettime
     repaired = {row["what"]: row["value"] for row in trace.quality.to_pylist()}.get("clock_violations_worst_ns", 0)
     for rank in SHIFTS:
         assert stated[process[rank]] < 20_000_000  # a busy machine answers late, and says so
