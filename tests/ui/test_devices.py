@@ -7,6 +7,8 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,7 @@ class Ran:
     computes: str
     copies: str
     idle: str
+    longest_gap_ms: float
 
 
 def percent(share: float) -> str:
@@ -59,9 +62,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     copied = sum(row["end_ns"] - row["start_ns"] for row in work if row["what"] == "memcpy") / whole
     busy = time["few"] + time["wide"]
     # 66 of 132 multiprocessors with 32 of 64 warps; all of them with 16 (65536 registers, 128 * 32 a warp).
+    gaps = [later["start_ns"] - row["end_ns"] for row, later in pairwise(sorted(work, key=itemgetter("start_ns")))]
     rungs = busy, time["few"] / 2 + time["wide"], time["few"] / 4 + time["wide"] / 4
     with view(trace) as address:
-        yield Ran(address, *(tuple(map(percent, rungs)), percent(busy), percent(copied), percent(1 - busy - copied)))
+        shares = map(percent, (busy, copied, 1 - busy - copied))
+        yield Ran(address, tuple(map(percent, rungs)), *shares, longest_gap_ms=max(gaps) / 1e6)
 
 
 @pytest.fixture
@@ -155,7 +160,7 @@ def test_facts_of_the_gpu_and_the_counting_are_told_to_those_who_ask(devices: Pa
     expect(card.get_by_text("what nvidia-smi calls utilisation")).to_be_visible()
 
 
-def test_numbers_lead_to_the_timeline(devices: Page) -> None:
+def test_numbers_lead_to_the_timeline(devices: Page, recorded: Ran) -> None:
     card = devices.get_by_role("region", name="GPU 0", exact=True)
     card.get_by_role("button", name="on the timeline").click()
     expect(devices).to_have_url(re.compile("page=timeline.*pin="))
@@ -164,8 +169,12 @@ def test_numbers_lead_to_the_timeline(devices: Page) -> None:
         expect(pinned).to_contain_text(row)
     devices.keyboard.press("9")
     why = card.get_by_role("list", name="Why GPU 0 idled")
-    # The program sleeps for 30 ms a step.
-    why.get_by_role("button", name=re.compile("longest 3[0-9].[0-9] ms")).click()
+    # The program sleeps for 30 ms a step, and longer where the machine is busy.
+    assert recorded.longest_gap_ms >= 30
+    longest = why.get_by_role("button", name=re.compile(r"longest [\d.]+ ms")).first
+    shown = float((longest.get_attribute("aria-label") or longest.inner_text()).split("longest ")[1].split(" ms")[0])
+    assert shown == pytest.approx(recorded.longest_gap_ms, rel=0.01)
+    longest.click()
     expect(devices).to_have_url(re.compile("page=timeline.*gap="))
     expect(devices.get_by_role("complementary", name="Facts about what is chosen")).to_contain_text("Idle")
 
