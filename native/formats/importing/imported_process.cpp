@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "core/spans/location_builder.h"
+#include "include/strobe.h"
 
 namespace strobe {
 
@@ -190,6 +191,8 @@ uint32_t ImportedProcess::region(std::string_view name, uint8_t paradigm, uint8_
   const uint32_t id = intern(regions_, key.bytes, is_new);
   if (is_new) {
     checks_.define_region(id, name, paradigm, role);
+    gives_way_.resize(id + 1);
+    gives_way_[id] = paradigm == STROBE_PYTHON && role == STROBE_ROLE_FUNCTION;
     regions_.unsaved.append(reinterpret_cast<const char*>(&id), 4).append(key.bytes);
     if (regions_.unsaved.size() > kFlushBytes) save_names(regions_, kRegionsChunk);
     if (so_far_) so_far_->region(id, name, role);
@@ -333,6 +336,19 @@ struct ImportedProcess::Lane {
     for (; !stack.empty() && stack.back().end_ns <= ns; stack.pop_back())
       builder.leave(stack.back().region, stack.back().end_ns);
   }
+  bool fits(int64_t end_ns) const { return stack.empty() || stack.back().end_ns >= end_ns; }
+  // The number of innermost open spans that end before `end_ns`, if all of them give way, or none; else 0.
+  size_t crossed(int64_t end_ns, const std::vector<bool>& gives_way, bool all) const {
+    size_t n = 0;
+    for (; n < stack.size() && stack[stack.size() - 1 - n].end_ns < end_ns; n++)
+      if (gives_way[stack[stack.size() - 1 - n].region] != all) return 0;
+    return n;
+  }
+  // The innermost `n` open spans end there.
+  void clip(size_t n, int64_t ns) {
+    for (size_t i = stack.size() - n; i < stack.size(); i++) stack[i].end_ns = ns;
+    leave_until(ns);
+  }
   // What has no end in the file stays open in ours, if it reaches to the end and nothing around it ends.
   void leave_rest(int64_t last_ns) {
     size_t open = 0;
@@ -384,18 +400,28 @@ void ImportedProcess::write_location(uint32_t location) {
   add_lane(location);
   TraceChecks::Walk walk;
   walk.stream = waiting.kind == LocationKind::stream, walk.host = waiting.device < 0;
-  Merge merge(waiting, *spans_spill_);
-  for (SpanRecord record; merge.next(record);) {
+  std::vector<SpanRecord> delayed;  // a heap, the earliest first
+  const auto later = [](const SpanRecord& x, const SpanRecord& y) { return before(y, x); };
+  const auto put = [&](const SpanRecord& record) {
     const int64_t end_ns = record.start_ns + record.duration_ns;
-    Lane* fits = nullptr;
-    for (Lane& lane : lanes) {
-      lane.leave_until(record.start_ns);
-      if (!fits && (lane.stack.empty() || lane.stack.back().end_ns >= end_ns)) fits = &lane;
+    for (Lane& lane : lanes) lane.leave_until(record.start_ns);
+    // A mark begins inside of the function that sets it, and ends inside of another. Functions of Python give way, so
+    // that the mark stays around all that it marks.
+    Lane& first = lanes.front();
+    const bool gives_way = gives_way_[record.region];
+    if (const size_t n = first.crossed(end_ns, gives_way_, !gives_way)) {
+      count("spans_clipped", gives_way ? 1 : n);
+      if (gives_way) {
+        const int64_t start_ns = first.stack[first.stack.size() - n].end_ns;
+        delayed.push_back({start_ns, end_ns - start_ns, record.details, record.region, record.order});
+        std::ranges::push_heap(delayed, later);
+        return;
+      }
+      first.clip(n, record.start_ns);
     }
-    if (!fits && lanes.size() == kMostLanes) {
-      count("spans_not_kept");
-      continue;
-    }
+    const auto found = std::ranges::find_if(lanes, [&](const Lane& lane) { return lane.fits(end_ns); });
+    Lane* fits = found == lanes.end() ? nullptr : &*found;
+    if (!fits && lanes.size() == kMostLanes) return count("spans_not_kept");
     if (!fits) {
       const uint32_t id = location_ids_++;
       write_location_chunk(id, waiting, waiting.name + " (lane " + std::to_string(lanes.size() + 1) + ")");
@@ -410,7 +436,18 @@ void ImportedProcess::write_location(uint32_t location) {
     fits->builder.enter(record.region, record.start_ns);
     fits->stack.push_back({end_ns, record.region, (record.details & kCut) != 0});
     if (const uint64_t details = record.details & ~kCut) write_details(*fits, walk, row, details);
-  }
+  };
+  const auto put_delayed_before = [&](const SpanRecord* next) {
+    while (!delayed.empty() && (!next || before(delayed.front(), *next))) {
+      std::ranges::pop_heap(delayed, later);
+      const SpanRecord record = delayed.back();
+      delayed.pop_back();
+      put(record);
+    }
+  };
+  Merge merge(waiting, *spans_spill_);
+  for (SpanRecord record; merge.next(record);) put_delayed_before(&record), put(record);
+  put_delayed_before(nullptr);
   for (Lane& lane : lanes) {
     lane.leave_rest(last_ns_);
     if (lane.builder.dirty() || !lane.stack.empty()) lane.builder.seal(out_->bytes, 0, 0);

@@ -201,6 +201,7 @@ class ImportedProcess {
   void save_names(Names& names, ChunkKind kind);
   void save_samples();
   Names regions_, texts_;
+  std::vector<bool> gives_way_;  // by region: what crosses a mark is clipped at its edge
   std::string region_key_;
   std::shared_ptr<ProcessTotals> so_far_;  // null: nobody watches
   std::vector<std::unique_ptr<TableLayout>> tables_;

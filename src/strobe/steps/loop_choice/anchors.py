@@ -25,7 +25,7 @@ class Anchor:
 # In order of authority. Operators are not anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 ANCHORS = (
     Anchor("hint", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
-    Anchor("range", 2, lambda name, paradigm: name.startswith(PROFILER_STEP)),
+    Anchor("range", 1, lambda name, paradigm: name.startswith(PROFILER_STEP)),
     Anchor("optimizer", 1, lambda name, paradigm: name.startswith(OPTIMIZER_STEP) and paradigm == "torch"),
     Anchor("zero_grad", 3, lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
     Anchor("data_wait", 3, lambda name, paradigm: name.startswith(DATA_LOADER) and paradigm == "torch"),

@@ -1,0 +1,72 @@
+"""Steps that a profiler marks: as many, and as long, as the marks in the file, with stacks and without, many or one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe.api.imports import opened
+from tests.deep.kineto import call, kernel, operator, profile, step
+
+PROGRAM = """
+import sys, torch
+from torch.profiler import ProfilerActivity, profile, schedule
+from torch.utils.data import DataLoader, TensorDataset
+
+stacks, active, path = sys.argv[1] == "stacks", int(sys.argv[2]), sys.argv[3]
+net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+optimizer = torch.optim.Adam(net.parameters())
+batches = DataLoader(TensorDataset(torch.randn(640, 64), torch.randint(0, 10, (640,))), batch_size=32)
+with profile(
+    activities=[ProfilerActivity.CPU], with_stack=stacks, schedule=schedule(wait=1, warmup=1, active=active),
+    on_trace_ready=lambda done: done.export_chrome_trace(path),
+) as profiler:
+    for number, (x, y) in enumerate(batches):
+        if number == active + 2:
+            break
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+        optimizer.step()
+        profiler.step()
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("active", [1, 5])
+@pytest.mark.parametrize("stacks", ["stacks", "plain"])
+def test_steps_are_the_marks_of_the_profiler(tmp_path: Path, stacks: str, active: int) -> None:
+    path = tmp_path / "profile.json"
+    subprocess.run([sys.executable, "-c", PROGRAM, stacks, str(active), str(path)], check=True, capture_output=True)
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("ph") == "X"]
+    marks = sorted((e["ts"], e["dur"]) for e in events if e["name"].startswith("ProfilerStep#"))
+    assert len(marks) == active
+
+    trace = strobe.open(opened(path, talk=False))
+    steps = trace.ask("steps").to_pylist()
+    assert len(steps) == active
+    for row, (start, duration), following in zip(steps, marks, [*marks[1:], None], strict=True):
+        until = start + duration if following is None else following[0]
+        assert int(str(row["duration_ns"])) == pytest.approx(1000 * (until - start), abs=2)
+    # What frameworks mark lies on the thread itself: the optimizer and the loader are parts of the steps.
+    for name, part in (("Optimizer.step#", "optimizer_ns"), ("enumerate(DataLoader)#", "data_wait_ns")):
+        inside = [e for e in events if e["name"].startswith(name) and e["ts"] >= marks[0][0]]
+        assert inside
+        expected = 1000 * sum(e["dur"] for e in inside)
+        assert sum(int(str(row[part])) for row in steps) == pytest.approx(expected, rel=0.3)
+    assert not [row for row in trace.locations.to_pylist() if "(lane" in str(row["name"])]
+
+
+def test_one_mark_is_one_step_whatever_repeats_inside_of_it(tmp_path: Path) -> None:
+    # An inference of 24 layers, profiled with one active step: a layer is not a step.
+    events = [step(6, 0, 2500)]
+    for layer in range(24):
+        at = 100 * layer + 10
+        events += [operator("aten::linear", at, 30), operator("aten::gelu", at + 40, 20)]
+        events += [call(at + 5, 2, correlation=layer + 1), kernel("gemm", at + 20, 50, correlation=layer + 1)]
+    (row,) = profile(tmp_path, *events).ask("steps").to_pylist()
+    assert (row["start_ns"], row["duration_ns"]) == (0, 2_500_000)
