@@ -72,6 +72,36 @@ def test_calls_are_found_by_correlation_and_operators_by_time(tmp_path, most):
     ]
 
 
+def test_a_flow_that_comes_before_the_work_of_its_gpu_leads_to_no_process_of_its_own(tmp_path):
+    # As a serving engine's profile has it: the flows, in which GPU 9 is process 9, come before the kernels.
+    flow = {"cat": "ac2g", "name": "ac2g", "id": 11}
+    path = tmp_path / "profile.json"
+    write(
+        path,
+        operator("aten::mm", 0, 50, External_id=1),
+        call(5, 9, correlation=11),
+        {**flow, "ph": "s", "pid": 100, "tid": 1, "ts": 5},
+        {**flow, "ph": "f", "pid": 9, "tid": 3, "ts": 900, "bp": "e"},
+        kernel("gemm", 900, 10, device=9, stream=3, correlation=11, External_id=1),
+    )
+    trace = strobe.open(opened(path, talk=False))
+    assert launched(trace) == [("gemm", 900, ("cudaLaunchKernel", 5), 14, ("aten::mm", 0))]
+    assert [row["kind"] for row in trace.locations.to_pylist()] == ["thread", "stream"]
+    assert len(trace.processes) == 1
+
+
+def test_a_kernel_that_inductor_made_has_its_operator(tmp_path):
+    trace = profile(
+        tmp_path,
+        operator("Torch-Compiled Region: 0/0", 0, 100, External_id=1),
+        operator("triton_poi_fused_add_3", 10, 20, External_id=2),
+        call(15, 5, "hipModuleLaunchKernel", correlation=7),
+        kernel("triton_poi_fused_add_3", 500, 140, correlation=7, External_id=2),
+    )
+    (row,) = trace.ask("kernels", by="operator").to_pylist()
+    assert (row["operator"], row["calls"], row["total_ns"]) == ("triton_poi_fused_add_3", 1, 140_000)
+
+
 def test_a_call_launches_in_its_own_process_only(tmp_path):
     folder = tmp_path / "ranks"
     folder.mkdir()

@@ -252,7 +252,9 @@ class ChromeReader final : public TraceReader {
       case 's':
       case 't':
       case 'f': {
-        const Row row = flow_row(raw(pid), raw(tid), category);
+        // From a launch to what it started: its end is on a GPU, unless the host's row is known by then.
+        const bool to_gpu = phase[0] == 'f' && (raw(name) == "ac2g" || raw(name) == "async_gpu");
+        const Row row = flow_row(raw(pid), raw(tid), to_gpu ? known_category("kernel") : category);
         Process& p = processes[row.process];
         tables.flow(into(p), row.location, start_ns, raw(id), phase, raw(name), category_name);
         return;
@@ -444,7 +446,7 @@ class ChromeReader final : public TraceReader {
       else if (name.starts_with("c10d::") || name.starts_with("gloo:") || name.starts_with("nccl:") ||
                name == "record_param_comms")
         role = STROBE_ROLE_COLLECTIVE;
-      else if (role == STROBE_ROLE_OPERATOR && name.find("::") == name.npos)
+      else if (role == STROBE_ROLE_OPERATOR && name.find("::") == name.npos && !name.starts_with("triton_"))
         role = STROBE_ROLE_RANGE;
       // What the program itself put there, as ProfilerStep#3: older versions report it as an operator.
       if (role == STROBE_ROLE_RANGE && (name.starts_with("ProfilerStep#") ||
