@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import strobe
@@ -59,6 +60,14 @@ def test_steps_are_the_marks_of_the_profiler(tmp_path: Path, stacks: str, active
         expected = 1000 * sum(e["dur"] for e in inside)
         assert sum(int(str(row[part])) for row in steps) == pytest.approx(expected, rel=0.3)
     assert not [row for row in trace.locations.to_pylist() if "(lane" in str(row["name"])]
+
+
+@pytest.mark.parametrize("name", ["diff_test", "nccl_data", "resnet50_loader_workers0", "v100_train_rank1of2"])
+def test_marked_steps_of_public_trainings_share_their_positions(public, name: str) -> None:
+    stack = public(f"kineto/{name}.json.gz").stack()
+    durations = stack.to_numpy("duration")[:, :-1]
+    assert len(stack) >= 3
+    assert np.isfinite(durations).mean() > 0.95
 
 
 def test_one_mark_is_one_step_whatever_repeats_inside_of_it(tmp_path: Path) -> None:

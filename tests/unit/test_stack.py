@@ -168,6 +168,23 @@ def test_steps_without_events_are_no_rows() -> None:
     assert set(aligned.step.tolist()) == {0, 1, 2, 6, 7, 8, 9}
 
 
+@pytest.mark.parametrize("mark", ["ProfilerStep#{}", "train step: {}", "epoch {}"])
+def test_steps_whose_marks_have_numbers_are_on_one_path(mark: str) -> None:
+    program, begins = Program(), []
+    for number in range(5):
+        begins.append(program.now_ns)
+        with program.inside(mark.format(number + 8)):
+            program.run("aten::linear", "aten::relu", us=100)
+            if number == 3:
+                program.run("aten::item", us=70)
+    start = np.array(begins, dtype=np.int64)
+    end = np.append(start[1:], program.now_ns)
+    aligned = align_steps(program.stream(), start, end, np.ones(5, dtype=bool))
+    assert aligned.path.tolist() == [0, 0, 0, 1, 0]
+    extras = aligned.region[aligned.position < 0]
+    assert [program.stream().names[region] for region in extras] == ["aten::item"]
+
+
 def test_a_function_that_holds_the_loop_is_no_event_of_the_step_in_which_it_begins() -> None:
     """The cut lies inside: what was called in one step goes on in the next ones."""
     program = Program()

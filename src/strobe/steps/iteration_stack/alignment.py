@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +23,8 @@ MOST_ALIGNED = 2_000_000
 # With so small a share of the steps, the most frequent path is not usual: one of middle length is taken.
 LEAST_USUAL = 0.05
 
+# The mark of a step has its number in its name: `ProfilerStep#3`, `train step: 3`, `epoch 3`.
+_NUMBERED_MARK = re.compile(r"(?i)((?:step|iter|iteration|batch|epoch)\W{0,3})\d+$")
 _OPENABLE_PARADIGMS = (*FUNCTION_PARADIGMS, "strobe")
 _OPENABLE_RANGES = (OPTIMIZER_STEP, PROFILER_STEP)
 
@@ -50,6 +53,7 @@ class Aligned:
 
 def align_steps(stream: Stream, start_ns: Ints, end_ns: Ints, usual: Bools) -> Aligned:
     """Align the events of the steps [start_ns, end_ns), in order of time, to the path that most `usual` ones take."""
+    stream = _without_numbers(stream)
     rows, step = _events(stream, start_ns, end_ns, usual)
     begin, end, paths = stream.start_ns[rows], stream.end_ns[rows], stream.call_path[rows]
     end = np.minimum(end, end_ns[step])
@@ -72,6 +76,22 @@ def align_steps(stream: Stream, start_ns: Ints, end_ns: Ints, usual: Bools) -> A
         path=path,
         tail_ns=np.where(filled, np.maximum(end_ns - last, 0), end_ns - start_ns),
     )
+
+
+def _without_numbers(stream: Stream) -> Stream:
+    """The same spans; marks that differ by their number only are one region: call paths below them are equal."""
+    key = [_NUMBERED_MARK.sub(r"\1", name) for name in stream.names]
+    if key == list(stream.names):
+        return stream
+    first_region: dict[str, int] = {}
+    first_path: dict[tuple[int, int], int] = {}
+    region = np.array([first_region.setdefault(name, number) for number, name in enumerate(key)], dtype=np.int64)
+    path = np.empty(len(stream.path_parent), dtype=np.int64)
+    parent = stream.path_parent.copy()
+    for number, above in enumerate(stream.path_parent.tolist()):  # parents have smaller numbers than their children
+        parent[number] = path[above] if above >= 0 else -1
+        path[number] = first_path.setdefault((int(parent[number]), int(region[stream.path_region[number]])), number)
+    return replace(stream, call_path=path[stream.call_path], path_parent=parent)
 
 
 def _parts(stream: Stream, main: Ints) -> Ints:
