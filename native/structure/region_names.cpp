@@ -13,6 +13,13 @@ constexpr std::string_view kStepHint = "strobe.step", kProfilerStep = "ProfilerS
                            kDataLoader = "enumerate(DataLoader)#", kCompiled = "Torch-Compiled Region";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// What serving engines put around each of their steps: vLLM `execute_8192_context_9(...)_generation_37(...)`, SGLang
+// `step[DECODE bs=32]`. The anchor is called by what all of them have in common.
+std::string_view engine_step(std::string_view name) {
+  const bool execute = name.starts_with("execute_") && name.find("context_") != name.npos;
+  if (execute && name.find("_generation_") != name.npos) return "execute_context_generation";
+  return name.starts_with("step[") && name.ends_with(']') ? "step[]" : "";
+}
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || (c & 0x80);
 }
@@ -40,14 +47,18 @@ int8_t part_of_region(std::string_view name, uint8_t paradigm) {
 
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm) {
   if (name == kStepHint && (paradigm == STROBE_USER || paradigm == STROBE_SELF)) return LoopKind::hint;
-  if (name.starts_with(kProfilerStep)) return LoopKind::range;
+  if (name.starts_with(kProfilerStep) || !engine_step(name).empty()) return LoopKind::range;
   if (paradigm != STROBE_TORCH) return LoopKind::structure;
   if (name.starts_with(kOptimizerStep)) return LoopKind::optimizer;
   if (name.starts_with(kZeroGrad)) return LoopKind::zero_grad;
   return name.starts_with(kDataLoader) ? LoopKind::data_wait : LoopKind::structure;
 }
 
-std::string_view anchor_name(std::string_view name) { return name.starts_with(kProfilerStep) ? kProfilerStep : name; }
+std::string_view anchor_name(std::string_view name) {
+  if (name.starts_with(kProfilerStep)) return kProfilerStep;
+  const std::string_view engine = engine_step(name);
+  return engine.empty() ? name : engine;
+}
 
 bool is_function(uint8_t paradigm) {
   return paradigm == STROBE_PYTHON || paradigm == STROBE_USER || paradigm == STROBE_NVTX || paradigm == STROBE_ITT;

@@ -18,7 +18,7 @@ bool is_backward(std::string_view name);
 // Whether iterations may be marked by this region, and how. LoopKind::structure: it is not an anchor. Operators are
 // never anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm);
-// Profiler steps carry their number: they are one anchor.
+// Steps of a profiler or a serving engine carry their number or their size: they are one anchor.
 std::string_view anchor_name(std::string_view name);
 
 // Functions and ranges of the program itself: they show what it does only in some iterations.

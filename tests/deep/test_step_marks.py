@@ -12,7 +12,7 @@ import pytest
 
 import strobe
 from strobe.api.imports import opened
-from tests.deep.kineto import call, kernel, operator, profile, step
+from tests.deep.kineto import call, event, kernel, operator, profile, step
 
 PROGRAM = """
 import sys, torch
@@ -68,6 +68,35 @@ def test_marked_steps_of_public_trainings_share_their_positions(public, name: st
     durations = stack.to_numpy("duration")[:, :-1]
     assert len(stack) >= 3
     assert np.isfinite(durations).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        ["execute_8192_context_9(sq8155)_generation_37(sq37)", "execute_32_context_0(sq0)_generation_32(sq32)"],
+        ["step[EXTEND bs=15 toks=15360]", "step[DECODE bs=32]"],
+    ],
+)
+def test_steps_of_serving_engines_are_their_annotations(tmp_path: Path, marks: list[str]) -> None:
+    # Layers repeat in each, as many as there are: they are not steps.
+    events = []
+    for number in range(6):
+        at = 1000 * number + 5 * number * number
+        events.append(event("user_annotation", marks[number % 2], at, 900, 100, 1))
+        for layer in range(36):
+            events += [
+                operator("aten::linear", at + 20 * layer + 1, 9),
+                operator("aten::gelu", at + 20 * layer + 11, 5),
+            ]
+    rows = profile(tmp_path, *events).ask("steps").to_pylist()
+    assert [row["start_ns"] for row in rows] == [1000 * (1000 * n + 5 * n * n) for n in range(6)]
+
+
+def test_an_annotation_inside_of_another_is_not_a_step_of_its_own(tmp_path: Path) -> None:
+    outer = event("user_annotation", "execute_32_context_0(sq0)_generation_32(sq32)", 0, 500, 100, 1)
+    inner = event("user_annotation", "step[DECODE bs=32]", 20, 470, 100, 1)
+    (row,) = profile(tmp_path, outer, inner, operator("aten::mm", 30, 100)).ask("steps").to_pylist()
+    assert (row["start_ns"], row["duration_ns"]) == (0, 500_000)
 
 
 def test_one_mark_is_one_step_whatever_repeats_inside_of_it(tmp_path: Path) -> None:

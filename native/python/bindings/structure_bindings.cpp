@@ -145,6 +145,14 @@ void register_structure(nb::module_& m) {
       [](const std::string& name, uint8_t paradigm) { return int(strobe::structure::part_of_region(name, paradigm)); },
       nb::arg("name"), nb::arg("paradigm"), "Part of a step that a region belongs to, by its name; -1: none");
   m.def(
+      "anchor_of_region",
+      [](const std::string& name, uint8_t paradigm) {
+        const char* kind = strobe::structure::loop_kind_name(strobe::structure::anchor_of_region(name, paradigm));
+        return nb::make_tuple(kind, std::string(strobe::structure::anchor_name(name)));
+      },
+      nb::arg("name"), nb::arg("paradigm"),
+      "How iterations may be marked by a region (`structure`: not at all), and what its anchor is called");
+  m.def(
       "is_backward", [](const std::string& name) { return strobe::structure::is_backward(name); }, nb::arg("name"),
       "Whether a region is a part of the backward pass, by its name");
   m.def("find_levels", &levels_of, nb::arg("ids"), nb::arg("times"), nb::arg("min_count"), nb::arg("max_levels"),

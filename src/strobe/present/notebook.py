@@ -7,7 +7,7 @@ from strobe.present.html_parts import bar, escape, stacked
 from strobe.present.snapshot_text import first_steps, trust
 from strobe.present.summary import Summary, summarise
 from strobe.present.text import people
-from strobe.present.text_page import processes, sentence
+from strobe.present.text_page import processes, sentence, steps
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 
@@ -31,7 +31,7 @@ def trace_card(trace: Trace) -> str:
 
 
 def _facts(summary: Summary) -> str:
-    step = [f"{format_count(summary.step.count)} steps"] if summary.step else []
+    step = [steps(summary.step.count)] if summary.step else []
     facts = [summary.program or summary.name, processes(summary.process_count), format_ns(summary.duration_ns)]
     return " · ".join(["strobe", *facts, *step])
 

@@ -10,7 +10,7 @@ from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
 from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
-from strobe.present.text_page import WIDTH, bar, page, processes
+from strobe.present.text_page import WIDTH, bar, page, processes, steps
 from strobe.trace.trace import Trace
 
 LINES = 40
@@ -47,7 +47,7 @@ def text_of(trace: Trace) -> str:
 
 def _head(summary: Summary, width: int) -> Iterable[str]:
     step = summary.step
-    loop = [f"{format_count(step.count)} steps"] if step else []
+    loop = [steps(step.count)] if step else []
     facts = [summary.program or "?", processes(summary.process_count), format_ns(summary.duration_ns), *loop]
     yield _cut("strobe  " + " · ".join(facts), width)
     yield from _wrapped("VERDICT   ", summary.verdict.text, width)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from strobe.model.units import format_count
 from strobe.present.text import supports
 
 WIDTH = 100
@@ -34,6 +35,11 @@ def bar(share: float, width: int) -> str:
 def sentence(text: str) -> str:
     """Return a text as a sentence, with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+
+
+def steps(count: int) -> str:
+    """Return a number of steps in words."""
+    return f"{format_count(count)} step" + ("s" if count != 1 else "")
 
 
 def processes(count: int) -> str:

@@ -22,7 +22,6 @@ MAX_PAUSE_NS = 1_000_000
 # Ranges that PyTorch itself puts into every program (2.13: torch/optim/optimizer.py:513 and 1057,
 # torch/utils/data/dataloader.py:721, torch/profiler/profiler.py).
 OPTIMIZER_STEP = "Optimizer.step#"
-ZERO_GRAD = "Optimizer.zero_grad#"
 DATA_LOADER = "enumerate(DataLoader)#"
 PROFILER_STEP = "ProfilerStep#"
 STEP_HINT = "strobe.step"

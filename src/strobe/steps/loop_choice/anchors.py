@@ -2,66 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
+from strobe.model.kinds import PARADIGMS
+from strobe.native import core
 from strobe.steps.loop_choice.events import Events
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.thread_spans import Ints, Stream, outermost
-from strobe.steps.training_activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_STEP, STEP_HINT, ZERO_GRAD
+
+# The kinds of anchors in order of authority, each with the occurrences that its names need at least. Which region is
+# one is decided by native/structure/region_names.cpp.
+ANCHORS = {"hint": 2, "range": 1, "optimizer": 1, "zero_grad": 3, "data_wait": 3}
+MARKS = ("hint", "range")  # ranges of the program itself, or of the engine that runs it
 
 
-@dataclass(frozen=True)
-class Anchor:
-    """One kind of range that marks steps; with fewer than `least` occurrences it is ignored."""
-
-    kind: str
-    least: int
-    matches: Callable[[str, str], bool]  # (name, paradigm)
-
-
-# In order of authority. Operators are not anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
-ANCHORS = (
-    Anchor("hint", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
-    Anchor("range", 1, lambda name, paradigm: name.startswith(PROFILER_STEP)),
-    Anchor("optimizer", 1, lambda name, paradigm: name.startswith(OPTIMIZER_STEP) and paradigm == "torch"),
-    Anchor("zero_grad", 3, lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
-    Anchor("data_wait", 3, lambda name, paradigm: name.startswith(DATA_LOADER) and paradigm == "torch"),
-)
-MARKS = ("hint", "range")  # ranges of the program itself
-
-
-def anchor_rows(stream: Stream, anchor: Anchor) -> dict[str, Ints]:
-    """Rows of every anchor name that occurs often enough. Profiler steps carry their number: they are one name."""
-    by_name: dict[str, list[int]] = {}
+def anchor_rows(stream: Stream) -> dict[str, dict[str, Ints]]:
+    """Rows of every anchor that occurs often enough, by its kind and its name."""
+    number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
+    regions: dict[tuple[str, str], list[int]] = {}
     for region, (name, paradigm) in enumerate(zip(stream.names, stream.paradigms, strict=True)):
-        if anchor.matches(name, paradigm):
-            by_name.setdefault(PROFILER_STEP if name.startswith(PROFILER_STEP) else name, []).append(region)
-    if not by_name:
-        return {}
-    rows = {name: np.flatnonzero(np.isin(stream.region, regions)) for name, regions in by_name.items()}
+        regions.setdefault(core.anchor_of_region(name, number[paradigm]), []).append(region)
+    found: dict[str, dict[str, Ints]] = {kind: {} for kind in ANCHORS}
     end_ns = stream.end_ns
-    rows = {name: at[outermost(stream.start_ns[at], end_ns[at])] for name, at in rows.items()}
-    return {name: at for name, at in rows.items() if len(at) >= anchor.least}
+    for (kind, name), numbers in regions.items():
+        if kind in ANCHORS:
+            at = np.flatnonzero(np.isin(stream.region, numbers))
+            at = at[outermost(stream.start_ns[at], end_ns[at])]
+            if len(at) >= ANCHORS[kind]:
+                found[kind][name] = at
+    return found
 
 
-def one_after_the_other(anchor: Anchor, named: dict[str, Ints]) -> list[tuple[str, Ints]]:
+def one_after_the_other(stream: Stream, kind: str, named: dict[str, Ints]) -> list[tuple[str, Ints]]:
     """The names that mark loops one after the other. Of names that alternate, one: the rarest.
 
     Of loaders that of the longest time: a loader of its own for validation is rarer, but not the step.
     """
     chosen: list[tuple[str, Ints]] = []
-    until = -1
+    until_ns = -(2**62)
     for name, rows in sorted(named.items(), key=lambda item: int(item[1][0])):
-        if not chosen or rows[0] > until:
+        if stream.start_ns[rows[0]] >= until_ns:
             chosen.append((name, rows))
-        elif anchor.kind == "data_wait":
+        elif kind == "data_wait":
             chosen[-1] = max(chosen[-1], (name, rows), key=lambda item: int(item[1][-1] - item[1][0]))
         else:
             chosen[-1] = min(chosen[-1], (name, rows), key=lambda item: len(item[1]))
-        until = max(until, int(rows[-1]))
+        until_ns = max(until_ns, int(stream.start_ns[rows[-1]] + stream.duration_ns[rows[-1]]))
     return chosen
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from strobe.steps.loop_choice.agreement import agree
-from strobe.steps.loop_choice.anchors import ANCHORS, MARKS, anchor_rows, anchored_loop, one_after_the_other
+from strobe.steps.loop_choice.anchors import MARKS, anchor_rows, anchored_loop, one_after_the_other
 from strobe.steps.loop_choice.choice import Choice, choose
 from strobe.steps.loop_choice.events import MPI, OPERATORS, Events, events_of, without_peers
 from strobe.steps.loop_choice.levels import Level
@@ -33,11 +33,12 @@ NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"
 class MainLoop:
     """Where the iterations of a main loop are marked.
 
-    kind: `hint` (strobe.step ends a step), `range` (the profiler's steps), `optimizer`, `zero_grad`, `data_wait`
-    (anchors of PyTorch), `structure` (no anchor: the best level), `asked` (what the user asked for). rows: the spans
-    that mark an iteration. confidence: `high`, `medium`, `low`. reason: one sentence on how the loop was found. name:
-    of the anchor or the event at the mark. events: the sequence that decided, `levels` its loop levels, best first, and
-    `level` the one that was chosen, where there is one. streams: kinds of the sequences with the same steps.
+    kind: `hint` (strobe.step ends a step), `range` (steps of a profiler or a serving engine), `optimizer`, `zero_grad`,
+    `data_wait` (anchors of PyTorch), `structure` (no anchor: the best level), `asked` (what the user asked for). rows:
+    the spans that mark an iteration. confidence: `high`, `medium`, `low`. reason: one sentence on how the loop was
+    found. name: of the anchor or the event at the mark. events: the sequence that decided, `levels` its loop levels,
+    best first, and `level` the one that was chosen, where there is one. streams: kinds of the sequences with the same
+    steps.
     """
 
     kind: str
@@ -59,12 +60,12 @@ class MainLoop:
 def find_loops(stream: Stream, *, only: str | None = None) -> list[MainLoop]:
     """Find the main loop of every phase of a stream, in order of time; `only`: in the sequence of this kind."""
     sequences = {kind: events for kind, events in events_of(stream).items() if only in (None, kind)}
-    for anchor in ANCHORS if only in (None, OPERATORS) else ():
-        named = one_after_the_other(anchor, anchor_rows(stream, anchor))
+    for kind, of_kind in anchor_rows(stream).items() if only in (None, OPERATORS) else ():
+        named = one_after_the_other(stream, kind, of_kind)
         if named:
             spans = _territories(stream, [rows for _, rows in named])
             return [
-                _anchored(stream, anchor.kind, name, rows, _within(sequences, *span))
+                _anchored(stream, kind, name, rows, _within(sequences, *span))
                 for (name, rows), span in zip(named, spans, strict=True)
             ]
     found = _by_structure(stream, sequences)
