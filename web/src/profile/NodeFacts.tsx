@@ -19,7 +19,7 @@ import { amount } from "./treeWords";
 const SHOWN_SPANS = 12;
 const SHOWN_PATH = 40;
 
-type Props = {
+export type Props = {
   readonly tree: CallTree;
   readonly node: number;
   readonly measure: ProfileMeasure;

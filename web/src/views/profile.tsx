@@ -16,7 +16,7 @@ import type { Run } from "../data/run";
 import { type Loaded, load, useSession } from "../data/session";
 import { FlamePanel } from "../profile/FlamePanel";
 import { beside, calleesOf, callersOf, type Flame, flameOf, outermostOf, totalsOf } from "../profile/flameLayout";
-import { NodeFacts } from "../profile/NodeFacts";
+import { NodeFacts, type Props as NodeFactsProps } from "../profile/NodeFacts";
 import { FORM_TITLES, Toolbar } from "../profile/ProfileToolbar";
 import { findIn, type Matches } from "../profile/pathSearch";
 import { attachProfileKeys } from "../profile/profileKeys";
@@ -50,7 +50,12 @@ function ProfilePage() {
 const sumOfRoots = (tree: CallTree, measure: ProfileMeasure): number =>
   totalsOf(tree, measure).reduce((sum, ns, i) => ((tree.parent[i] ?? -1) < 0 ? sum + ns : sum), 0);
 
-function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart }) {
+/** What is seen: a tree of calls by one measure, which adds up to `allNs`, of a part of a run. */
+type Seen = Pick<NodeFactsProps, "run" | "tree" | "measure" | "allNs" | "part">;
+/** The same of one function. */
+type SeenRegion = Seen & { readonly row: RegionRow };
+
+function Profile({ run, tree, part }: Pick<Seen, "run" | "tree" | "part">) {
   const session = useSession();
   const { profile: view, frame, find } = session.state.value;
   const search = useRef<HTMLInputElement>(null);
@@ -84,12 +89,11 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
   // With the first picture, not after it: a key must not be lost.
   useLayoutEffect(() => attachProfileKeys(window, keys, view.form !== "sandwich" && location === undefined));
 
-  const everything = sums[measure];
+  const seen: Seen = { run, tree, measure, allNs: sums[measure], part };
   const body = ((): preact.ComponentChildren => {
     if (location !== undefined) return <TimeOrder run={run} location={location} />;
-    if (!everything) return <Nothing run={run} measure={measure} part={tree.about.about} />;
-    if (view.form === "sandwich")
-      return <Sandwich run={run} tree={tree} measure={measure} allNs={everything} part={part} matches={matches} />;
+    if (!seen.allNs) return <Nothing {...seen} />;
+    if (view.form === "sandwich") return <Sandwich {...seen} matches={matches} />;
     return (
       <>
         <div class="vertical fill">
@@ -105,7 +109,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
             label={flameSummary(tree, flame, `${FORM_TITLES[view.form]}, ${MEASURE_NAMES[measure]}`)}
             zoomed={node}
             found={matches?.nodes}
-            facts={(one) => nodeFacts(tree, one, measure, everything)}
+            facts={(one) => nodeFacts(tree, one, measure, seen.allNs)}
             onChoose={choose}
             onReset={keys.reset}
           />
@@ -113,18 +117,14 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
         <aside class="details" aria-label="Facts about what is chosen">
           {node >= 0 ? (
             <NodeFacts
-              tree={tree}
+              {...seen}
               node={node}
-              measure={measure}
-              allNs={everything}
-              part={part}
-              run={run}
               onNode={choose}
               onSandwich={() => change({ form: "sandwich" })}
               onClose={keys.reset}
             />
           ) : (
-            <Heaviest tree={tree} measure={measure} allNs={everything} />
+            <Heaviest {...seen} />
           )}
         </aside>
       </>
@@ -170,7 +170,7 @@ function locationOf(run: Run, place: string): number | undefined {
   return busiest?.location ?? openByDefault(run)[0] ?? run.locations.find((each) => each.spanCount > 0)?.location;
 }
 
-function Nothing({ run, measure, part }: { run: Run; measure: ProfileMeasure; part: string }) {
+function Nothing({ run, measure, tree }: Seen) {
   if (!run.meta.span_count && !run.meta.folded_count)
     return (
       <p class="empty">
@@ -179,7 +179,7 @@ function Nothing({ run, measure, part }: { run: Run; measure: ProfileMeasure; pa
     );
   return (
     <p class="empty">
-      There is no {MEASURE_NAMES[measure]} in this part of the run ({part}), or not on these threads.
+      There is no {MEASURE_NAMES[measure]} in this part of the run ({tree.about.about}), or not on these threads.
     </p>
   );
 }
@@ -187,7 +187,7 @@ function Nothing({ run, measure, part }: { run: Run; measure: ProfileMeasure; pa
 const HEAVIEST = 14;
 
 /** The functions with most time of their own, while no call path is chosen. */
-function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMeasure; allNs: number }) {
+function Heaviest({ tree, measure, allNs }: Seen) {
   const session = useSession();
   const { profile } = session.state.value;
   const rows = useMemo(
@@ -230,18 +230,10 @@ function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMe
   );
 }
 
-type SandwichProps = {
-  readonly run: Run;
-  readonly tree: CallTree;
-  readonly measure: ProfileMeasure;
-  readonly allNs: number;
-  readonly part: TreePart;
-  readonly matches: Matches | undefined;
-};
-
 /** All functions as a table; for the chosen one its callers above its callees. */
-function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
+function Sandwich({ matches, ...seen }: Seen & { readonly matches: Matches | undefined }) {
   const session = useSession();
+  const { tree, measure } = seen;
   const { frame, find } = session.state.value;
   const order = useSignal<RegionOrder>({ by: "self", down: true });
   const all = useMemo(() => regionRows(tree, measure), [tree, measure]);
@@ -254,9 +246,8 @@ function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
       <div class="sandwich fill">
         {rows.length ? (
           <RegionTable
-            tree={tree}
+            {...seen}
             rows={rows}
-            allNs={allNs}
             order={order.value}
             onOrder={(to) => (order.value = to)}
             chosen={region}
@@ -266,63 +257,47 @@ function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
           <p class="empty">No function’s name matches “{find}”.</p>
         )}
         {row ? (
-          <Slices tree={tree} row={row} measure={measure} allNs={allNs} onRegion={choose} />
+          <Slices {...seen} row={row} onRegion={choose} />
         ) : (
           <p class="empty">Choose a function to see who calls it and what it calls.</p>
         )}
       </div>
       <aside class="details" aria-label="Facts about what is chosen">
-        {row ? (
-          <RegionFacts run={run} tree={tree} row={row} measure={measure} allNs={allNs} part={part} />
-        ) : (
-          <Heaviest tree={tree} measure={measure} allNs={allNs} />
-        )}
+        {row ? <RegionFacts {...seen} row={row} /> : <Heaviest {...seen} />}
       </aside>
     </>
   );
 }
 
-type SlicesProps = {
-  readonly tree: CallTree;
-  readonly row: RegionRow;
-  readonly measure: ProfileMeasure;
-  readonly allNs: number;
-  readonly onRegion: (region: number) => void;
-};
+type SlicesProps = SeenRegion & { readonly onRegion: (region: number) => void };
 
 function Slices({ tree, row, measure, allNs, onRegion }: SlicesProps) {
   const callers = useMemo(() => callersOf(tree, row.region, measure), [tree, row.region, measure]);
   const callees = useMemo(() => calleesOf(tree, row.region, measure), [tree, row.region, measure]);
-  const facts = (flame: Flame, what: string) => (node: number) => {
-    const ns = flame.weight[node] ?? 0;
-    return `${amount(tree, ns)} ${what}; ${formatShare(row.totalNs ? ns / row.totalNs : 0)} of it, ${formatShare(allNs ? ns / allNs : 0)} of all`;
-  };
-  const onChoose = (flame: Flame) => (node: number) => {
-    if (node >= 0) onRegion(tree.region[flame.of[node] ?? 0] ?? -1);
-  };
+  const slice = (flame: Flame, title: string, about: string, what: string) => (
+    <>
+      <h2>{title}</h2>
+      <FlamePanel
+        tree={tree}
+        flame={flame}
+        up={flame === callers}
+        title={title}
+        label={flameSummary(tree, flame, about)}
+        zoomed={-1}
+        facts={(node) => {
+          const ns = flame.weight[node] ?? 0;
+          return `${amount(tree, ns)} ${what}; ${formatShare(row.totalNs ? ns / row.totalNs : 0)} of it, ${formatShare(allNs ? ns / allNs : 0)} of all`;
+        }}
+        onChoose={(node) => {
+          if (node >= 0) onRegion(tree.region[flame.of[node] ?? 0] ?? -1);
+        }}
+      />
+    </>
+  );
   return (
     <div class="slices">
-      <h2>Callers</h2>
-      <FlamePanel
-        tree={tree}
-        flame={callers}
-        up
-        title="Callers"
-        label={flameSummary(tree, callers, `Callers of ${row.name}`)}
-        zoomed={-1}
-        facts={facts(callers, `of ${row.name} on its account`)}
-        onChoose={onChoose(callers)}
-      />
-      <h2>Callees</h2>
-      <FlamePanel
-        tree={tree}
-        flame={callees}
-        title="Callees"
-        label={flameSummary(tree, callees, `What ${row.name} calls`)}
-        zoomed={-1}
-        facts={facts(callees, `in calls of ${row.name}`)}
-        onChoose={onChoose(callees)}
-      />
+      {slice(callers, "Callers", `Callers of ${row.name}`, `of ${row.name} on its account`)}
+      {slice(callees, "Callees", `What ${row.name} calls`, `in calls of ${row.name}`)}
     </div>
   );
 }
@@ -330,8 +305,9 @@ function Slices({ tree, row, measure, allNs, onRegion }: SlicesProps) {
 const SHOWN_PATHS = 14;
 
 /** A function in numbers, and the call paths that lead to it. */
-function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProps, "matches"> & { row: RegionRow }) {
+function RegionFacts({ row, ...seen }: SeenRegion) {
   const session = useSession();
+  const { tree, measure, allNs } = seen;
   const chosen = useSignal(-1);
   const totals = totalsOf(tree, measure);
   const paths = useMemo(
@@ -367,12 +343,7 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
                 name={<>by {callerOf(one)}</>}
                 amount={amount(tree, totals[one] ?? 0)}
                 share={row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0}
-                button={{
-                  "aria-pressed": one === node,
-                  onClick: () => {
-                    chosen.value = one;
-                  },
-                }}
+                button={{ "aria-pressed": one === node, onClick: () => (chosen.value = one) }}
               />
             ))}
           </ul>
@@ -382,12 +353,8 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
         </section>
       )}
       <NodeFacts
-        tree={tree}
+        {...seen}
         node={node}
-        measure={measure}
-        allNs={allNs}
-        part={part}
-        run={run}
         onNode={(to) => session.update({ frame: frameOfRegion(tree.region[to] ?? -1) }, "push")}
         onClose={() => session.update({ frame: "" }, "push")}
       />
