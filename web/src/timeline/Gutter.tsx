@@ -133,13 +133,12 @@ function MetricName({ row, model }: { row: MetricRow; model: TimelineModel }) {
 
 function RowName({ row, model, current, pinned }: RowProps) {
   const button = useRef<HTMLButtonElement>(null);
-  const { attributes, toggle, aside } = about(row, model);
+  const { title, expanded, toggle, aside } = about(row, model);
   useSignalEffect(() => {
     if (pinned || model.rows.takeFocus.value !== row.key) return;
     model.rows.takeFocus.value = undefined;
     button.current?.focus({ preventScroll: true });
   });
-  const expanded = attributes["aria-expanded"];
   return (
     <button
       ref={button}
@@ -147,7 +146,8 @@ function RowName({ row, model, current, pinned }: RowProps) {
       class="gutter-button row fill gap-5"
       data-row={pinned ? undefined : row.key}
       tabIndex={current ? 0 : -1}
-      {...attributes}
+      title={title}
+      aria-expanded={expanded}
       onFocus={() => (model.rows.focused.value = row.key)}
       onClick={toggle}
     >
@@ -161,65 +161,42 @@ function RowName({ row, model, current, pinned }: RowProps) {
 }
 
 type About = {
-  readonly attributes: { readonly title: string; readonly "aria-expanded"?: boolean };
-  readonly toggle: () => void;
+  readonly title: string;
+  /** Undefined: there is nothing to fold or open. */
+  readonly expanded?: boolean | undefined;
+  readonly toggle?: () => void;
   /** Shown beside the name. */
-  readonly aside: string;
+  readonly aside?: string;
 };
 
 /** A row's button: its text and its action. */
 function about(row: Row, model: TimelineModel): About {
-  if (row.kind === "host")
-    return {
-      attributes: {
-        "aria-expanded": !row.folded,
-        title: `host ${row.host}: ${row.folded ? "mean of " : ""}${row.count} processes`,
-      },
-      toggle: () => model.rows.flip(row.key),
-      aside: `${row.count} ${row.count === 1 ? "process" : "processes"}`,
-    };
-  if (row.kind === "process")
-    return {
-      attributes: { ...(row.folds && { "aria-expanded": true }), title: processFacts(row.title, row.process) },
-      toggle: () => model.rows.flip(row.key),
-      aside: String(row.process.pid),
-    };
+  const toggle = (): void => model.rows.flip(row.key);
+  if (row.kind === "host") {
+    const title = `host ${row.host}: ${row.folded ? "mean of " : ""}${row.count} processes`;
+    return { title, expanded: !row.folded, toggle, aside: `${row.count} ${row.count === 1 ? "process" : "processes"}` };
+  }
+  if (row.kind === "process") {
+    const title = processFacts(row.title, row.process);
+    return { title, expanded: row.folds || undefined, toggle, aside: String(row.process.pid) };
+  }
   if (row.kind === "location" && row.stands) {
-    const { title, process, count } = row.stands;
-    const facts = `${processFacts(title, process)}: its ${locationName(row)}; ${count} in all`;
-    return {
-      attributes: { "aria-expanded": false, title: facts },
-      toggle: () => model.rows.flip(`p${process.process}`),
-      aside: process.host,
-    };
+    const { process, count } = row.stands;
+    const title = `${processFacts(row.stands.title, process)}: its ${locationName(row)}; ${count} in all`;
+    return { title, expanded: false, toggle: () => model.rows.flip(`p${process.process}`), aside: process.host };
   }
   if (row.kind === "location") {
     const { location, open } = row;
-    const facts = `${location.name}, ${location.kind} ${location.threadId}, ${location.spanCount} spans`;
-    return {
-      attributes: { "aria-expanded": open, title: facts },
-      toggle: () => model.rows.toggle(location.location),
-      aside: "",
-    };
+    const title = `${location.name}, ${location.kind} ${location.threadId}, ${location.spanCount} spans`;
+    return { title, expanded: open, toggle: () => model.rows.toggle(location.location) };
   }
-  if (row.kind === "ranks")
-    return {
-      attributes: { "aria-expanded": row.open, title: `${row.title}: mean of ${row.count}, ${row.placeTitle}` },
-      toggle: () => model.rows.flip(row.key),
-      aside: row.placeTitle,
-    };
-  if (row.kind === "steps")
-    return {
-      attributes: { title: "The steps of this process, coloured by class" },
-      toggle: () => undefined,
-      aside: "",
-    };
-  const count = row.kind === "summary" ? row.count : 0;
-  return {
-    attributes: { title: `${row.title}: share of each group, mean of ${count}` },
-    toggle: () => undefined,
-    aside: `mean of ${count}`,
-  };
+  if (row.kind === "ranks") {
+    const title = `${row.title}: mean of ${row.count}, ${row.placeTitle}`;
+    return { title, expanded: row.open, toggle, aside: row.placeTitle };
+  }
+  if (row.kind === "steps") return { title: "The steps of this process, coloured by class" };
+  const mean = `mean of ${row.kind === "summary" ? row.count : 0}`;
+  return { title: `${row.title}: share of each group, ${mean}`, aside: mean };
 }
 
 const processFacts = (title: string, process: Process): string =>

@@ -3,16 +3,14 @@ import type { ComponentChildren } from "preact";
 import type { Run } from "../data/run";
 import { type Loaded, useSession } from "../data/session";
 
+type Props<T, Shown extends readonly unknown[]> = {
+  readonly of: Loaded<T>;
+  readonly what: string;
+  readonly children: (...shown: Shown) => ComponentChildren;
+};
+
 /** Shows the value when it is there; otherwise that it is coming, or why it is not. */
-export function Await<T>({
-  of,
-  what,
-  children,
-}: {
-  of: Loaded<T>;
-  what: string;
-  children: (value: T) => ComponentChildren;
-}) {
+export function Await<T>({ of, what, children }: Props<T, [value: T]>) {
   if (of.status === "ready") return <>{children(of.value)}</>;
   if (of.status === "failed")
     return (
@@ -25,15 +23,7 @@ export function Await<T>({
 }
 
 /** Shows the run and something else that a page is about, once both are there. */
-export function AwaitWithRun<T>({
-  of,
-  what,
-  children,
-}: {
-  of: Loaded<T>;
-  what: string;
-  children: (run: Run, value: T) => ComponentChildren;
-}) {
+export function AwaitWithRun<T>({ of, what, children }: Props<T, [run: Run, value: T]>) {
   return (
     <Await of={useSession().run.value} what="Opening the trace">
       {(run) => (
