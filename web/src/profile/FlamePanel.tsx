@@ -7,7 +7,7 @@ import { useSession } from "../data/session";
 import { LABEL_FONT, Labels } from "../timeline/drawing/labels";
 import { Inks } from "../timeline/drawing/spanColors";
 import { Swatch } from "../widgets/figures";
-import { fitCanvas, useSize } from "../widgets/useSize";
+import { useDrawing, useSize } from "../widgets/useSize";
 import { depthAt, drawFlame, type FlameScene, flameHeight, ROW_HEIGHT, rowTop } from "./drawFlame";
 import { type Flame, nodeAt, spanOf } from "./flameLayout";
 
@@ -45,16 +45,6 @@ export function FlamePanel(props: Props) {
   const pointer = useSignal<{ readonly x: number; readonly y: number } | undefined>(undefined);
   const span = spanOf(flame, zoomed);
 
-  useEffect(() => {
-    const box = scroller.current;
-    if (!box) return undefined;
-    const onScroll = (): void => {
-      scrollTop.value = box.scrollTop;
-    };
-    box.addEventListener("scroll", onScroll, { passive: true });
-    return () => box.removeEventListener("scroll", onScroll);
-  }, [scrollTop]);
-
   const { width, height } = size.value;
   useEffect(() => {
     const box = scroller.current;
@@ -76,23 +66,17 @@ export function FlamePanel(props: Props) {
     const place = span.from + (at.x / width) * (span.to - span.from);
     return nodeAt(flame, place, depthAt(flame, at.y + scrollTop.value, up));
   })();
-  const chosen = zoomed;
-  useEffect(() => {
-    const context = canvas.current?.getContext("2d");
-    if (!canvas.current || !context || !width) return;
-    fitCanvas(canvas.current, width, height);
+  useDrawing(canvas, size.value, (context) => {
     const scene: FlameScene = {
       tree,
       flame,
       span,
-      width,
-      height,
-      pixelRatio: devicePixelRatio,
+      ...size.value,
       scrollTop: scrollTop.value,
       up,
       theme,
       found,
-      chosen,
+      chosen: zoomed,
       hovered: under,
     };
     const begun = performance.now();
@@ -104,8 +88,14 @@ export function FlamePanel(props: Props) {
   const node = flame.of[under] ?? -1;
   return (
     <div class="flame-panel fill">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1). */}
-      <section class="flame-scroller fill" ref={scroller} tabIndex={0} aria-label={title}>
+      <section
+        class="flame-scroller fill"
+        ref={scroller}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1).
+        tabIndex={0}
+        aria-label={title}
+        onScroll={(event) => (scrollTop.value = event.currentTarget.scrollTop)}
+      >
         <div style={{ height: `${Math.max(flameHeight(flame), 1)}px` }}>
           <canvas
             ref={canvas}

@@ -14,7 +14,6 @@ export type FlameScene = {
   readonly span: Span;
   readonly width: number;
   readonly height: number;
-  readonly pixelRatio: number;
   readonly scrollTop: number;
   /** Roots are at the bottom, and what is inside above them. */
   readonly up: boolean;
@@ -43,10 +42,8 @@ export function drawFlame(
   { inks, faint, labels }: FlameTools,
   scene: FlameScene,
 ): void {
-  const { tree, flame, width, height, pixelRatio, scrollTop, up, theme } = scene;
+  const { tree, flame, width, height, scrollTop, up, theme } = scene;
   const chrome = CHROME[theme];
-  context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
-  context.clearRect(0, 0, width, height);
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
   const ends = [depthAt(flame, scrollTop, up), depthAt(flame, scrollTop + height, up)];

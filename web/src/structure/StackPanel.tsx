@@ -1,6 +1,6 @@
 // The iteration stack on the screen: what to compare, in which order; the picture; facts about the step that is chosen.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { absentColor, css, extraColor, relativeColor, type Theme } from "../base/color";
 import { shortName } from "../base/names";
 import { formatCount, plural } from "../base/quantity";
@@ -18,8 +18,8 @@ import {
 import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
-import { fitCanvas, useSize } from "../widgets/useSize";
-import { type Cursor, drawMarks, drawStack, FRAME, rowOf, type StackScene } from "./drawStack";
+import { useDrawing, useSize } from "../widgets/useSize";
+import { type Cursor, drawMarks, drawStack, FRAME, type Marks, rowOf, type StackScene } from "./drawStack";
 import { StepFacts } from "./StepFacts";
 import { columnAt, columnEdges, rowHeight } from "./stackGrid";
 import { factorText } from "./stepDifferences";
@@ -182,19 +182,13 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   );
   const { step } = session.state.value;
 
-  useEffect(() => {
-    const context = base.current?.getContext("2d");
-    if (!base.current || !context || !scene.width) return;
-    fitCanvas(base.current, scene.width, scene.height);
+  const drawBase = (context: CanvasRenderingContext2D): void => {
     drawStack(context, scratch, scene);
     performance.mark("stack-picture");
-  }, [scene, scratch]);
-  useEffect(() => {
-    const context = marks.current?.getContext("2d");
-    if (!marks.current || !context || !scene.width) return;
-    fitCanvas(marks.current, scene.width, scene.height);
-    drawMarks(context, scene, { cursor: cursor.value, step, lit });
-  }, [scene, cursor.value, step, lit]);
+  };
+  useDrawing(base, scene, drawBase, [scene, scratch]);
+  const shown: Marks = { cursor: cursor.value, step, lit };
+  useDrawing(marks, scene, (context) => drawMarks(context, scene, shown), [scene, cursor.value, step, lit]);
 
   const move = (next: Cursor | undefined): void => {
     const now = cursor.peek();

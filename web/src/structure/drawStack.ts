@@ -31,15 +31,12 @@ export type StackScene = {
 
 /** Draws everything that does not follow the pointer. */
 export function drawStack(context: CanvasRenderingContext2D, scratch: OffscreenCanvas, scene: StackScene): void {
-  const { pixelRatio, width, height, theme } = scene;
-  context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
-  context.clearRect(0, 0, width, height);
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
   drawUsualStep(context, scene);
   drawCells(context, scratch, scene);
   drawRowFacts(context, scene);
-  context.fillStyle = CHROME[theme].grid;
+  context.fillStyle = CHROME[scene.theme].grid;
   context.fillRect(FRAME.left - 1, FRAME.top, 1, scene.rowHeight * scene.stack.step.length);
 }
 
@@ -138,10 +135,8 @@ export type Marks = {
 
 /** Draws what is chosen or under the pointer. */
 export function drawMarks(context: CanvasRenderingContext2D, scene: StackScene, marks: Marks): void {
-  const { pixelRatio, width, height, edges, rowHeight, stack, theme } = scene;
+  const { edges, rowHeight, stack, theme } = scene;
   const chrome = CHROME[theme];
-  context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
-  context.clearRect(0, 0, width, height);
   const bottom = FRAME.top + rowHeight * stack.step.length;
   const right = FRAME.left + (edges.at(-1) ?? 0);
   context.fillStyle = chrome.accent;

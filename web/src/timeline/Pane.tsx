@@ -133,14 +133,9 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   }, [model, pane, isMain, toolsFor]);
 
   useEffect(() => {
-    const [box, surface] = [scroller.current, canvas.current];
-    if (!box || !surface) return undefined;
-    const onScroll = (): void => {
-      pane.scrollTop.value = box.scrollTop;
-    };
-    box.addEventListener("scroll", onScroll, { passive: true });
+    if (!canvas.current) return undefined;
     // On the canvas, which stays in place while the rows scroll: positions are those on the screen.
-    const detach = attachPointer(surface, model, pane, {
+    return attachPointer(canvas.current, model, pane, {
       click: (x, y) => {
         const row = rowAt(groundOf(model, pane), y);
         // A row of many ranks holds no span to select: it opens into the next finer ones.
@@ -149,10 +144,6 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       },
       doubleClick: (x, y) => void selectAt(model, pane, x, y).then(() => model.focus()),
     });
-    return () => {
-      box.removeEventListener("scroll", onScroll);
-      detach();
-    };
   }, [model, pane]);
 
   useEffect(() => {
@@ -201,6 +192,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1).
       tabIndex={0}
       aria-label={name}
+      onScroll={(event) => (pane.scrollTop.value = event.currentTarget.scrollTop)}
       style={isMain ? {} : { height: `${pane.height.value}px` }}
     >
       <div class="tracks-content" style={{ height: `${height}px` }}>

@@ -18,6 +18,25 @@ export function useSize(element: { readonly current: Element | null }, key?: unk
   return size;
 }
 
+type Canvas = { readonly current: HTMLCanvasElement | null };
+
+/** Draws onto a canvas of a size in CSS pixels, cleared before: after every render, or when one of `inputs` is another. */
+export function useDrawing(
+  canvas: Canvas,
+  { width, height }: Size,
+  draw: (context: CanvasRenderingContext2D) => void,
+  inputs?: readonly unknown[],
+): void {
+  useEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    if (!canvas.current || !context || !width) return;
+    fitCanvas(canvas.current, width, height);
+    context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    draw(context);
+  }, inputs);
+}
+
 /** Gives a canvas the size of what it shows, in device pixels. */
 export function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): void {
   const [w, h] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];

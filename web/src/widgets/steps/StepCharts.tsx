@@ -1,7 +1,7 @@
 // All steps at once: what each was made of, and how long each class takes.
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { CHROME, classColor, css, outlierColor, PART_TITLES, partColor } from "../../base/color";
 import { PARTS } from "../../base/kinds.generated";
 import { formatCount, plural } from "../../base/quantity";
@@ -9,7 +9,7 @@ import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
 import { PartList, Scale } from "../figures";
-import { fitCanvas, useSize } from "../useSize";
+import { useDrawing, useSize } from "../useSize";
 import { binsOf, histogramOf, partsOf } from "./stepLists";
 import { drawChosen, drawOutlier, scaleTop } from "./stripBars";
 
@@ -35,13 +35,7 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
   const bins = useMemo(() => binsOf(steps, Math.floor(area / NARROWEST)), [steps, area]);
   const top = useMemo(() => scaleTop(steps), [steps]);
 
-  useEffect(() => {
-    const element = canvas.current;
-    const context = element?.getContext("2d");
-    if (!element || !context || !width) return;
-    fitCanvas(element, width, CHART_HEIGHT);
-    context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-    context.clearRect(0, 0, width, CHART_HEIGHT);
+  useDrawing(canvas, { width, height: CHART_HEIGHT }, (context) => {
     const chrome = CHROME[theme];
     const tallest = CHART_HEIGHT - MARK_HEIGHT;
     const wide = area / Math.max(1, bins.length);

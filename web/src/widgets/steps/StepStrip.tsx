@@ -1,13 +1,13 @@
 // A bar for each step: its height is how long it took, its colour its class; outliers carry a triangle too.
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { CHROME, classColor, css, outlierColor, type Theme } from "../../base/color";
 import { formatDuration, type TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
 import type { ClassFacts } from "../../data/wire/wire.generated";
-import { fitCanvas, useSize } from "../useSize";
+import { useDrawing, useSize } from "../useSize";
 import { type Bar, barAt, bars, drawChosen, drawOutlier, stepsIn, stretchOf } from "./stripBars";
 
 const MARK_HEIGHT = 8;
@@ -38,8 +38,6 @@ function draw(
   all: readonly Bar[],
   { width, height, theme, hovered, framed, marked }: Picture,
 ): void {
-  context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  context.clearRect(0, 0, width, height);
   const wide = width / Math.max(1, all.length);
   const tallest = height - MARK_HEIGHT - 1;
   all.forEach((bar, i) => {
@@ -75,12 +73,9 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   const pressed = useSignal<number | undefined>(undefined);
   const all = steps.length ? bars(steps, width) : [];
 
-  useEffect(() => {
-    const context = canvas.current?.getContext("2d");
-    if (!canvas.current || !context || !width) return;
-    fitCanvas(canvas.current, width, height);
-    draw(context, all, { width, height, theme, hovered: hovered.value, framed: framed(), marked });
-  });
+  useDrawing(canvas, { width, height }, (context) =>
+    draw(context, all, { width, height, theme, hovered: hovered.value, framed: framed(), marked }),
+  );
 
   const place = chosen === undefined ? -1 : steps.findIndex((s) => s.step <= chosen && chosen < s.step + s.count);
   const marked = place < 0 ? -1 : all.findIndex((bar) => bar.from <= place && place < bar.to);
