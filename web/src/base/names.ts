@@ -23,3 +23,7 @@ export const capital = (text: string): string => `${text.charAt(0).toUpperCase()
 
 /** With a capital at its begin, and a full stop at its end. */
 export const asSentence = (text: string): string => `${capital(text)}${text.endsWith(".") ? "" : "."}`;
+
+/** "train.py:12"; "" where the file is not known. */
+export const lineText = (file: string | undefined, line: number | undefined): string =>
+  file ? `${file}${line ? `:${line}` : ""}` : "";

@@ -2,6 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { GROUP_TITLES } from "../base/color";
+import { lineText } from "../base/names";
 import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
 import { type CallTree, spansOfNode, type TreePart } from "../data/callTree";
@@ -10,7 +11,7 @@ import { load, useSession } from "../data/session";
 import { fetchNodeSpans, type Hits } from "../data/spanHits";
 import type { ProfileMeasure } from "../state/address";
 import { Button, Close } from "../widgets/controls";
-import { BigNumbers, Swatch, UsageRow } from "../widgets/figures";
+import { BigNumbers, Facts, Swatch, UsageRow } from "../widgets/figures";
 import { Await } from "../widgets/Loading";
 import { jumpTo } from "../widgets/showOnTimeline";
 import { selfOf, totalsOf } from "./flameLayout";
@@ -42,7 +43,8 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
   const parent = tree.parent[node] ?? -1;
   const path: number[] = [];
   for (let up = node; up >= 0 && path.length < SHOWN_PATH; up = tree.parent[up] ?? -1) path.unshift(up);
-  const line = tree.line[node];
+  const gpuNs = tree.gpuNs[node] ?? 0;
+  const source = lineText(tree.file[node], tree.line[node]);
   const spans = useMemo(
     () => load(() => fetchNodeSpans(session.api, spansOfNode(tree, node, part))),
     [session, tree, node, part],
@@ -60,38 +62,30 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
           [amount(tree, selfOf(tree, node, measure)), measure === "gpu" ? "own work of the GPU" : "self"],
         ]}
       />
-      <dl>
-        <dt>calls</dt>
-        <dd>
-          {calls ? (
+      <Facts
+        of={[
+          [
+            "calls",
             <>
-              {formatCount(calls)} <span class="weak">· {amount(tree, total / calls)} each</span>
-            </>
-          ) : (
-            <span class="weak">none in this part, but some inside of it</span>
-          )}
-        </dd>
-        <dt>kind</dt>
-        <dd>
-          {GROUP_TITLES[group].toLowerCase()}
-          {device && <span class="weak"> · on the GPU</span>}
-        </dd>
-        {measure === "host" && (tree.gpuNs[node] ?? 0) > 0 && <dt>launched</dt>}
-        {measure === "host" && (tree.gpuNs[node] ?? 0) > 0 && (
-          <dd>{amount(tree, tree.gpuNs[node] ?? 0)} of GPU time</dd>
-        )}
-        {measure === "gpu" && !device && <dt>on the host</dt>}
-        {measure === "gpu" && !device && <dd>{amount(tree, tree.totalNs[node] ?? 0)}</dd>}
-        {parent >= 0 && <dt>of caller</dt>}
-        {parent >= 0 && <dd>{formatShare(total / Math.max(1, totalsOf(tree, measure)[parent] ?? 0))}</dd>}
-        {tree.file[node] && <dt>source</dt>}
-        {tree.file[node] && (
-          <dd class="source">
-            {tree.file[node]}
-            {line ? `:${line}` : ""}
-          </dd>
-        )}
-      </dl>
+              {calls > 0 && `${formatCount(calls)} `}
+              <span class="weak">
+                {calls ? `· ${amount(tree, total / calls)} each` : "none in this part, but some inside of it"}
+              </span>
+            </>,
+          ],
+          [
+            "kind",
+            <>
+              {GROUP_TITLES[group].toLowerCase()}
+              {device && <span class="weak"> · on the GPU</span>}
+            </>,
+          ],
+          ["launched", measure === "host" && gpuNs > 0 && `${amount(tree, gpuNs)} of GPU time`],
+          ["on the host", measure === "gpu" && !device && amount(tree, tree.totalNs[node] ?? 0)],
+          ["of caller", parent >= 0 && formatShare(total / Math.max(1, totalsOf(tree, measure)[parent] ?? 0))],
+          ["source", source !== "" && <span class="source">{source}</span>],
+        ]}
+      />
       <div class="buttons">
         {onSandwich && <Button onClick={onSandwich}>Callers, callees</Button>}
         <Button

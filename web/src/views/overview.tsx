@@ -13,6 +13,7 @@ import type { Evidence, Hot, Quality, Summary } from "../data/wire/wire.generate
 import type { View } from "../state/view";
 import { Button } from "../widgets/controls";
 import { evidenceRange, Findings } from "../widgets/Findings";
+import { Facts } from "../widgets/figures";
 import { GpuBars } from "../widgets/gpus/GpuBars";
 import { Await, Missing } from "../widgets/Loading";
 import { RunChart } from "../widgets/RunChart";
@@ -207,36 +208,27 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
 }
 
 function QualityCard({ quality }: { quality: Quality }) {
+  const { estimated_cost: cost, folded_count: folded } = quality;
   return (
     <section class="card" aria-labelledby="quality-title">
       <header>
         <h2 id="quality-title">Can it be trusted?</h2>
         <span class={quality.complete ? "good" : "warning"}>{quality.complete ? "complete" : "not complete"}</span>
       </header>
-      <dl class="facts">
-        <dt>lost</dt>
-        <dd>{quality.losses.length ? quality.losses.join("; ") : "nothing"}</dd>
-        <dt>program</dt>
-        <dd>{quality.ended}</dd>
-        {quality.estimated_cost === undefined ? (
-          <>
-            <dt>from</dt>
-            <dd>{quality.source}</dd>
-          </>
-        ) : (
-          <>
-            <dt>recorder’s cost</dt>
-            <dd>{formatShare(quality.estimated_cost)} of the run, as it estimates itself</dd>
-          </>
-        )}
-        <dt>recorded</dt>
-        <dd>
-          {plural(quality.span_count, "span")}
-          {quality.folded_count > 0 && `, ${formatCount(quality.folded_count)} more in statistics`},{" "}
-          {formatQuantity(quality.size_bytes, "bytes")} ({quality.bytes_per_span.toFixed(1)} bytes{" "}
-          {quality.folded_count > 0 ? "a call" : "a span"})
-        </dd>
-      </dl>
+      <Facts
+        of={[
+          ["lost", quality.losses.length ? quality.losses.join("; ") : "nothing"],
+          ["program", quality.ended],
+          cost === undefined
+            ? ["from", quality.source]
+            : ["recorder’s cost", `${formatShare(cost)} of the run, as it estimates itself`],
+          [
+            "recorded",
+            `${plural(quality.span_count, "span")}${folded ? `, ${formatCount(folded)} more in statistics` : ""}, ` +
+              `${formatQuantity(quality.size_bytes, "bytes")} (${quality.bytes_per_span.toFixed(1)} bytes ${folded ? "a call" : "a span"})`,
+          ],
+        ]}
+      />
     </section>
   );
 }

@@ -24,6 +24,27 @@ export const BigNumbers = ({ of }: { of: readonly (readonly [value: string, what
   </div>
 );
 
+type Fact = readonly [name: string, value: ComponentChildren, title?: string];
+
+/** Facts line by line; what is not known (undefined) or does not hold (false) has no line. */
+export const Facts = ({ of, class: more = "" }: { of: readonly Fact[]; class?: string }) => (
+  <dl class={`facts ${more}`}>
+    {of.map(([name, value, title]) =>
+      value === undefined || value === false ? null : (
+        <div key={`${name} ${title}`} title={title}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ),
+    )}
+  </dl>
+);
+
+/** A dashed line at a place of a picture, in the picture's units. */
+export const Here = ({ at, tall }: { at: number; tall: number }) => (
+  <line class="here" x1={at} x2={at} y1="0" y2={tall} vector-effect="non-scaling-stroke" />
+);
+
 /** A part of a bar, as wide as it grows. */
 type BarPart = {
   readonly name: string;

@@ -6,7 +6,7 @@ import { formatDuration, formatMoment } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { IdleGap, SpanEnd } from "../../data/wire/wire.generated";
 import { Button, Close } from "../controls";
-import { BigNumbers, Swatch } from "../figures";
+import { BigNumbers, Facts, Swatch } from "../figures";
 
 type Props = {
   readonly gap: IdleGap;
@@ -30,12 +30,12 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
       <BigNumbers
         of={[[formatDuration(long), "nothing ran"], ...(cause ? [[cause.main, "main cause"] as const] : [])]}
       />
-      <dl>
-        <dt>start</dt>
-        <dd>{formatMoment(gap.start_ns, Math.max(1000, long / 100))}</dd>
-        <dt>row</dt>
-        <dd>{location?.name}</dd>
-      </dl>
+      <Facts
+        of={[
+          ["start", formatMoment(gap.start_ns, Math.max(1000, long / 100))],
+          ["row", location?.name],
+        ]}
+      />
       {cause && (
         <ul class="causes" aria-label="Causes">
           {[...cause.parts]

@@ -2,15 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { css, GROUP_TITLES, groupColor } from "../../base/color";
+import { lineText } from "../../base/names";
 import { formatCount, formatShare, plural } from "../../base/quantity";
 import { formatDuration, formatMoment, type TimeRange } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { Sisters, SpanFacts } from "../../data/wire/wire.generated";
 import { Button, Close } from "../controls";
-import { BigNumbers, Scale, Swatch } from "../figures";
-
-const place = (file: string | undefined, line: number | undefined): string =>
-  file ? `${file}${line ? `:${line}` : ""}` : "";
+import { BigNumbers, Facts, Here, Scale, Swatch } from "../figures";
 
 type Props = {
   readonly span: SpanFacts;
@@ -25,7 +23,7 @@ type Props = {
 
 export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, children }: Props) {
   const theme = useSession().theme.value;
-  const where = place(span.file, span.line);
+  const where = lineText(span.file, span.line);
   const { step } = span;
   return (
     <section class="span-details rows gap-12">
@@ -45,34 +43,22 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
         ]}
       />
       {span.folded && <FoldedInside folded={span.folded} />}
-      <dl>
-        <dt>start</dt>
-        <dd>{formatMoment(span.start_ns, Math.max(1000, span.duration_ns / 100))}</dd>
-        <dt>kind</dt>
-        <dd>
-          {span.paradigm} {span.role} <span class="weak">· {GROUP_TITLES[span.group].toLowerCase()}</span>
-        </dd>
-        <dt>thread</dt>
-        <dd>{span.location_name}</dd>
-        {where && <dt>source</dt>}
-        {where && <dd class="source">{where}</dd>}
-        {span.module && !where && <dt>module</dt>}
-        {span.module && !where && <dd>{span.module}</dd>}
-        {step && <dt>step</dt>}
-        {step && (
-          <dd>
-            <Button
-              class="link"
-              onClick={() => onStep({ startNs: step.start_ns, endNs: step.start_ns + step.duration_ns })}
-            >
-              {step.step}
-            </Button>{" "}
-            <span class="weak">
-              {step.class}, {formatDuration(step.duration_ns)}
-            </span>
-          </dd>
-        )}
-      </dl>
+      <Facts
+        of={[
+          ["start", formatMoment(span.start_ns, Math.max(1000, span.duration_ns / 100))],
+          [
+            "kind",
+            <>
+              {`${span.paradigm} ${span.role} `}
+              <span class="weak">· {GROUP_TITLES[span.group].toLowerCase()}</span>
+            </>,
+          ],
+          ["thread", span.location_name],
+          ["source", where !== "" && <span class="source">{where}</span>],
+          ["module", where === "" && span.module],
+          ["step", step && <StepLink step={step} onStep={onStep} />],
+        ]}
+      />
       {children}
       {span.sisters && (
         <SistersChart sisters={span.sisters} durationNs={span.duration_ns} color={css(groupColor(span.group, theme))} />
@@ -84,7 +70,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
             class="row"
             key={`${depth}-${frame.name}`}
             style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }}
-            title={place(frame.file, frame.line)}
+            title={lineText(frame.file, frame.line)}
           >
             <Swatch group={frame.group} />
             <span class={depth === span.path.length - 1 ? "leaf" : ""}>{frame.name}</span>
@@ -98,6 +84,19 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
         {step && <Button onClick={onIterations}>In all iterations</Button>}
       </div>
     </section>
+  );
+}
+
+function StepLink({ step, onStep }: Pick<Props, "onStep"> & { step: NonNullable<SpanFacts["step"]> }) {
+  return (
+    <>
+      <Button class="link" onClick={() => onStep({ startNs: step.start_ns, endNs: step.start_ns + step.duration_ns })}>
+        {step.step}
+      </Button>{" "}
+      <span class="weak">
+        {step.class}, {formatDuration(step.duration_ns)}
+      </span>
+    </>
   );
 }
 
@@ -138,7 +137,7 @@ function SistersChart({ sisters, durationNs, color }: { sisters: Sisters; durati
           const wide = 100 / histogram.length;
           return <rect key={i} x={i * wide} y={30 - tall} width={wide * 0.86} height={tall} fill={color} />;
         })}
-        <line x1={at * 100} x2={at * 100} y1="0" y2="30" class="here" vector-effect="non-scaling-stroke" />
+        <Here at={at * 100} tall={30} />
       </svg>
       <Scale
         of={[

@@ -11,6 +11,7 @@ import { useSession } from "../../data/session";
 import { fetchDurations } from "../../data/windowFacts";
 import type { Durations } from "../../data/wire/wire.generated";
 import { Button } from "../controls";
+import { Here } from "../figures";
 import { jumpTo } from "../showOnTimeline";
 import { SaveRows } from "../tables/SaveTable";
 import { useRested } from "../useAnswer";
@@ -129,16 +130,7 @@ function Histogram({ durations, lasting, onBrush }: HistogramProps) {
           const tall = count ? Math.max(1, 38 * Math.sqrt(count / most)) : 0;
           return <rect key={bin} x={bin * wide} y={40 - tall} width={wide * 0.88} height={tall} fill={color} />;
         })}
-        {median !== undefined && (
-          <line
-            class="here"
-            x1={placeOf(median, edges) * 100}
-            x2={placeOf(median, edges) * 100}
-            y1="0"
-            y2="40"
-            vector-effect="non-scaling-stroke"
-          />
-        )}
+        {median !== undefined && <Here at={placeOf(median, edges) * 100} tall={40} />}
       </svg>
       <figcaption class="scale weak">
         <span>{formatDuration(edges[0] ?? 0)}</span>
@@ -150,11 +142,7 @@ function Histogram({ durations, lasting, onBrush }: HistogramProps) {
   );
 }
 
-type BoundsProps = {
-  readonly edges: readonly number[];
-  readonly lasting: TimeRange | undefined;
-  readonly onBrush: (lasting: TimeRange | undefined) => void;
-};
+type BoundsProps = Omit<HistogramProps, "durations"> & { readonly edges: readonly number[] };
 
 /** The same choice by keys: the shortest and the longest duration, bin by bin. */
 function Bounds({ edges, lasting, onBrush }: BoundsProps) {

@@ -4,6 +4,7 @@ import { formatCount, formatQuantity, formatShare, plural } from "../../base/qua
 import { formatDuration } from "../../base/time";
 import type { Gpu, IdleCause, Split } from "../../data/gpuTables";
 import { Button, Close } from "../controls";
+import { Facts } from "../figures";
 import { GpuLadder, HowCounted } from "./GpuLadder";
 import { GpuMeasured } from "./GpuMeasured";
 import { GpuSplit } from "./GpuSplit";
@@ -97,11 +98,8 @@ const withoutKernels = ({ process }: Gpu): string =>
     ? "Nothing of this run was recorded on it: what it did, other programs may have asked for."
     : "No kernel ran on it: it only copied.";
 
-type TimeProps = {
+type TimeProps = Pick<Props, "idle" | "folded" | "onGap"> & {
   readonly split: Split;
-  readonly idle: readonly IdleCause[] | undefined;
-  readonly folded: boolean;
-  readonly onGap: GpuActions["onGap"];
   readonly title: string;
   readonly narrow: boolean;
 };
@@ -147,14 +145,7 @@ function Properties({ gpu }: { gpu: Gpu }) {
   return (
     <details class="gpu-properties fine">
       <summary>What this GPU is: {plural(known.length, "fact")}</summary>
-      <dl class="facts">
-        {known.map(([name, text]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{text}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts of={known} />
     </details>
   );
 }

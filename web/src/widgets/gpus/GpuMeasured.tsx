@@ -1,6 +1,7 @@
 // A GPU's own counters while the program ran: shares as bars, everything else in numbers.
 import { formatCount, formatQuantity, formatShare } from "../../base/quantity";
 import type { Gpu } from "../../data/gpuTables";
+import { Facts } from "../figures";
 
 type Share = readonly [column: string, title: string, means: string];
 /** In the order of the ladder beside it. */
@@ -45,12 +46,12 @@ export function GpuMeasured({ gpu, notRead }: { gpu: Gpu; notRead: string }) {
           How full it was meanwhile, this GPU does not measure: 100 % utilisation may be one small kernel after another.
         </p>
       )}
-      <Facts gpu={gpu} of={of} />
+      <Readings gpu={gpu} of={of} />
     </>
   );
 }
 
-function Facts({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefined }) {
+function Readings({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefined }) {
   const peak = of("memory_peak_bytes");
   const whole = gpu.memory_bytes;
   const throttled = of("throttled_share");
@@ -64,7 +65,7 @@ function Facts({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefin
   };
   const both = (first: string | undefined, second: string | undefined, words: readonly [string, string]) =>
     [first && `${first} ${words[0]}`, second && `${second} ${words[1]}`].filter(Boolean).join(", ");
-  const facts: readonly (readonly [string, string])[] = [
+  const facts = [
     [
       "memory, peak",
       peak === undefined
@@ -79,38 +80,25 @@ function Facts({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefin
     ["clocks, mean", both(clock("sm_clock_mhz"), clock("memory_clock_mhz"), ["SMs", "memory"])],
     ["PCIe, mean", both(shown("pcie_sent_gb_s", "GB/s"), shown("pcie_received_gb_s", "GB/s"), ["sent", "received"])],
     ["NVLink, mean", both(shown("nvlink_sent_gb_s", "GB/s"), shown("nvlink_received_gb_s", "GB/s"), ["sent", "received"])],
-  ]; // biome-ignore format: a line a fact
+  ] as const; // biome-ignore format: a line a fact
+  const reasons = throttled ? (
+    <>
+      <span class="warning">▲ {formatShare(throttled)} of the time</span>
+      {gpu.throttled.map(({ reason, share }) => (
+        <span key={reason}>
+          {reason} {formatShare(share)}
+        </span>
+      ))}
+    </>
+  ) : (
+    "never"
+  );
+  const held =
+    "Part of the readings in which its clocks were held down, and by what; reasons may hold at the same time";
   return (
-    <dl class="facts gpu-facts fine">
-      {facts
-        .filter(([, text]) => text)
-        .map(([title, text]) => (
-          <div key={title}>
-            <dt>{title}</dt>
-            <dd class="wraps">{text}</dd>
-          </div>
-        ))}
-      {throttled !== undefined && (
-        <div>
-          <dt title="Part of the readings in which its clocks were held down, and by what; reasons may hold at the same time">
-            throttled
-          </dt>
-          <dd class="wraps">
-            {throttled > 0 ? (
-              <>
-                <span class="warning">▲ {formatShare(throttled)} of the time</span>
-                {gpu.throttled.map(({ reason, share }) => (
-                  <span key={reason}>
-                    {reason} {formatShare(share)}
-                  </span>
-                ))}
-              </>
-            ) : (
-              "never"
-            )}
-          </dd>
-        </div>
-      )}
-    </dl>
+    <Facts
+      class="gpu-facts fine"
+      of={[...facts.filter(([, text]) => text), ["throttled", throttled !== undefined && reasons, held]]}
+    />
   );
 }

@@ -8,7 +8,7 @@ import { formatCount, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
-import { PartList, Scale } from "../figures";
+import { Here, PartList, Scale } from "../figures";
 import { useDrawing, useSize } from "../useSize";
 import { binsOf, histogramOf, partsOf } from "./stepLists";
 import { drawChosen, drawOutlier, scaleTop } from "./stripBars";
@@ -184,16 +184,7 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
             ) : null;
           });
         })}
-        {step && (
-          <line
-            x1={place(step.durationNs)}
-            x2={place(step.durationNs)}
-            y1="0"
-            y2="40"
-            class="here"
-            vector-effect="non-scaling-stroke"
-          />
-        )}
+        {step && <Here at={place(step.durationNs)} tall={40} />}
       </svg>
       <Scale of={[lowNs, Math.sqrt(lowNs * highNs), highNs].map(formatDuration)} />
       <p class="weak finer">fullest bar: {formatCount(most)}</p>

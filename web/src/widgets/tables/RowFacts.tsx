@@ -8,6 +8,7 @@ import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { fetchBehind, type Hit } from "../../data/spanHits";
 import { Button, Close } from "../controls";
+import { Facts } from "../figures";
 import { jumpTo } from "../showOnTimeline";
 import { useRested } from "../useAnswer";
 import { cellsOf, cellText } from "./tableRows";
@@ -30,8 +31,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
   const { title, name, type } = titlesOf(table, row);
   const facts = table.columns
     .filter((column) => !["name", "kernel", "type"].includes(column.name))
-    .map((column) => ({ column, text: cellText(column, row) }))
-    .filter(({ text }) => text);
+    .map((column) => [column.title, cellText(column, row) || undefined, column.meaning] as const);
   return (
     <section class="row-facts rows gap-12" aria-labelledby="row-title">
       <header>
@@ -49,14 +49,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
           <Button onClick={() => onInside(type)}>Its operators</Button>
         </div>
       )}
-      <dl class="facts">
-        {facts.map(({ column, text }) => (
-          <div key={column.name} title={column.meaning}>
-            <dt>{column.title}</dt>
-            <dd>{text}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts of={facts} />
     </section>
   );
 }
