@@ -12,7 +12,7 @@ import {
   type ProfileMeasure,
   type ProfileView,
 } from "../state/address";
-import { Button } from "../widgets/controls";
+import { Choices } from "../widgets/controls";
 import type { Matches } from "./pathSearch";
 import { MEASURE_TITLES } from "./treeWords";
 
@@ -41,31 +41,23 @@ export function Toolbar({ run, view, measure, hasGpu, location, matches, search,
   const { find } = session.state.value;
   return (
     <div class="filters profile-bar row wraps" role="toolbar" aria-label="What is shown">
-      <span class="choices">
-        {PROFILE_FORMS.map((form) => (
-          <Button
-            key={form}
-            aria-pressed={view.form === form}
-            onClick={() => onView({ form })}
-            title={`${FORM_TITLES[form]} (V: the next one)`}
-          >
-            {FORM_TITLES[form]}
-          </Button>
-        ))}
-      </span>
+      <Choices
+        choices={PROFILE_FORMS}
+        value={view.form}
+        titleOf={(form) => FORM_TITLES[form]}
+        about={(form) => `${FORM_TITLES[form]} (V: the next one)`}
+        onChoose={(form) => onView({ form })}
+      />
       {hasGpu && view.form !== "time" && (
-        <span class="choices">
-          {PROFILE_MEASURES.map((one) => (
-            <Button
-              key={one}
-              aria-pressed={measure === one}
-              title={`${one === "host" ? "Time of threads" : "Time of GPUs, below what launched their work"} (M: the other one)`}
-              onClick={() => onView({ measure: one })}
-            >
-              {MEASURE_TITLES[one]}
-            </Button>
-          ))}
-        </span>
+        <Choices
+          choices={PROFILE_MEASURES}
+          value={measure}
+          titleOf={(one) => MEASURE_TITLES[one]}
+          about={(one) =>
+            `${one === "host" ? "Time of threads" : "Time of GPUs, below what launched their work"} (M: the other one)`
+          }
+          onChoose={(one) => onView({ measure: one })}
+        />
       )}
       {view.form !== "time" && <PartChoice view={view} onView={onView} />}
       <PlaceChoice run={run} view={view} location={location} onView={onView} />

@@ -44,7 +44,7 @@ export function RegionTable({ tree, rows, allNs, order, onOrder, chosen, onChoos
           key={by}
           title={TITLES[by]}
           class={by === "name" ? "" : "number"}
-          sorted={order.by === by ? (order.down ? "down" : "up") : undefined}
+          down={order.by === by ? order.down : undefined}
           onSort={() => onOrder({ by, down: order.by === by ? !order.down : by !== "name" })}
         />
       ))}

@@ -15,7 +15,7 @@ import {
   type StackView,
   type StackWidths,
 } from "../state/address";
-import { Button } from "../widgets/controls";
+import { Choices } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { useDrawing, useSize } from "../widgets/useSize";
@@ -29,13 +29,7 @@ type Props = {
   readonly onHover: (names: readonly string[]) => void;
 };
 
-const TITLES: Readonly<Record<string, string>> = {
-  duration: "duration",
-  gap: "gap before",
-  time: "time",
-  class: "class",
-  equal: "equal",
-};
+const titleOf = (choice: string): string => (choice === "gap" ? "gap before" : choice);
 /** Steps of the height asked for, so that resizing a window does not ask anew for every pixel. */
 const HEIGHT_STEP = 128;
 
@@ -62,9 +56,21 @@ export function StackPanel({ lit, onHover }: Props) {
         <h2 id="stack-title">Iterations</h2>
         {shown.status === "ready" && <Scope stack={shown.value} />}
         <span class="spacer" />
-        <Choice name="" of={STACK_METRICS} chosen={metric} change={(v) => change({ metric: v })} />
-        <Choice name="by" of={STACK_SORTS} chosen={sort} change={(v) => change({ sort: v })} />
-        <Choice name="width" of={STACK_WIDTHS} chosen={view.widths} change={(v) => change({ widths: v })} />
+        <Choices choices={STACK_METRICS} value={metric} titleOf={titleOf} onChoose={(one) => change({ metric: one })} />
+        <Choices
+          words="by"
+          choices={STACK_SORTS}
+          value={sort}
+          titleOf={titleOf}
+          onChoose={(one) => change({ sort: one })}
+        />
+        <Choices
+          words="width"
+          choices={STACK_WIDTHS}
+          value={view.widths}
+          titleOf={titleOf}
+          onChoose={(one) => change({ widths: one })}
+        />
       </header>
       <div class="stack-body" ref={body}>
         <Await of={shown} what="Stacking up the steps">
@@ -115,29 +121,6 @@ function NoStack({ stack }: { stack: Stack }) {
       </p>
     );
   return <p class="empty">No steps to stack up: {stack.reason.replace(/^none: /, "")}.</p>;
-}
-
-function Choice<T extends string>({
-  name,
-  of,
-  chosen,
-  change,
-}: {
-  name: string;
-  of: readonly T[];
-  chosen: T;
-  change: (value: T) => void;
-}) {
-  return (
-    <fieldset class="choices">
-      {name && <legend class="weak finer">{name}</legend>}
-      {of.map((one) => (
-        <Button key={one} aria-pressed={one === chosen} onClick={() => change(one)}>
-          {TITLES[one] ?? one}
-        </Button>
-      ))}
-    </fieldset>
-  );
 }
 
 function ScaleLegend({ stack, metric }: { stack: Stack; metric: string }) {

@@ -53,6 +53,25 @@ export function Select<T extends string>({
   );
 }
 
+type ChoicesProps<T extends string> = Pick<SelectProps<T>, "choices" | "value" | "onChoose" | "titleOf"> & {
+  /** The words before them. */
+  readonly words?: string;
+  /** What explains a choice. */
+  readonly about?: (choice: T) => string;
+};
+
+/** Buttons side by side, of which one is pressed. */
+export const Choices = <T extends string>({ choices, value, onChoose, titleOf, words, about }: ChoicesProps<T>) => (
+  <fieldset class="choices">
+    {words && <legend class="weak finer">{words}</legend>}
+    {choices.map((one) => (
+      <Button key={one} aria-pressed={one === value} title={about?.(one)} onClick={() => onChoose(one)}>
+        {titleOf(one)}
+      </Button>
+    ))}
+  </fieldset>
+);
+
 type SearchProps = {
   readonly label: string;
   readonly placeholder?: string;

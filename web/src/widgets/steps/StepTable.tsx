@@ -1,6 +1,6 @@
 // All steps as a table.
 
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PART_TITLES, partColor } from "../../base/color";
 import { formatDuration } from "../../base/time";
@@ -50,9 +50,7 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
       at={at}
       idOf={(step) => `step-row-${step.step}`}
       classOf={(step) => (step.detail === "none" ? "folded" : "")}
-      headings={columns.map((name) => (
-        <Heading key={name} name={name} order={order.value} onOrder={(next) => (order.value = next)} />
-      ))}
+      headings={columns.map((name) => <Heading key={name} name={name} order={order} />)}
       cells={(step) => <Cells step={step} details={details} usualNs={medians.get(step.class) ?? 0} topNs={topNs} />}
       onChoose={onChoose}
       onOpen={onOpen}
@@ -61,39 +59,21 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
   );
 }
 
-function Heading({
-  name,
-  order,
-  onOrder,
-}: {
-  name: (typeof COLUMNS)[number];
-  order: StepOrder;
-  onOrder: (order: StepOrder) => void;
-}) {
+function Heading({ name, order }: { name: (typeof COLUMNS)[number]; order: Signal<StepOrder> }) {
   const by = STEP_ORDERS.find((one) => one === name);
-  const mine = order.by === name;
-  if (!by)
-    return (
-      <th scope="col" class={`cell-${name}`}>
-        {TITLES[name]}
-      </th>
-    );
+  const down = order.value.by === name ? order.value.down : undefined;
+  const highestFirst = by === "duration" || by === "delta";
   return (
     <SortHeading
       title={TITLES[name]}
       class={`cell-${name}${NUMBERS.has(name) ? " number" : ""}`}
-      sorted={mine ? (order.down ? "down" : "up") : undefined}
-      onSort={() => onOrder({ by, down: mine ? !order.down : by === "duration" || by === "delta" })}
+      down={down}
+      onSort={by && (() => (order.value = { by, down: down === undefined ? highestFirst : !down }))}
     />
   );
 }
 
-type CellsProps = {
-  readonly step: Step;
-  readonly usualNs: number;
-  readonly topNs: number;
-  readonly details: boolean;
-};
+type CellsProps = { readonly step: Step; readonly usualNs: number; readonly topNs: number; readonly details: boolean };
 
 function Cells({ step, usualNs, topNs, details }: CellsProps) {
   const theme = useSession().theme.value;

@@ -93,27 +93,32 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
 
 type HeadingProps = {
   readonly title: string;
-  /** How the column sorts the rows; undefined where it does not, now. */
-  readonly sorted: "up" | "down" | undefined;
-  readonly onSort: () => void;
+  /** Whether the rows are in the order of the column now: from the highest down, or (false) up. */
+  readonly down: boolean | undefined;
+  /** Undefined: nothing sorts by it. */
+  readonly onSort: (() => void) | undefined;
   readonly class?: string;
   readonly meaning?: string;
   readonly width?: string;
 };
 
-export function SortHeading({ title, sorted, onSort, class: classes = "", meaning, width }: HeadingProps) {
+export function SortHeading({ title, down, onSort, class: classes = "", meaning, width }: HeadingProps) {
   return (
     <th
       scope="col"
       class={classes}
       style={width === undefined ? {} : { width }}
       title={meaning}
-      aria-sort={sorted === undefined ? "none" : sorted === "down" ? "descending" : "ascending"}
+      aria-sort={onSort && (down === undefined ? "none" : down ? "descending" : "ascending")}
     >
-      <Button class="plain" onClick={onSort}>
-        {title}
-        <span aria-hidden="true">{sorted === undefined ? "" : sorted === "down" ? " ↓" : " ↑"}</span>
-      </Button>
+      {onSort ? (
+        <Button class="plain" onClick={onSort}>
+          {title}
+          <span aria-hidden="true">{down === undefined ? "" : down ? " ↓" : " ↑"}</span>
+        </Button>
+      ) : (
+        title
+      )}
     </th>
   );
 }

@@ -68,7 +68,7 @@ function Heading({ column, view, onView }: { column: Column; view: TableView; on
       meaning={column.meaning}
       class={column.kind === "number" ? "number" : ""}
       width={isName(column) ? "auto" : `${widthOf(column)}px`}
-      sorted={mine ? (view.down ? "down" : "up") : undefined}
+      down={mine ? view.down : undefined}
       onSort={() => onView(next())}
     />
   );
