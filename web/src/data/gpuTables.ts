@@ -1,5 +1,6 @@
 // The GPUs of a run: what each is, how much of it was used, what its time went into, and what it measured itself.
 
+import { grouped } from "../base/grouped";
 import { type AnalysisTable, fetchAnalysis, numberIn, textIn } from "./analysisTable";
 import type { Api } from "./wire/api";
 import type { KnownGpuFacts } from "./wire/wire.generated";
@@ -137,15 +138,12 @@ const IDLE = {
 /** Fetches why GPUs had nothing to do, by process and number of the GPU (`idleOf`). */
 export async function fetchIdle(api: Api): Promise<ReadonlyMap<string, readonly IdleCause[]>> {
   const rows = (await api.analysis("idle", {})).rowsAs(IDLE).filter(({ idleNs }) => idleNs > 0);
-  const found = new Map<string, IdleCause[]>();
-  for (const { process, device, cause, idleNs, share, longestNs, startNs, location } of rows) {
+  const causes = rows.map(({ longestNs, startNs, location, ...cause }) => {
     const known = location !== undefined && startNs !== undefined && longestNs !== undefined;
-    const longest = known ? { location, startNs, durationNs: longestNs } : undefined;
-    const key = keyOf(process, device);
-    found.set(key, [...(found.get(key) ?? []), { cause, idleNs, share, longest }]);
-  }
-  for (const causes of found.values()) causes.sort((a, b) => b.idleNs - a.idleNs);
-  return found;
+    return { ...cause, longest: known ? { location, startNs, durationNs: longestNs } : undefined };
+  });
+  causes.sort((a, b) => b.idleNs - a.idleNs);
+  return grouped(causes, ({ process, device }) => keyOf(process, device));
 }
 
 /** The idle time of a GPU, nothing where it is not known. */

@@ -2,7 +2,7 @@
 
 import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useRef } from "preact/hooks";
 import type { Theme } from "../base/color";
 import { formatState, INITIAL, parseState, type State } from "../state/address";
 import { fetchSeries, type Series } from "./readings";
@@ -28,6 +28,13 @@ export function load<T>(start: () => Promise<T>): ReadonlySignal<Loaded<T>> {
     },
   );
   return result;
+}
+
+/** What was there last stays until the next has come. */
+export function useLasting<T>(now: Loaded<T> | undefined): Loaded<T> {
+  const last = useRef<Loaded<T>>({ status: "loading" });
+  if (now && now.status !== "loading") last.current = now;
+  return last.current;
 }
 
 /** How a change of state enters the browser's history. */

@@ -6,7 +6,7 @@ import { shortName } from "../base/names";
 import { formatCount, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { ABSENT, fetchStack, type Stack, USUAL } from "../data/iterationStack";
-import { type Loaded, load, useSession } from "../data/session";
+import { load, useLasting, useSession } from "../data/session";
 import {
   STACK_METRICS,
   STACK_SORTS,
@@ -45,11 +45,7 @@ export function StackPanel({ lit, onHover }: Props) {
     () => (rows ? load(() => fetchStack(session.api, metric, sort, rows, level)) : undefined),
     [session, metric, sort, rows, level],
   );
-  // The picture before stays until the next one has come.
-  const last = useRef<Loaded<Stack>>({ status: "loading" });
-  const now = loaded?.value;
-  if (now && now.status !== "loading") last.current = now;
-  const shown = last.current;
+  const shown = useLasting(loaded?.value);
   return (
     <section class="stack vertical" aria-labelledby="stack-title">
       <header class="row">

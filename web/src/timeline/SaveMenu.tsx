@@ -12,8 +12,8 @@ import { asPng, asSvg } from "./saveImage";
 async function saveSpans(model: TimelineModel): Promise<void> {
   const { session, run } = model;
   const range = session.state.peek().range ?? model.time.shown.peek();
-  const rows = [...model.rows.visible(model.rows.pinned), ...model.rows.visible(model.rows.main)];
-  const locations = [...new Set(rows.flatMap((row) => (row.kind === "location" ? [row.location.location] : [])))];
+  const shown = model.rows.onScreen().flatMap((row) => (row.kind === "location" ? [row.location.location] : []));
+  const locations = [...new Set(shown)];
   if (!locations.length) {
     session.notify("No thread or stream is on the screen");
     return;

@@ -6,7 +6,7 @@ import { PRESETS } from "../state/rowsState";
 import type { TimelineModel } from "./model/timelineModel";
 import { rowAt } from "./pointing/hitTest";
 import { measureTitle } from "./rows/radarMeasure";
-import { fits, foldedByDefault, type Row, visibleRows } from "./rows/rowLayout";
+import { fits, foldedByDefault, type Row } from "./rows/rowLayout";
 
 /** Page up and down walk this many rows. */
 const PAGE = 10;
@@ -72,15 +72,7 @@ export function sortAtPointer(model: TimelineModel): void {
 export function meantRow(model: TimelineModel, inRows: boolean): Row | undefined {
   const pointer = model.pointer.at.peek();
   const pane = pointer?.pane ?? model.rows.main;
-  const under =
-    pointer &&
-    rowAt(
-      {
-        rows: visibleRows(pane.rows.peek(), pane.scrollTop.peek(), pane.height.peek()),
-        scrollTop: pane.scrollTop.peek(),
-      },
-      pointer.y,
-    );
+  const under = pointer && rowAt({ rows: model.rows.visible(pane), scrollTop: pane.scrollTop.peek() }, pointer.y);
   const focused = model.rows.all.peek().find((row) => row.key === model.rows.focused.peek());
   return inRows ? focused : (under ?? focused);
 }

@@ -13,7 +13,7 @@ import {
   type TreePart,
 } from "../data/callTree";
 import type { Run } from "../data/run";
-import { type Loaded, load, useSession } from "../data/session";
+import { load, useLasting, useSession } from "../data/session";
 import { FlamePanel } from "../profile/FlamePanel";
 import { beside, calleesOf, callersOf, type Flame, flameOf, outermostOf, totalsOf } from "../profile/flameLayout";
 import { NodeFacts, type Props as NodeFactsProps } from "../profile/NodeFacts";
@@ -37,11 +37,9 @@ function ProfilePage() {
   const asked = JSON.stringify(partOf(state.value));
   const part = useMemo((): TreePart => JSON.parse(asked), [asked]);
   const loading = useMemo(() => load(() => fetchTree(session.api, part)), [session, part]);
-  // The tree before stays until the next one has come.
-  const last = useRef<Loaded<CallTree>>({ status: "loading" });
-  if (loading.value.status !== "loading") last.current = loading.value;
+  const shown = useLasting(loading.value);
   return (
-    <AwaitWithRun of={last.current} what="Summing up call paths">
+    <AwaitWithRun of={shown} what="Summing up call paths">
       {(run, tree) => <Profile run={run} tree={tree} part={part} />}
     </AwaitWithRun>
   );

@@ -1,11 +1,11 @@
 // Page 8: the loops of the run, what follows what in them, and every iteration beside the usual one.
 
 import { useSignal } from "@preact/signals";
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { shortName } from "../base/names";
 import { length } from "../base/time";
-import { type Loaded, load, useSession } from "../data/session";
-import type { OpenedFlow, Structure } from "../data/wire/wire.generated";
+import { load, useLasting, useSession } from "../data/session";
+import type { Structure } from "../data/wire/wire.generated";
 import { INITIAL } from "../state/address";
 import type { View } from "../state/view";
 import { FlowGraph } from "../structure/FlowGraph";
@@ -27,9 +27,7 @@ function StructurePage() {
   const everything = useSignal(false);
   const open = opened.value.join("~");
   const flow = useMemo(() => load(() => session.api.json("flow", open ? { open } : {})), [session, open]);
-  // The graph before stays until the next one has come.
-  const lastFlow = useRef<Loaded<OpenedFlow>>({ status: "loading" });
-  if (flow.value.status !== "loading") lastFlow.current = flow.value;
+  const lastFlow = useLasting(flow.value);
   const loaded = structure.value;
   const folded = loaded.status === "ready" && loaded.value.kept_steps !== undefined;
   const { region } = session.state.value;
@@ -37,9 +35,7 @@ function StructurePage() {
     const names = chosen.value.includes(region) ? chosen.value : region ? [region] : [];
     return new Set(hovered.value.length ? hovered.value : names);
   }, [hovered.value, chosen.value, region]);
-  const onHover = (names: readonly string[]): void => {
-    hovered.value = names;
-  };
+  const onHover = (names: readonly string[]) => (hovered.value = names);
   return (
     <div class="structure">
       <div class="structure-side">
@@ -73,7 +69,7 @@ function StructurePage() {
         </header>
         <Await of={structure.value} what="Finding the loops">
           {(value) => (
-            <Await of={lastFlow.current} what="Drawing the flow">
+            <Await of={lastFlow} what="Drawing the flow">
               {(operators) => (
                 <FlowGraph
                   structure={everything.value ? value : withFlow(value, operators)}

@@ -1,5 +1,6 @@
 // The run as a tree: hosts, their processes (ranks), the threads and streams of each. Pure; made once for a filter and an order.
 
+import { grouped } from "../../base/grouped";
 import type { Location, Process, Run } from "../../data/run";
 import type { RowSort } from "../../state/rowsState";
 import { parseFilter } from "./rowFilter";
@@ -35,15 +36,6 @@ function mainLocation(process: Process, locations: readonly Location[]): Locatio
   );
 }
 
-/** Locations with spans, by process. */
-function byProcess(run: Run): Map<number, Location[]> {
-  const found = new Map<number, Location[]>();
-  for (const location of run.locations)
-    if (location.spanCount > 0)
-      if (!found.get(location.process)?.push(location)) found.set(location.process, [location]);
-  return found;
-}
-
 /** All processes that a filter leaves, sorted; `measured` are those that have metrics and need no spans. */
 export function processNodes(
   run: Run,
@@ -53,7 +45,10 @@ export function processNodes(
   measured: ReadonlySet<number>,
 ): ProcessNode[] {
   const holds = parseFilter(filter);
-  const locationsOf = byProcess(run);
+  const locationsOf = grouped(
+    run.locations.filter((location) => location.spanCount > 0),
+    (location) => location.process,
+  );
   const nodes = run.processes.flatMap((process) => {
     const all = locationsOf.get(process.process) ?? [];
     const title = processTitle(process, run);
@@ -80,7 +75,6 @@ const { compare } = new Intl.Collator("en", { numeric: true });
 /** Processes by host, in the order in which the hosts' first ones come. */
 export function hostNodes(processes: readonly ProcessNode[], run: Run): HostNode[] {
   const numbers = new Map([...new Set(run.processes.map((p) => p.host))].map((host, number) => [host, number]));
-  const found = new Map<string, ProcessNode[]>();
-  for (const node of processes) if (!found.get(node.process.host)?.push(node)) found.set(node.process.host, [node]);
-  return [...found].map(([host, members]) => ({ number: numbers.get(host) ?? 0, host, processes: members }));
+  const byHost = grouped(processes, ({ process }) => process.host);
+  return [...byHost].map(([host, members]) => ({ number: numbers.get(host) ?? 0, host, processes: members }));
 }

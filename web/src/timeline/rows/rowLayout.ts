@@ -1,5 +1,6 @@
 // Which rows the timeline has, from top to bottom, and how tall they are. Pure: the same input gives the same rows.
 
+import { grouped } from "../../base/grouped";
 import { firstThat } from "../../base/search";
 import { gpuOf, type Series } from "../../data/readings";
 import type { Location, Process, Run } from "../../data/run";
@@ -134,11 +135,10 @@ const isUsual = (row: MetricRow, main: boolean): boolean =>
 
 /** Joins the series of a process into rows by unit; GPUs that are shown with it have rows of their own. */
 export function metricRows(process: number, series: readonly Series[]): MetricRow[] {
-  const found = new Map<string, Series[]>(UNIT_ORDER.map((unit) => [unit, []]));
-  for (const one of series)
-    if (one.process === process && one.highest > 0)
-      found.set(familyOf(one), [...(found.get(familyOf(one)) ?? []), one]);
-  return [...found].flatMap(([family, members]) => {
+  const own = series.filter((one) => one.process === process && one.highest > 0);
+  const families = grouped(own, familyOf);
+  return [...new Set([...UNIT_ORDER, ...families.keys()])].flatMap((family) => {
+    const members = families.get(family) ?? [];
     const [first] = members;
     if (!first) return [];
     const [unit, gpu] = [first.unit, gpuOf(first)];
@@ -223,8 +223,7 @@ const sharedHeight = (count: number, heightPx: number): number =>
 
 function plan(ask: Ask): Planned[] {
   const { run, series, view } = ask;
-  const metrics = new Map<number, Series[]>();
-  for (const one of series) if (!metrics.get(one.process)?.push(one)) metrics.set(one.process, [one]);
+  const metrics = grouped(series, (one) => one.process);
   if (view.preset === "process") return onlyLocation(ask);
   if (view.preset === "summary") return planSummary(ask);
   const nodes = processNodes(run, view.filter, view.sort, ask.amounts, new Set(metrics.keys()));

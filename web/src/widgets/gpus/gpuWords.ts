@@ -1,4 +1,5 @@
 // GPUs in words and rungs: how they are called, how much of them was used, where most is lost, and as rows of a table. Pure.
+import { grouped } from "../../base/grouped";
 import { causeTitle } from "../../base/idleCauses";
 import { formatQuantity, formatShare, plural } from "../../base/quantity";
 import type { AnalysisTable, Column } from "../../data/analysisTable";
@@ -172,22 +173,19 @@ export function spreadSentence(gpus: readonly Gpu[], key: RungKey): string {
 
 /** "Most is lost while no kernel runs on 60 of 64 GPUs." */
 export function lossesSentence(gpus: readonly Gpu[]): string {
-  const counts = new Map<string, number>();
-  for (const { ladder } of gpus) if (ladder) counts.set(ladder.lost, (counts.get(ladder.lost) ?? 0) + 1);
-  const [most] = [...counts].sort(([, a], [, b]) => b - a);
+  const losses = gpus.flatMap(({ ladder }) => (ladder ? [ladder.lost] : []));
+  const [most] = [...grouped(losses, (lost) => lost).values()].sort((a, b) => b.length - a.length);
   if (!most) return "";
-  const [lost, count] = most;
-  const worked = [...counts.values()].reduce((sum, one) => sum + one, 0);
+  const [lost = ""] = most;
   const where = LOSSES[lost]?.what ?? `to ${lost}`;
-  return `Most is lost ${where}: so on ${count === worked ? "all" : count} of ${plural(worked, "GPU")}.`;
+  const count = most.length === losses.length ? "all" : most.length;
+  return `Most is lost ${where}: so on ${count} of ${plural(losses.length, "GPU")}.`;
 }
 
 /** GPUs by their machines, in the order in which they come; one group where the hosts are not known. */
-export function byHost(gpus: readonly Gpu[]): readonly (readonly [host: string, gpus: readonly Gpu[]])[] {
-  const found = new Map<string, Gpu[]>();
-  for (const gpu of gpus) if (!found.get(gpu.host)?.push(gpu)) found.set(gpu.host, [gpu]);
-  return [...found];
-}
+export const byHost = (gpus: readonly Gpu[]): readonly (readonly [host: string, gpus: readonly Gpu[]])[] => [
+  ...grouped(gpus, ({ host }) => host),
+];
 
 type Spec = {
   readonly name: string;

@@ -1,5 +1,6 @@
 // Which steps a list shows, in which order, and what they are compared with. Pure.
 
+import { grouped } from "../../base/grouped";
 import { PARTS, type StepPart } from "../../base/kinds.generated";
 import { byPart, type Step } from "../../data/runSteps";
 import type { StepFilter } from "../../state/address";
@@ -16,13 +17,8 @@ export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] 
 }
 
 export function classMedians(steps: readonly Step[]): ReadonlyMap<string, number> {
-  const durations = new Map<string, number[]>();
-  for (const step of steps) {
-    const known = durations.get(step.class);
-    if (known) known.push(step.durationNs);
-    else durations.set(step.class, [step.durationNs]);
-  }
-  return new Map([...durations].map(([name, all]) => [name, median(all)]));
+  const byClass = [...grouped(steps, (step) => step.class)];
+  return new Map(byClass.map(([name, own]) => [name, median(own.map((step) => step.durationNs))]));
 }
 
 export const STEP_ORDERS = ["step", "class", "duration", "delta", "detail", "cause"] as const;
