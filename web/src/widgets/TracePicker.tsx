@@ -1,23 +1,13 @@
 // The way to the other traces that the same server shows; nothing where there is only one.
 
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { useSession } from "../data/session";
-import type { Traces } from "../data/wire/wire.generated";
+import { useMemo } from "preact/hooks";
+import { load, useSession } from "../data/session";
 
 export function TracePicker() {
   const { api } = useSession();
-  const traces = useSignal<Traces | undefined>(undefined);
-  useEffect(() => {
-    // Without an answer nothing can be chosen; the run itself shows the error.
-    api.json("traces", {}).then(
-      (found) => {
-        traces.value = found;
-      },
-      () => {},
-    );
-  }, [api, traces]);
-  const { here, names } = traces.value ?? { here: "", names: [] };
+  const traces = useMemo(() => load(() => api.json("traces", {})), [api]).value;
+  // Without an answer nothing can be chosen; the run itself shows the error.
+  const { here, names } = traces.status === "ready" ? traces.value : { here: "", names: [] };
   if (names.length < 2) return null;
   return (
     <span class="traces row">

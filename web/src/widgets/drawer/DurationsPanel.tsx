@@ -151,26 +151,21 @@ function Bounds({ edges, lasting, onBrush }: BoundsProps) {
   const [first, last] = lasting ? [binOf(lasting.startNs), binOf(lasting.endNs)] : [0, bins];
   const choose = (from: number, to: number): void =>
     onBrush(from <= 0 && to >= bins ? undefined : between(from / bins, to / bins, edges));
+  const slider = (label: string, at: number, min: number, change: (to: number) => void) => (
+    <input
+      type="range"
+      aria-label={label}
+      aria-valuetext={formatDuration(edges[at] ?? 0)}
+      min={min}
+      max={min + bins - 1}
+      value={at}
+      onInput={(event) => change(Number(event.currentTarget.value))}
+    />
+  );
   return (
     <div class="durations-bounds">
-      <input
-        type="range"
-        aria-label="Shortest duration"
-        aria-valuetext={formatDuration(edges[first] ?? 0)}
-        min={0}
-        max={bins - 1}
-        value={first}
-        onInput={(event) => choose(Math.min(Number(event.currentTarget.value), last - 1), last)}
-      />
-      <input
-        type="range"
-        aria-label="Longest duration"
-        aria-valuetext={formatDuration(edges[last] ?? 0)}
-        min={1}
-        max={bins}
-        value={last}
-        onInput={(event) => choose(first, Math.max(Number(event.currentTarget.value), first + 1))}
-      />
+      {slider("Shortest duration", first, 0, (to) => choose(Math.min(to, last - 1), last))}
+      {slider("Longest duration", last, 1, (to) => choose(first, Math.max(to, first + 1)))}
     </div>
   );
 }
@@ -187,16 +182,15 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
       </p>
       <ol>
         {spans.map((span) => {
-          const key = {
-            location: span.location,
-            startNs: span.start_ns,
-            depth: span.depth,
-            durationNs: span.duration_ns,
-          };
+          const { location, start_ns: startNs, depth, duration_ns: durationNs } = span;
           const current = shown?.location === span.location && shown.startNs === span.start_ns;
           return (
             <li key={`${span.location}_${span.start_ns}_${span.depth}`}>
-              <Button class="plain" aria-current={current} onClick={() => jumpTo(session, run, key)}>
+              <Button
+                class="plain"
+                aria-current={current}
+                onClick={() => jumpTo(session, run, { location, startNs, depth, durationNs })}
+              >
                 <b class="number">{formatDuration(span.duration_ns)}</b>
                 <span class="ellipsis">{formatMoment(span.start_ns, Math.max(1000, span.duration_ns))}</span>
                 <span class="weak ellipsis">{run.locations[span.location]?.name}</span>

@@ -49,12 +49,11 @@ export function sortSteps(steps: readonly Step[], order: StepOrder, medians: Rea
     .map(({ step }) => step);
 }
 
-/** Some neighbouring steps in one bar: the mean of their parts, and the longest of them. */
+/** Some neighbouring steps in one bar: the mean of their parts, and the longest outlier among them. */
 type Bin = {
   readonly from: number;
   readonly to: number;
   readonly parts: Readonly<Record<StepPart, number>>;
-  readonly longestNs: number;
   readonly outlier: Step | undefined;
 };
 
@@ -72,7 +71,6 @@ export function binsOf(steps: readonly Step[], count: number): Bin[] {
       from,
       to,
       parts: byPart(mean),
-      longestNs: Math.max(...members.map((step) => step.durationNs)),
       outlier: outliers[0],
     };
   });
