@@ -33,13 +33,8 @@ export async function fetchReadings(
   for (let from = 0; from < table.rows; ) {
     let to = from;
     while (to < table.rows && series[to] === series[from]) to++;
-    const [t, l, h, m] = [timeNs, low, high, mean].map((column) => column.subarray(from, to)) as [
-      Float64Array,
-      Float64Array,
-      Float64Array,
-      Float64Array,
-    ];
-    found.set(series[from] ?? 0, { timeNs: t, low: l, high: h, mean: m });
+    const part = (column: Float64Array): Float64Array => column.subarray(from, to);
+    found.set(series[from] ?? 0, { timeNs: part(timeNs), low: part(low), high: part(high), mean: part(mean) });
     from = to;
   }
   return found;

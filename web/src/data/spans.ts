@@ -32,11 +32,7 @@ export const fetchNeighbour = (
 ): Promise<SpanFacts | undefined> =>
   api.json("neighbour", { location, start_ns: startNs, depth, way, ...ofLevel(level) });
 
-export const keyOf = (span: SpanFacts): SpanKey => ({
-  location: span.location,
-  startNs: span.start_ns,
-  depth: span.depth,
-});
+export const keyOf = ({ location, start_ns: startNs, depth }: SpanFacts): SpanKey => ({ location, startNs, depth });
 
 /** Exclusive time of a group or a name in a stretch of time. */
 export type Usage = { readonly name: string; readonly group: Group; readonly selfNs: number; readonly count: number };

@@ -51,13 +51,8 @@ export class ArrowTable {
     const column = this.column(name);
     const out = new Float64Array(this.rows);
     for (let i = 0; i < this.rows; i++) {
-      const value: unknown = column.at(i);
-      out[i] =
-        typeof value === "number"
-          ? value
-          : value === null || value === undefined
-            ? Number.NaN
-            : fail(name, "numbers", value);
+      const value = column.at(i) ?? Number.NaN;
+      out[i] = typeof value === "number" ? value : fail(name, "numbers", value);
     }
     return out;
   }
@@ -66,12 +61,8 @@ export class ArrowTable {
   texts(name: string): string[] {
     const column = this.column(name);
     return Array.from({ length: this.rows }, (_, i) => {
-      const value: unknown = column.at(i);
-      return typeof value === "string"
-        ? value
-        : value === null || value === undefined
-          ? ""
-          : fail(name, "texts", value);
+      const value = column.at(i) ?? "";
+      return typeof value === "string" ? value : fail(name, "texts", value);
     });
   }
 

@@ -15,12 +15,6 @@ export const flag: Decoder<boolean> = (value, path) =>
 export const number: Decoder<number> = (value, path) =>
   typeof value === "number" && Number.isFinite(value) ? value : fail(path, "a number", value);
 
-/** `null` or absent becomes `undefined`. */
-export const maybe =
-  <T>(inner: Decoder<T>): Decoder<T | undefined> =>
-  (value, path) =>
-    value === null || value === undefined ? undefined : inner(value, path);
-
 /** One of some texts. */
 export const choice =
   <T extends string>(choices: readonly T[]): Decoder<T> =>
@@ -32,6 +26,9 @@ export const orElse =
   <T>(inner: Decoder<T>, value: T): Decoder<T> =>
   (given, path) =>
     given === null || given === undefined ? value : inner(given, path);
+
+/** `null` or absent becomes `undefined`. */
+export const maybe = <T>(inner: Decoder<T>): Decoder<T | undefined> => orElse<T | undefined>(inner, undefined);
 
 export const list =
   <T>(item: Decoder<T>): Decoder<T[]> =>
