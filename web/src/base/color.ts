@@ -95,6 +95,7 @@ export function contrast(a: Rgb, b: Rgb): number {
 }
 
 export const css = ([r, g, b]: Rgb): string => `rgb(${r} ${g} ${b})`;
+export const pack = ([r, g, b]: Rgb): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little endian RGBA
 
 // So dark that on any colour either it or white reaches a contrast of 4.5.
 const INK: Rgb = [4, 5, 7];
@@ -162,13 +163,15 @@ export function radarColor(value: number, theme: Theme): Rgb {
     : toRgb({ l: 0.965 - 0.62 * size, c: chroma, h: 90 - 150 * size });
 }
 
+/** A colour on the way from one to another: 0 is the first, 1 the second. */
+export function mix(from: Rgb, to: Rgb, share: number): Rgb {
+  const at = (i: 0 | 1 | 2): number => Math.round(from[i] + (to[i] - from[i]) * share);
+  return [at(0), at(1), at(2)];
+}
+
 /** A colour, or where another region is chosen a breath of it, so that the chosen one stands out. */
-export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb => {
-  if (!dim) return color;
-  const [r, g, b] = CHROME[theme].background;
-  const mixed = (from: number, to: number): number => Math.round(from + (to - from) * 0.78);
-  return [mixed(color[0], r), mixed(color[1], g), mixed(color[2], b)];
-};
+export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb =>
+  dim ? mix(color, CHROME[theme].background, 0.78) : color;
 
 export const groupColor = (group: Group, theme: Theme): Rgb => toRgb(themed(GROUP_HUES[group], theme));
 export const partColor = (phase: StepPart, theme: Theme): Rgb => toRgb(themed(PART_COLORS[phase], theme));

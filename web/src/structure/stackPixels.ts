@@ -1,8 +1,6 @@
 // Cells of the iteration stack to pixels: one line of RGBA for each row, by table look-up.
-import { absentColor, type Rgb, relativeColor, type Theme } from "../base/color";
+import { absentColor, pack, relativeColor, type Theme } from "../base/color";
 import { ABSENT, USUAL } from "../data/iterationStack";
-
-const pack = ([r, g, b]: Rgb): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little endian RGBA
 
 /** The colour of every byte. */
 export function cellColors(theme: Theme): Uint32Array {

@@ -1,5 +1,5 @@
 // Cells to pixels: a row of cells becomes one row of RGBA pixels by table look-up. The cost is the canvas's pixels, not the trace's spans.
-import { CHROME, dimmed, groupColor, type Rgb, regionColor, type Theme } from "../../base/color";
+import { CHROME, dimmed, groupColor, mix, pack, regionColor, type Theme } from "../../base/color";
 import { length, type TimeRange } from "../../base/time";
 import { type CellRow, GAP, type Palette, type PaletteEntry, type TileKey, tileRange } from "../../data/tiles/cells";
 import type { Mappings } from "./pixelMapping";
@@ -15,13 +15,6 @@ export const NARROW = 12;
 
 /** A tile's row, and where the tile lies. */
 export type PlacedRow = { readonly key: TileKey; readonly row: CellRow };
-
-export const pack = ([r, g, b]: Rgb): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little endian RGBA
-const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
-  Math.round(a[0] + (b[0] - a[0]) * share),
-  Math.round(a[1] + (b[1] - a[1]) * share),
-  Math.round(a[2] + (b[2] - a[2]) * share),
-];
 
 /** Whole numbers, since they are compared millions of times. A cell in which nothing ran loses to any other that the pixel touches. */
 const weigh = (share: number, covered: number): number => ((share << 10) | 1) * covered;

@@ -1,11 +1,10 @@
 // Rasters to pixels: shares of groups as a stack, or where a row is too thin as its largest one; one number as heat.
 
-import { CHROME, groupColor, radarColor, type Theme } from "../../base/color";
+import { CHROME, groupColor, pack, radarColor, type Theme } from "../../base/color";
 import { GROUPS } from "../../base/kinds.generated";
 import type { TimeRange } from "../../base/time";
 import type { Raster } from "../../data/tiles/rasters";
 import type { PlacedRaster } from "../rows/rasterSources";
-import { pack } from "./cellPainter";
 import type { Mappings } from "./pixelMapping";
 
 /** Rows with fewer device pixels show their largest group instead of a stack. */
