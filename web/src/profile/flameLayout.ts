@@ -92,18 +92,16 @@ export function flameOf(tree: CallTree, measure: ProfileMeasure, heaviestFirst: 
   return layOut(tree.parent, same, widths(tree, measure), heaviestFirst);
 }
 
-/** Nodes of a region that lie in no other one of it: with these, recursion counts once. */
-export function outermostOf(tree: CallTree, region: number): number[] {
-  const inside = new Uint8Array(tree.count);
-  const found: number[] = [];
-  for (let i = 0; i < tree.count; i++) {
-    const parent = tree.parent[i] ?? -1;
-    const around = parent >= 0 && inside[parent] === 1;
-    if (tree.region[i] === region && !around) found.push(i);
-    inside[i] = around || tree.region[i] === region ? 1 : 0;
-  }
-  return found;
+/** Whether a node lies in no other one of its region: with these, recursion counts once. */
+export function isOutermost(tree: CallTree, node: number): boolean {
+  const region = tree.region[node];
+  for (let up = tree.parent[node] ?? -1; up >= 0; up = tree.parent[up] ?? -1)
+    if (tree.region[up] === region) return false;
+  return true;
 }
+
+export const outermostOf = (tree: CallTree, region: number): number[] =>
+  [...tree.region.keys()].filter((node) => tree.region[node] === region && isOutermost(tree, node));
 
 /** Collects nodes by their way from the root: ways with the same regions are one node, and their weights add up. */
 class Merged {

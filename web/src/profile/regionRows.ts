@@ -3,7 +3,7 @@
 import type { Group } from "../base/kinds.generated";
 import type { CallTree } from "../data/callTree";
 import type { ProfileMeasure } from "../state/address";
-import { selfOf, totalsOf } from "./flameLayout";
+import { isOutermost, selfOf, totalsOf } from "./flameLayout";
 
 export type RegionRow = {
   readonly region: number;
@@ -35,13 +35,6 @@ export function regionRows(tree: CallTree, measure: ProfileMeasure): RegionRow[]
     if (isOutermost(tree, i)) row.totalNs += totals[i] ?? 0;
   }
   return [...rows.values()].filter((row) => row.totalNs > 0 || row.selfNs > 0);
-}
-
-function isOutermost(tree: CallTree, node: number): boolean {
-  const region = tree.region[node];
-  for (let up = tree.parent[node] ?? -1; up >= 0; up = tree.parent[up] ?? -1)
-    if (tree.region[up] === region) return false;
-  return true;
 }
 
 export const REGION_ORDERS = ["name", "calls", "self", "total"] as const;

@@ -54,6 +54,8 @@ export function rowOf(table: AnalysisTable, key: string): number {
   return known.get(key) ?? -1;
 }
 
+const isMissing = (value: unknown): boolean => value === "" || Number.isNaN(value);
+
 /** Row numbers in the order of a view, of the rows that pass its filters; what is missing comes last. */
 export function orderOf(table: AnalysisTable, view: TableView): number[] {
   const words = view.find.toLowerCase().split(/\s+/).filter(Boolean);
@@ -72,17 +74,10 @@ export function orderOf(table: AnalysisTable, view: TableView): number[] {
   const by = columnOf(table, view.sort);
   if (!by) return rows;
   const sign = view.down ? -1 : 1;
-  if (by.kind === "text") {
-    const missing = (text: string): number => (text === "" ? 1 : 0);
-    return rows.sort((a, b) => {
-      const [x, y] = [by.values[a] ?? "", by.values[b] ?? ""];
-      return missing(x) - missing(y) || sign * (x < y ? -1 : x > y ? 1 : 0);
-    });
-  }
-  const key = (row: number): number => (by.kind === "flag" ? Number(by.values[row]) : (by.values[row] ?? Number.NaN));
   return rows.sort((a, b) => {
-    const [x, y] = [key(a), key(b)];
-    return Number(Number.isNaN(x)) - Number(Number.isNaN(y)) || (x === y ? 0 : sign * (x < y ? -1 : 1));
+    const [x = "", y = ""] = [by.values[a], by.values[b]];
+    const missing = Number(isMissing(x)) - Number(isMissing(y));
+    return missing || sign * (x < y ? -1 : x > y ? 1 : 0);
   });
 }
 
