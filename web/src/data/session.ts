@@ -20,12 +20,8 @@ export type Loaded<T> =
 export function load<T>(start: () => Promise<T>): ReadonlySignal<Loaded<T>> {
   const result = signal<Loaded<T>>({ status: "loading" });
   start().then(
-    (value) => {
-      result.value = { status: "ready", value };
-    },
-    (error: unknown) => {
-      result.value = { status: "failed", message: explain(error) ?? "withdrawn" };
-    },
+    (value) => (result.value = { status: "ready", value }),
+    (error: unknown) => (result.value = { status: "failed", message: explain(error) ?? "withdrawn" }),
   );
   return result;
 }
@@ -75,9 +71,7 @@ export class Session {
     this.hints = signal(readKept(page, HINTS_KEY) !== "hidden");
     const preference = page.matchMedia("(prefers-color-scheme: dark)");
     const prefersDark = signal(preference.matches);
-    preference.addEventListener("change", () => {
-      prefersDark.value = preference.matches;
-    });
+    preference.addEventListener("change", () => (prefersDark.value = preference.matches));
     this.theme = computed(() => {
       const choice = this.themeChoice.value;
       return choice === "auto" ? (prefersDark.value ? "dark" : "light") : choice;

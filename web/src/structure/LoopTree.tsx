@@ -96,22 +96,16 @@ function row(depth: number, share: number, color = "var(--accent)"): Record<stri
   };
 }
 
-function LevelRow({
-  level,
-  keptSteps,
-  isStep,
-  depth,
-  onLevel,
-  children,
-}: {
-  level: Level;
+type LevelRowProps = Pick<Props, "onLevel"> & {
+  readonly level: Level;
   /** Of how many steps its counts are; undefined: of all. */
-  keptSteps: number | undefined;
-  isStep: boolean;
-  depth: number;
-  onLevel: (level: Level) => void;
-  children: ComponentChildren;
-}) {
+  readonly keptSteps: number | undefined;
+  readonly isStep: boolean;
+  readonly depth: number;
+  readonly children: ComponentChildren;
+};
+
+function LevelRow({ level, keptSteps, isStep, depth, onLevel, children }: LevelRowProps) {
   // "step" and "loop in train" mean less than the name that the iterations begin with.
   const named = level.name !== "" && level.name !== "step" && !level.name.startsWith("loop ");
   const facts = [

@@ -69,9 +69,7 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
   };
   on("pointerup", release);
   on("pointercancel", release);
-  on("pointerleave", () => {
-    model.pointer.at.value = undefined;
-  });
+  on("pointerleave", () => (model.pointer.at.value = undefined));
   on("dblclick", (event) => handlers.doubleClick(xOf(event), event.clientY - element.getBoundingClientRect().top));
   return stop;
 }
@@ -107,9 +105,7 @@ export function timelineActions(model: TimelineModel, inRows: () => boolean): Re
     longestGap: () => void model.selection.longestGap(locationOf(model, inRows())),
     drawer: () => model.toggleDrawer(),
     drawerTab: () => model.nextDrawerTab(),
-    save: () => {
-      model.saving.value = !model.saving.peek();
-    },
+    save: () => (model.saving.value = !model.saving.peek()),
     hints: () => model.session.toggleHints(),
     ...rowActions(model, inRows),
   };

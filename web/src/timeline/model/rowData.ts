@@ -175,9 +175,7 @@ export class RowData {
     const controller = new AbortController();
     this.readingsUnderWay = controller;
     fetchReadings(this.model.session.api, wanted, fetched.range, fetched.widthPx, controller.signal).then(
-      (readings) => {
-        this.readings.value = readings;
-      },
+      (readings) => (this.readings.value = readings),
       () => {
         if (!controller.signal.aborted) this.readingsFor = undefined;
       },

@@ -100,9 +100,7 @@ function Grip({ tallPx, onTall }: { tallPx: number; onTall: (px: number) => void
         const from = pressed.current;
         if (from) onTall(tallness(from.tallPx + from.y - event.clientY));
       }}
-      onPointerUp={() => {
-        pressed.current = undefined;
-      }}
+      onPointerUp={() => (pressed.current = undefined)}
       onKeyDown={(event) => {
         const by = event.code === "ArrowUp" ? KEY_STEP : event.code === "ArrowDown" ? -KEY_STEP : 0;
         if (!by) return;

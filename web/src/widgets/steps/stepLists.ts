@@ -67,12 +67,7 @@ export function binsOf(steps: readonly Step[], count: number): Bin[] {
     const mean = (phase: StepPart): number =>
       members.reduce((sum, step) => sum + step.parts[phase] * step.count, 0) / Math.max(1, weight);
     const outliers = members.filter((step) => step.outlier).sort((a, b) => b.durationNs - a.durationNs);
-    return {
-      from,
-      to,
-      parts: byPart(mean),
-      outlier: outliers[0],
-    };
+    return { from, to, parts: byPart(mean), outlier: outliers[0] };
   });
 }
 
