@@ -72,7 +72,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
         </h1>
         <TracePicker />
-        <nav class="pages" aria-label="Pages">
+        <nav class="pages flex gap-2" aria-label="Pages">
           {pages.map((v) => (
             <Button
               key={v.name}

@@ -87,7 +87,7 @@ export function FlamePanel(props: Props) {
   const at = pointer.value;
   const node = flame.of[under] ?? -1;
   return (
-    <div class="flame-panel fill">
+    <div class="flame-panel flex fill">
       <section
         class="flame-scroller fill"
         ref={scroller}
@@ -126,7 +126,7 @@ export function FlamePanel(props: Props) {
               : { left: `${at.x + TOOLTIP_GAP}px` }),
           }}
         >
-          <div class="tooltip-name">
+          <div class="tooltip-name row bold">
             <Swatch group={tree.group[node] ?? "other"} />
             {tree.name[node]}
           </div>

@@ -138,7 +138,7 @@ function SpanList({ spans, calls, run }: { spans: Hits; calls: number; run: Run 
           : plural(spans.count, "span")}
         {folded > 0 && `; ${formatCount(folded)} more calls are statistics only`}
       </p>
-      <ul class="usage node-spans" aria-label="Spans, longest first">
+      <ul class="usage node-spans rows gap-2 fine" aria-label="Spans, longest first">
         {shown.map((hit) => (
           <UsageRow
             key={`${hit.location}-${hit.startNs}-${hit.depth}`}

@@ -68,7 +68,7 @@ export function StackPanel({ lit, onHover }: Props) {
           onChoose={(one) => change({ widths: one })}
         />
       </header>
-      <div class="stack-body" ref={body}>
+      <div class="stack-body fill" ref={body}>
         <Await of={shown} what="Stacking up the steps">
           {(stack) =>
             stack.step.length ? (
@@ -322,7 +322,7 @@ function CellTooltip({ stack, cursor, scene }: { stack: Stack; cursor: Cursor; s
   };
   return (
     <div class="tooltip" style={style} role="tooltip">
-      <div class="tooltip-name">
+      <div class="tooltip-name row bold">
         <i style={{ background: css(color) }} />
         {shortName(position?.name ?? "")}
         {(position?.count ?? 1) > 1 && ` and ${(position?.count ?? 1) - 1} neighbours`}

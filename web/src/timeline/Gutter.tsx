@@ -119,7 +119,7 @@ function MetricName({ row, model }: { row: MetricRow; model: TimelineModel }) {
   return (
     <div class="gutter-name-metric vertical fill">
       <span>{row.title}</span>
-      <span class="weak legend">
+      <span class="weak legend flex">
         {row.series.map((series, i) => (
           <span key={series.series} title={series.metric}>
             <i style={{ background: css(seriesColor(i, model.session.theme.value)) }} />

@@ -195,7 +195,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       onScroll={(event) => (pane.scrollTop.value = event.currentTarget.scrollTop)}
       style={isMain ? {} : { height: `${pane.height.value}px` }}
     >
-      <div class="tracks-content" style={{ height: `${height}px` }}>
+      <div class="tracks-content flex" style={{ height: `${height}px` }}>
         <Gutter model={model} pane={pane} />
         <div class="fill" ref={area}>
           <canvas

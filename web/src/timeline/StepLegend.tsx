@@ -13,7 +13,7 @@ export function StepLegend({ model }: { model: TimelineModel }) {
   const folded = steps.some((step) => step.detail === "none");
   if (!about || (about.classes.length < 2 && !outliers && !folded)) return null;
   return (
-    <ul class="step-legend weak finer" aria-label="Colours of steps">
+    <ul class="step-legend flex weak finer" aria-label="Colours of steps">
       {about.classes.slice(0, NAMED).map(({ name, rank, count }) => (
         <li key={name} class="row gap-4" title={`${count} steps`}>
           <i style={{ background: css(classColor(rank, theme)) }} />

@@ -84,7 +84,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
     if (hit)
       return (
         <>
-          <div class="tooltip-name">
+          <div class="tooltip-name row bold">
             <Swatch group={hit.group} />
             {hit.name}
           </div>
@@ -102,7 +102,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
       const cut = startNs <= shown.startNs || endNs >= shown.endNs;
       return (
         <>
-          <div class="tooltip-name">nothing runs</div>
+          <div class="tooltip-name row bold">nothing runs</div>
           <div class="weak">
             for {cut ? "at least " : ""}
             {formatDuration(length(idle.range))} · click for the cause and what ran before and after

@@ -115,7 +115,7 @@ export function Tracks({ model }: { model: TimelineModel }) {
 
   return (
     <div class="tracks vertical fill" ref={box}>
-      <div class="tracks-head">
+      <div class="tracks-head flex">
         <div class="gutter-head weak">
           <span>time</span>
           <span>steps</span>

@@ -246,9 +246,9 @@ function Waits({ run }: { run: Run }) {
       </header>
       <Await of={found.value} what="Looking for them">
         {({ hits }) => (
-          <ol>
+          <ol class="rows gap-2 fine">
             {hits.slice(0, MOST_WAITS).map((hit) => (
-              <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
+              <li class="rows gap-12" key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
                 <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
                   {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
                 </Button>

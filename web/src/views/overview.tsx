@@ -72,7 +72,7 @@ function Overview({ summary }: { summary: Summary }) {
       </Await>
       <div class="columns rows gap-14">
         <Findings findings={summary.findings} onEvidence={showEvidence} />
-        <div class="column rows gap-14">
+        <div class="rows gap-14">
           <HotTable kind={summary.hot_kind} hot={summary.hot} />
           <QualityCard quality={summary.quality} />
         </div>

@@ -141,7 +141,7 @@ function Profile({ run, tree, part }: Pick<Seen, "run" | "tree" | "part">) {
         onView={change}
       />
       {tree.about.note && location === undefined && <p class="weak source-note profile-note">{tree.about.note}.</p>}
-      <div class="profile-body fill">{body}</div>
+      <div class="profile-body flex fill">{body}</div>
       {location === undefined ? (
         <GroupLegend>
           <kbd>↑</kbd>
@@ -204,7 +204,7 @@ function Heaviest({ tree, measure, allNs }: Seen) {
         ]}
       />
       <h3>Most time of its own</h3>
-      <ul class="usage">
+      <ul class="usage rows gap-2 fine">
         {rows.map((row) => (
           <UsageRow
             key={row.region}
@@ -332,7 +332,7 @@ function RegionFacts({ row, ...seen }: SeenRegion) {
             ]}
           />
           <h3>{formatCount(row.calls)} calls, by call path</h3>
-          <ul class="usage">
+          <ul class="usage rows gap-2 fine">
             {paths.slice(0, SHOWN_PATHS).map((one) => (
               <UsageRow
                 key={one}

@@ -67,11 +67,11 @@ function Steps({ steps }: { steps: readonly Step[] }) {
     <div class="steps vertical">
       <StepStrip steps={steps} window={undefined} height={STRIP_HEIGHT} chosen={chosen} onSteps={onStretch} />
       <Filters steps={steps} shown={shown.length} filter={filter} />
-      <div class="steps-body fill">
+      <div class="steps-body flex fill">
         {shown.length ? (
           <StepTable steps={shown} medians={medians} chosen={chosen} onChoose={choose} onOpen={openStep} />
         ) : (
-          <p class="empty">No step passes the filter.</p>
+          <p class="empty fill">No step passes the filter.</p>
         )}
         <aside class="steps-side rows" aria-label="All steps at once">
           {one && <ChosenStep step={one} steps={steps} onOpen={openStep} />}

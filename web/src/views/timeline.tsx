@@ -66,7 +66,7 @@ function Timeline({ run }: { run: Run }) {
   const [links, gap] = [model.selection.links.value, model.selection.gap.value];
   const { range } = session.state.value;
   return (
-    <div class="timeline">
+    <div class="timeline flex">
       <div class="vertical fill">
         {loaded.status === "loading" && <div class="step-strip" style={{ height: `${STRIP_HEIGHT + 6}px` }} />}
         <StepStrip

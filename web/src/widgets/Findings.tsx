@@ -29,7 +29,7 @@ export function Findings({ findings, onEvidence }: Props) {
             <div class="finding-head line gap-14">
               <span class="bold">{capital(finding.what)}</span>
               {finding.gain_high_ns > 0 && (
-                <span class="gain bold">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
+                <span class="gain good bold">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
               )}
             </div>
             {finding.do && <p>{capital(finding.do)}</p>}

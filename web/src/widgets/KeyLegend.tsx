@@ -21,11 +21,11 @@ export function Legend({ open, pages, onClose }: Props) {
   const everywhere = [...pages.map(({ key, title }) => ({ show: key, what: title })), ...EVERYWHERE];
   return (
     <dialog ref={dialog} class="legend-card" aria-labelledby="legend-title" onClose={onClose}>
-      <header>
+      <header class="flex">
         <h2 id="legend-title">Keys</h2>
         <Close label="Close" onClick={onClose} />
       </header>
-      <div class="legend-columns">
+      <div class="legend-columns rows">
         <div>
           <h3 class="legend-page">Timeline</h3>
           {TIMELINE_GROUPS.map((group) => (
@@ -51,7 +51,7 @@ function Keys({ title, keys }: { title: string; keys: readonly KeyLine[] }) {
   return (
     <section>
       <h3>{title}</h3>
-      <dl>
+      <dl class="rows gap-5">
         {keys.map(({ show, what }) => (
           <div class="legend-line" key={show}>
             <dt>

@@ -62,7 +62,7 @@ type ChoicesProps<T extends string> = Pick<SelectProps<T>, "choices" | "value" |
 
 /** Buttons side by side, of which one is pressed. */
 export const Choices = <T extends string>({ choices, value, onChoose, titleOf, words, about }: ChoicesProps<T>) => (
-  <fieldset class="choices">
+  <fieldset class="choices flex">
     {words && <legend class="weak finer">{words}</legend>}
     {choices.map((one) => (
       <Button key={one} aria-pressed={one === value} title={about?.(one)} onClick={() => onChoose(one)}>
@@ -83,7 +83,7 @@ type SearchProps = {
 export const TableSearch = ({ label, placeholder = label, value, onInput }: SearchProps) => (
   <input
     type="search"
-    class="table-search"
+    class="table-search fine"
     aria-label={label}
     placeholder={placeholder}
     spellcheck={false}

@@ -14,7 +14,7 @@ export function Swatch({ group }: { group: Group }) {
 
 /** Two numbers that matter most, each above what it is. */
 export const BigNumbers = ({ of }: { of: readonly (readonly [value: string, what: ComponentChildren])[] }) => (
-  <div class="big-numbers">
+  <div class="big-numbers rows">
     {of.map(([value, what], i) => (
       <div key={i}>
         <b>{value}</b>
@@ -28,7 +28,7 @@ type Fact = readonly [name: string, value: ComponentChildren, title?: string];
 
 /** Facts line by line; what is not known (undefined) or does not hold (false) has no line. */
 export const Facts = ({ of, class: more = "" }: { of: readonly Fact[]; class?: string }) => (
-  <dl class={`facts ${more}`}>
+  <dl class={`facts rows ${more}`}>
     {of.map(([name, value, title]) =>
       value === undefined || value === false ? null : (
         <div key={`${name} ${title}`} title={title}>

@@ -37,7 +37,7 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
         ]}
       />
       {cause && (
-        <ul class="causes" aria-label="Causes">
+        <ul class="rows gap-2 fine" aria-label="Causes">
           {[...cause.parts]
             .sort((a, b) => b.ns - a.ns)
             .map((part) => (
@@ -72,7 +72,7 @@ type NeighbourProps = {
 
 function Neighbour({ title, span, onSpan, none }: NeighbourProps) {
   return (
-    <div class="gap-neighbour fine gap-6">
+    <div class="gap-neighbour rows fine gap-6">
       <span class="weak">{title}</span>
       {span ? (
         <Button class="plain ellipsis" title={span.name} onClick={() => onSpan(span)}>

@@ -41,7 +41,7 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
       <h3 id="links-title">
         Links <span class="weak">{formatCount(links.count)}</span>
       </h3>
-      <ul>
+      <ul class="rows gap-2 fine">
         {links.links.map((link, i) => (
           <li key={`${link.location}_${link.start_ns}_${link.depth}`}>
             <Button

@@ -64,7 +64,7 @@ const FOLDED_TITLES: Readonly<Record<string, string>> = {
 function FoldedList({ facts, foldedNs, all }: { facts: WindowFacts; foldedNs: number; all: number }) {
   const rows = [...facts.folded].sort((a, b) => b.ns - a.ns);
   return (
-    <ul class="usage" aria-label="Folded steps">
+    <ul class="usage rows gap-2 fine" aria-label="Folded steps">
       <UsageRow
         title="Steps that were kept as statistics only"
         group={undefined}
@@ -102,7 +102,7 @@ type ListProps = { readonly usage: readonly Usage[]; readonly all: number; reado
 
 function UsageList({ usage, all, onName }: ListProps) {
   return (
-    <ul class="usage">
+    <ul class="usage rows gap-2 fine">
       {usage.map((one) => (
         <UsageRow
           key={one.name}

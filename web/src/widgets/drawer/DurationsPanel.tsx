@@ -74,7 +74,7 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
           ]}
         />
       </div>
-      <div class="durations fill">
+      <div class="durations flex fill">
         <Histogram durations={found} lasting={lasting} onBrush={brush} />
         <Listed run={run} durations={found} />
       </div>
@@ -163,7 +163,7 @@ function Bounds({ edges, lasting, onBrush }: BoundsProps) {
     />
   );
   return (
-    <div class="durations-bounds">
+    <div class="durations-bounds rows gap-12">
       {slider("Shortest duration", first, 0, (to) => choose(Math.min(to, last - 1), last))}
       {slider("Longest duration", last, 1, (to) => choose(first, Math.max(to, first + 1)))}
     </div>
@@ -187,7 +187,7 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
           return (
             <li key={`${span.location}_${span.start_ns}_${span.depth}`}>
               <Button
-                class="plain"
+                class="plain rows"
                 aria-current={current}
                 onClick={() => jumpTo(session, run, { location, startNs, depth, durationNs })}
               >

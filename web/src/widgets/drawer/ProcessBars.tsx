@@ -177,7 +177,7 @@ function Stacked({ ns, bars, most }: { ns: readonly number[]; bars: Bars; most: 
     .filter((part) => part.ns > 0)
     .map((part) => `${part.title} ${formatDuration(part.ns)} (${formatShare(part.ns / Math.max(1, all))})`);
   return (
-    <span class="bar-stack" role="img" aria-label={texts.join(", ")} title={texts.join("\n")}>
+    <span class="bar-stack flex" role="img" aria-label={texts.join(", ")} title={texts.join("\n")}>
       {ns.map((one, part) =>
         one > 0 ? (
           <i

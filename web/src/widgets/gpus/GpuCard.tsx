@@ -58,7 +58,7 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
         {onClose && <Close onClick={onClose} />}
       </header>
       {ladder && <p class="bold">{lossSentence(ladder, idle)}</p>}
-      <div class="gpu-sides">
+      <div class="gpu-sides rows">
         {ladder && (
           <div class="gpu-side rows">
             <h3>From its launches</h3>

@@ -20,7 +20,7 @@ function Step({ rung, known }: { rung: Rung; known: number | undefined }) {
   return (
     <li class={worst ? "rung cells worst" : "rung cells"} title={`${title}: ${rung.counted}`}>
       <span>{title}</span>
-      <span class="rung-bar" aria-hidden="true">
+      <span class="rung-bar flex" aria-hidden="true">
         {share !== undefined && (
           <>
             <span class="rung-share" style={{ width: `${100 * share}%` }} />

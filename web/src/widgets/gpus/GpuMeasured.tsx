@@ -34,7 +34,7 @@ export function GpuMeasured({ gpu, notRead }: { gpu: Gpu; notRead: string }) {
         {shares.map(({ title, means, share }) => (
           <li class="rung cells" key={title} title={means}>
             <span>{title}</span>
-            <span class="rung-bar" aria-hidden="true">
+            <span class="rung-bar flex" aria-hidden="true">
               <span class="rung-share" style={{ width: `${100 * Math.min(1, share)}%` }} />
             </span>
             <b class="number">{formatShare(share)}</b>

@@ -113,7 +113,7 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
             role="tooltip"
             style={(hovered.value ?? 0) > bins.length / 2 ? { left: 0, top: "100%" } : { right: 0, top: "100%" }}
           >
-            <div class="tooltip-name">
+            <div class="tooltip-name row bold">
               {bin.to - bin.from > 1 && !bin.outlier
                 ? `steps ${steps[bin.from]?.step}–${steps[bin.to - 1]?.step}, mean`
                 : `step ${shown.step} · ${formatDuration(shown.durationNs)}`}

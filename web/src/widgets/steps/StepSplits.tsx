@@ -130,7 +130,7 @@ function Bar({ split, parts, label }: { split: Split; parts: readonly Part[]; la
   });
   const text = shown.map(({ title, ns, share }) => `${title} ${formatDuration(ns)}, ${formatShare(share)}`).join("; ");
   return (
-    <div class="step-split">
+    <div class="step-split rows">
       <span class="weak">{label}</span>
       <span class="number">{formatDuration(split.durationNs)}</span>
       <PartBar

@@ -120,7 +120,7 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
       />
       {shown && (
         <div class="tooltip strip-tooltip" style={tooltipPlace(hovered.value ?? 0, all.length)} role="tooltip">
-          <div class="tooltip-name">
+          <div class="tooltip-name row bold">
             <i style={{ background: css(shown.outlier ? outlierColor(theme) : classColor(shown.classRank, theme)) }} />
             step {shown.step} · {formatDuration(shown.durationNs)}
           </div>

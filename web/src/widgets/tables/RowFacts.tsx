@@ -49,7 +49,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
           <Button onClick={() => onInside(type)}>Its operators</Button>
         </div>
       )}
-      <Facts of={facts} />
+      <Facts class="fine" of={facts} />
     </section>
   );
 }
@@ -107,9 +107,9 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
           Longest <kbd>Enter</kbd>
         </Button>
       </div>
-      <ol aria-label="Longest spans">
+      <ol class="rows gap-2 fine" aria-label="Longest spans">
         {longest.slice(0, MOST_SPANS).map((hit) => (
-          <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
+          <li class="rows gap-12" key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
             <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
               {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
             </Button>

@@ -71,7 +71,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
         {props.links}
       </div>
       {props.above}
-      <div class="steps-body fill">
+      <div class="steps-body flex fill">
         {order.length ? (
           <Table
             label={label}
@@ -85,7 +85,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
             onOpen={props.onOpen}
           />
         ) : (
-          <p class="empty">{table.rows ? "No row passes the filter." : props.none}</p>
+          <p class="empty fill">{table.rows ? "No row passes the filter." : props.none}</p>
         )}
         {table.rows > 0 && (
           <aside class="steps-side narrow rows" aria-label="Facts about what is chosen">
