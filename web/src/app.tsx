@@ -58,7 +58,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
 
   return (
     <>
-      <header class="head row">
+      <header class="head surface row">
         <span class="logo row" aria-hidden="true">
           <svg viewBox="0 0 20 20" width="18" height="18" role="presentation">
             <rect x="1" y="8" width="3" height="10" rx="1" />
@@ -97,8 +97,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           ?
         </Button>
       </header>
-      <main class="page">{view && <view.component />}</main>
-      <footer class="status">
+      <main class="page scrolls">{view && <view.component />}</main>
+      <footer class="status surface">
         {run && (
           <>
             <span>{run.meta.name}</span>

@@ -87,7 +87,7 @@ export function FlamePanel(props: Props) {
   const at = pointer.value;
   const node = flame.of[under] ?? -1;
   return (
-    <div class="flame-panel flex fill">
+    <div class="flame-panel anchor flex fill">
       <section
         class="flame-scroller fill"
         ref={scroller}

@@ -7,11 +7,12 @@ import { Grid, SortHeading } from "../widgets/tables/Grid";
 import { REGION_ORDERS, type RegionOrder, type RegionRow, sortRegions } from "./regionRows";
 import { amount } from "./treeWords";
 
-const TITLES: Readonly<Record<RegionOrder["by"], string>> = {
-  name: "function",
-  calls: "calls",
-  self: "self",
-  total: "total",
+/** Title and width of each column. */
+const COLUMNS: Readonly<Record<RegionOrder["by"], readonly [string, string]>> = {
+  name: ["function", "auto"],
+  calls: ["calls", "84px"],
+  self: ["self", "108px"],
+  total: ["total", "108px"],
 };
 
 type Props = {
@@ -42,7 +43,8 @@ export function RegionTable({ tree, rows, allNs, order, onOrder, chosen, onChoos
       headings={REGION_ORDERS.map((by) => (
         <SortHeading
           key={by}
-          title={TITLES[by]}
+          title={COLUMNS[by][0]}
+          width={COLUMNS[by][1]}
           class={by === "name" ? "" : "number"}
           down={order.by === by ? order.down : undefined}
           onSort={() => onOrder({ by, down: order.by === by ? !order.down : by !== "name" })}

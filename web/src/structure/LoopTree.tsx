@@ -128,7 +128,7 @@ function LevelRow({ level, keptSteps, isStep, depth, onLevel, children }: LevelR
             <span aria-hidden="true">⟳ </span>
             {shortName(named ? level.name : level.marker)}
           </span>
-          {isStep && <span class="step-badge">step</span>}
+          {isStep && <span class="step-badge fixed">step</span>}
         </Button>
         <span class="number weak">{level.parent < 0 ? `${formatCount(level.count)} ×` : tripsText(level.trips)}</span>
         <span class="number weak">{formatShare(level.share)}</span>

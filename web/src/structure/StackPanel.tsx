@@ -68,7 +68,7 @@ export function StackPanel({ lit, onHover }: Props) {
           onChoose={(one) => change({ widths: one })}
         />
       </header>
-      <div class="stack-body fill" ref={body}>
+      <div class="stack-body anchor fill" ref={body}>
         <Await of={shown} what="Stacking up the steps">
           {(stack) =>
             stack.step.length ? (
@@ -125,7 +125,7 @@ function ScaleLegend({ stack, metric }: { stack: Stack; metric: string }) {
   return (
     <div class="scale-legend">
       <span>⅛</span>
-      <span class="scale-bar" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
+      <span class="scale-bar fixed" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
       <span>8 × the median of the column</span>
       <span class="legend-entry row gap-5">
         <i style={{ background: css(absentColor(theme)) }} /> not in this step

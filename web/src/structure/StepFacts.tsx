@@ -24,12 +24,12 @@ export function StepFacts({ positions }: { positions: readonly Position[] }) {
   );
   if (step === undefined || !loaded)
     return (
-      <aside class="step-facts-panel weak" aria-label="Facts about the chosen step">
+      <aside class="step-facts-panel fixed scrolls surface weak" aria-label="Facts about the chosen step">
         Click a step to see what it did differently.
       </aside>
     );
   return (
-    <aside class="step-facts-panel" aria-label="Facts about the chosen step">
+    <aside class="step-facts-panel fixed scrolls surface" aria-label="Facts about the chosen step">
       <Await of={loaded.value} what="Reading the step">
         {(found) =>
           found ? (

@@ -31,7 +31,7 @@ export function Gutter({ model, pane }: { model: TimelineModel; pane: Pane }) {
   const current = named.find((row) => row.key === model.rows.focused.value)?.key ?? named.find(takesKeys)?.key;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
-    <div class="gutter" role="group" aria-label="Rows: arrows walk, fold and unfold">
+    <div class="gutter fixed anchor surface" role="group" aria-label="Rows: arrows walk, fold and unfold">
       {named.map((row) => (
         <GutterRow
           key={row.key}

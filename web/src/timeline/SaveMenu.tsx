@@ -96,7 +96,7 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
     return () => window.removeEventListener("keydown", listen, { capture: true });
   }, []);
   return (
-    <div class="save-menu" ref={menu}>
+    <div class="anchor" ref={menu}>
       <Button
         class="quiet"
         aria-haspopup="menu"

@@ -14,7 +14,7 @@ type Props = {
 export function SelectedSpan({ model, none, children }: Props) {
   const span = model.selection.span.value;
   return (
-    <aside class="details" aria-label="Facts about what is chosen">
+    <aside class="details fixed scrolls surface" aria-label="Facts about what is chosen">
       {span ? (
         <SpanDetails
           span={span}

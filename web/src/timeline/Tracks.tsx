@@ -114,15 +114,15 @@ export function Tracks({ model }: { model: TimelineModel }) {
   });
 
   return (
-    <div class="tracks vertical fill" ref={box}>
-      <div class="tracks-head flex">
-        <div class="gutter-head weak">
+    <div class="anchor vertical fill" ref={box}>
+      <div class="tracks-head flex fixed surface">
+        <div class="gutter-head fixed weak">
           <span>time</span>
           <span>steps</span>
         </div>
         <canvas
           ref={header}
-          class="ruler"
+          class="fixed"
           style={{ width: `${model.size.value.width}px`, height: `${RULER_HEIGHT + STEPS_HEIGHT}px` }}
           role="img"
           aria-label="Time ruler and steps"

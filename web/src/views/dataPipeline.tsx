@@ -85,7 +85,9 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
         class={`verdict row gap-14 ${one.inputBound === "not" ? "" : "verdict-input-bound"}`}
         aria-label="Verdict"
       >
-        <span class="badge">{one.inputBound === "not" ? "not input-bound" : `${one.inputBound} input-bound`}</span>
+        <span class="badge fixed">
+          {one.inputBound === "not" ? "not input-bound" : `${one.inputBound} input-bound`}
+        </span>
         <p>{verdictSentence(one)}</p>
       </section>
       {all.length > 1 && (
@@ -102,7 +104,7 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
           ))}
         </div>
       )}
-      <section class="card" aria-labelledby="stages-title">
+      <section class="card surface" aria-labelledby="stages-title">
         <header>
           <h2 id="stages-title">The way of a batch</h2>
           <span class="weak">
@@ -130,7 +132,7 @@ function StageBox({ stage, pipeline }: { stage: Stage; pipeline: Pipeline }) {
   const queue = stage.stage === "queue";
   const filled = Math.round((stage.utilisation ?? 0) * SLOTS);
   return (
-    <li class={`stage rows gap-6 fine${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
+    <li class={`stage anchor rows gap-6 fine${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
       <h3>{STAGE_TITLES[stage.stage] ?? stage.stage}</h3>
       <p class="weak">{stage.doneBy}</p>
       {queue ? (
@@ -193,7 +195,7 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
   ];
   const gain = gainSentence(pipeline);
   return (
-    <section class="card" aria-labelledby="gain-title">
+    <section class="card surface" aria-labelledby="gain-title">
       <header>
         <h2 id="gain-title">{gain ? "What more workers would gain" : "What to do"}</h2>
       </header>
@@ -239,7 +241,7 @@ function Waits({ run }: { run: Run }) {
   const found = useMemo(() => load(() => fetchSearch(session.api, "group:data", 1)), [session]);
   const show = (hit: Hit): void => jumpTo(session, run, hit);
   return (
-    <section class="card spans-behind rows" aria-labelledby="waits-title">
+    <section class="card surface spans-behind rows" aria-labelledby="waits-title">
       <header>
         <h2 id="waits-title">Longest spans of the pipeline</h2>
         <span class="weak">waits, and work of recorded workers</span>

@@ -58,7 +58,7 @@ function Overview({ summary }: { summary: Summary }) {
   return (
     <div class="overview rows gap-14">
       <section class={`verdict row gap-14 verdict-${summary.verdict.kind}`} aria-label="Verdict">
-        <span class="badge">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
+        <span class="badge fixed">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
         <p>{sentence(summary.verdict.text)}</p>
         {summary.part && <p class="weak">All of this was {summary.part}.</p>}
       </section>
@@ -92,7 +92,7 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
   const { classes = [], causes = {} } = session.stepsAbout.value ?? {};
   const outliers = classes.reduce((sum, one) => sum + one.outliers, 0);
   return (
-    <section class="card" aria-labelledby="steps-title">
+    <section class="card surface" aria-labelledby="steps-title">
       <header>
         <h2 id="steps-title">All steps</h2>
         <span class="weak">a bar per step, its height is its duration; click or drag to see them on the timeline</span>
@@ -132,7 +132,7 @@ function HotTable({ kind, hot }: { kind: string; hot: readonly Hot[] }) {
   const session = useSession();
   const most = Math.max(...hot.map((one) => one.share), 1e-9);
   return (
-    <section class="card" aria-labelledby="hot-title">
+    <section class="card surface" aria-labelledby="hot-title">
       <header>
         <h2 id="hot-title">Most time in {kind}</h2>
         <span class="weak">their own time, without what they call</span>
@@ -186,7 +186,7 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
     ];
   }, [series, main]);
   return (
-    <section class="card" aria-labelledby="metrics-title">
+    <section class="card surface" aria-labelledby="metrics-title">
       <header>
         <h2 id="metrics-title">The process over time</h2>
       </header>
@@ -210,7 +210,7 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
 function QualityCard({ quality }: { quality: Quality }) {
   const { estimated_cost: cost, folded_count: folded } = quality;
   return (
-    <section class="card" aria-labelledby="quality-title">
+    <section class="card surface" aria-labelledby="quality-title">
       <header>
         <h2 id="quality-title">Can it be trusted?</h2>
         <span class={quality.complete ? "good" : "warning"}>{quality.complete ? "complete" : "not complete"}</span>

@@ -112,7 +112,7 @@ function Profile({ run, tree, part }: Pick<Seen, "run" | "tree" | "part">) {
             onReset={keys.reset}
           />
         </div>
-        <aside class="details" aria-label="Facts about what is chosen">
+        <aside class="details fixed scrolls surface" aria-label="Facts about what is chosen">
           {node >= 0 ? (
             <NodeFacts
               {...seen}
@@ -260,7 +260,7 @@ function Sandwich({ matches, ...seen }: Seen & { readonly matches: Matches | und
           <p class="empty">Choose a function to see who calls it and what it calls.</p>
         )}
       </div>
-      <aside class="details" aria-label="Facts about what is chosen">
+      <aside class="details fixed scrolls surface" aria-label="Facts about what is chosen">
         {row ? <RegionFacts {...seen} row={row} /> : <Heaviest {...seen} />}
       </aside>
     </>

@@ -73,7 +73,7 @@ function Steps({ steps }: { steps: readonly Step[] }) {
         ) : (
           <p class="empty fill">No step passes the filter.</p>
         )}
-        <aside class="steps-side rows" aria-label="All steps at once">
+        <aside class="steps-side rows fixed scrolls surface" aria-label="All steps at once">
           {one && <ChosenStep step={one} steps={steps} onOpen={openStep} />}
           <StepSplits step={one} />
           <BreakdownChart steps={steps} chosen={chosen} onChoose={choose} />

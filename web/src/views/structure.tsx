@@ -38,7 +38,7 @@ function StructurePage() {
   const onHover = (names: readonly string[]) => (hovered.value = names);
   return (
     <div class="structure">
-      <div class="structure-side">
+      <div class="structure-side scrolls">
         <Await of={structure.value} what="Finding the loops">
           {(value) => <Loops structure={value} />}
         </Await>

@@ -68,7 +68,7 @@ function Timeline({ run }: { run: Run }) {
   return (
     <div class="timeline flex">
       <div class="vertical fill">
-        {loaded.status === "loading" && <div class="step-strip" style={{ height: `${STRIP_HEIGHT + 6}px` }} />}
+        {loaded.status === "loading" && <div class="step-strip anchor" style={{ height: `${STRIP_HEIGHT + 6}px` }} />}
         <StepStrip
           steps={model.steps.value}
           window={shown}

@@ -18,7 +18,7 @@ function gainText(low: number, high: number): string {
 
 export function Findings({ findings, onEvidence }: Props) {
   return (
-    <section class="card" aria-labelledby="findings-title">
+    <section class="card surface" aria-labelledby="findings-title">
       <header>
         <h2 id="findings-title">Most worth fixing</h2>
       </header>

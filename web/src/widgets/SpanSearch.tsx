@@ -69,7 +69,7 @@ export function Search({ run }: { run: Run }) {
   const shown = open.value && find.trim() !== "";
   return (
     <search
-      class="search"
+      class="search anchor"
       onFocusOut={(event) => {
         if (!(event.relatedTarget instanceof Node && event.currentTarget.contains(event.relatedTarget)))
           open.value = false;
@@ -129,7 +129,7 @@ function Hits({ found, run, active, onJump }: HitsProps) {
         {found.count > found.hits.length && <span class="weak"> · the longest {found.hits.length} are listed</span>}
       </div>
       <Density counts={found.density} />
-      <div class="hits-list" id="hits" role="listbox" aria-label="Hits, longest first" ref={list}>
+      <div class="hits-list scrolls" id="hits" role="listbox" aria-label="Hits, longest first" ref={list}>
         {found.hits.map((hit, i) => (
           <div
             key={`${hit.location}-${hit.startNs}-${hit.depth}`}

@@ -50,7 +50,7 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
     );
   return (
     <>
-      <div class="drawer-tools row fine">
+      <div class="drawer-tools row fixed fine">
         <b class="ellipsis" title={region}>
           {shortName(region)}
         </b>
@@ -174,7 +174,7 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
   const session = useSession();
   const shown = session.state.value.selection;
   return (
-    <div class="durations-list fine">
+    <div class="durations-list fixed scrolls fine">
       <p class="weak">
         {spans.length < chosen
           ? `the ${formatCount(spans.length)} longest of ${formatCount(chosen)}`

@@ -44,7 +44,7 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
   if (!table.rows) return <p class="empty">No span is in this stretch of time.</p>;
   return (
     <>
-      <div class="drawer-tools row fine">
+      <div class="drawer-tools row fixed fine">
         <TableSearch
           label="Search the profile"
           placeholder="Search names"

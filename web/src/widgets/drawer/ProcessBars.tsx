@@ -61,7 +61,7 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
   const above = Math.max(0, rows.first - clusters.length) * ROW_HEIGHT;
   return (
     <>
-      <div class="drawer-tools row fine">
+      <div class="drawer-tools row fixed fine">
         <span class="weak ellipsis">bars by</span>
         {BARS_BY.map((by) => (
           <Button class="chip row" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>

@@ -34,12 +34,12 @@ export function StretchDrawer({ run, range, chosen }: Props) {
   const resolution = length(range) / 1000;
   return (
     <section
-      class="drawer vertical"
+      class="drawer vertical fixed anchor surface"
       style={{ height: `${view.tallPx}px` }}
       aria-label="Statistics of the stretch of time"
     >
       <Grip tallPx={view.tallPx} onTall={(tallPx) => change({ tallPx })} />
-      <header class="drawer-head row fine">
+      <header class="drawer-head row fixed fine">
         <div class="row gap-4" role="tablist" aria-label="Statistics">
           {DRAWER_TABS.map((one) => (
             <Button

@@ -18,7 +18,7 @@ export function GpuBars({ gpus, onShow }: { gpus: readonly Gpu[]; onShow: (() =>
   const nameOf = (gpu: Gpu): string =>
     gpu.rank === undefined || gpus.length < 2 ? gpu.name : `rank ${gpu.rank}, ${gpu.name}`;
   return (
-    <section class="card" aria-labelledby="gpus-title">
+    <section class="card surface" aria-labelledby="gpus-title">
       <header>
         <h2 id="gpus-title">{plural(gpus.length, "GPU")}</h2>
         <span class="weak">

@@ -37,7 +37,7 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
   const { ladder } = gpu;
   const id = `gpu-${gpu.process ?? gpu.host}-${gpu.number}`;
   return (
-    <section class="card gpu-card rows gap-12" aria-labelledby={id}>
+    <section class="card surface gpu-card rows gap-12" aria-labelledby={id}>
       <header>
         <h2 id={id}>{title}</h2>
         <span>{gpu.name}</span>

@@ -22,7 +22,7 @@ export function GpuHeat({ gpus, rung, chosen, onChoose }: Props) {
   const hosts = byHost(gpus);
   return (
     <section
-      class={numbered ? "gpu-heat rows gap-4" : "gpu-heat rows gap-4 small"}
+      class={numbered ? "gpu-heat scrolls rows gap-4" : "gpu-heat scrolls rows gap-4 small"}
       aria-label={spreadSentence(gpus, rung)}
     >
       {hosts.map(([host, own]) => (

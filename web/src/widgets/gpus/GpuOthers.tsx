@@ -23,7 +23,7 @@ export function GpuOthers({ gpus }: { gpus: readonly Gpu[] }) {
   const cells = CELLS.filter(([, , text]) => gpus.some((gpu) => text(gpu) !== undefined));
   const hosts = new Set(gpus.map(({ host }) => host)).size > 1;
   return (
-    <section class="card" aria-labelledby="other-gpus">
+    <section class="card surface" aria-labelledby="other-gpus">
       <header>
         <h2 id="other-gpus">{plural(gpus.length, "GPU")} without work of this run</h2>
         <span class="weak">nothing was recorded there: what ran there, other programs may have asked for</span>

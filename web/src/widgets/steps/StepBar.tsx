@@ -36,7 +36,7 @@ export function StepBar({ step, onShow }: { step: StepSummary; onShow: (() => vo
   }));
   const shown = parts.filter(({ ns }) => ns > 0);
   return (
-    <section class="card" aria-labelledby="step-bar-title">
+    <section class="card surface" aria-labelledby="step-bar-title">
       <header>
         <h2 id="step-bar-title">One step</h2>
         <span class="weak">

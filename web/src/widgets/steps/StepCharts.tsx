@@ -93,7 +93,7 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
           }))}
         />
       </figcaption>
-      <div class="step-chart-box">
+      <div class="anchor">
         <canvas
           ref={canvas}
           style={{ height: `${CHART_HEIGHT}px` }}

@@ -99,7 +99,7 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   if (!steps.length) return null;
   const shown = hovered.value === undefined ? undefined : all[hovered.value]?.shown;
   return (
-    <div class="step-strip">
+    <div class="step-strip anchor">
       <canvas
         ref={canvas}
         style={{ height: `${height}px` }}

@@ -1,6 +1,6 @@
 // All steps as a table.
 
-import { type Signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PART_TITLES, partColor } from "../../base/color";
 import { formatDuration } from "../../base/time";
@@ -10,16 +10,16 @@ import { Grid, SortHeading } from "../tables/Grid";
 import { partsOf, STEP_ORDERS, type StepOrder, sortSteps } from "./stepLists";
 import { CUT_AT_MEDIANS, median } from "./stripBars";
 
-const COLUMNS = ["step", "class", "duration", "delta", "breakdown", "detail", "cause"] as const;
-const TITLES: Readonly<Record<(typeof COLUMNS)[number], string>> = {
-  step: "step",
-  class: "class",
-  duration: "duration",
-  delta: "Δ median",
-  breakdown: "breakdown",
-  detail: "detail",
-  cause: "slow by",
-};
+/** Title and width of each column; that of classes takes what is left. */
+const COLUMNS: readonly (readonly [name: string, title: string, width?: string])[] = [
+  ["step", "step", "78px"],
+  ["class", "class"],
+  ["duration", "duration", "92px"],
+  ["delta", "Δ median", "92px"],
+  ["breakdown", "breakdown", "38%"],
+  ["detail", "detail", "104px"],
+  ["cause", "slow by", "104px"],
+];
 const NUMBERS: ReadonlySet<string> = new Set(["step", "duration", "delta"]);
 const DETAILS: Readonly<Record<Step["detail"], string>> = { all: "all", part: "its end", none: "statistics only" };
 
@@ -42,7 +42,22 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
     const next = sorted.find((step, i) => i > at && step.outlier) ?? sorted.find((step) => step.outlier);
     if (next) onChoose(next);
   };
-  const columns = COLUMNS.filter((name) => name !== "detail" || details);
+  const columns = COLUMNS.filter(([name]) => name !== "detail" || details);
+  const heading = ([name, title, width]: (typeof COLUMNS)[number]) => {
+    const by = STEP_ORDERS.find((one) => one === name);
+    const down = order.value.by === name ? order.value.down : undefined;
+    const highestFirst = by === "duration" || by === "delta";
+    return (
+      <SortHeading
+        key={name}
+        title={title}
+        class={NUMBERS.has(name) ? "number" : ""}
+        width={width}
+        down={down}
+        onSort={by && (() => (order.value = { by, down: down === undefined ? highestFirst : !down }))}
+      />
+    );
+  };
   return (
     <Grid
       label="Steps"
@@ -50,25 +65,11 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
       at={at}
       idOf={(step) => `step-row-${step.step}`}
       classOf={(step) => (step.detail === "none" ? "folded" : "")}
-      headings={columns.map((name) => <Heading key={name} name={name} order={order} />)}
+      headings={columns.map(heading)}
       cells={(step) => <Cells step={step} details={details} usualNs={medians.get(step.class) ?? 0} topNs={topNs} />}
       onChoose={onChoose}
       onOpen={onOpen}
       keys={{ KeyN: nextOutlier }}
-    />
-  );
-}
-
-function Heading({ name, order }: { name: (typeof COLUMNS)[number]; order: Signal<StepOrder> }) {
-  const by = STEP_ORDERS.find((one) => one === name);
-  const down = order.value.by === name ? order.value.down : undefined;
-  const highestFirst = by === "duration" || by === "delta";
-  return (
-    <SortHeading
-      title={TITLES[name]}
-      class={`cell-${name}${NUMBERS.has(name) ? " number" : ""}`}
-      down={down}
-      onSort={by && (() => (order.value = { by, down: down === undefined ? highestFirst : !down }))}
     />
   );
 }
@@ -81,7 +82,7 @@ function Cells({ step, usualNs, topNs, details }: CellsProps) {
   const share = usualNs ? delta / usualNs : 0;
   return (
     <>
-      <td class="cell-step number">
+      <td class="number">
         {step.outlier && (
           <span style={{ color: css(outlierColor(theme)) }} title="takes much longer than its class">
             ▲{" "}
@@ -96,15 +97,15 @@ function Cells({ step, usualNs, topNs, details }: CellsProps) {
         {step.warmUp && <span class="weak"> warm-up</span>}
         {step.loop > 0 && <span class="weak"> loop {step.loop + 1}</span>}
       </td>
-      <td class="cell-duration number">{formatDuration(step.durationNs)}</td>
-      <td class={`cell-delta number${share > 0.25 ? " warning" : ""}`}>
+      <td class="number">{formatDuration(step.durationNs)}</td>
+      <td class={share > 0.25 ? "number warning" : "number"}>
         {Math.abs(share) < 0.005 ? "0" : `${delta > 0 ? "+" : ""}${formatDuration(delta)}`}
       </td>
-      <td class="cell-breakdown">
+      <td>
         <Breakdown step={step} topNs={topNs} />
       </td>
-      {details && <td class="cell-detail weak">{DETAILS[step.detail]}</td>}
-      <td class="cell-cause">{step.cause.replaceAll("_", " ")}</td>
+      {details && <td class="weak">{DETAILS[step.detail]}</td>}
+      <td>{step.cause.replaceAll("_", " ")}</td>
     </>
   );
 }

@@ -48,7 +48,7 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
     ...keys,
   };
   return (
-    <div class={`grid fill ${kind}`} ref={scroller}>
+    <div class={`grid fill scrolls anchor ${kind}`} ref={scroller}>
       <table
         // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a grid is a table that one walks through by keys
         role="grid"
@@ -99,7 +99,7 @@ type HeadingProps = {
   readonly onSort: (() => void) | undefined;
   readonly class?: string;
   readonly meaning?: string;
-  readonly width?: string;
+  readonly width?: string | undefined;
 };
 
 export function SortHeading({ title, down, onSort, class: classes = "", meaning, width }: HeadingProps) {

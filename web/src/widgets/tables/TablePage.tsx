@@ -88,7 +88,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
           <p class="empty fill">{table.rows ? "No row passes the filter." : props.none}</p>
         )}
         {table.rows > 0 && (
-          <aside class="steps-side narrow rows" aria-label="Facts about what is chosen">
+          <aside class="steps-side narrow rows fixed scrolls surface" aria-label="Facts about what is chosen">
             {side(row)}
           </aside>
         )}
