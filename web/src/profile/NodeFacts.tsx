@@ -83,7 +83,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
           ["launched", measure === "host" && gpuNs > 0 && `${amount(tree, gpuNs)} of GPU time`],
           ["on the host", measure === "gpu" && !device && amount(tree, tree.totalNs[node] ?? 0)],
           ["of caller", parent >= 0 && formatShare(total / Math.max(1, totalsOf(tree, measure)[parent] ?? 0))],
-          ["source", source !== "" && <span class="source">{source}</span>],
+          ["source", source !== "" && <div class="source">{source}</div>],
         ]}
       />
       <div class="buttons">

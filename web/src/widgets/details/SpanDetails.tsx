@@ -54,7 +54,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
             </>,
           ],
           ["thread", span.location_name],
-          ["source", where !== "" && <span class="source">{where}</span>],
+          ["source", where !== "" && <div class="source">{where}</div>],
           ["module", where === "" && span.module],
           ["step", step && <StepLink step={step} onStep={onStep} />],
         ]}
