@@ -184,24 +184,13 @@ export function classColor(rank: number, theme: Theme): Rgb {
 }
 
 /** Colours of what is drawn on a canvas around the data. */
-type Chrome = {
-  readonly background: Rgb;
-  readonly rowAlternate: string;
-  readonly grid: string;
-  readonly gridStrong: string;
-  readonly text: string;
-  readonly textWeak: string;
-  readonly accent: string;
-  readonly accentFill: string;
-  readonly band: string;
-  readonly line: string;
-  readonly lineFill: string;
-};
+type Chrome = { readonly background: Rgb } & Readonly<
+  Record<"grid" | "gridStrong" | "text" | "textWeak" | "accent" | "accentFill" | "band", string>
+>;
 
 export const CHROME: Readonly<Record<Theme, Chrome>> = {
   dark: {
     background: [18, 21, 27],
-    rowAlternate: "rgb(255 255 255 / 2.2%)",
     grid: "rgb(255 255 255 / 6%)",
     gridStrong: "rgb(255 255 255 / 13%)",
     text: "#d9dee7",
@@ -209,12 +198,9 @@ export const CHROME: Readonly<Record<Theme, Chrome>> = {
     accent: "#6cb2ff",
     accentFill: "rgb(108 178 255 / 16%)",
     band: "rgb(255 255 255 / 3.5%)",
-    line: "#7fd1b9",
-    lineFill: "rgb(127 209 185 / 18%)",
   },
   light: {
     background: [255, 255, 255],
-    rowAlternate: "rgb(20 30 50 / 2%)",
     grid: "rgb(20 30 50 / 7%)",
     gridStrong: "rgb(20 30 50 / 16%)",
     text: "#1f2733",
@@ -222,7 +208,5 @@ export const CHROME: Readonly<Record<Theme, Chrome>> = {
     accent: "#0b63c5",
     accentFill: "rgb(11 99 197 / 12%)",
     band: "rgb(20 30 50 / 3.5%)",
-    line: "#1a7f64",
-    lineFill: "rgb(26 127 100 / 15%)",
   },
 };

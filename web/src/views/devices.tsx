@@ -154,7 +154,6 @@ function Many({ value, card, onTimeline }: ManyProps) {
   return (
     <TablePage
       name={NAME}
-      kind="devices-many"
       label="GPUs"
       rowWord="GPU"
       table={table}

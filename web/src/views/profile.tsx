@@ -141,7 +141,7 @@ function Profile({ run, tree, part }: Pick<Seen, "run" | "tree" | "part">) {
         onView={change}
       />
       {tree.about.note && location === undefined && <p class="weak source-note profile-note">{tree.about.note}.</p>}
-      <div class="profile-body flex fill">{body}</div>
+      <div class="flex fill">{body}</div>
       {location === undefined ? (
         <GroupLegend>
           <kbd>↑</kbd>

@@ -40,8 +40,6 @@ type Props = {
   /** Between the tools and the table. */
   readonly above?: ComponentChildren;
   readonly none?: string;
-  /** More classes of the page. */
-  readonly kind?: string;
   /** Facts about the chosen row; about all where it is -1. Undefined: hidden for want of room. */
   readonly side: (row: number) => ComponentChildren;
   readonly onChoose: (row: number) => void;
@@ -55,7 +53,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
   const order = useMemo(() => orderOf(table, view), [table, view]);
   const row = useMemo(() => rowOf(table, key), [table, key]);
   return (
-    <div class={`steps vertical ${props.kind ?? ""}`}>
+    <div class="steps vertical">
       <div class="filters row wraps" role="toolbar" aria-label={props.toolsLabel}>
         {props.tools}
         <TableSearch label="Search this table" value={view.find} onInput={(find) => change({ ...view, find })} />
