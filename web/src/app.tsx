@@ -98,7 +98,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
         </Button>
       </header>
       <main class="page scrolls">{view && <view.component />}</main>
-      <footer class="status surface">
+      <footer class="status row weak finer surface">
         {run && (
           <>
             <span>{run.meta.name}</span>

@@ -2,7 +2,7 @@
 
 import type { TimeRange } from "../base/time";
 import { DRAWER_VIEW, type DrawerView, drawerFields, parseDrawer } from "./drawerState";
-import { parseRows, ROWS_VIEW, type RowsView, rowsFields } from "./rowsState";
+import { parseRows, ROWS_VIEW, type RowsView, rowsFields, whole } from "./rowsState";
 
 /** One span, by what finds it again: its location, its start and its depth. */
 export type SpanKey = { readonly location: number; readonly startNs: number; readonly depth: number };
@@ -148,11 +148,6 @@ function parseGap(text: string | undefined): GapKey | undefined {
   return { location, startNs };
 }
 
-const parseNumber = (text: string | undefined): number | undefined => {
-  const [number, more] = parseNumbers(text, "-") ?? [];
-  return more === undefined ? number : undefined;
-};
-
 function parseStack(text: string | undefined): StackView {
   const [metric, sort, widths] = (text ?? "").split("-");
   return {
@@ -213,7 +208,7 @@ export function parseState(hash: string): State {
     drawer: parseDrawer(get),
     range: parseRange(get("range")),
     find: get("find") ?? "",
-    step: parseNumber(get("step")),
+    step: whole(get("step")),
     region: get("region") ?? "",
     level: get("level") ?? "",
     stack: parseStack(get("stack")),
@@ -230,7 +225,7 @@ export function parseState(hash: string): State {
         .map(([name, value]) => [name.slice(TABLE_PREFIX.length), parseTable(value)]),
     ),
     row: get("row") ?? "",
-    process: parseNumber(get("process")),
+    process: whole(get("process")),
   };
 }
 

@@ -42,7 +42,8 @@ export const ROWS_VIEW: RowsView = {
   location: undefined,
 };
 
-const whole = (text: string | undefined): number | undefined =>
+/** A whole number; undefined where it is none. */
+export const whole = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 const listed = (text: string | undefined): string[] => (text ?? "").split("~").filter((key) => /^[a-z]\d/.test(key));
 

@@ -29,8 +29,7 @@ const STREAMS: Readonly<Record<string, string>> = {
 
 /** "12 ×", "5–7 ×": how often in one iteration of the loop around it. */
 export function tripsText([low = 0, middle = 0, high = 0]: readonly number[]): string {
-  if (low === high) return `${formatCount(middle)} ×`;
-  return `${formatCount(low)}–${formatCount(high)} ×`;
+  return `${low === high ? formatCount(middle) : `${formatCount(low)}–${formatCount(high)}`} ×`;
 }
 
 /** Levels with their depth in the tree, each before what lies in it. */
@@ -52,7 +51,7 @@ export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) 
     <section class="loop-tree" aria-labelledby="loops-title">
       <header class="row">
         <h2 id="loops-title">Loops</h2>
-        <span class={`confidence confidence-${confidence}`}>{confidence} confidence</span>
+        <span class={`confidence weak finer confidence-${confidence}`}>{confidence} confidence</span>
       </header>
       <p class="weak fine">
         {levels.length ? reason : `No loop was found: ${reason}`}

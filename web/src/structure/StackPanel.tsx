@@ -123,7 +123,7 @@ function ScaleLegend({ stack, metric }: { stack: Stack; metric: string }) {
   const theme = useSession().theme.value;
   const stops = Array.from({ length: 17 }, (_, i) => css(relativeColor(i / 8 - 1, theme))).join(", ");
   return (
-    <div class="scale-legend">
+    <div class="scale-legend row weak finer">
       <span>⅛</span>
       <span class="scale-bar fixed" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
       <span>8 × the median of the column</span>

@@ -18,7 +18,7 @@ type Props = {
 
 export function GroupLegend({ children, marks }: Props) {
   return (
-    <ul class="group-legend gap-14" aria-label="Colours">
+    <ul class="group-legend row weak finer gap-14" aria-label="Colours">
       {GROUPS.map((group) => (
         <li key={group} class="row gap-5">
           <Swatch group={group} />
