@@ -15,14 +15,14 @@ export const TIMELINE_GROUPS: readonly KeyGroup[] = table.timeline;
 export const PAGE_GROUPS: readonly KeyGroup[] = table.pages;
 export const EVERYWHERE: readonly KeyLine[] = table.everywhere;
 
-type Bound = KeyLine & { readonly codes: object; readonly inRows?: object };
+type Bound = KeyLine & { readonly codes?: object; readonly inRows?: object };
 const BOUND: readonly { readonly keys: readonly Bound[] }[] = table.timeline;
 const LINES: readonly Bound[] = BOUND.flatMap((group) => group.keys);
 const bindings = (of: (line: Bound) => object): ReadonlyMap<string, string> =>
   new Map(LINES.flatMap((line) => Object.entries(of(line)).map(([chord, action]) => [chord, String(action)])));
 
 /** What a chord does on the timeline, and what it does while the name of a row has the keyboard. */
-export const TIMELINE_ACTIONS = bindings((line) => line.codes);
+export const TIMELINE_ACTIONS = bindings((line) => line.codes ?? {});
 export const ROW_ACTIONS = bindings((line) => line.inRows ?? {});
 
 /** What has a place in the line below the tracks. */
