@@ -225,23 +225,23 @@ export const spanOf = (flame: Flame, node: number): Span =>
     ? { from: 0, to: Math.max(1, flame.total) }
     : { from: flame.start[node] ?? 0, to: (flame.start[node] ?? 0) + (flame.weight[node] ?? 0) };
 
+/** The children of a node; of the root: below 0. */
+export function childrenOf({ children, childrenFrom, count }: Flame, node: number): Int32Array {
+  const at = node < 0 ? count : node;
+  return children.subarray(childrenFrom[at], childrenFrom[at + 1]);
+}
+
 export type Step = "up" | "down" | "left" | "right";
 
 /** The node beside, around or inside another one: for those who walk by keys. -1 is the whole; undefined: there is none. */
 export function beside(flame: Flame, node: number, step: Step): number | undefined {
-  const heaviest = (of: number): number | undefined => {
-    let best: number | undefined;
-    for (let i = flame.childrenFrom[of] ?? 0; i < (flame.childrenFrom[of + 1] ?? 0); i++) {
-      const child = flame.children[i] ?? 0;
-      if (best === undefined || (flame.weight[child] ?? 0) > (flame.weight[best] ?? 0)) best = child;
-    }
-    return best;
-  };
-  if (step === "down") return heaviest(node < 0 ? flame.count : node);
+  if (step === "down") {
+    const inside = [...childrenOf(flame, node)];
+    return inside.sort((a, b) => (flame.weight[b] ?? 0) - (flame.weight[a] ?? 0))[0];
+  }
   if (node < 0) return undefined;
   const parent = flame.parent[node] ?? -1;
   if (step === "up") return parent;
-  const around = parent < 0 ? flame.count : parent;
-  const siblings = flame.children.subarray(flame.childrenFrom[around], flame.childrenFrom[around + 1]);
+  const siblings = childrenOf(flame, parent);
   return siblings[siblings.indexOf(node) + (step === "left" ? -1 : 1)];
 }

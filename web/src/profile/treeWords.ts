@@ -4,7 +4,7 @@ import { formatCount, formatQuantity, formatShare, plural } from "../base/quanti
 import { formatDuration } from "../base/time";
 import type { CallTree } from "../data/callTree";
 import type { ProfileMeasure } from "../state/address";
-import { type Flame, selfOf, totalsOf } from "./flameLayout";
+import { childrenOf, type Flame, selfOf, totalsOf } from "./flameLayout";
 
 export const MEASURE_TITLES: Readonly<Record<ProfileMeasure, string>> = { host: "Host time", gpu: "GPU time" };
 /** The same inside of a sentence. */
@@ -34,7 +34,7 @@ export function nodeFacts(tree: CallTree, node: number, measure: ProfileMeasure,
 
 /** The widest roots of a flame, in words. */
 export function flameSummary(tree: CallTree, flame: Flame, title: string): string {
-  const roots = flame.children.subarray(flame.childrenFrom[flame.count], flame.childrenFrom[flame.count + 1]);
+  const roots = childrenOf(flame, -1);
   const widest = [...roots].sort((a, b) => (flame.weight[b] ?? 0) - (flame.weight[a] ?? 0)).slice(0, 3);
   const outermost = widest.map((node) => {
     const share = formatShare(flame.total ? (flame.weight[node] ?? 0) / flame.total : 0);

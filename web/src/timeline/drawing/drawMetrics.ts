@@ -71,11 +71,6 @@ function drawAxisTop(context: Pen, text: string, box: Box, theme: Theme): void {
   context.fillText(text, right - 4, box.top + 4);
 }
 
-/** Walks a series as steps: a reading holds from the one before it (it is a mean since then) up to its own time. */
-function outline(points: Readings, window: TimeRange, box: Box, visit: (x: number, i: number) => void): void {
-  for (let i = 0; i < points.timeNs.length; i++) visit(box.left + toPx(points.timeNs[i] ?? 0, window, box.width), i);
-}
-
 /** The mean as a line in the band from lowest to highest. */
 function drawLine(
   context: Pen,
@@ -86,8 +81,7 @@ function drawLine(
   color: Rgb,
   filled: boolean,
 ): void {
-  const xs: number[] = [];
-  outline(points, window, box, (x) => xs.push(x));
+  const xs = Array.from(points.timeNs, (ns) => box.left + toPx(ns, window, box.width));
   if (points.low.some((low, i) => low !== points.high[i])) {
     context.beginPath();
     for (const [i, x] of xs.entries()) context.lineTo(x, y(points.high[i] ?? 0));

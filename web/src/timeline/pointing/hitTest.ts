@@ -63,15 +63,8 @@ export function hitTest(ground: Pointed, x: number, y: number): Hit | undefined 
   const startNs = spans.startNs[best] ?? 0;
   const range = { startNs, endNs: startNs + Math.max(1, spans.durationNs[best] ?? 0) };
   const place = { location, range, depth, region: spans.region[best] ?? NO_REGION };
-  return {
-    location,
-    depth,
-    range,
-    name: spans.name[best] ?? "",
-    group: spans.group[best] ?? "other",
-    exact: true,
-    place,
-  };
+  const [name, group] = [spans.name[best] ?? "", spans.group[best] ?? "other"];
+  return { location, depth, range, name, group, exact: true, place };
 }
 
 function hitCells(

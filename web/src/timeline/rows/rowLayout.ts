@@ -209,11 +209,16 @@ export function layoutRows(ask: Ask): Row[] {
   const planned = ranks ?? single;
   const height =
     fits(ask) && !ranks && ask.view.preset !== "summary" ? sharedHeight(planned.length, ask.heightPx) : undefined;
+  return placed(planned, height);
+}
+
+/** Rows below each other, all of one height where that is given. */
+function placed(planned: readonly Planned[], shared?: number): Row[] {
   let top = 0;
   return planned.map(({ row, key, level, height: own }) => {
-    const placed = { ...row, key, level, top, height: height ?? own };
-    top += placed.height;
-    return placed;
+    const height = shared ?? own;
+    top += height;
+    return { ...row, key, level, top: top - height, height };
   });
 }
 
@@ -427,14 +432,7 @@ export function pinnedRows(ask: Ask): Row[] {
   const nodes = new Map(
     processNodes(run, "", "rank", NO_AMOUNTS, new Set()).map((node) => [node.process.process, node]),
   );
-  let top = 0;
-  return view.pinned.flatMap((key) => {
-    const planned = pinnedRow(key, ask, nodes, series);
-    if (!planned) return [];
-    const placed = { ...planned.row, key, level: 0, top, height: planned.height };
-    top += placed.height;
-    return placed;
-  });
+  return placed(view.pinned.flatMap((key) => pinnedRow(key, ask, nodes, series) ?? []));
 }
 
 const NO_AMOUNTS: Amounts = new Map();
