@@ -1,6 +1,7 @@
 // The steps of a run, where they lie, and the critical path of one.
 import { PARTS, type StepPart } from "../base/kinds.generated";
 import type { TimeRange } from "../base/time";
+import type { SpanKey } from "../state/address";
 import { type Api, aboutOf, type RowOfRoute } from "./wire/api";
 import type { RouteTable } from "./wire/arrowTable";
 import type { StepsAbout as Sent, StepPlace, TABLES } from "./wire/wire.generated";
@@ -57,12 +58,7 @@ export const fetchStepNear = (
 /** Where the critical path of a step goes; several parts of a location less than a pixel apart are one. */
 export type CriticalPath = {
   readonly about: string;
-  readonly parts: readonly {
-    readonly location: number;
-    readonly depth: number;
-    readonly startNs: number;
-    readonly durationNs: number;
-  }[];
+  readonly parts: readonly (SpanKey & { readonly durationNs: number })[];
 };
 
 /** Where the critical path of the step at a moment goes in a window. */

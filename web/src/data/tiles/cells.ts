@@ -52,12 +52,7 @@ export const palette = (value: unknown, path: string): PaletteEntry[] =>
     };
   })(value, path);
 
-const decodeHeader = object({
-  rows: number,
-  palette,
-  shares: orElse(flag, false),
-  marks: orElse(flag, false),
-});
+const decodeHeader = object({ rows: number, palette, shares: orElse(flag, false), marks: orElse(flag, false) });
 
 /** Decodes a body of `tileCells` cells per row into its rows, from top to bottom. */
 export function decodeCells(body: ArrayBuffer, tileCells: number): CellRow[] {

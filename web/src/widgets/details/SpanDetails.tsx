@@ -115,22 +115,20 @@ function FoldedInside({ folded }: { folded: NonNullable<SpanFacts["folded"]> }) 
 /** How long the spans of the same region in this thread last, and where this one lies among them. */
 function SistersChart({ sisters, durationNs, color }: { sisters: Sisters; durationNs: number; color: string }) {
   const { count, histogram, histogram_low_ns: low, histogram_high_ns: high } = sisters;
-  const others = sisters.folded_count
-    ? ` (in detail; ${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all)`
-    : "";
-  if (count < 2) return <p class="weak">The only span of its name in this thread{others}.</p>;
+  const folded =
+    sisters.folded_count > 0 &&
+    `${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all`;
+  if (count < 2)
+    return <p class="weak">The only span of its name in this thread{folded && ` (in detail; ${folded})`}.</p>;
   const most = Math.max(...histogram, 1);
   const at = high > low ? Math.log(Math.max(durationNs, low) / low) / Math.log(high / low) : 0.5;
   const rank = sisters.shorter / count;
-  const kept = sisters.folded_count ? " kept in detail" : "";
+  const kept = folded ? " kept in detail" : "";
   const text = `${formatCount(count)} of this name here${kept}, ${formatDuration(sisters.total_ns)} in all; longer than ${formatShare(rank)} of them`;
-  const more = sisters.folded_count
-    ? `${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all: they are not in the picture`
-    : "";
   return (
     <figure class="sisters">
       <figcaption>{text}</figcaption>
-      {more && <p class="weak source-note">{more}.</p>}
+      {folded && <p class="weak source-note">{folded}: they are not in the picture.</p>}
       <svg viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label={`Histogram of durations. ${text}`}>
         {histogram.map((n, i) => {
           const tall = n === 0 ? 0 : Math.max(1.2, 28 * Math.sqrt(n / most));

@@ -123,13 +123,9 @@ export function meanLadder(ladders: readonly Ladder[]): Ladder | undefined {
   const whole = ladders.reduce((sum, one) => sum + one.durationNs, 0);
   if (!ladders.length || whole <= 0) return undefined;
   const mean = (key: RungKey | "rooflineKnown"): number | undefined => {
-    let sum = 0;
-    for (const one of ladders) {
-      const share = one[key];
-      if (share === undefined) return undefined;
-      sum += share * one.durationNs;
-    }
-    return sum / whole;
+    const times = ladders.map((one) => (one[key] ?? Number.NaN) * one.durationNs);
+    const share = times.reduce((sum, ns) => sum + ns, 0) / whole;
+    return Number.isNaN(share) ? undefined : share;
   };
   const means = {
     durationNs: whole / ladders.length,

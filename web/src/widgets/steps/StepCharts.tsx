@@ -149,15 +149,8 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
   const { classes, most, lowNs, highNs } = found;
   const step = steps.find((one) => one.step === chosen);
   const place = (ns: number): number => (100 * Math.log(ns / lowNs)) / (Math.log(highNs / lowNs) || 1);
-  const text = classes
-    .map(
-      (one) =>
-        `${plural(
-          one.counts.reduce((a, b) => a + b, 0),
-          "step",
-        )} of ${one.name}`,
-    )
-    .join(", ");
+  const sum = (counts: readonly number[]): number => counts.reduce((a, b) => a + b, 0);
+  const text = classes.map(({ name, counts }) => `${plural(sum(counts), "step")} of ${name}`).join(", ");
   return (
     <figure class="step-chart">
       <figcaption class="wraps">

@@ -26,27 +26,19 @@ export type StepOrder = { readonly by: (typeof STEP_ORDERS)[number]; readonly do
 
 /** The steps in an order; equal ones stay in order of time. */
 export function sortSteps(steps: readonly Step[], order: StepOrder, medians: ReadonlyMap<string, number>): Step[] {
-  const key = (step: Step): number | string => {
-    switch (order.by) {
-      case "step":
-        return step.step;
-      case "class":
-        return step.classRank;
-      case "duration":
-        return step.durationNs;
-      case "delta":
-        return step.durationNs - (medians.get(step.class) ?? 0);
-      case "detail":
-        return step.detail;
-      case "cause":
-        return step.cause;
-    }
+  const keys: Readonly<Record<StepOrder["by"], (step: Step) => number | string>> = {
+    step: (step) => step.step,
+    class: (step) => step.classRank,
+    duration: (step) => step.durationNs,
+    delta: (step) => step.durationNs - (medians.get(step.class) ?? 0),
+    detail: (step) => step.detail,
+    cause: (step) => step.cause,
   };
   const sign = order.down ? -1 : 1;
-  return steps
-    .map((step) => ({ step, key: key(step) }))
-    .sort((a, b) => sign * (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
-    .map(({ step }) => step);
+  return [...steps].sort((a, b) => {
+    const [x, y] = [keys[order.by](a), keys[order.by](b)];
+    return sign * (x < y ? -1 : x > y ? 1 : 0);
+  });
 }
 
 /** Some neighbouring steps in one bar: the mean of their parts, and the longest outlier among them. */
