@@ -53,20 +53,8 @@ export function StackPanel({ lit, onHover }: Props) {
         {shown.status === "ready" && <Scope stack={shown.value} />}
         <span class="spacer" />
         <Choices choices={STACK_METRICS} value={metric} titleOf={titleOf} onChoose={(one) => change({ metric: one })} />
-        <Choices
-          words="by"
-          choices={STACK_SORTS}
-          value={sort}
-          titleOf={titleOf}
-          onChoose={(one) => change({ sort: one })}
-        />
-        <Choices
-          words="width"
-          choices={STACK_WIDTHS}
-          value={view.widths}
-          titleOf={titleOf}
-          onChoose={(one) => change({ widths: one })}
-        />
+        <Choices words="by" choices={STACK_SORTS} value={sort} onChoose={(one) => change({ sort: one })} />
+        <Choices words="width" choices={STACK_WIDTHS} value={view.widths} onChoose={(one) => change({ widths: one })} />
       </header>
       <div class="stack-body anchor fill" ref={body}>
         <Await of={shown} what="Stacking up the steps">

@@ -53,9 +53,11 @@ export function Select<T extends string>({
   );
 }
 
-type ChoicesProps<T extends string> = Pick<SelectProps<T>, "choices" | "value" | "onChoose" | "titleOf"> & {
+type ChoicesProps<T extends string> = Pick<SelectProps<T>, "choices" | "value" | "onChoose"> & {
   /** The words before them. */
   readonly words?: string;
+  /** Undefined: a choice is its own title. */
+  readonly titleOf?: (choice: T) => string;
   /** What explains a choice. */
   readonly about?: (choice: T) => string;
 };
@@ -66,7 +68,7 @@ export const Choices = <T extends string>({ choices, value, onChoose, titleOf, w
     {words && <legend class="weak finer">{words}</legend>}
     {choices.map((one) => (
       <Button key={one} aria-pressed={one === value} title={about?.(one)} onClick={() => onChoose(one)}>
-        {titleOf(one)}
+        {titleOf?.(one) ?? one}
       </Button>
     ))}
   </fieldset>
