@@ -1,7 +1,7 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { within } from "./base/events";
+import { listeners, within } from "./base/events";
 import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
@@ -39,7 +39,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
     if (run) document.title = `${run.meta.program || run.meta.name} – strobe`;
   }, [run]);
   useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
+    const { on, stop } = listeners(window);
+    on("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (within(event, "input, textarea, dialog")) return;
       const wanted = pageOfPress(pages, event);
@@ -51,9 +52,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
       else if (event.code === "KeyT") session.chooseTheme(NEXT_THEME[session.themeChoice.value]);
       else return;
       event.preventDefault();
-    };
-    window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    });
+    return stop;
   }, [session, pages, legend]);
 
   return (

@@ -68,15 +68,10 @@ export function RunChart({ run, series, title, height }: Props) {
     let plot: uPlot | undefined;
     const width = element.clientWidth;
     const observer = new ResizeObserver(() => plot?.setSize({ width: element.clientWidth, height }));
+    const numbers = series.map((one) => one.series);
     Promise.all([
       import("uplot"),
-      fetchReadings(
-        session.api,
-        series.map((one) => one.series),
-        run.bounds,
-        width,
-        controller.signal,
-      ),
+      fetchReadings(session.api, numbers, run.bounds, width, controller.signal),
       import("uplot/dist/uPlot.min.css"),
     ]).then(
       ([{ default: UPlot }, readings]) => {

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { within } from "../base/events";
+import { listeners, within } from "../base/events";
 import { formatCount } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
 import type { Run } from "../data/run";
@@ -25,15 +25,15 @@ export function Search({ run }: { run: Run }) {
   const { find } = session.state.value;
 
   useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
+    const { on, stop } = listeners(window);
+    on("keydown", (event) => {
       if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
       if (within(event, "input, textarea, dialog")) return;
       event.preventDefault();
       field.current?.focus();
       field.current?.select();
-    };
-    window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    });
+    return stop;
   }, []);
 
   // Pages have fields of their own for the same words: the whole run is searched when somebody looks here. A pause in typing asks.

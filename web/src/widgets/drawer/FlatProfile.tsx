@@ -2,8 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { formatCount, shownOf } from "../../base/quantity";
 import type { TimeRange } from "../../base/time";
-import type { AnalysisTable } from "../../data/analysisTable";
-import { columnOf } from "../../data/analysisTable";
+import { type AnalysisTable, columnOf } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
 import { fetchFlatProfile } from "../../data/windowFacts";
 import { TableSearch } from "../controls";

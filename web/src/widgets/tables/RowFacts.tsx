@@ -2,8 +2,7 @@
 
 import { formatCount, plural } from "../../base/quantity";
 import { formatDuration, formatMoment, length } from "../../base/time";
-import type { AnalysisTable } from "../../data/analysisTable";
-import { columnOf, numberIn } from "../../data/analysisTable";
+import { type AnalysisTable, columnOf, numberIn } from "../../data/analysisTable";
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { fetchBehind, type Hit } from "../../data/spanHits";

@@ -1,7 +1,6 @@
 // A table that an analysis answered.
 import { useMemo } from "preact/hooks";
-import type { AnalysisTable, Column } from "../../data/analysisTable";
-import { columnOf } from "../../data/analysisTable";
+import { type AnalysisTable, type Column, columnOf } from "../../data/analysisTable";
 import { TABLE_VIEW, type TableView } from "../../state/address";
 import { Grid, SortHeading } from "./Grid";
 import { cellText, highest, isShare, rowOf } from "./tableRows";
