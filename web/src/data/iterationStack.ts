@@ -23,13 +23,7 @@ export function decodeStack(body: ArrayBuffer): Stack {
 }
 
 /** Fetches the stack, sorted, with at most `rows` rows. */
-export async function fetchStack(
-  api: Api,
-  metric: StackMetric,
-  sort: StackSort,
-  rows: number,
-  level: string,
-): Promise<Stack> {
+export async function fetchStack(api: Api, metric: StackMetric, sort: StackSort, rows: number, level: string) {
   const response = await api.ask("iterations", { metric, sort, rows, ...ofLevel(level) });
   return decodeStack(await response.arrayBuffer());
 }

@@ -4,7 +4,7 @@ import type { TimeRange } from "../base/time";
 import type { SpanKey } from "../state/address";
 import { type Api, aboutOf, type RowOfRoute } from "./wire/api";
 import type { RouteTable } from "./wire/arrowTable";
-import type { StepsAbout as Sent, StepPlace, TABLES } from "./wire/wire.generated";
+import type { StepsAbout as Sent, TABLES } from "./wire/wire.generated";
 
 type StepRow = RowOfRoute<"steps">;
 /** One iteration of the dominant loop; where `count` is above 1, it stands for its neighbours too. */
@@ -28,17 +28,12 @@ export type StepsAbout = Sent & { readonly reason: string; readonly count: numbe
 /** Parameter of the steps that are iterations of a loop level ("": those that were found). */
 export const ofLevel = (level: string): { readonly level?: string } => (level ? { level } : {});
 
-export const fetchSteps = async (
-  api: Api,
-  level: string,
-): Promise<{ readonly steps: Step[]; readonly about: StepsAbout }> => {
+export async function fetchSteps(api: Api, level: string) {
   const table = await api.table("steps", ofLevel(level));
   const sent = aboutOf("steps", table.metadata("about"));
-  return {
-    steps: stepsIn(table),
-    about: { ...sent, reason: table.metadata("reason") ?? "", count: table.number("steps") },
-  };
-};
+  const about: StepsAbout = { ...sent, reason: table.metadata("reason") ?? "", count: table.number("steps") };
+  return { steps: stepsIn(table), about };
+}
 
 /** Fetches the steps of one process. */
 export const fetchStepsOf = async (api: Api, process: number, level: string): Promise<Step[]> =>
@@ -47,12 +42,7 @@ export const fetchStepsOf = async (api: Api, process: number, level: string): Pr
 export type StepKind = "at" | "next" | "previous" | "outlier";
 
 /** The step at, after or before a moment, or the next outlier after it. */
-export const fetchStepNear = (
-  api: Api,
-  timeNs: number,
-  kind: StepKind,
-  level: string,
-): Promise<StepPlace | undefined> =>
+export const fetchStepNear = (api: Api, timeNs: number, kind: StepKind, level: string) =>
   api.json("step", { time_ns: Math.max(0, Math.round(timeNs)), kind, ...ofLevel(level) });
 
 /** Where the critical path of a step goes; several parts of a location less than a pixel apart are one. */

@@ -24,12 +24,7 @@ export function fetchSpan(api: Api, place: Place, level: string): Promise<SpanFa
 export type Way = "next" | "previous" | "parent" | "child";
 
 /** The span beside, around, or first inside another one. */
-export const fetchNeighbour = (
-  api: Api,
-  { location, startNs, depth }: SpanKey,
-  way: Way,
-  level: string,
-): Promise<SpanFacts | undefined> =>
+export const fetchNeighbour = (api: Api, { location, startNs, depth }: SpanKey, way: Way, level: string) =>
   api.json("neighbour", { location, start_ns: startNs, depth, way, ...ofLevel(level) });
 
 export const keyOf = ({ location, start_ns: startNs, depth }: SpanFacts): SpanKey => ({ location, startNs, depth });

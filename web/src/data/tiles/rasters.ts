@@ -66,12 +66,7 @@ export const rasterStore = (
   new RowStore(api, async (response) => decodeRasters(await response.arrayBuffer(), tileCells), KEPT, changed, failed);
 
 /** How much of a measure each location has in a stretch of time, by location. */
-export async function fetchValues(
-  api: Api,
-  of: string,
-  startNs: number,
-  endNs: number,
-): Promise<ReadonlyMap<number, number>> {
+export async function fetchValues(api: Api, of: string, startNs: number, endNs: number) {
   const { location, value } = (await api.table("rows/values", { of, start_ns: startNs, end_ns: endNs })).columns();
   return new Map([...location].flatMap((at, i) => (Number.isNaN(value[i]) ? [] : [[at, value[i] ?? 0] as const])));
 }
