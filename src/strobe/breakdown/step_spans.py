@@ -14,6 +14,7 @@ from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.steps.usual_steps import KEPT_AS_SLOW
+from strobe.tables.column_arrays import place_of
 from strobe.trace.definition_rows import ranks_of, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -139,9 +140,8 @@ def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:
     for spans in trace.span_batches(location) if location is not None else ():
         chosen = marks[spans["region"]]
         begin, until = spans["start_ns"][chosen], (spans["start_ns"] + spans["duration_ns"])[chosen]
-        step = np.searchsorted(start, begin)
-        known = step < len(start)
-        known[known] = start[step[known]] == begin[known]
+        step = place_of(begin, start)
+        known = step >= 0
         out[step[known]] = np.minimum(until[known], end[step[known]])
     return out
 

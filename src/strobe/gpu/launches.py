@@ -16,7 +16,7 @@ import numpy as np
 from strobe.gpu.devices import Device
 from strobe.gpu.work import WORK_TABLES, Work, WorkNumbers, beginning
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
 from strobe.trace.definition_rows import location_rows, region_rows, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
@@ -296,10 +296,5 @@ def _chosen(location: int, spans: SpanArrays, path: Ints, at: Ints) -> Spans:
 
 def _find(numbers: Ints, wanted: Ints) -> Ints:
     """Return the first place of each wanted number, -1 if it is missing; no number is below 1."""
-    if not len(numbers):
-        return np.full(len(wanted), -1, dtype=np.int64)
     order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    at = np.searchsorted(ordered, wanted)
-    at[at == len(ordered)] = 0
-    return np.where((ordered[at] == wanted) & (wanted > 0), order[at], -1)
+    return np.where(wanted > 0, np.append(order, -1)[place_of(wanted, numbers[order])], -1)

@@ -13,7 +13,7 @@ from strobe.gpu.launches import captures, launches
 from strobe.steps.thread_spans import outermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, interval_at
 from strobe.trace.definition_rows import threads_of
 from strobe.trace.trace import Trace
 
@@ -141,13 +141,9 @@ class _Operators:
         """Return the number of the operator around each moment of a thread, -1 if there is none."""
         out = np.full(len(location), -1, dtype=np.int64)
         for thread in np.unique(location).tolist():
-            executions = self._executions.get(thread)
-            if executions is None or not len(executions):
-                continue
-            (at,) = np.nonzero(location == thread)
-            index = np.searchsorted(executions.start_ns, time_ns[at], side="right") - 1
-            inside = (index >= 0) & (time_ns[at] < executions.end_ns[index])
-            out[at[inside]] = executions.number[index[inside]]
+            if (known := self._executions.get(thread)) is not None:
+                (at,) = np.nonzero(location == thread)
+                out[at] = np.append(known.number, -1)[interval_at(known.start_ns, known.end_ns, time_ns[at])]
         return out
 
     def forget(self, until_ns: int) -> _Executions:

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strobe.gpu.launches import Numbering
+from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
 from strobe.sums.path_statistics import outermost, path_tree
-from strobe.tables.column_arrays import Bools, Ints
+from strobe.tables.column_arrays import Bools, Ints, place_of
 from strobe.trace.definition_rows import Region, location_rows, processes_of_locations, region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
@@ -85,7 +86,7 @@ class Labels:
             number.setdefault(cells or nothing, len(number))
         self.cells: list[Cells] = list(number)
         of_region = np.array([number[cells or nothing] for cells in cells_of_region], dtype=np.int64)
-        by = np.arange(len(parent)) if around is None else _innermost(parent, around[region])
+        by = np.arange(len(parent)) if around is None else innermost(parent, around[region])
         labels = np.where(by >= 0, of_region[region[by]], number[nothing]) if len(parent) else parent
         self._label: Ints = np.where(self.is_operator[region], labels, -1)
         self._parent = parent
@@ -143,10 +144,7 @@ class AttributeLabels(Labels):
         def number(spans: SpanArrays, new: Ints) -> Ints:
             nonlocal open_rows, open_nodes
             row = spans["row"]
-            node = np.full(len(row), -1, dtype=np.int64)
-            if len(open_rows):
-                at = np.minimum(np.searchsorted(open_rows, row), len(open_rows) - 1)
-                node = np.where(open_rows[at] == row, open_nodes[at], -1)
+            node = np.append(open_nodes, -1)[place_of(row, open_rows)]
             (at,) = np.nonzero(self.is_operator[spans["region"][new]])
             own = self._own_labels(spans, new[at], attributes.of(row[new[at]]), location)
             self._add_nodes(spans, new, at, own, node)
@@ -333,11 +331,3 @@ def _line_of(region: Region) -> Cells | None:
 
 def _there(values: Sequence[object]) -> Bools:
     return np.array([value is not None for value in values], dtype=bool)
-
-
-def _innermost(parent: Ints, wanted: Bools) -> Ints:
-    """Return for each call path the innermost one that is wanted, of itself and those above it; -1 if none is."""
-    at = np.arange(len(parent))
-    while len(left := np.flatnonzero((at >= 0) & ~wanted[at])):
-        at[left] = parent[at[left]]
-    return at

@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, alike
 from strobe.trace.trace import Trace
 
 
@@ -69,9 +69,7 @@ def matched(ends: MessageEnds, *, complete: bool = True) -> tuple[Ints, Ints]:
 
 def numbered(*columns: Ints) -> Ints:
     """Number the combinations in columns, in their order."""
-    if not len(columns[0]):
-        return np.zeros(0, dtype=np.int64)
-    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+    return alike(columns)[1]
 
 
 def places(group: Ints, time: Ints) -> Ints:

@@ -16,9 +16,10 @@ import numpy as np
 from strobe.errors import UsageError
 from strobe.model.units import format_count
 from strobe.steps.process_steps import unknown_class
-from strobe.steps.step_times import step_at, step_times
+from strobe.steps.step_times import step_of_process, step_times
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints
+from strobe.tables.column_arrays import interval_at
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.folded import ALL, NONE, Iterations
 from strobe.trace.trace import Trace
@@ -99,12 +100,7 @@ class Selection:
     def keep(self, location: int, start_ns: Ints) -> Bools | None:
         """Return which spans of a location belong to it, by their starts; None for all."""
         stretches = self.stretches(location)
-        if stretches is None:
-            return None
-        begin, end = stretches
-        at = np.searchsorted(begin, start_ns, side="right") - 1
-        inside: Bools = (at >= 0) & (start_ns < np.append(end, 0)[at])
-        return inside
+        return None if stretches is None else interval_at(*stretches, start_ns) >= 0
 
 
 def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> Selection:
@@ -149,7 +145,7 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
         wanted = chosen.get(process, chosen[stand_in])
         iterations = trace.iterations(process)
         # The step in which each begins, -1 outside of every step.
-        step = step_at(trace, process_of.index(process), iterations.start_ns)
+        step = step_of_process(trace, process, iterations.start_ns)
         inside = np.isin(step, wanted)
         taken, near = _classes(iterations, inside, exact=process in chosen)
         classes[process] = frozenset(taken)

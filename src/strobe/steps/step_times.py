@@ -10,6 +10,7 @@ import numpy as np
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.steps import chosen_steps, find_steps, steps_as_asked
 from strobe.steps.thread_spans import Ints
+from strobe.tables.column_arrays import interval_at
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import KnownResult, cached_on_trace
 
@@ -28,11 +29,13 @@ def step_times(trace: Trace, process: int) -> Times:
 
 def step_at(trace: Trace, location: int, time_ns: Ints) -> Ints:
     """Return, for moments in a location, the step that its process was in; -1 outside of every step."""
-    step, begin_ns, end_ns = step_times(trace, trace.home(location).process)
-    if not len(step):
-        return np.full(len(time_ns), -1, dtype=np.int64)
-    at = np.searchsorted(begin_ns, time_ns, side="right") - 1
-    return np.where((at >= 0) & (time_ns < end_ns[at]), step[at], -1)
+    return step_of_process(trace, trace.home(location).process, time_ns)
+
+
+def step_of_process(trace: Trace, process: int, time_ns: Ints) -> Ints:
+    """Return the step that a process was in at some moments; -1 outside of every step."""
+    step, begin_ns, end_ns = step_times(trace, process)
+    return np.append(step, -1)[interval_at(begin_ns, end_ns, time_ns)]
 
 
 def known_steps(trace: Trace) -> Callable[[int], list[KnownResult]]:

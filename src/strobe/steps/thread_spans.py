@@ -82,6 +82,17 @@ def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
     return outer
 
 
+def innermost(parent: Ints, wanted: Bools, start: Ints | None = None) -> Ints:
+    """Return the innermost wanted one of each row (or call path) and those around it, -1 where none is.
+
+    `parent`: what each lies in, -1 at the root. `start`: where to begin instead of the row itself.
+    """
+    at = np.arange(len(parent)) if start is None else start.copy()
+    while len(left := np.flatnonzero((at >= 0) & ~wanted[at])):
+        at[left] = parent[at[left]]
+    return at
+
+
 def within(starts_ns: Ints, begins_ns: Ints, ends_ns: Ints) -> Bools:
     """Return which of some starts, given in order, lie in one of the intervals [begin, end)."""
     edges = np.zeros(len(starts_ns) + 1, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -49,3 +49,27 @@ class Columns:
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         own = vars(self)
         return {each.name: own[each.name] for each in fields(self)}
+
+
+def alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return the first of each set of equal rows, sets in order of their values, and the set of every row."""
+    first = which = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        # Sets are fewer than rows, so that their product with another column's is a number.
+        values, inverse = np.unique(column, return_inverse=True)
+        _, first, which = np.unique(which * len(values) + inverse, return_index=True, return_inverse=True)
+    return first, which
+
+
+def interval_at(begins: Ints, ends: Ints, times: Ints) -> Ints:
+    """Return in which of the intervals [begin, end), in order of begin, each time lies: the last to begin, or -1."""
+    at = np.searchsorted(begins, times, side="right") - 1
+    return np.where((at >= 0) & (times < np.append(ends, 0)[at]), at, -1)
+
+
+def place_of(wanted: Ints, ordered: Ints) -> Ints:
+    """Return the place of each wanted number among others in order, -1 where it is not among them."""
+    at = np.searchsorted(ordered, wanted)
+    found = at < len(ordered)
+    found[found] = ordered[at[found]] == wanted[found]
+    return np.where(found, at, -1)

@@ -18,12 +18,14 @@ from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.model.schema import Column
+from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers, product, reals
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts, Weighted
 from strobe.sums.path_statistics import path_tree
 from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -186,16 +188,10 @@ def _function_of_path(trace: Trace) -> Ints:
 
     The entry at -1, for what has no path, is the one after the last.
     """
-
     parent, region = path_tree(trace)
-    regions = trace.regions.to_arrow().to_pylist()
-    is_function = [each["role"] == "function" and each["paradigm"] not in GPU_PARADIGMS for each in regions]
-    own = np.where(np.array(is_function, dtype=bool)[region], region, -1) if len(region) else region
-    found = np.append(own, -1)
-    for path, above in enumerate(parent.tolist()):  # parents come first
-        if found[path] < 0 <= above:
-            found[path] = found[above]
-    return found
+    is_function = [each.role == "function" and each.paradigm not in GPU_PARADIGMS for each in region_rows(trace)]
+    path = innermost(parent, np.array(is_function, dtype=bool)[region])
+    return np.append(np.append(region, -1)[path], -1)
 
 
 def _labels(by: str, key: list[int], names: list[str], streams: list[str], texts: Texts) -> tuple[str | None, ...]:

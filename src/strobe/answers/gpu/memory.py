@@ -10,7 +10,7 @@ from strobe.analyses.gpu.memory import ANALYSIS
 from strobe.gpu.capabilities import gpu_memory_bytes
 from strobe.gpu.devices import devices
 from strobe.gpu.memory import Curve, curves
-from strobe.steps.step_times import step_times
+from strobe.steps.step_times import step_of_process, step_times
 from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
@@ -123,9 +123,4 @@ def _by_time(trace: Trace, curve: Curve, points: int) -> Iterator[Mapping[str, o
 
 def _steps_at(trace: Trace, curve: Curve, time: Ints) -> list[int | None]:
     """Return the steps of the process at some times, None outside of all."""
-    number, begin, end = step_times(trace, curve.process)
-    if not len(number):
-        return [None] * len(time)
-    step = np.searchsorted(begin, time, side="right") - 1
-    inside = (step >= 0) & (time < end[step])
-    return [each if there else None for each, there in zip(number[step].tolist(), inside.tolist(), strict=True)]
+    return [_known(step) for step in step_of_process(trace, curve.process, time).tolist()]

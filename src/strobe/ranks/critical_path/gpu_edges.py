@@ -13,7 +13,7 @@ from strobe.model.kinds import GPU_PARADIGMS
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, COMPUTATION, COPY, LAUNCH, QUEUE, SYNC, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 
@@ -40,10 +40,7 @@ class Calls(Columns):
 
     def find(self, correlation: Ints) -> Ints:
         """Return the place of the call with each correlation, -1 if there is none."""
-        if not len(self):
-            return np.full(len(correlation), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.correlation, correlation), len(self) - 1)
-        return np.where(self.correlation[at] == correlation, at, -1)
+        return place_of(correlation, self.correlation)
 
 
 @dataclass(frozen=True)

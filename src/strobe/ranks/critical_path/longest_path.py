@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from strobe.errors import UsageError
+from strobe.steps.thread_spans import innermost
 from strobe.tables.column_arrays import Columns, Ints
 
 # What bounds the time of an edge.
@@ -191,10 +192,6 @@ def changed(
                 f"--what-if: no region of this trace is called '{pattern}'",
                 do=f"A name as strobe profile shows it, with * for any text; or one of: {', '.join(KINDS)}",
             )
-        inside = matching[path_region]
-        above = path_parent
-        while (above >= 0).any():
-            inside = inside | ((above >= 0) & inside[above])
-            above = np.where(above >= 0, path_parent[above], -1)
+        inside = innermost(path_parent, matching[path_region]) >= 0
         factor[(edges.call_path >= 0) & inside[edges.call_path]] *= by
     return np.rint(edges.weight_ns * factor).astype(np.int64)

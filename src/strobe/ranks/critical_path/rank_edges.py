@@ -13,7 +13,7 @@ from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.ranks.messages import MessageEnds, matched, message_ends
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
 from strobe.trace.trace import Trace
 
 # Phase of the moments in which all have come to a collective, see Builder.
@@ -54,9 +54,8 @@ def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
                 (own,) = np.nonzero(where == location)
                 own = own[np.argsort(rows[own])]
                 (known,) = np.nonzero((found.location == location) & (found.collective >= 0) & waits)
-                at = np.searchsorted(rows[own], found.row[known])
-                at[at == len(own)] = 0
-                matches = rows[own[at]] == found.row[known]
+                at = place_of(found.row[known], rows[own])
+                matches = at >= 0
                 members.append(_Member(part, chain, own[at[matches]], found.collective[known[matches]]))
     number = np.concatenate([np.zeros(0, dtype=np.int64), *(each.collective for each in members)])
     shared, counts = np.unique(number, return_counts=True)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from strobe.steps.finding.cuts import Cuts
-from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, occurrences_in_groups
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, innermost, occurrences_in_groups
 from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, Activities
 
 PARTIAL = "partial"
@@ -67,7 +67,8 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collectio
     unusual = np.zeros(len(stream.path_parent), dtype=bool)
     unusual[paths[counts <= _UNUSUAL * len(cuts)]] = True
     named = np.array([paradigm in FUNCTION_PARADIGMS for paradigm in stream.paradigms], dtype=bool)[stream.path_region]
-    outermost = unusual & named & ~_below(unusual & named, stream.path_parent)
+    unusual &= named
+    outermost = unusual & (innermost(stream.path_parent, unusual, stream.path_parent) < 0)
 
     cost: dict[str, Counter[int]] = defaultdict(Counter)
     begun: dict[str, Begun] = defaultdict(dict)
@@ -88,15 +89,6 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collectio
 def recurs(name: str, steps: Iterable[int]) -> bool:
     """Twice is a habit; the first step does not count: it also starts things up."""
     return len(set(steps) - {0}) >= 2 or name in _SYNONYMS
-
-
-def _below(chosen: Bools, parent: Ints) -> Bools:
-    """Which call paths have a chosen one above them. Parents have smaller numbers than their children."""
-    below = np.zeros(len(parent), dtype=bool)
-    for path in np.flatnonzero(parent >= 0).tolist():
-        above = parent[path]
-        below[path] = below[above] or chosen[above]
-    return below
 
 
 def label(function: str) -> str:

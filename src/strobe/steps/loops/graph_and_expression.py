@@ -14,7 +14,7 @@ from strobe.steps.loops.expression import fold as fold_order
 from strobe.steps.loops.flow_graph import build_graph, decode_graph
 from strobe.steps.loops.folded_graph import OTHER, Graph, Labels, fold
 from strobe.steps.loops.loop_tree import TreeLevel
-from strobe.steps.thread_spans import Bools, Ints, Stream, within
+from strobe.steps.thread_spans import Ints, Stream, innermost, within
 from strobe.steps.training_activities import activities
 from strobe.trace.folded import read_graph
 from strobe.trace.trace import Trace
@@ -53,7 +53,7 @@ def draw_opened(
         return Graph(), frozenset()
     is_event = np.zeros(len(stream), dtype=bool)
     is_event[events.rows] = True
-    above = _around(stream.parent, is_event)
+    above = innermost(stream.parent, is_event, stream.parent)
     shown = np.zeros(len(stream), dtype=bool)
     shown[_outermost(stream, events).rows] = True
     may_open = np.isin(stream.region, [region for region, name in enumerate(stream.names) if name in opened])
@@ -67,14 +67,6 @@ def draw_opened(
     events = events.chosen(shown[events.rows])
     clock = events.starts_ns if folded is None else events.starts_ns - folded.stretches.before(events.starts_ns)
     return _graph_of(stream, events, levels, clock)[0], holds
-
-
-def _around(parent: Ints, wanted: Bools) -> Ints:
-    """By row, the innermost of the wanted rows around it, -1 where there is none."""
-    above = parent.copy()
-    while len(climbing := np.flatnonzero((above >= 0) & ~wanted[above])):
-        above[climbing] = parent[above[climbing]]
-    return above
 
 
 def _graph_of(
