@@ -122,7 +122,7 @@ def test_a_product_of_a_graph_was_computed_as_often_as_the_graph_ran():
     (row,) = trace.gemm(peak_gflops=10_000.0).to_pylist()
     assert (row["calls"], row["device_ns"]) == (4, 140)
     assert row["gflops"] == pytest.approx(4 * 65_536 / 140)
-    (gemms,) = find(trace).threads
+    (gemms,) = find(trace).threads.values()
     assert gemms.replays.tolist() == [0, 3]
 
 

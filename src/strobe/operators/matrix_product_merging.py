@@ -69,20 +69,20 @@ def candidates(trace: Trace, found: Found) -> list[Candidate]:
         name = regions[region_of_path[parent]].name if parent >= 0 else ""
         return _NUMBERED.sub("", name)  # ProfilerStep#3: every step is the same place
 
-    for gemms in found.threads:
-        for first, together in _runs(trace, found, gemms):
+    for location, gemms in found.threads.items():
+        for first, together in _runs(trace, found, location, gemms):
             kind = found.kinds[int(gemms.kind[first])]
             dtype = found.dtype(int(gemms.kind[first]), int(gemms.dtype_kind[first]))
             device = int(gemms.device[first])
             tf32 = bool(gemms.tf32[first]) and dtype == "float32"
             inside = around(int(gemms.call_path[first]))
-            key = (gemms.process, device, kind.name, kind.shapes, dtype, tf32, together, inside)
+            key = (found.process_of[location], device, kind.name, kind.shapes, dtype, tf32, together, inside)
             if kind.product is None:
                 continue
             if key not in out:
                 start = int(gemms.start_ns[first])
                 out[key] = Candidate(
-                    found.devices[device], kind, dtype, tf32, kind.product, together, inside, gemms.location, start
+                    found.devices[device], kind, dtype, tf32, kind.product, together, inside, location, start
                 )
             out[key].times += int(gemms.runs[first])
             out[key].device_ns += int(gemms.device_ns[first : first + together].sum())
@@ -113,11 +113,11 @@ def predicted(
     return (round(least), "roofline") if least else (None, None)
 
 
-def _runs(trace: Trace, found: Found, gemms: Gemms) -> list[tuple[int, int]]:
+def _runs(trace: Trace, found: Found, location: int, gemms: Gemms) -> list[tuple[int, int]]:
     """Return the stretches of equal products of a thread: number of the first, and how many."""
     if len(gemms) < 2:
         return []
-    step = step_at(trace, gemms.location, gemms.start_ns)
+    step = step_at(trace, location, gemms.start_ns)
     mergeable = np.array([kind.product is not None and kind.name in _MATRICES for kind in found.kinds], dtype=bool)
     alike = np.stack((gemms.device, gemms.kind, gemms.dtype_kind, step))
     follows = (alike[:, 1:] == alike[:, :-1]).all(axis=0) & (gemms.others[1:] == 0)

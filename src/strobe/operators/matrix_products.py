@@ -7,7 +7,7 @@ innermost, as autocast converts them in between.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from strobe.gpu.nvidia.peaks import Peak, peak, uses_tf32
 from strobe.gpu.work import KINDS
 from strobe.operators.flops import ITEM_BYTES, Product, convolution_of, dtype_of, is_product, parsed, product
 from strobe.sums.attributes import Attributes
-from strobe.tables.column_arrays import Bools, Columns, Ints
-from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.tables.column_arrays import Bools, Columns, Ints, alike
+from strobe.trace.definition_rows import location_rows, processes_of_locations, region_rows
 from strobe.trace.trace import Trace
 
 # Why a table about matrix products has no rows, or lacks columns.
@@ -55,9 +55,21 @@ class Kind:
         return None if size is None or self.product is None else size * self.product.elements
 
 
-@dataclass
-class Gemms:
-    """The products that one thread called, in order of start; equally long columns.
+@dataclass(frozen=True)
+class _Candidates(Columns):
+    """Products of a thread, also those inside each other. `last_row`: up to this row spans lie inside."""
+
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+    call_path: Ints
+    last_row: Ints
+    kind: Ints
+
+
+@dataclass(frozen=True)
+class Gemms(_Candidates):
+    """The products that one thread called, in order of start.
 
     `kind`, `dtype_kind`: numbers of kinds: the one that it counts as, and the innermost one in it. `device`: index of
     the GPU in `devices`, -1 if no kernel is known. `device_ns`: sum of the durations of the kernels launched inside.
@@ -65,40 +77,17 @@ class Gemms:
     `others`: kernels that other operators launched between the product before it and this one.
     """
 
-    location: int
-    process: int
-    row: Ints
-    start_ns: Ints
-    end_ns: Ints
-    call_path: Ints
-    last_row: Ints
-    kind: Ints
     dtype_kind: Ints
-    device: Ints = field(init=False)
-    device_ns: Ints = field(init=False)
-    replays: Ints = field(init=False)
-    others: Ints = field(init=False)
-    tf32: Bools = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin without kernels."""
-        self.device = np.full(len(self), -1, dtype=np.int64)
-        self.device_ns, self.replays, self.others = (np.zeros(len(self), dtype=np.int64) for _ in range(3))
-        self.tf32 = np.zeros(len(self), dtype=bool)
-
-    def __len__(self) -> int:
-        """Return the number of products."""
-        return len(self.row)
+    device: Ints
+    device_ns: Ints
+    replays: Ints
+    others: Ints
+    tf32: Bools
 
     @property
     def runs(self) -> Ints:
         """How often each was computed."""
         return np.maximum(self.replays, 1)
-
-    def chosen(self, which: Bools) -> Gemms:
-        """Return those for which `which` holds, before their kernels are known."""
-        columns = (self.row, self.start_ns, self.end_ns, self.call_path, self.last_row, self.kind, self.dtype_kind)
-        return Gemms(self.location, self.process, *(column[which] for column in columns))
 
 
 @dataclass
@@ -131,9 +120,10 @@ class Sum:
 
 @dataclass(frozen=True)
 class Found:
-    """All products of a run, the kinds that they refer to, and the GPUs."""
+    """All products of a run by location, the process of every location, the kinds that they refer to, and the GPUs."""
 
-    threads: list[Gemms]
+    threads: dict[int, Gemms]
+    process_of: Sequence[int]
     kinds: list[Kind]
     devices: list[Device]
 
@@ -152,30 +142,28 @@ def find(trace: Trace, without: Bools | None = None) -> Found:
     names = [each.name for each in regions]
     wanted = np.array([each.role == "operator" and is_product(each.name) for each in regions], dtype=bool)
     inputs: dict[_Inputs, int] = {}
-    threads = []
-    if wanted.any():
-        for location in location_rows(trace):
-            if location.kind != "stream" and location.span_count:
-                number, process = location.location, location.process
-                threads.append(_candidates(trace, number, process, wanted, names, inputs))
+    called: dict[int, _Candidates] = {}
+    for each in location_rows(trace) if wanted.any() else ():
+        if each.kind != "stream" and each.span_count:
+            called[each.location] = _candidates(trace, each.location, wanted, names, inputs)
     kinds = _kinds(list(inputs))
     computable = np.array([kind.product is not None for kind in kinds], dtype=bool)
-    threads = [_outermost(gemms, computable) for gemms in threads if len(gemms)]
-    found = devices(trace) if threads else []
-    by_location = {gemms.location: gemms for gemms in threads}
+    threads = {location: _outermost(each, computable) for location, each in called.items() if len(each)}
+    process_of, found = processes_of_locations(trace), devices(trace) if threads else []
     tf32 = np.array([uses_tf32(name) for name in names], dtype=bool)
     for index, device in enumerate(found):
-        if any(gemms.process == device.process for gemms in threads):
-            _add_kernels(trace, device, index, by_location, tf32, without)
-    return Found(threads, kinds, found)
+        if any(process_of[location] == device.process for location in threads):
+            _add_kernels(trace, device, index, threads, tf32, without)
+    return Found(threads, process_of, kinds, found)
 
 
 def sums(found: Found) -> list[Sum]:
     """Sum equal products on the same GPU, over all threads of a process."""
     rows: dict[tuple[int, int, str, str, str, bool], Sum] = {}
-    for gemms in found.threads:
+    for location, gemms in found.threads.items():
+        process = found.process_of[location]
         columns = (gemms.device, gemms.kind, gemms.dtype_kind, gemms.tf32.astype(np.int64))
-        first, which = _alike(columns)
+        first, which = alike(columns)
         calls, device_ns, host_ns = (np.zeros(len(first), dtype=np.int64) for _ in range(3))
         np.add.at(calls, which, gemms.runs)
         np.add.at(device_ns, which, gemms.device_ns)
@@ -184,8 +172,8 @@ def sums(found: Found) -> list[Sum]:
             kind, dtype = found.kinds[number], found.dtype(number, innermost)
             gpu = found.devices[device] if device >= 0 else None
             on_tensor_cores = bool(tf32) and dtype == "float32"
-            key = (gemms.process, device, kind.name, kind.shapes, dtype, on_tensor_cores)
-            row = rows.setdefault(key, Sum(gemms.process, gpu, kind, dtype, on_tensor_cores))
+            key = (process, device, kind.name, kind.shapes, dtype, on_tensor_cores)
+            row = rows.setdefault(key, Sum(process, gpu, kind, dtype, on_tensor_cores))
             row.calls += int(calls[at])
             row.device_ns += int(device_ns[at])
             row.host_ns += int(host_ns[at])
@@ -220,26 +208,9 @@ def _properties(trace: Trace, device: Device) -> Mapping[str, Any]:
     return {}
 
 
-@dataclass(frozen=True)
-class _Candidates(Columns):
-    """Products of a thread, also those inside each other. `last_row`: up to this row spans lie inside."""
-
-    row: Ints
-    start_ns: Ints
-    end_ns: Ints
-    call_path: Ints
-    last_row: Ints
-    kind: Ints
-
-
 def _candidates(
-    trace: Trace,
-    location: int,
-    process: int,
-    wanted: Bools,
-    names: Sequence[str],
-    inputs: dict[_Inputs, int],
-) -> Gemms:
+    trace: Trace, location: int, wanted: Bools, names: Sequence[str], inputs: dict[_Inputs, int]
+) -> _Candidates:
     """Return all products of a thread whose shapes are known, also those inside each other.
 
     Adds their inputs to `inputs`; kinds are the numbers there.
@@ -261,8 +232,7 @@ def _candidates(
         done.append(both.chosen(~is_open))
         still_open = both.chosen(is_open)
     found = _Candidates.joined((*done, still_open))
-    found = found.chosen(np.argsort(found.row))
-    return Gemms(location, process, **vars(found), dtype_kind=found.kind)
+    return found.chosen(np.argsort(found.row))
 
 
 def _numbered(
@@ -274,7 +244,7 @@ def _numbered(
     table = attributes.of(rows)
     texts = [table.column(name).combine_chunks().dictionary_encode() for name in _TEXTS]
     codes = [text.indices.fill_null(-1).to_numpy() for text in texts]
-    first, which = _alike((regions, *codes))
+    first, which = alike((regions, *codes))
     numbers = np.full(len(first), -1, dtype=np.int64)
     for number, at in enumerate(first.tolist()):
         shapes, types, values = (
@@ -286,15 +256,6 @@ def _numbered(
     return numbers[which]
 
 
-def _alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Return the first of each set of equal rows, and the set of every row. Numbers count from -1 up."""
-    first = which = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        key = which * (int(column.max()) + 2) + column + 1
-        _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    return first, which
-
-
 def _kinds(inputs: Sequence[_Inputs]) -> list[Kind]:
     read = [(name, shapes, types, parsed(shapes, values)) for name, shapes, types, values in inputs]
     seen = {convolution_of(name, each) for name, _, _, each in read}
@@ -302,10 +263,10 @@ def _kinds(inputs: Sequence[_Inputs]) -> list[Kind]:
     return [Kind(name, shapes, dtype_of(name, types), product(name, each, known)) for name, shapes, types, each in read]
 
 
-def _outermost(gemms: Gemms, computable: Bools) -> Gemms:
+def _outermost(called: _Candidates, computable: Bools) -> Gemms:
     """Return the outermost operators whose work is known; of the others those neither around nor inside of them."""
-    known = computable[gemms.kind]
-    row, last = gemms.row, gemms.last_row
+    known = computable[called.kind]
+    row, last = called.row, called.last_row
     reach = np.maximum.accumulate(np.where(known, last, -1))
     counts = known & (row > np.concatenate(([-1], reach[:-1])))
     # How many known operators begin up to each one's end, and before it.
@@ -315,10 +276,11 @@ def _outermost(gemms: Gemms, computable: Bools) -> Gemms:
     reach_alone = np.maximum.accumulate(np.where(alone, last, -1))
     counts |= alone & (row > np.concatenate(([-1], reach_alone[:-1])))
     # The last one inside an operator is the one that computes: linear, linear (cast), addmm.
-    innermost = end - 1
-    out = gemms.chosen(counts)
-    out.dtype_kind = gemms.kind[innermost[counts]]
-    return out
+    innermost = called.kind[end - 1][counts]
+    chosen = called.chosen(counts)
+    sums = {name: np.zeros(len(chosen), dtype=np.int64) for name in ("device_ns", "replays", "others")}
+    device, tf32 = np.full(len(chosen), -1), np.zeros(len(chosen), dtype=bool)
+    return Gemms(**vars(chosen), **sums, dtype_kind=innermost, device=device, tf32=tf32)
 
 
 def _add_kernels(

@@ -59,7 +59,7 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
         )
     notes = [NO_SHAPES] if not rows else []
     if unknown:
-        notes.append(NO_FLOPS.format(unknown, sum(len(gemms) for gemms in found.threads)))
+        notes.append(NO_FLOPS.format(unknown, sum(len(gemms) for gemms in found.threads.values())))
     notes += [NO_PEAK.format(", ".join(sorted(no_peak)))] if no_peak else []
     rows.sort(key=lambda row: (-(row["device_ns"] or 0), -row["host_ns"]))
     return make_table(ANALYSIS.columns, rows, about="the whole run", note="; ".join(notes))

@@ -52,7 +52,7 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
         )
     notes = [NO_PEAK.format(", ".join(sorted(no_peak)))] if no_peak else []
     if not rows:
-        known = [gemms for gemms in found.threads if len(gemms)]
+        known = any(len(gemms) for gemms in found.threads.values())
         notes.append(NO_SHAPES if not known else NO_CANDIDATE if found.devices else NO_KERNELS)
     rows.sort(key=lambda row: -(row["gain_ns"] or 0))
     return make_table(ANALYSIS.columns, rows, about="the whole run", note="; ".join(notes))
