@@ -16,7 +16,7 @@ from strobe.gpu.work import COMMUNICATION, Work, beginning, stretches
 from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, interval_at
 from strobe.trace.definition_rows import Location, Region, location_rows, region_rows, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
@@ -32,13 +32,9 @@ _SUMS = ("in_elements", "out_elements", "sent_bytes", "received_bytes")
 
 @dataclass(frozen=True)
 class Executions:
-    """Collectives that a GPU ran; equally long columns. `attributes` are those that were asked for."""
+    """Collectives that a GPU ran: their work, and of each the `attributes` that were asked for."""
 
-    location: Ints
-    row: Ints
-    start_ns: Ints
-    end_ns: Ints
-    region: Ints
+    work: Work
     attributes: pa.Table
 
 
@@ -61,7 +57,9 @@ def executions(trace: Trace, device: Device, columns: Sequence[str]) -> Iterator
         return
     for begin, end in stretches(device):
         found = beginning(trace, device, begin, end)
-        yield from _with_own_rows(found.chosen(1 << found.kind == COMMUNICATION), own)
+        found = found.chosen(1 << found.kind == COMMUNICATION)
+        for at, attributes in _own_rows(found, own):
+            yield Executions(found.chosen(at), attributes)
 
 
 def hands_over(region: Region) -> bool:
@@ -97,27 +95,13 @@ def kinds_of_texts(texts: Texts, kind: Kind = kind_of) -> Ints:
     return np.array([texts.number(kind(text)) for text in list(texts.texts)] + [-1], dtype=np.int64)
 
 
-def _with_own_rows(found: Work, own: dict[int, Attributes]) -> Iterator[Executions]:
+def _own_rows(found: Work, own: dict[int, Attributes]) -> Iterator[tuple[Ints, pa.Table]]:
+    """Yield by location the places of its kernels, in order of row, and their own attributes."""
     for location, attributes in own.items():
         (at,) = np.nonzero(found.location == location)
         if len(at):
             at = at[np.argsort(found.row[at])]
-            where, region = np.full(len(at), location, dtype=np.int64), found.region[at].astype(np.int64)
-            row = found.row[at]
-            yield Executions(where, row, found.start_ns[at], found.end_ns[at], region, attributes.of(row))
-
-
-@dataclass(frozen=True)
-class _Launched(Columns):
-    """Kernels by the unit of calls that they were launched in, and the launch of a graph (row of the call, else -1)."""
-
-    unit: Ints
-    launch: Ints
-    location: Ints
-    row: Ints
-    start_ns: Ints
-    end_ns: Ints
-    region: Ints
+            yield at, attributes.of(found.row[at])
 
 
 def _launched(found: Work, by: Launches, own: dict[int, Attributes], calls: _Calls) -> Iterator[Executions]:
@@ -125,29 +109,18 @@ def _launched(found: Work, by: Launches, own: dict[int, Attributes], calls: _Cal
     found, unit = found.chosen(chosen), calls.units(by.code.location[chosen], by.code.start_ns[chosen])
     # Each launch of a graph is an execution of the captured collective.
     launch = np.where(by.captured[chosen], by.call.row[chosen], -1)
-    keys = zip(found.location.tolist(), found.row.tolist(), strict=True)
-    unit_of = dict(zip(keys, zip(unit.tolist(), launch.tolist(), strict=True), strict=True))
-    others = []
-    for each in _with_own_rows(found, own):
-        has_own = each.attributes.column("row").is_valid().to_numpy()
-        numbers = [unit_of[key] for key in zip(each.location.tolist(), each.row.tolist(), strict=True)]
-        units, launches_of = np.array(numbers, dtype=np.int64).reshape(-1, 2).T
-        kernels = _Launched(units, launches_of, each.location, each.row, each.start_ns, each.end_ns, each.region)
-        by_call = ~has_own & (units >= 0)
-        yield _executions(kernels.chosen(~by_call), each.attributes.filter(pa.array(~by_call)))
-        others.append(kernels.chosen(by_call))
-    joined = _Launched.joined(others)
-    if not len(joined):
+    others = [chosen[:0]]
+    for at, attributes in _own_rows(found, own):
+        by_call = ~attributes.column("row").is_valid().to_numpy() & (unit[at] >= 0)
+        yield Executions(found.chosen(at[~by_call]), attributes.filter(pa.array(~by_call)))
+        others.append(at[by_call])
+    at = np.concatenate(others)
+    if not len(at):
         return
-    joined = joined.chosen(np.lexsort((joined.start_ns, joined.launch, joined.unit)))
-    begin = np.flatnonzero((np.diff(joined.unit, prepend=-2) != 0) | (np.diff(joined.launch, prepend=-2) != 0))
-    first = replace(joined.chosen(begin), end_ns=np.maximum.reduceat(joined.end_ns, begin))
-    yield _executions(first, calls.attributes(first.unit, first.launch))
-
-
-def _executions(kernels: _Launched, attributes: pa.Table) -> Executions:
-    columns = kernels.location, kernels.row, kernels.start_ns, kernels.end_ns, kernels.region
-    return Executions(*columns, attributes)
+    at = at[np.lexsort((found.start_ns[at], launch[at], unit[at]))]
+    begin = np.flatnonzero((np.diff(unit[at], prepend=-2) != 0) | (np.diff(launch[at], prepend=-2) != 0))
+    first = replace(found.chosen(at[begin]), end_ns=np.maximum.reduceat(found.end_ns[at], begin))
+    yield Executions(first, calls.attributes(unit[at[begin]], launch[at[begin]]))
 
 
 class _Calls:
@@ -177,9 +150,7 @@ class _Calls:
         out = np.full(len(ns), -1, dtype=np.int64)
         for thread, units in self._units.items():
             (at,) = np.nonzero(location == thread)
-            last = np.searchsorted(units.start_ns, ns[at], side="right") - 1
-            inside = (last >= 0) & (units.end_ns[last] > ns[at])
-            out[at[inside]] = units.number[last[inside]]
+            out[at] = np.append(units.number, -1)[interval_at(units.start_ns, units.end_ns, ns[at])]
         return out
 
     def attributes(self, units: Ints, launch: Ints) -> pa.Table:

@@ -18,6 +18,7 @@ from strobe.ranks.collective_kernels import (
     thread_spans,
 )
 from strobe.ranks.collective_kinds import kind_of
+from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
 from strobe.tables.column_arrays import Columns, Ints
@@ -149,8 +150,9 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
     for device in devices(trace):
         parts = []
         for each in executions(trace, device, _COLUMNS) if (in_name >= 0).any() else ():
-            spans = (each.location, each.row, each.start_ns, each.end_ns)
-            parts.append(_found(each.attributes, in_name[each.region], spans, texts))
+            work = each.work
+            spans = (work.location.astype(np.int64), work.row, work.start_ns, work.end_ns)
+            parts.append(_found(each.attributes, in_name[work.region], spans, texts))
         yield Party(device.process, device.rank, device.number, on_gpu=True), _Found.joined(parts)
 
 
@@ -233,11 +235,7 @@ def _matched(found: Collectives) -> Collectives:
 
 def _by_number(party: Ints, sequence: Ints) -> Ints:
     """Return the same number for the executions with the same sequence number; of several of a party by their order."""
-    order = np.lexsort((sequence, party))  # stable: in order of start
-    new = np.concatenate(([True], (np.diff(party[order]) != 0) | (np.diff(sequence[order]) != 0)))
-    place = np.arange(len(order))
-    occurrence = np.empty(len(order), dtype=np.int64)
-    occurrence[order] = place - np.maximum.accumulate(np.where(new, place, 0))
+    occurrence = places(numbered(party, sequence), np.arange(len(party)))  # they are in order of start
     return sequence * (int(occurrence.max()) + 1) + occurrence
 
 

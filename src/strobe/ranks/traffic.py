@@ -156,9 +156,9 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[_Part]:
     for device in devices(trace):
         party = Party(device.process, device.rank, device.number, on_gpu=True)
         for each in executions(trace, device, (*_TEXTS, *_NUMBERS)):
-            if len(each.row):
-                kind = _kind(each.attributes, in_name[each.region], texts)
-                yield party, kind, each.attributes, each.end_ns - each.start_ns
+            if len(each.work):
+                kind = _kind(each.attributes, in_name[each.work.region], texts)
+                yield party, kind, each.attributes, each.work.end_ns - each.work.start_ns
 
 
 def _on_hosts(trace: Trace, texts: Texts) -> Iterator[_Part]:
