@@ -20,7 +20,7 @@ from strobe.ranks.collective_kinds import kind_of
 from strobe.ranks.messages import MessageEnds, matched, message_ends, numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Columns, Floats, Ints
+from strobe.tables.column_arrays import Bools, Columns, Floats, Ints, place_of
 from strobe.trace.clocks.node_clocks import Points, Repairs, write_repairs
 from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
@@ -53,23 +53,18 @@ class Meetings:
     ends: Bools
     messages: int  # the first so many meetings are messages
 
-    def early(self, shift: tuple[Ints, Ints] | None = None) -> tuple[Ints, Ints, Ints]:
-        """Return for each entry how much too early it ends (0 or less: it does not), and the entry and moment of the
-        last of another clock to begin. `shift`: what begins and ends are moved by."""
-        begin = self.begin_ns + (shift[0] if shift else 0)
-        end = self.end_ns + (shift[1] if shift else 0)
+    def early(self, moved_begin_ns: Ints | int = 0, moved_end_ns: Ints | int = 0) -> Ints:
+        """Return for each entry how much too early it ends (0 or less: it does not)."""
         low = np.iinfo(np.int64).min // 4
-        begin = np.where(self.begins, begin, low)
+        begin = np.where(self.begins, self.begin_ns + moved_begin_ns, low)
         if not len(begin):
-            return begin, begin, begin
+            return begin
         # The last to begin, and the last of another clock than that one's.
         top = self._last_to_begin(begin)
         others = np.where(self.clock != self.clock[top], begin, low)
         second = self._last_to_begin(others)
-        whom = np.where(self.clock == self.clock[top], second, top)
         needed = np.where(self.clock == self.clock[top], others[second], begin[top])
-        early = np.where(self.ends & (needed > low), needed - end, low)
-        return early, whom, begin[whom]
+        return np.where(self.ends & (needed > low), needed - self.end_ns - moved_end_ns, low)
 
     def _last_to_begin(self, begin: Ints) -> Ints:
         """Return for each entry the one that begins last in its meeting."""
@@ -104,7 +99,7 @@ def check(trace: Trace) -> Found:
 
 def counted(met: Meetings) -> Found:
     """Count the impossible meetings."""
-    early, _, _ = met.early()
+    early = met.early()
     several = np.unique(met.meeting[early > np.iinfo(np.int64).min // 8])
     bad = np.unique(met.meeting[early > 0])
     first = met.messages
@@ -219,8 +214,8 @@ def _collectives(trace: Trace, texts: Texts, clock_of: Ints, until: Ints) -> _Pa
         communicator = texts.numbers(table.column("communicator"))
         kind = _kinds(texts, texts.numbers(table.column("collective")))
         for spans in trace.span_batches(location):
-            at = np.searchsorted(spans["row"], rows)
-            here = (at < len(spans["row"])) & (spans["row"][np.minimum(at, len(spans["row"]) - 1)] == rows)
+            at = place_of(rows, spans["row"])
+            here = at >= 0
             begin = spans["start_ns"][at[here]]
             end = begin + spans["duration_ns"][at[here]]
             own, clock, unknown = (np.full(len(begin), value) for value in (process, clock_of[process], -1))
@@ -256,7 +251,7 @@ def solve(met: Meetings) -> tuple[Ints, dict[int, Knots]]:
     knots: dict[int, Knots] = {}
     for _ in range(_ROUNDS):
         begin, end = (moved + added(knots, met.clock, time + moved) for time in (met.begin_ns, met.end_ns))
-        early, _, _ = met.early((begin, end))
+        early = met.early(begin, end)
         (bad,) = np.nonzero(early > 0)
         if not len(bad):
             break
