@@ -70,8 +70,7 @@ def run(trace: Trace) -> Iterator[Finding]:
 
 def _workers(trace: Trace) -> int:
     """Return the number of processes, other than the main one, that fetched batches."""
-    regions = {row[0] for row in trace.regions.rows() if row[1] == FETCH}
-    if not regions:
+    if FETCH not in trace.regions.column("name"):
         return 0
     question = f"select count(distinct process) as workers from spans where name = '{FETCH}' and process <> 0"
     workers: int = sql.query(trace, question).to_arrow().column("workers")[0].as_py()

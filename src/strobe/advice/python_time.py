@@ -13,6 +13,7 @@ from strobe.model.units import format_ns, format_share
 from strobe.steps.selection import select_steps
 from strobe.steps.usual_steps import usual_steps
 from strobe.sums.path_statistics import path_statistics
+from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.10
@@ -45,10 +46,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
     share[[row["paradigm"] != "python" for row in regions]] = 0.0
-    locations = trace.locations.to_arrow().to_pylist()
-    beside = with_calls(
-        trace, [row["location"] for row in locations if row["kind"] == "task" and row["process"] == process]
-    )
+    tasks = [at.location for at in location_rows(trace) if (at.process, at.kind) == (process, "task")]
+    beside = with_calls(trace, tasks)
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
             break

@@ -11,7 +11,7 @@ from strobe.breakdown.step_spans import StepSpans, step_spans
 from strobe.breakdown.step_time import ROLES, Kinds, divide_steps, roles
 from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import DATA_LOADER
-from strobe.trace.definition_rows import location_rows, process_rows, region_rows
+from strobe.trace.definition_rows import location_rows, process_rows, region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -179,7 +179,7 @@ def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
     processes = process_rows(trace)
     pid = next(each.pid for each in processes if each.process == process)
     children = {each.process for each in processes if each.process != process and each.parent_pid == pid}
-    fetches = np.array([name == FETCH for name in trace.regions.column("name")], dtype=bool)
+    fetches = regions_where(trace, lambda region: region.name == FETCH)
     locations = location_rows(trace)
     of_children = [at.location for at in locations if at.process in children and at.span_count]
     starts, ends, _, where = _spans_in(trace, of_children, fetches)
@@ -214,9 +214,8 @@ def count_empty(begin: Ints, end: Ints, fetched: Ints) -> int:
 @cached_on_trace
 def _kinds(trace: Trace) -> tuple[Kinds, Kinds]:
     """Return the kind of work of every region where it runs on a stream, and where it runs on a thread."""
-    regions = region_rows(trace)
     on_stream, on_thread = roles(trace)
-    to_device = np.array([_is_to_device(each.name) for each in regions], dtype=bool)
+    to_device = regions_where(trace, lambda region: _is_to_device(region.name))
     kind_on_stream = np.where(on_stream >= 0, _COMPUTE, -1)
     kind_on_stream[(on_stream >= 0) & to_device] = _COPY
     of_role = np.array([_KIND_OF_ROLE.get(role, _LAUNCH) for role in ROLES])

@@ -15,7 +15,7 @@ from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.steps.usual_steps import KEPT_AS_SLOW
 from strobe.tables.column_arrays import place_of
-from strobe.trace.definition_rows import ranks_of, region_rows
+from strobe.trace.definition_rows import ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -134,8 +134,7 @@ def _stands_for_all(steps: ProcessSteps) -> Bools:
 def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:
     """Return the ends of the marks that begin with the steps; the steps' own where none does."""
     location = main_location(trace, process)
-    names = [region.name for region in region_rows(trace)]
-    marks = np.array([name.startswith(PROFILER_STEP) for name in names], dtype=bool)
+    marks = regions_where(trace, lambda region: region.name.startswith(PROFILER_STEP))
     out = end.copy()
     for spans in trace.span_batches(location) if location is not None else ():
         chosen = marks[spans["region"]]

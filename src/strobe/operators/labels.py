@@ -21,7 +21,7 @@ from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
 from strobe.sums.path_statistics import outermost, path_tree
 from strobe.tables.column_arrays import Bools, Ints, place_of
-from strobe.trace.definition_rows import Region, location_rows, processes_of_locations, region_rows
+from strobe.trace.definition_rows import Region, location_rows, processes_of_locations, region_rows, regions_where
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
@@ -64,10 +64,7 @@ def is_users(file: str) -> bool:
 
 def operators_of(trace: Trace) -> Bools:
     """By region: whether it is an operator, or a range that PyTorch reports like one (optimizer steps, autograd)."""
-    regions = region_rows(trace)
-    return np.array(
-        [r.role == "operator" or (r.paradigm == "torch" and r.role == "range") for r in regions], dtype=bool
-    )
+    return regions_where(trace, lambda r: r.role == "operator" or (r.paradigm == "torch" and r.role == "range"))
 
 
 class Labels:
@@ -282,12 +279,8 @@ def labels_by(trace: Trace, by: str) -> Labels:
             trace, "shapes", lambda name, shapes: (name, shapes or None), names=True, inherited=False
         )
     if by == "module":
-        modules = [_module_of(region) for region in regions]
         named = any(region.name.startswith(MODULE) for region in regions)
-        if named:
-            modules = [
-                each if region.name.startswith(MODULE) else None for each, region in zip(modules, regions, strict=True)
-            ]
+        modules = [_module_of(each) if each.name.startswith(MODULE) or not named else None for each in regions]
         if any(modules):
             return ForwardLabels(trace, Labels(trace, [(each,) if each else None for each in modules], _there(modules)))
         return AttributeLabels(trace, "module_hierarchy", lambda _, text: (text or None,), names=False, inherited=True)

@@ -17,7 +17,7 @@ from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints, interval_at
-from strobe.trace.definition_rows import Location, Region, location_rows, region_rows, threads_of
+from strobe.trace.definition_rows import Location, Region, location_rows, region_rows, regions_where, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
@@ -127,14 +127,8 @@ class _Calls:
     """The units of a process, each of which is one execution: calls with their bytes, and groups of such calls."""
 
     def __init__(self, trace: Trace, process: int, columns: Sequence[str]) -> None:
-        regions = region_rows(trace)
-        of_call = np.array([hands_over(region) for region in regions], dtype=bool)
-        marks = np.array(
-            [
-                _MARKS.get(region.name, 0) if (region.paradigm, region.module) == ("nvtx", "NCCL") else 0
-                for region in regions
-            ]
-        )
+        of_call = regions_where(trace, hands_over)
+        marks = np.array([_mark(region) for region in region_rows(trace)])
         self._trace, self._columns = trace, list(columns)
         self._one_gpu = sum(each.process == process for each in devices(trace)) < 2
         self._attributes: list[pa.Table] = []
@@ -236,4 +230,7 @@ class _Units(Columns):
     number: Ints
 
 
-_MARKS = {"ncclGroupStart": 1, "ncclGroupEnd": -1}
+def _mark(region: Region) -> int:
+    """Return 1 for a call of NCCL that begins a group, -1 for one that ends it, 0 for all others."""
+    marks = {"ncclGroupStart": 1, "ncclGroupEnd": -1}
+    return marks.get(region.name, 0) if (region.paradigm, region.module) == ("nvtx", "NCCL") else 0

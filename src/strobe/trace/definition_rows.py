@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
+from strobe.tables.column_arrays import Bools
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -78,6 +82,11 @@ def location_rows(trace: Trace) -> list[Location]:
 def region_rows(trace: Trace) -> list[Region]:
     """Return the regions of a trace, by number."""
     return _rows(trace.regions, Region)
+
+
+def regions_where(trace: Trace, wanted: Callable[[Region], bool]) -> Bools:
+    """Return by region whether it is wanted."""
+    return np.array([wanted(region) for region in region_rows(trace)], dtype=bool)
 
 
 def threads_of(trace: Trace, process: int) -> list[Location]:

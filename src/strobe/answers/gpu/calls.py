@@ -12,6 +12,7 @@ from strobe.gpu.launches import with_calls
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.sums.groups import Groups, Spread
 from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import location_rows, ranks_of, region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
@@ -29,22 +30,17 @@ def run(trace: Trace, *, by: str) -> Table:
 
 
 def _of_process(part: Trace, by: str) -> pa.Table:
-    regions = part.regions.to_arrow().to_pylist()
-    wanted = np.array(
-        [r["paradigm"] in GPU_PARADIGMS and r["role"] not in ("kernel", "copy") for r in regions], dtype=bool
-    )
-    ranks = part.processes.column("rank")
-    threads = part.locations.to_arrow().to_pylist()
+    regions, ranks, threads = region_rows(part), ranks_of(part), location_rows(part)
+    wanted = regions_where(part, lambda r: r.paradigm in GPU_PARADIGMS and r.role not in ("kernel", "copy"))
     # Calls that were reported late lie beside their threads.
-    beside = with_calls(part, [each["location"] for each in threads if each["kind"] == "task"])
+    beside = with_calls(part, [each.location for each in threads if each.kind == "task"])
     groups, durations = Groups(), Spread()
     for thread in threads if wanted.any() else ():
-        location = thread["location"]
-        if thread["kind"] != "thread" and location not in beside:
+        if thread.kind != "thread" and thread.location not in beside:
             continue
-        for spans in part.span_batches(location):
+        for spans in part.span_batches(thread.location):
             (at,) = np.nonzero(wanted[spans["region"]])
-            process, where = (np.full(len(at), number, dtype=np.int64) for number in (thread["process"], location))
+            process, where = (np.full(len(at), number) for number in (thread.process, thread.location))
             key = [process, spans["region"][at].astype(np.int64), *([where] if by == "thread" else [])]
             durations.add(groups.numbers(key), spans["duration_ns"][at])
     sums = durations.summary(len(groups))
@@ -55,12 +51,12 @@ def _of_process(part: Trace, by: str) -> pa.Table:
         {
             "rank": ranks[process],
             "process": process,
-            "name": regions[region]["name"],
-            "thread": threads[thread[0]]["name"] if thread else None,
-            "waits": regions[region]["role"] in ("sync", "wait"),
+            "name": regions[region].name,
+            "thread": threads[thread[0]].name if thread else None,
+            "waits": regions[region].role in ("sync", "wait"),
             "share": int(sums.total[k]) / max(1, everything[process]),
             **sums.cells(k),
-            "library": regions[region]["module"],
+            "library": regions[region].module,
         }
         for k, (process, region, *thread) in enumerate(groups.keys)
     ]

@@ -14,6 +14,7 @@ from strobe.gpu.launches import launches
 from strobe.gpu.work import Work
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import location_rows, region_rows, regions_where
 from strobe.trace.trace import Trace
 
 Rows = npt.NDArray[np.intp]
@@ -21,8 +22,8 @@ Rows = npt.NDArray[np.intp]
 
 def run(trace: Trace) -> Table:
     """Return the answer; see `strobe.analyses.gpu.ranges`."""
-    regions = trace.regions.to_arrow().to_pylist()
-    is_range = np.array([region["role"] == "range" for region in regions], dtype=bool)
+    regions = region_rows(trace)
+    is_range = regions_where(trace, lambda region: region.role == "range")
     count, total = _host_sums(trace, is_range)
     parts = [part for device in devices(trace) for part in _launched(trace, device, is_range)]
     # One row an execution that launched something: its location and row, those of the launch of a graph (-1: of
@@ -43,8 +44,7 @@ def run(trace: Trace) -> Table:
         some = len(own) > 0
         rows.append(
             {
-                "name": regions[number]["name"],
-                "paradigm": regions[number]["paradigm"],
+                **regions[number]._asdict(),
                 "calls": int(count[number]),
                 "total_ns": int(total[number]),
                 "projected": len(own),
@@ -69,11 +69,11 @@ def run(trace: Trace) -> Table:
 def _host_sums(trace: Trace, is_range: Bools) -> tuple[Ints, Ints]:
     """Return executions and time of each region, of which only ranges are counted."""
     count, total = (np.zeros(len(is_range), dtype=np.int64) for _ in range(2))
-    for location in trace.locations.to_arrow().to_pylist():
+    for place in location_rows(trace):
         # GPUs repeat the ranges of the host in rows of their own; ranges beside the threads are of no device.
-        if location["kind"] == "stream" or location["device"] is not None:
+        if place.kind == "stream" or place.device is not None:
             continue
-        for spans in trace.span_batches(location["location"]):
+        for spans in trace.span_batches(place.location):
             of_range = is_range[spans["region"]]
             np.add.at(count, spans["region"][of_range], 1)
             np.add.at(total, spans["region"][of_range], spans["duration_ns"][of_range])

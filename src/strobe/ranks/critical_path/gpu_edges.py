@@ -14,7 +14,7 @@ from strobe.ranks.critical_path.longest_path import COMMUNICATION, COMPUTATION, 
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.sums.attributes import Attributes, integers
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
-from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.trace.definition_rows import Region, location_rows, regions_where
 from strobe.trace.trace import Trace
 
 _NEVER = -(2**62)
@@ -331,7 +331,7 @@ def _host_waits(trace: Trace, chains: list[Chain], calls: Calls, work: Activitie
     If the driver recorded no activity, it is taken to be the last one that ended on any stream before the call
     returned.
     """
-    waits = _waiting_regions(trace)
+    waits = regions_where(trace, _waits)
     for number, each in enumerate(chains):
         awaited = np.where(waits[each.spans["region"]], _LAST, _NOTHING)
         record_ns = np.full(len(awaited), _NEVER, dtype=np.int64)
@@ -361,12 +361,6 @@ def _host_waits(trace: Trace, chains: list[Chain], calls: Calls, work: Activitie
 _ALL, _LAST, _NOTHING = -1, -2, -3
 
 
-def _waiting_regions(trace: Trace) -> Bools:
-    """Return which regions are calls that wait for a GPU; a query does not wait."""
-    return np.array(
-        [
-            r.paradigm in GPU_PARADIGMS and r.role in ("sync", "wait") and "Query" not in r.name
-            for r in region_rows(trace)
-        ],
-        dtype=bool,
-    )
+def _waits(region: Region) -> bool:
+    """Return whether a region is a call that waits for a GPU; a query does not wait."""
+    return region.paradigm in GPU_PARADIGMS and region.role in ("sync", "wait") and "Query" not in region.name

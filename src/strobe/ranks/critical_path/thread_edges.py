@@ -8,8 +8,9 @@ import numpy as np
 
 from strobe.native import core
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder
+from strobe.sums.path_statistics import path_tree
 from strobe.tables.column_arrays import Ints
-from strobe.trace.definition_rows import region_rows
+from strobe.trace.definition_rows import region_rows, regions_where
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -113,8 +114,7 @@ def link(trace: Trace, chains: list[Chain]) -> None:
     A thread begins what is in nothing else after what the main thread did last, unless it came from such a span of its
     own later. The main thread waits while another runs autograd: its next moment comes after what that did last.
     """
-    names = trace.regions.column("name")
-    backward = np.array([core.is_backward(str(name)) for name in names], dtype=bool)
+    backward = regions_where(trace, lambda region: core.is_backward(region.name))
     main = next((each for each in chains if each.main), None)
     for each in chains:
         if main is None or each is main or not len(each.node):
@@ -133,12 +133,10 @@ def link(trace: Trace, chains: list[Chain]) -> None:
 @cached_on_trace
 def kind_of_path(trace: Trace) -> Ints:
     """Return the kind of time of every call path: that of the outermost region with another kind than `host`."""
-    regions = region_rows(trace)
-    own = np.array([_kind(r.group, r.role, r.paradigm) for r in regions], dtype=np.int64)
-    paths = trace.call_paths.to_arrow()
-    parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
-    depth = paths.column("depth").to_numpy()
-    kind: Ints = own[paths.column("region").to_numpy()]
+    own = np.array([_kind(r.group, r.role, r.paradigm) for r in region_rows(trace)], dtype=np.int64)
+    parent, region = path_tree(trace)
+    depth = trace.call_paths.to_arrow().column("depth").to_numpy()
+    kind: Ints = own[region]
     for level in range(1, int(depth.max(initial=0)) + 1):
         (here,) = np.nonzero(depth == level)
         around = kind[parent[here]]
