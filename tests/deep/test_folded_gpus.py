@@ -77,7 +77,6 @@ def test_gaps_are_those_of_what_is_in_detail(lag_ns):
 
 def test_pieces_of_gaps_lie_in_what_is_known():
     known = KnownTime(np.array([0, 20, 50]), np.array([10, 40, 100]))
-    assert known.inside_ns(5, 60) == 5 + 20 + 10
     which, begin, end = known.pieces(np.array([2, 5, 12, 10]), np.array([4, 60, 15, 20]))
     assert which.tolist() == [0, 1, 1, 1]
     assert begin.tolist() == [2, 5, 20, 50]

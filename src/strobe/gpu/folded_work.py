@@ -30,11 +30,6 @@ class KnownTime:
     begin_ns: Ints
     end_ns: Ints
 
-    def inside_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return how much of [start_ns, end_ns) that is, ns."""
-        begin, end = np.clip(self.begin_ns, start_ns, end_ns), np.clip(self.end_ns, start_ns, end_ns)
-        return int((end - begin).sum())
-
     def pieces(self, start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the known pieces of each [start_ns, end_ns): number of the stretch, begins and ends."""
         first = np.searchsorted(self.end_ns, start_ns, side="right")

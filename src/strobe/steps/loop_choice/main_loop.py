@@ -51,11 +51,6 @@ class MainLoop:
     level: Level | None = None
     streams: tuple[str, ...] = ()
 
-    @property
-    def anchored(self) -> bool:
-        """Whether a framework, the program, or the user marks the steps."""
-        return self.kind != "structure"
-
 
 def find_loops(stream: Stream, *, only: str | None = None) -> list[MainLoop]:
     """Find the main loop of every phase of a stream, in order of time; `only`: in the sequence of this kind."""
@@ -116,7 +111,7 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     agreeing = tuple(choice.events.kind for choice in same)
     loop = MainLoop(kind, rows, "medium", "", name, own, levels.get(OPERATORS, ()), level, agreeing)
     if kind in MARKS:
-        return _marked(stream, loop, choices)
+        return _marked(loop, choices)
     if level is None:
         return replace(loop, reason=f"one step per {name}; nothing else repeats with it")
     if several > 1:
@@ -129,7 +124,7 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     return replace(loop, reason=reason)
 
 
-def _marked(stream: Stream, loop: MainLoop, choices: Sequence[Choice]) -> MainLoop:
+def _marked(loop: MainLoop, choices: Sequence[Choice]) -> MainLoop:
     """A loop that the program marks itself: the structure only confirms it or not."""
     reason = f"the program marks its steps itself ({loop.name.rstrip('#')})"
     if loop.streams or not choices:
