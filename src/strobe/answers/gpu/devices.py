@@ -32,11 +32,9 @@ def _row(gpu: GpuReadings, step_j: float | None) -> dict[str, object]:
 
     peak, energy = most("memory used"), gpu.energy()
     return {
-        "host": gpu.host,
+        **vars(gpu),
         "device": gpu.number,
-        "name": gpu.name,
         "uuid": gpu.uuid or None,
-        "process": gpu.process,
         "utilisation_share": mean("utilisation", 0.01),
         "utilisation_max_share": most("utilisation", 0.01),
         "memory_utilisation_share": mean("memory utilisation", 0.01),
@@ -45,7 +43,6 @@ def _row(gpu: GpuReadings, step_j: float | None) -> dict[str, object]:
         "tensor_share": mean("tensor activity", 0.01),
         "dram_share": mean("DRAM bandwidth", 0.01),
         "memory_peak_bytes": None if peak is None else round(peak),
-        "memory_bytes": gpu.memory_bytes,
         "power_w": mean("power"),
         "power_max_w": most("power"),
         "energy_j": float(energy[1][-1] - energy[1][0]) if energy is not None and len(energy[1]) else None,

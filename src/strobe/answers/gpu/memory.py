@@ -38,10 +38,6 @@ def run(trace: Trace, *, by: str, points: int) -> Table:
     return make_table(ANALYSIS.columns_with(by=by), rows, about="memory of GPUs and processes", note=note)
 
 
-def _who(curve: Curve) -> dict[str, object]:
-    return {"rank": curve.rank, "process": curve.process, "device": curve.device, "memory": curve.memory}
-
-
 def _known(value: int) -> int | None:
     return value if value >= 0 else None
 
@@ -63,7 +59,7 @@ def _by_device(trace: Trace, curve: Curve) -> Mapping[str, object]:
     peak = peak if curve.allocated[peak] == most else 0  # it only became less
     (step,) = _steps_at(trace, curve, curve.time_ns[peak : peak + 1])
     return {
-        **_who(curve),
+        **vars(curve),
         "peak_bytes": most,
         "peak_time_ns": int(curve.time_ns[peak]),
         "peak_step": step,
@@ -72,7 +68,6 @@ def _by_device(trace: Trace, curve: Curve) -> Mapping[str, object]:
         "first_bytes": before,
         "last_bytes": int(curve.allocated[-1]),
         **_sums(curve, slice(None)),
-        "exact": curve.exact,
         "location": _known(int(curve.location[peak])),
     }
 
@@ -88,7 +83,7 @@ def _by_step(trace: Trace, curve: Curve) -> Iterator[Mapping[str, object]]:
         peak = first + int(curve.allocated[first:last].argmax()) if last > first else first
         higher = last > first and int(curve.allocated[peak]) > before
         yield {
-            **_who(curve),
+            **vars(curve),
             "step": number,
             "start_bytes": before,
             "peak_bytes": int(curve.allocated[peak]) if higher else before,
@@ -111,7 +106,7 @@ def _by_time(trace: Trace, curve: Curve, points: int) -> Iterator[Mapping[str, o
     steps = _steps_at(trace, curve, curve.time_ns[shown])
     for step, time, allocated, reserved, change, location in zip(steps, *cells, strict=True):
         yield {
-            **_who(curve),
+            **vars(curve),
             "step": step,
             "time_ns": time,
             "allocated_bytes": allocated,

@@ -54,16 +54,12 @@ def _of_device(trace: Trace, device: Device, operator: str, least: int) -> Itera
         more = f" | {len(each.work) - _SHOWN} more" if each.work[_SHOWN:] else ""
         yield {
             **device.cells,
+            **vars(each),
             "operator": names[each.region],
-            "count": each.count,
             "length": len(each.work),
-            "device_ns": each.device_ns,
             "share": each.device_ns / max(1, everything),
-            "host_ns": each.host_ns,
             "sequence": _in_runs([shown[region] for region in first]) + more,
             "names": "|".join(names[region] for region in first),
-            "location": each.location,
-            "row": each.row,
         }
 
 

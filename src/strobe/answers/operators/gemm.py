@@ -19,7 +19,7 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
     rows: list[dict[str, Any]] = []
     unknown, no_peak = 0, set()
     for each in sums(found):
-        device, product, flop = each.device, each.kind.product, each.flop
+        device, flop = each.device, each.flop
         moved = each.kind.moved_bytes(each.dtype)
         time_ns = each.device_ns if device else each.host_ns if each.process not in with_gpu else 0
         rate = flop * each.calls / time_ns if flop and time_ns else None
@@ -32,28 +32,22 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
             no_peak.add(f"{each.dtype or 'unknown types'} on {each.hardware(trace)}")
         rows.append(
             {
+                **vars(each),
                 "rank": ranks[each.process],
-                "process": each.process,
                 "device": device.number if device else None,
                 "operator": each.kind.name,
                 "dtype": each.dtype or None,
-                "batch": product.batch if product else None,
-                "m": product.m if product else None,
-                "n": product.n if product else None,
-                "k": product.k if product else None,
-                "calls": each.calls,
+                **{name: getattr(each.kind.product, name, None) for name in ("batch", "m", "n", "k")},
                 "flop": flop,
                 "moved_bytes": moved,
                 "intensity": intensity,
                 "device_ns": each.device_ns if device else None,
-                "host_ns": each.host_ns,
                 "avg_ns": time_ns / each.calls if time_ns else None,
                 "gflops": rate,
                 "peak_gflops": peak.gflops,
                 "efficiency": rate / peak.gflops if rate and peak.gflops else None,
                 "bound": bound,
                 "of_roofline": rate / reach if rate and reach else None,
-                "tf32": each.tf32,
                 "shapes": each.kind.shapes,
             }
         )

@@ -25,29 +25,20 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
             no_peak.add(f"{each.dtype or 'unknown types'} on GPU {each.device.number}")
         elif after >= each.device_ns:
             continue
-        product = each.product
         rows.append(
             {
+                **vars(each),
+                **vars(each.product),
                 **each.device.cells,
                 "rank": ranks[each.device.process],
                 "operator": each.kind.name,
                 "dtype": each.dtype or None,
-                "batch": product.batch,
-                "m": product.m,
-                "n": product.n,
-                "k": product.k,
-                "together": each.together,
-                "times": each.times,
-                "device_ns": each.device_ns,
                 "predicted_ns": after,
                 "gain_ns": None if after is None else each.device_ns - after,
                 "speedup": None if after is None else each.device_ns / after,
                 "basis": basis,
                 "independent": "by size" if each.independent else "unknown",
-                "inside": each.inside,
                 "shapes": each.kind.shapes,
-                "location": each.location,
-                "start_ns": each.start_ns,
             }
         )
     notes = [NO_PEAK.format(", ".join(sorted(no_peak)))] if no_peak else []

@@ -40,10 +40,7 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
     everything = max(1, int(own.sum()))
     return [
         {
-            "name": region["name"],
-            "paradigm": region["paradigm"],
-            "role": region["role"],
-            "group": region["group"],
+            **region,
             "calls": int(calls[i]),
             "total_ns": int(total[i]),
             "self_ns": int(own[i]),
@@ -53,7 +50,6 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
             "max_ns": int(high[i]),
             "self_per_step_ns": float(own[i] / steps) if steps else None,
             "file": region["file"] if region["paradigm"] != "mpi" else "",
-            "line": region["line"],
         }
         for i, region in enumerate(regions)
         if calls[i] and total[i] >= min_share * everything

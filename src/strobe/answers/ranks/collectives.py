@@ -64,15 +64,9 @@ def _of_process(part: Trace, rank: int | None) -> pa.Table:
         bandwidths = _bandwidths(line, found.size_bytes[own], found.duration_ns[own]) if timed else (None, None, None)
         rows.append(
             {
-                "rank": line.party.rank,
-                "process": line.party.process,
-                "device": line.party.device,
-                "group": line.group,
-                "description": line.description,
-                "group_ranks": line.group_ranks,
-                "group_size": line.group_size,
+                **vars(line.party),
+                **vars(line),
                 "collective": line.kind,
-                "dtype": line.dtype,
                 **spread.cells(number),
                 "in_bytes": _known_sum(found.in_bytes[own]),
                 "out_bytes": _known_sum(found.out_bytes[own]),

@@ -45,19 +45,18 @@ def _segments(trace: Trace, found: Parts, after: Parts | None) -> list[Mapping[s
     names, places = trace.regions.column("name"), trace.locations.to_arrow().to_pylist()
     ranks = trace.processes.column("rank")
     rows: list[Mapping[str, object]] = []
-    shown = after or found
-    for k in range(len(shown.start_ns)):
-        location, region, row = int(shown.location[k]), int(shown.region[k]), int(shown.row[k])
+    columns = (column.tolist() for column in after or found)
+    for start, predicted, kind, location, row, region, recorded in zip(*columns, strict=True):
         place = places[location] if location >= 0 else None
         rows.append(
             {
                 "rank": ranks[place["process"]] if place else None,
-                "start_ns": int(shown.start_ns[k]),
+                "start_ns": start,
                 "location": place["name"] if place else None,
                 "region": names[region] if region >= 0 else None,
-                "kind": KINDS[int(shown.kind[k])],
-                "time_ns": int(shown.recorded_ns[k]),
-                "predicted_ns": int(shown.weight_ns[k]),
+                "kind": KINDS[kind],
+                "time_ns": recorded,
+                "predicted_ns": predicted,
                 "location_id": location if location >= 0 else None,
                 "row": row if row >= 0 else None,
             }

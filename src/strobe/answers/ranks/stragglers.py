@@ -19,6 +19,8 @@ _NO_COLLECTIVE = (
 )
 # A rank is the late one if it causes this part of the delays. Of two that are alike, one may well cause more than half.
 _MOST, _MOST_OF_TWO = 1 / 2, 2 / 3
+# Columns of a line of collectives.
+_LINE = ("kind", "group")
 
 
 def run(trace: Trace, *, by: str) -> Table:
@@ -79,23 +81,13 @@ class _Arrivals:
 
 def _by_rank(found: Collectives, arrivals: _Arrivals) -> Iterator[Mapping[str, object]]:
     for k, cells in _sums(found, arrivals, found.party):
-        yield {**_who(found, k), **cells}
+        yield {**vars(found.parties[k]), **cells}
 
 
 def _by_kind(found: Collectives, arrivals: _Arrivals) -> Iterator[Mapping[str, object]]:
     for code, cells in _sums(found, arrivals, found.party * max(1, len(found.lines)) + found.line):
         party, line = divmod(code, len(found.lines))
-        yield {**_who(found, party), **_kind(found, line), **cells}
-
-
-def _who(found: Collectives, k: int) -> dict[str, object]:
-    party = found.parties[k]
-    return {"rank": party.rank, "process": party.process, "device": party.device}
-
-
-def _kind(found: Collectives, k: int) -> dict[str, object]:
-    kind, group = found.lines[k]
-    return {"kind": kind, "group": group}
+        yield {**vars(found.parties[party]), **dict(zip(_LINE, found.lines[line], strict=True)), **cells}
 
 
 def _sums(found: Collectives, arrivals: _Arrivals, group: Ints) -> Iterator[tuple[int, dict[str, object]]]:
@@ -141,7 +133,7 @@ def _by_collective(found: Collectives, arrivals: _Arrivals) -> Iterator[Mapping[
     for k in np.argsort(start, kind="stable").tolist():
         sequence = int(found.sequence[last[k]])
         yield {
-            **_kind(found, int(found.line[last[k]])),
+            **dict(zip(_LINE, found.lines[found.line[last[k]]], strict=True)),
             "sequence": sequence if sequence >= 0 else None,
             "last_rank": found.parties[int(found.party[last[k]])].rank,
             **{name: int(column[k]) for name, column in columns.items()},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from strobe.analyses.steps.statistics import ANALYSIS
@@ -18,15 +17,9 @@ def run(trace: Trace) -> Table:
     for process, folded in trace.folded.items():
         names = class_labels(trace, process)
         values = {
-            "location": folded.location.astype(np.uint32),
-            "call_path": folded.call_path.astype(np.uint32),
+            **vars(folded),
             "class": [None if each == NO_CLASS else names[each] for each in folded.class_id.tolist()],
-            "count": folded.count.astype(np.uint64),
-            "total_ns": folded.total_ns,
             "self_ns": folded.own_ns,
-            "min_ns": folded.min_ns,
-            "max_ns": folded.max_ns,
-            "sum_squares": folded.sum_squares,
             "histogram": folded.histogram.tolist(),
             "short": folded.is_short,
         }
