@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.ranks.collective_kinds import kind_of
-from strobe.ranks.messages import MessageEnds, matched, message_ends, numbered, places
+from strobe.ranks.messages import MessageEnds, all_message_ends, matched, numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Floats, Ints, place_of
@@ -173,18 +173,9 @@ def _complete_until(trace: Trace, process: int) -> int:
 
 def _messages(trace: Trace, texts: Texts, until: Ints) -> MessageEnds:
     """Return the sends and receives between known ranks; `place` is the location."""
-    ranked = [(location, rank) for location, _, rank in _locations(trace)]
-    ends = message_ends(trace, ranked, texts)
-    ends = replace(ends, place=np.array([location for location, _ in ranked], dtype=np.int64)[ends.place])
+    ends = all_message_ends(trace, texts)
     process = np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
     return ends.chosen((ends.sender >= 0) & (ends.receiver >= 0) & (ends.time_ns < until[process]))
-
-
-def _locations(trace: Trace) -> Iterator[tuple[int, int, int]]:
-    ranks = ranks_of(trace)
-    for location, process in enumerate(processes_of_locations(trace)):
-        if (rank := ranks[process]) is not None:
-            yield location, process, rank
 
 
 @dataclass(frozen=True)
@@ -203,10 +194,10 @@ class _Parties(Columns):
 
 def _collectives(trace: Trace, texts: Texts, clock_of: Ints, until: Ints) -> _Parties:
     """Return the parties of the collectives that ranks of several clocks ran."""
-    parts = []
-    for location, process, _ in _locations(trace):
+    parts, ranks = [], ranks_of(trace)
+    for location, process in enumerate(processes_of_locations(trace)):
         batches = list(trace.side_batches("collective_spans", location))
-        if not batches:
+        if not batches or ranks[process] is None:
             continue
         table = pa.concat_tables(batches)
         table = table.filter(pa.array(integers(table.column("request")) < 0))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.ranks.collectives import collectives
-from strobe.ranks.messages import matched, message_ends, numbered
+from strobe.ranks.messages import all_message_ends, matched, numbered
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints
-from strobe.trace.definition_rows import processes_of_locations, ranks_of
+from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -55,7 +55,7 @@ class Chosen:
 
 def left_out(trace: Trace, span: Chosen) -> list[str]:
     """Return the kinds of links that are skipped because the run has too many of them."""
-    process = _process_of(trace, span.location)
+    process = trace.home(span.location).process
     sizes = {
         "launch": _rows_of(trace, [process], ("call_spans", *_ON_GPU)),
         "backward": _rows_of(trace, [process], ("operator_spans",)),
@@ -75,13 +75,9 @@ def _table_sizes(trace: Trace, process: int) -> dict[str, int]:
     return trace.readers[process].tables()
 
 
-def _process_of(trace: Trace, location: int) -> int:
-    return processes_of_locations(trace)[location]
-
-
 def links_of(trace: Trace, span: Chosen) -> Iterator[Link]:
     """Yield the links of a span, and those of calls and messages inside of it, kind by kind, each in order of time."""
-    process, without = _process_of(trace, span.location), left_out(trace, span)
+    process, without = trace.home(span.location).process, left_out(trace, span)
     if "launch" not in without:
         yield from _launched(trace, process, span)
     if "backward" not in without:
@@ -150,22 +146,20 @@ def launching_call(trace: Trace, location: int, row: int) -> tuple[int, int] | N
     span = Chosen(location, row, row + 1, 0, 0)
     if "launch" in left_out(trace, span):
         return None
-    found = next(iter(_launched(trace, _process_of(trace, location), span)), None)
+    found = next(iter(_launched(trace, trace.home(location).process, span)), None)
     return (found.location, found.row) if found and found.way == "from" else None
 
 
 @cached_on_trace
 def _launch_numbers(trace: Trace, process: int) -> _Numbered:
-    return _Numbered(_launch_entries(trace, process))
-
-
-def _launch_entries(trace: Trace, process: int) -> Iterator[_Entries]:
+    parts = []
     for location in _locations(trace, process):
         for table in ("call_spans", *_ON_GPU):
             for batch in trace.side_batches(table, location):
                 number, row = integers(batch.column("correlation")), integers(batch.column("row"))
                 second = np.full(len(row), table in _ON_GPU)
-                yield _Entries(number, np.full(len(row), location), row, second).chosen(number > 0)
+                parts.append(_Entries(number, np.full(len(row), location), row, second).chosen(number > 0))
+    return _Numbered(parts)
 
 
 def _locations(trace: Trace, process: int) -> list[int]:
@@ -200,15 +194,13 @@ def _later_forward(known: _Entries, entry: int) -> bool:
 
 @cached_on_trace
 def _operator_numbers(trace: Trace, process: int) -> _Numbered:
-    return _Numbered(_operator_entries(trace, process))
-
-
-def _operator_entries(trace: Trace, process: int) -> Iterator[_Entries]:
+    parts = []
     for location in _locations(trace, process):
         for batch in trace.side_batches("operator_spans", location):
             number, row = integers(batch.column("sequence_number")), integers(batch.column("row"))
             backward = integers(batch.column("forward_thread")) > 0
-            yield _Entries(number, np.full(len(row), location), row, backward).chosen(number >= 0)
+            parts.append(_Entries(number, np.full(len(row), location), row, backward).chosen(number >= 0))
+    return _Numbered(parts)
 
 
 @dataclass(frozen=True)
@@ -234,18 +226,13 @@ class _Moments:
 
 @cached_on_trace
 def _matched_messages(trace: Trace) -> _Moments:
-    ranks = ranks_of(trace)
-    owners = enumerate(processes_of_locations(trace))
-    ranked = [(location, rank) for location, process in owners if (rank := ranks[process]) is not None]
-    ends = message_ends(trace, ranked, Texts())
-    location = np.array([location for location, _ in ranked], dtype=np.int64)[ends.place]
-    order = np.lexsort((ends.time_ns, location))
-    ends, location = ends.chosen(order), location[order]
+    ends = all_message_ends(trace, Texts())
+    ends = ends.chosen(np.lexsort((ends.time_ns, ends.place)))
     send, receive = matched(ends)
     other = np.full(len(ends), -1, dtype=np.int64)
     other[send], other[receive] = receive, send
     way = np.where(ends.sent, "to", "from").tolist()
-    return _Moments(location, ends.time_ns, way, ["message"] * len(ends), other)
+    return _Moments(ends.place, ends.time_ns, way, ["message"] * len(ends), other)
 
 
 def _collectives(trace: Trace, span: Chosen) -> Iterator[Link]:

@@ -10,6 +10,7 @@ import numpy as np
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints, alike
+from strobe.trace.definition_rows import location_rows, ranks_of
 from strobe.trace.trace import Trace
 
 
@@ -27,10 +28,18 @@ class MessageEnds(Columns):
     blocking: Bools
 
 
-def message_ends(trace: Trace, locations: Sequence[tuple[int, int]], texts: Texts) -> MessageEnds:
+def all_message_ends(trace: Trace, texts: Texts) -> MessageEnds:
+    """Return the sends and receives of all processes that have a rank; `place` is the location."""
+    ranks = ranks_of(trace)
+    return message_ends(trace, [(at.location, ranks[at.process]) for at in location_rows(trace)], texts)
+
+
+def message_ends(trace: Trace, locations: Sequence[tuple[int, int | None]], texts: Texts) -> MessageEnds:
     """Return the sends and receives of locations, each given with its rank, in the order of the list."""
     parts = []
     for place, (location, rank) in enumerate(locations):
+        if rank is None:
+            continue
         for batch in trace.side_batches("messages", location):
             direction = texts.numbers(batch.column("direction"))
             sent = direction == texts.number("send")

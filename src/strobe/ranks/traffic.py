@@ -116,17 +116,10 @@ class _Moved(Columns):
 
 
 def _line(key: tuple[int, ...], parties: list[Party], texts: Texts) -> Line:
-    party, kind, group, description, ranks, size, dtype, of_group = key
-    return Line(
-        parties[party],
-        texts.text(kind),
-        texts.text(group),
-        texts.text(description),
-        texts.text(ranks),
-        size if size > 0 else None,
-        texts.text(dtype),
-        of_group=bool(of_group),
-    )
+    party, *named, size, dtype, of_group = key
+    kind, group, description, ranks = map(texts.text, named)
+    size_if_known = size if size > 0 else None
+    return Line(parties[party], kind, group, description, ranks, size_if_known, texts.text(dtype), bool(of_group))
 
 
 def _size(line: Line, in_bytes: Ints, out_bytes: Ints) -> Ints:
