@@ -298,28 +298,21 @@ def _attends(query: int, *, backward: bool = False, lengths: int | None = None) 
     return query, formula
 
 
+_KINDS_OF_ATTENTION = (
+    *("flash_attention", "flash_attention_for_cpu", "efficient_attention", "cudnn_attention"),
+    "fused_attention_overrideable",
+)
 # By name: which input has the type of the operands, and the formula. Options of convolutions are counted as in
 # PyTorch's native_functions.yaml.
 _FORMULAS: dict[str, tuple[int, _Formula]] = {
-    "mm": _products(0, 1),
-    "bmm": _products(0, 1),
-    "mv": _products(0, 1),
-    "matmul": _products(0, 1),
-    "_int_mm": _products(0, 1),
-    "_scaled_mm": _products(0, 1),
-    "addmm": _products(1, 2, bias=0),
-    "addmv": _products(1, 2, bias=0),
-    "baddbmm": _products(1, 2, bias=0),
-    "_addmm_activation": _products(1, 2, bias=0),
+    **dict.fromkeys(("mm", "bmm", "mv", "matmul", "_int_mm", "_scaled_mm"), _products(0, 1)),
+    **dict.fromkeys(("addmm", "addmv", "baddbmm", "_addmm_activation"), _products(1, 2, bias=0)),
     "linear": (0, _linear),
     **{f"conv{d}d": _forward(3, 4, 5) for d in (1, 2, 3)},
     **{f"conv_transpose{d}d": _transposed(3, 4, 7, 5, 6) for d in (1, 2, 3)},
-    "convolution": (0, _either),
-    "_convolution": (0, _either),
-    "convolution_overrideable": (0, _either),
+    **dict.fromkeys(("convolution", "_convolution", "convolution_overrideable"), (0, _either)),
     "cudnn_convolution": _forward(3, 2, 4),
-    "mkldnn_convolution": _forward(4, 3, 5),
-    "miopen_convolution": _forward(4, 3, 5),
+    **dict.fromkeys(("mkldnn_convolution", "miopen_convolution"), _forward(4, 3, 5)),
     "convolution_backward": (0, _backward),
     "cudnn_convolution_backward": (0, _both_gradients),
     "cudnn_convolution_backward_input": (1, _input_gradient),
@@ -327,13 +320,7 @@ _FORMULAS: dict[str, tuple[int, _Formula]] = {
     "scaled_dot_product_attention": _attends(0),
     **{
         f"_scaled_dot_product_{kind}{suffix}": _attends(1 if suffix else 0, backward=bool(suffix))
-        for kind in (
-            "flash_attention",
-            "flash_attention_for_cpu",
-            "efficient_attention",
-            "cudnn_attention",
-            "fused_attention_overrideable",
-        )
+        for kind in _KINDS_OF_ATTENTION
         for suffix in ("", "_backward")
     },
     "_flash_attention_forward": _attends(0, lengths=3),
@@ -376,11 +363,17 @@ def _each(value: object, count: int) -> list[int]:
 
 
 def _json_list(text: str | None) -> list[object]:
-    try:
-        found = json.loads(text or "[]")
-    except ValueError:
-        return []
+    found = _json(text or "[]")
     return found if isinstance(found, list) else []
+
+
+def _json(text: str) -> object:
+    """Return what a text holds as JSON, None if it is none."""
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return None
+    return found
 
 
 def _shape(dims: object) -> Shape:
@@ -389,10 +382,4 @@ def _shape(dims: object) -> Shape:
 
 def _value(text: object) -> object:
     """Return a value as Python writes it: `[2, 2]`, `False`; None for anything else."""
-    if not isinstance(text, str):
-        return None
-    try:
-        found: object = json.loads(text.replace("True", "true").replace("False", "false"))
-    except ValueError:
-        return None
-    return found
+    return _json(text.replace("True", "true").replace("False", "false")) if isinstance(text, str) else None
