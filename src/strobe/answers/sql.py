@@ -93,25 +93,22 @@ def query(trace: Trace, text: str, *, timeout_s: float | None = None) -> Table:
 def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
     """Return the source of every table that the query may name."""
 
-    def analysis(name: str) -> Callable[[], pa.Table]:
-        return lambda: ask(trace, name).to_arrow()
-
-    def side_table(name: str) -> Callable[[], pa.Table]:
-        return lambda: trace.side_table(name).to_arrow()
+    def arrow(table: Callable[..., Table], *of: object) -> Callable[[], pa.Table]:
+        return lambda: table(*of).to_arrow()
 
     # Finding the steps takes longer than everything else in most queries: only where the query can see them.
     with_steps = re.search(r"\bstep\b|\*", query.lower().replace("(*)", "")) is not None
     return {
-        **{name: analysis(name) for name in registry.names("analyses") if name not in VIEWS},
-        "_statistics": analysis("statistics"),
+        **{name: arrow(ask, trace, name) for name in registry.names("analyses") if name not in VIEWS},
+        "_statistics": arrow(ask, trace, "statistics"),
         "processes": lambda: trace.processes.to_arrow(),
         "locations": lambda: trace.locations.to_arrow(),
         "regions": lambda: trace.regions.to_arrow(),
         "call_paths": lambda: trace.call_paths.to_arrow(),
         "quality": lambda: trace.quality.to_arrow(),
-        **{f"_{name}": side_table(name) for name in SPAN_TABLES},
-        **{name: side_table(name) for name in EVENT_TABLES},
-        "metrics": lambda: trace.metrics().to_arrow(),
+        **{f"_{name}": arrow(trace.side_table, name) for name in SPAN_TABLES},
+        **{name: arrow(trace.side_table, name) for name in EVENT_TABLES},
+        "metrics": arrow(trace.metrics),
         "_spans": lambda: _spans(trace, with_steps),
     }
 
@@ -131,8 +128,8 @@ def _spans(trace: Trace, with_steps: bool) -> pa.Table:
     parts = []
     for location in range(len(trace.locations)):
         spans = trace.spans(location).to_arrow()
-        nowhere = np.full(spans.num_rows, -1, dtype=np.int64)
-        step = step_at(trace, location, spans.column("start_ns").to_numpy()) if with_steps else nowhere
+        start_ns = spans.column("start_ns").to_numpy()
+        step = step_at(trace, location, start_ns) if with_steps else np.full(len(start_ns), -1)
         parts.append(spans.append_column("step", pa.array(step, mask=step < 0)))
     if not parts:  # nothing was recorded, and the columns are there all the same
         parts = [trace.spans().to_arrow().append_column("step", pa.array([], type=pa.int64()))]

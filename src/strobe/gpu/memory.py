@@ -53,18 +53,16 @@ class Curve:
 
 def curves(trace: Trace) -> list[Curve]:
     """Return the curves of every process, those of GPUs first. The events of one process are held at once."""
-    ranks = ranks_of(trace)
     return [
         curve
-        for process, rank in enumerate(ranks)
+        for process, rank in enumerate(ranks_of(trace))
         for curve in (*_allocators(trace, process, rank), *_resident(trace, process, rank))
     ]
 
 
 def allocator_curves(trace: Trace) -> list[Curve]:
     """Return the curves of allocators only."""
-    ranks = ranks_of(trace)
-    return [curve for process, rank in enumerate(ranks) for curve in _allocators(trace, process, rank)]
+    return [curve for process, rank in enumerate(ranks_of(trace)) for curve in _allocators(trace, process, rank)]
 
 
 def steps_of(curve: Curve, until_ns: int, most: int = 1 << 17) -> tuple[Ints, Ints]:

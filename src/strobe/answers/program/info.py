@@ -30,7 +30,7 @@ def run(trace: Trace) -> Table:
         ("working_directory", info.working_directory),
         ("host", info.host),
         ("python", info.python),
-        ("started", started if info.started_unix_ns else ""),
+        ("started", started),
         ("duration", format_ns(info.duration_ns)),
         ("duration_ns", str(info.duration_ns)),
         ("ended", info.ended),

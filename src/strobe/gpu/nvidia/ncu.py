@@ -216,19 +216,11 @@ def _launch(cells: dict[str, str], units: dict[str, str], invocation: int) -> La
             factor, base_units[name] = base_unit(units.get(name, ""))
             number = _number(text)
             values[name] = None if number is None else number * factor
-    return Launch(
-        _integer(cells.get("Process ID", "")) or 0,
-        cells.get("Kernel Name", ""),
-        invocation,
-        _integer(cells.get("Context", "")),
-        _integer(cells.get("Stream", "")),
-        _integer(cells.get("Device", "")),
-        cells.get("CC", ""),
-        _shape(cells.get("Grid Size", "")),
-        _shape(cells.get("Block Size", "")),
-        values,
-        base_units,
-    )
+    numbers = (_integer(cells.get(name, "")) for name in ("Process ID", "Context", "Stream", "Device"))
+    process, context, stream, device = numbers
+    grid, block = (_shape(cells.get(name, "")) for name in ("Grid Size", "Block Size"))
+    where = process or 0, cells.get("Kernel Name", ""), invocation, context, stream, device
+    return Launch(*where, cells.get("CC", ""), grid, block, values, base_units)
 
 
 def base_unit(unit: str) -> tuple[float, str]:

@@ -198,7 +198,7 @@ def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list
             bases[piece.recorded_loop] = base_class(bool(work[BACKWARD] or work[OPTIMIZER]), bool(work[FORWARD]))
     named = []
     for piece in pieces:
-        base = bases.get(piece.recorded_loop)
+        base, classes = bases.get(piece.recorded_loop), piece.classes
         if piece.recorded is not None and base:
             names = ["+".join([base, *(each for each in labels if each in recurring)]) for labels in extras]
             classes = tuple(names[number] for number in piece.recorded.class_id.tolist())
@@ -206,8 +206,6 @@ def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list
             classes = tuple(
                 name if name == PARTIAL else "+".join([base, *name.split("+")[1:]]) for name in piece.classes
             )
-        else:
-            classes = piece.classes
         named.append(replace(piece, classes=classes))
     return named
 

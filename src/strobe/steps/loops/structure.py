@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from strobe.errors import UsageError
 from strobe.steps.finding.offline_search import steps_of
@@ -136,24 +136,9 @@ def opened_graph(trace: Trace, structure: Structure, opened: Collection[str]) ->
 
 
 def _level_dict(number: int, level: TreeLevel) -> LevelDict:
+    facts = {name: value for name, value in vars(level).items() if name in LevelDict.__annotations__}
     trips = level.trips or (level.count, level.count, level.count)
-    return {
-        "id": number,
-        "name": level.name,
-        "marker": level.marker,
-        "count": level.count,
-        "parent": level.parent,
-        "trips": list(trips),
-        "spine": level.spine,
-        "coverage": level.coverage,
-        "cvn": level.cvn,
-        "score": level.score,
-        "is_step": level.is_step,
-        "time_ns": level.time_ns,
-        "share": level.share,
-        "first_ns": level.first_ns,
-        "last_ns": level.last_ns,
-    }
+    return cast(LevelDict, {"id": number, **facts, "trips": list(trips)})
 
 
 def find_structure(
@@ -202,17 +187,8 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
     drawn = draw_recorded(trace, location, stream, tree) if location is not None else None
     graph, expression = drawn or draw(stream, events, tree)
     reason = f"{steps.reason}; what is inside of a step is known from the {int(steps.kept.sum())} kept in detail"
-    return Structure(
-        steps.process,
-        events.kind,
-        steps.confidence,
-        reason,
-        (events.kind,),
-        tuple(tree),
-        graph,
-        expression,
-        _kept(steps),
-    )
+    found = Structure(steps.process, events.kind, steps.confidence, reason, (events.kind,), tuple(tree))
+    return replace(found, graph=graph, expression=expression, kept_steps=_kept(steps))
 
 
 def _kept(steps: ProcessSteps) -> int | None:
