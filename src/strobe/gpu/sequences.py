@@ -161,8 +161,7 @@ class _Operators:
 
     def _captured(self, location: int, executions: _Executions) -> Bools:
         times = self._captures.get(location, np.zeros(0, dtype=np.int64))
-        captured: Bools = np.searchsorted(times, executions.start_ns) < np.searchsorted(times, executions.end_ns)
-        return captured
+        return np.searchsorted(times, executions.start_ns) < np.searchsorted(times, executions.end_ns)
 
 
 def _capture_times(trace: Trace, device: Device) -> dict[int, Ints]:

@@ -113,8 +113,7 @@ class _Numbered:
     def own(self, span: Chosen) -> Ints:
         """Return which entries are of the span or of spans inside of it, in order of row."""
         first, last = _key(span.location, span.row), _key(span.location, span.last_row)
-        found: Ints = self._by_row[np.searchsorted(self._key, first) : np.searchsorted(self._key, last)]
-        return found
+        return self._by_row[np.searchsorted(self._key, first) : np.searchsorted(self._key, last)]
 
     def others(self, entry: int) -> Ints:
         """Return the entries on the other side with the same number, in order of location and row."""

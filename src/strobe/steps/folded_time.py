@@ -44,8 +44,7 @@ class Stretches(Columns):
         at = np.searchsorted(self.begin_ns, time_ns, side="right")
         last = np.maximum(at - 1, 0)
         beyond = np.maximum(0, self.end_ns[last] - time_ns) if len(self) else np.zeros(len(time_ns), dtype=np.int64)
-        found: Ints = until[at] - np.where(at > 0, beyond, 0)
-        return found
+        return until[at] - np.where(at > 0, beyond, 0)
 
     def inside_ns(self, start_ns: int, end_ns: int) -> int:
         """Return how much of [start_ns, end_ns) is folded time, ns."""

@@ -78,8 +78,7 @@ def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
     if not len(start_ns):
         return np.zeros(0, dtype=bool)
     ended_before = np.concatenate([start_ns[:1], np.maximum.accumulate(end_ns)[:-1]])
-    outer: Bools = start_ns >= ended_before
-    return outer
+    return start_ns >= ended_before
 
 
 def innermost(parent: Ints, wanted: Bools, start: Ints | None = None) -> Ints:
@@ -98,8 +97,7 @@ def within(starts_ns: Ints, begins_ns: Ints, ends_ns: Ints) -> Bools:
     edges = np.zeros(len(starts_ns) + 1, dtype=np.int64)
     np.add.at(edges, np.searchsorted(starts_ns, begins_ns), 1)
     np.add.at(edges, np.searchsorted(starts_ns, ends_ns), -1)
-    inside: Bools = np.cumsum(edges[:-1]) > 0
-    return inside
+    return np.cumsum(edges[:-1]) > 0
 
 
 def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
@@ -185,5 +183,4 @@ def _backward_intervals(trace: Trace, locations: Sequence[int], backward: Bools)
         start = spans["start_ns"][mine := backward[spans["region"]]]
         intervals.append(np.stack([start, start + spans["duration_ns"][mine]], axis=1))
     joined = np.concatenate(intervals)
-    ordered: Ints = joined[np.argsort(joined[:, 0], kind="stable")]
-    return ordered
+    return joined[np.argsort(joined[:, 0], kind="stable")]

@@ -40,8 +40,7 @@ class Chain:
 
     def last_until(self, time_ns: Ints) -> Ints:
         """Return the place of the last moment until each time, -1 if there is none."""
-        found: Ints = np.searchsorted(self.time_ns, time_ns, side="right") - 1
-        return found
+        return np.searchsorted(self.time_ns, time_ns, side="right") - 1
 
     def wait(self, at: Ints, source: Ints, source_ns: Ints, kind: int, *, transfers: bool = False) -> None:
         """Add that the moments at places `at` waited for nodes (-1: for nothing).

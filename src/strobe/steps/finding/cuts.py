@@ -194,8 +194,7 @@ def _last_of(wanted: Bools, low: Ints, high: Ints) -> Ints:
     """Index of the last wanted activity in each [low, high), -1 where there is none."""
     at = np.concatenate([[-1], np.flatnonzero(wanted)])
     last = at[np.searchsorted(at, high) - 1]
-    found: Ints = np.where(last >= low, last, -1)
-    return found
+    return np.where(last >= low, last, -1)
 
 
 def _usual_regions(acts: Activities, low: Ints, high: Ints, *, among: slice) -> Ints:
@@ -207,8 +206,7 @@ def _usual_regions(acts: Activities, low: Ints, high: Ints, *, among: slice) -> 
     step = np.repeat(np.arange(len(low)), np.maximum(high - low, 0))
     operators = acts.row[rows] >= 0
     regions, steps = occurrences_in_groups(acts.region[rows[operators]], step[operators])
-    usual: Ints = regions[steps >= _USUAL * len(low)]
-    return usual
+    return regions[steps >= _USUAL * len(low)]
 
 
 def _is_forward(acts: Activities, rows: slice, usual: Ints) -> bool:

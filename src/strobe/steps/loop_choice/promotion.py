@@ -54,8 +54,7 @@ _FROM_ZERO = 4
 
 def trips(inner: Ints, outer: Ints) -> Ints:
     """How many of the inner positions lie in each interval between two outer ones."""
-    counts: Ints = np.diff(np.searchsorted(inner, outer))
-    return counts
+    return np.diff(np.searchsorted(inner, outer))
 
 
 def usual_trips(inner: Level, outer: Level) -> int | None:

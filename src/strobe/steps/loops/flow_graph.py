@@ -112,8 +112,7 @@ class FlowGraph:
                 f"the order of the events is not known: the memory for it did not suffice for {missing} transitions",
                 do="Counts and times are complete; look at nodes and edges",
             )
-        signature: npt.NDArray[np.uint64] = self.nodes.signature[self.native.replay()]
-        return signature
+        return self.nodes.signature[self.native.replay()]
 
     def encode(self) -> bytes:
         """The payload of a `graph` chunk: docs/format/graph.md."""

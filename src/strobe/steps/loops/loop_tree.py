@@ -275,8 +275,7 @@ def _passes(starts: Ints, low: Ints, high: Ints, until_ns: Ints) -> Ints:
     usual[several] = (last - begin)[several] / (counts[several] - 1)
     usual[~several] = np.median(usual[several]) if several.any() else 2.0**62
     end = np.minimum(until_ns[ran], last + usual.astype(np.int64))
-    passes: Ints = np.stack([begin, end], axis=1)
-    return passes
+    return np.stack([begin, end], axis=1)
 
 
 def _variation(events: Events, rows: Ints) -> float:
