@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from strobe.steps.thread_spans import Stream, is_backward
+from strobe.native import core
+from strobe.steps.thread_spans import Stream
 from tests.public import FOLDER
 
 STEP = "ProfilerStep#"
@@ -45,7 +46,7 @@ class Trace:
         threads = [event["tid"] for event in steps or ranges]
         main = max(set(threads), key=threads.count)
         self._operators = [event for event in ranges if event["tid"] == main and not _is_step(event)]
-        self._others = [event for event in ranges if event["tid"] != main and is_backward(event["name"])]
+        self._others = [event for event in ranges if event["tid"] != main and core.is_backward(event["name"])]
 
     def operators(self) -> Stream:
         """The main thread's operators and ranges, with their names; when other threads ran the backward pass."""

@@ -164,8 +164,8 @@ def test_a_captured_collective_is_executed_by_every_launch_of_its_graph():
         (start, end, *row.values())
         for each in found
         for start, end, row in zip(
-            each.start_ns.tolist(),
-            each.end_ns.tolist(),
+            each.work.start_ns.tolist(),
+            each.work.end_ns.tolist(),
             each.attributes.select(["collective", "sent_bytes"]).to_pylist(),
             strict=True,
         )

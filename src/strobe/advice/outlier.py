@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.model.plugins import Evidence, Finding, Rule
 from strobe.model.units import format_ns
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
 from strobe.steps.usual_steps import evidence, usual_steps
+from strobe.tables.column_arrays import Floats
 from strobe.trace.trace import Trace
-
-Reals = npt.NDArray[np.float64]
 
 # Fewer slow steps are listed, but no fix is promised for them: that is not a pattern.
 LEAST_TIMES = 3
@@ -33,7 +31,7 @@ _PARTS = {
 }
 
 
-def rhythm(rows: Ints, excess: Reals) -> tuple[int, Bools]:
+def rhythm(rows: Ints, excess: Floats) -> tuple[int, Bools]:
     """Return the exact spacing of step numbers, and which rows keep to it; 0 if most of the excess keeps to none.
 
     A busy machine adds slow steps of its own, so not all rows must keep to it; and a step here and there may be

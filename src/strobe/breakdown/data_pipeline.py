@@ -9,6 +9,7 @@ import numpy as np
 
 from strobe.breakdown.step_spans import StepSpans, step_spans
 from strobe.breakdown.step_time import ROLES, Kinds, divide_steps, roles
+from strobe.gpu.devices import devices
 from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import DATA_LOADER
 from strobe.trace.definition_rows import location_rows, process_rows, region_rows, regions_where
@@ -133,9 +134,7 @@ def pipelines(trace: Trace) -> list[Pipeline]:
 def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: bool) -> Pipeline:
     """Measure the stages; `begin`, `end`: when a batch was asked for and handed over, in the whole run."""
     on_stream, on_thread = _kinds(trace)
-    has_gpu = any(
-        each.kind == "stream" and each.process == steps.process and each.span_count for each in location_rows(trace)
-    )
+    has_gpu = any(device.process == steps.process for device in devices(trace))
     counted = steps.counted
     first, at_all = (each[counted].mean(axis=0) for each in divide_steps(trace, steps, on_stream, on_thread, _REST + 1))
     operators = float(first[_HOST])

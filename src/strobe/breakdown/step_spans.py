@@ -104,11 +104,10 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
         done = np.maximum(begun, done)
     else:
         begun, done = start, end
-    ranks = ranks_of(trace)
     kept = np.flatnonzero(steps.kept)
     return StepSpans(
         process=steps.process,
-        rank=ranks[steps.process],
+        rank=ranks_of(trace)[steps.process],
         number=kept + steps.first_number,
         start_ns=begun[kept],
         end_ns=done[kept],

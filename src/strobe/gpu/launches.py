@@ -15,6 +15,7 @@ import numpy as np
 
 from strobe.gpu.devices import Device
 from strobe.gpu.work import WORK_TABLES, Work, WorkNumbers, beginning
+from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
 from strobe.trace.definition_rows import location_rows, region_rows, threads_of
@@ -254,14 +255,8 @@ class _Host:
 
     def _innermost(self, spans: SpanArrays, at: Ints) -> Ints:
         """Return the index of the innermost operator around each of the spans `at`, -1 if there is none."""
-        operator, at = self._is_operator[spans["region"]], at.copy()
-        (left,) = np.nonzero(at >= 0)
-        while len(left):
-            parent = spans["parent"][at[left]]
-            at[left] = np.where(parent < 0, -1, np.searchsorted(spans["row"], parent))
-            left = left[parent >= 0]
-            left = left[~operator[at[left]]]
-        return at
+        parent = np.where(spans["parent"] < 0, -1, np.searchsorted(spans["row"], spans["parent"]))
+        return innermost(parent, self._is_operator[spans["region"]], np.append(parent, -1)[at])
 
 
 _Kind = TypeVar("_Kind", bound=Operators)

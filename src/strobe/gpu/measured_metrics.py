@@ -199,10 +199,7 @@ def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: s
         "format": 1,
         "launches": [
             {
-                "kernel": launch.kernel,
-                "stream": launch.stream,
-                "device": launch.device,
-                "invocation": launch.invocation,
+                **{name: getattr(launch, name) for name in ("kernel", "stream", "device", "invocation")},
                 "values": {
                     each.metric: each.value for each in readings(launch, names, chip) if each.metric != THEORETICAL
                 },

@@ -12,7 +12,7 @@ from strobe.gpu.devices import Device
 from strobe.gpu.launches import captures, launches
 from strobe.steps.thread_spans import outermost
 from strobe.sums.attributes import Attributes, integers
-from strobe.sums.groups import Groups
+from strobe.sums.groups import Groups, Growing
 from strobe.tables.column_arrays import Bools, Columns, Ints, interval_at
 from strobe.trace.definition_rows import threads_of
 from strobe.trace.trace import Trace
@@ -183,7 +183,7 @@ class _Sums:
 
     def __init__(self, least: int) -> None:
         self._least, self._groups = least, Groups()
-        self._count, self._device_ns, self._host_ns = (np.zeros(0, dtype=np.int64) for _ in range(3))  # by group
+        self._count, self._device_ns, self._host_ns = Growing(), Growing(), Growing()
         self._replayed: set[tuple[int, int]] = set()  # execution and group
         self._first: list[tuple[int, int, int, list[int]]] = []  # start, location, row, work: of the earliest
 
@@ -204,9 +204,9 @@ class _Sums:
         host_ns = operator.end_ns - operator.start_ns
         group = self._groups.numbers([operator.region, length, key])
         host_ns[self._again(first.operator, group, first.of_graph)] = 0
-        self._count = _added(self._count, group, np.ones_like(group))
-        self._device_ns = _added(self._device_ns, group, device_ns)
-        self._host_ns = _added(self._host_ns, group, host_ns)
+        self._count.add(group, np.ones_like(group))
+        self._device_ns.add(group, device_ns)
+        self._host_ns.add(group, host_ns)
         order = np.lexsort((operator.start_ns, group))
         for at in order[np.flatnonzero(np.diff(group[order], prepend=-1))].tolist():
             place = int(operator.start_ns[at]), int(operator.location[at]), int(operator.row[at])
@@ -226,19 +226,14 @@ class _Sums:
         return again
 
     def sequences(self) -> list[Sequence]:
-        sums = zip(self._count.tolist(), self._device_ns.tolist(), self._host_ns.tolist(), strict=True)
+        sums = (each.of(len(self._first)).tolist() for each in (self._count, self._device_ns, self._host_ns))
         found = [
-            Sequence(key[0], work, *three, location, row)
-            for key, three, (_, location, row, work) in zip(self._groups.keys, sums, self._first, strict=True)
+            Sequence(key[0], work, count, device_ns, host_ns, location, row)
+            for key, (_, location, row, work), count, device_ns, host_ns in zip(
+                self._groups.keys, self._first, *sums, strict=True
+            )
         ]
         return sorted(found, key=lambda each: (each.region, len(each.work), each.location, each.row))
-
-
-def _added(sums: Ints, group: Ints, values: Ints) -> Ints:
-    """Return the sums by group with these values added; groups may be new."""
-    sums = np.pad(sums, (0, max(0, int(group.max()) + 1 - len(sums))))
-    np.add.at(sums, group, values)
-    return sums
 
 
 def _hashes(region: Ints, begin: Ints, length: Ints) -> Ints:

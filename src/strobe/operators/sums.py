@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
@@ -14,7 +13,7 @@ from strobe.gpu.launches import launches
 from strobe.operators.labels import CELLS, Cells, Labels, labels_by
 from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps, step_at
-from strobe.sums.groups import Groups, Spread
+from strobe.sums.groups import Groups, Growing, Spread
 from strobe.sums.path_statistics import histogram_of, median_of, outermost, path_tree, selected_statistics
 from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations
@@ -136,22 +135,6 @@ def _finished(found: Mapping[str, pa.Table], cells: Sequence[str], split: str) -
     )
 
 
-class _Growing:
-    """Numbers by row, for as many rows as are met; `add` combines old and new values by a ufunc."""
-
-    def __init__(self, join: np.ufunc = np.add, start: int = 0) -> None:
-        self._join, self._start = join, start
-        self._values = np.zeros(0, dtype=np.int64)
-
-    def add(self, row: Ints, value: npt.NDArray[np.integer]) -> None:
-        self._values = self.of(max(len(self._values), int(row.max(initial=-1)) + 1))
-        self._join.at(self._values, row, value)
-
-    def of(self, count: int) -> Ints:
-        missing = max(0, count - len(self._values))
-        return np.concatenate((self._values, np.full(missing, self._start, dtype=np.int64)))
-
-
 class _Sums:
     """Sums that grow location by location, device by device."""
 
@@ -159,12 +142,12 @@ class _Sums:
         self._trace, self._selection, self._labels, self._split = trace, selection, labels, split
         self._process_of = processes_of_locations(trace)
         self._rows, self._cells = Groups(), Groups()
-        self._spread, self._total, self._own = Spread(), _Growing(), _Growing()
+        self._spread, self._total, self._own = Spread(), Growing(), Growing()
         # Work of GPUs by cell: the node that launched it, and the split.
-        self._device_ns, self._activities = _Growing(), _Growing()
+        self._device_ns, self._activities = Growing(), Growing()
         self._with_folded = with_folded
-        self._calls, self._time = _Growing(), _Growing()
-        self._low, self._high = _Growing(np.minimum, _HIGHEST), _Growing(np.maximum)
+        self._calls, self._time = Growing(), Growing()
+        self._low, self._high = Growing(np.minimum, _HIGHEST), Growing(np.maximum)
         # By bucket, of all executions, folded or not.
         self._histogram: dict[int, Ints] = {}
 
@@ -272,12 +255,12 @@ class _Sums:
             "known": pa.table({"known": np.array([self._labels.known])}),
         }
 
-    def _device_sums(self) -> tuple[_Growing, _Growing, _Growing]:
+    def _device_sums(self) -> tuple[Growing, Growing, Growing]:
         """Return by row: time of GPUs anywhere inside, directly inside, number of activities anywhere inside."""
         parent, label, once = self._labels.tree()
         node, split = np.array(self._cells.keys, dtype=np.int64).reshape(-1, 2).T
         ns, activities = self._device_ns.of(len(node)), self._activities.of(len(node))
-        total, own, inside = _Growing(), _Growing(), _Growing()
+        total, own, inside = Growing(), Growing(), Growing()
         is_own = np.ones(len(node), dtype=bool)
         # All cells climb one level at a time, and add their values to each operator on the way.
         while len(node):

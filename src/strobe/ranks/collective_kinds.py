@@ -23,16 +23,8 @@ _Factor = Callable[[int], float]
 # gather, scatter and sendrecv).
 _BUS_FACTORS: dict[str, _Factor] = {
     "allreduce": lambda n: 2 * (n - 1) / n,
-    "allgather": lambda n: (n - 1) / n,
-    "reducescatter": lambda n: (n - 1) / n,
-    "alltoall": lambda n: (n - 1) / n,
-    "gather": lambda n: (n - 1) / n,
-    "scatter": lambda n: (n - 1) / n,
-    "broadcast": lambda n: 1.0,
-    "reduce": lambda n: 1.0,
-    "send": lambda n: 1.0,
-    "recv": lambda n: 1.0,
-    "sendrecv": lambda n: 1.0,
+    **dict.fromkeys(("allgather", "reducescatter", "alltoall", "gather", "scatter"), lambda n: (n - 1) / n),
+    **dict.fromkeys(("broadcast", "reduce", "send", "recv", "sendrecv"), lambda n: 1.0),
 }
 
 

@@ -6,22 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.native import core
+from strobe.tables.column_arrays import Bools as Bools
+from strobe.tables.column_arrays import Ints as Ints
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 # What reports the program's own functions and ranges.
 FUNCTION_PARADIGMS = ("python", "user", "nvtx", "itt")
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
-
-def is_backward(region: str) -> bool:
-    """Whether a region is a part of the backward pass, by its name."""
-    return core.is_backward(region)
 
 
 def _no_intervals() -> Ints:
@@ -118,7 +111,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     path_parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
     path_region = paths.column("region").to_numpy().astype(np.int64)
     call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
-    backward = np.array([is_backward(name) for name in names], dtype=bool)
+    backward = np.array([core.is_backward(name) for name in names], dtype=bool)
     for process, (main, *others) in _threads(trace).items():
         spans = trace.span_arrays(main)
         region = spans["region"].astype(np.int64)

@@ -181,6 +181,24 @@ def _rounded(value: Ints, bits: int = _BITS) -> Ints:
     return rounded
 
 
+class Growing:
+    """Whole numbers by group, for as many groups as are met."""
+
+    def __init__(self, join: np.ufunc = np.add, start: int = 0) -> None:
+        self._join, self._start = join, start
+        self._values = np.zeros(0, dtype=np.int64)
+
+    def add(self, group: Ints, value: npt.NDArray[np.integer]) -> None:
+        """Combine the numbers of groups with new ones, by the ufunc."""
+        self._values = self.of(max(len(self._values), int(group.max(initial=-1)) + 1))
+        self._join.at(self._values, group, value)
+
+    def of(self, groups: int) -> Ints:
+        """Return the numbers of the first `groups` groups."""
+        missing = max(0, groups - len(self._values))
+        return np.concatenate((self._values, np.full(missing, self._start, dtype=np.int64)))
+
+
 class Weighted:
     """Means of numbers by group, each number with a weight; what is NaN is left out."""
 

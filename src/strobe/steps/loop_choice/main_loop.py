@@ -207,11 +207,12 @@ def _with_phases(stream: Stream, sequences: dict[str, Events], loop: MainLoop) -
 def _is_phase(stream: Stream, found: MainLoop, main: MainLoop) -> bool:
     if found.level is None or main.level is None or len(found.rows) < _FEWEST_ITERATIONS:
         return False
-    long_enough = _time_ns(stream, found) >= _WORTH_A_LOOP * _time_ns(stream, main)
+    long_enough = time_ns(stream, found) >= _WORTH_A_LOOP * time_ns(stream, main)
     return long_enough and found.level.spine >= _AS_MUCH_OF_A_LOOP * main.level.spine
 
 
-def _time_ns(stream: Stream, loop: MainLoop) -> int:
+def time_ns(stream: Stream, loop: MainLoop) -> int:
+    """Return the time from the first mark of a loop to the last."""
     return int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]])
 
 

@@ -94,11 +94,13 @@ def fold(flow: FlowGraph, labels: Labels) -> Graph:
     for number, members, took_ns in zip(place.tolist(), chains.nodes, took.tolist(), strict=True):
         made = _node(number, members, flow, labels, took_ns)
         at_place[number] = _together(at_place[number], made) if number in at_place else made
-    nodes = [_with_fewer_members(at_place[number]) for number in range(len(at_place))]
+    # Only some of the events of a long chain are named.
+    nodes = [
+        replace(node, members=(*node.members[:_MOST_MEMBERS], "...")) if len(node.members) > _MOST_MEMBERS else node
+        for _, node in sorted(at_place.items())
+    ]
     edges = _edges(place[chains.source], place[chains.target], chains.count, chains.sum_ns)
-    of_node = (
-        np.append(np.where(chains.chain_of >= 0, place[chains.chain_of], -1), -1) if len(place) else np.array([-1])
-    )
+    of_node = np.append(place, -1)[np.append(chains.chain_of, -1)]
     loops = tuple(
         FlowLoop(int(of_node[loop.header]), loop.parent, len(loop.nodes), loop.irreducible, loop.iterations)
         for loop in loops_of(flow)
@@ -134,13 +136,6 @@ def _together(one: FlowNode, other: FlowNode) -> FlowNode:
     return replace(
         one, name=OTHER, group="other", count=count, time_ns=took, level=-1, members=one.members + other.members
     )
-
-
-def _with_fewer_members(node: FlowNode) -> FlowNode:
-    """Name only some of the events of a long chain."""
-    if len(node.members) <= _MOST_MEMBERS:
-        return node
-    return replace(node, members=(*node.members[:_MOST_MEMBERS], "..."))
 
 
 def _edges(source: Ints, target: Ints, count: Ints, sum_ns: Ints) -> tuple[FlowEdge, ...]:

@@ -12,7 +12,7 @@ from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.finding.requested_steps import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.folded_time import FoldedTime, folded_time
 from strobe.steps.loop_choice.events import KINDS, OPERATORS, events_of
-from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
+from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops, time_ns
 from strobe.steps.loops.folded_graph import FlowEdge, FlowLoop, FlowNode, Graph
 from strobe.steps.loops.graph_and_expression import draw, draw_opened, draw_recorded
 from strobe.steps.loops.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
@@ -216,9 +216,7 @@ def structure_of(
             raise not_there(asked, stream.names, levels_to_ask_for(stream, found))
     if run_ns is None:
         run_ns = int(stream.end_ns.max() - stream.start_ns[0]) if len(stream) else 0
-    main = max(
-        loops, key=lambda loop: int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]]), default=None
-    )
+    main = max(loops, key=lambda loop: time_ns(stream, loop), default=None)
     decided = _deciding(kind, loops, sequences)
     if loops or decided not in sequences:
         steps = steps_of(stream, asked=asked, folded=folded) if kind == "auto" else None
