@@ -31,12 +31,17 @@ _KIND = np.array([COMPUTATION, COMMUNICATION, COPY])
 
 @dataclass(frozen=True)
 class Calls(Columns):
-    """Calls of CUDA or HIP in order of their correlation: which thread, which of its spans, when it began."""
+    """Calls of CUDA or HIP in order of their correlation: which thread, which of its spans, when and how it began."""
 
     correlation: Ints
     chain: Ints
     span: Ints
     start_ns: Ints
+    node: Ints
+    location: Ints
+    row: Ints
+    region: Ints
+    call_path: Ints
 
     def find(self, correlation: Ints) -> Ints:
         """Return the place of the call with each correlation, -1 if there is none."""
@@ -78,8 +83,10 @@ def calls_of(trace: Trace, chains: list[Chain]) -> Calls:
         rows = each.spans["row"]
         correlation = integers(Attributes(trace, "call_spans", each.location, ("correlation",)).of(rows).column(1))
         (span,) = np.nonzero(correlation > 0)
-        start = each.time_ns[each.begins[span]]
-        parts.append(Calls(correlation[span], np.full(len(span), number), span, start))
+        begins, (chain, location) = each.begins[span], (np.full(len(span), k) for k in (number, each.location))
+        of_span = (each.spans[name][span].astype(np.int64) for name in ("row", "region", "call_path"))
+        start, node = each.time_ns[begins], each.node[begins]
+        parts.append(Calls(correlation[span], chain, span, start, node, location, *of_span))
     calls = Calls.joined(parts)
     calls = calls.chosen(np.lexsort((calls.start_ns, calls.correlation)))
     return calls.chosen(np.diff(calls.correlation, prepend=-1) > 0)
@@ -217,13 +224,14 @@ def add_edges(
     builder.edges(work.begins, work.ends, own, work.kind, work.location, work.row, work.region,
                   work.call_path)  # fmt: skip
     before, awaited = _before_in_stream(work), _awaited(calls, work, syncs)
-    launch = _launches(chains, calls, work)
-    latest = np.maximum.reduce([launch.start_ns, work.free_ns, _ends(work, before), _ends(work, awaited)])
+    launch = calls.or_missing(work.call)
+    launch_ns = np.where(work.call >= 0, launch.start_ns, _NEVER)
+    latest = np.maximum.reduce([launch_ns, work.free_ns, _ends(work, before), _ends(work, awaited)])
     other = _last_ended(work, work.start_ns)
     other[(work.start_ns - latest <= _SOON_NS) | (_ends(work, other) <= latest)] = -1
     activity = work.location, work.row, work.region, none
     waits: list[tuple[int, Ints, Ints, Sequence[Ints]]] = [
-        (LAUNCH, launch.node, launch.start_ns, (launch.location, launch.row, launch.region, launch.call_path))
+        (LAUNCH, launch.node, launch_ns, (launch.location, launch.row, launch.region, launch.call_path))
     ]
     for kind, source in ((QUEUE, before), (SYNC, awaited), (SYNC, other)):
         waits.append((kind, _nodes(work, source), _ends(work, source), activity))
@@ -236,32 +244,6 @@ def add_edges(
         source = np.where(times[number] > _NEVER, source, -1)
         builder.edges(source, work.begins, weight, kind, *whose)
     _host_waits(trace, chains, calls, work, syncs)
-
-
-@dataclass(frozen=True)
-class _LaunchingCalls(Columns):
-    """The call that launched each activity; -1: unknown, which began long ago."""
-
-    node: Ints
-    start_ns: Ints
-    location: Ints
-    row: Ints
-    region: Ints
-    call_path: Ints
-
-
-def _launches(chains: list[Chain], calls: Calls, work: Activities) -> _LaunchingCalls:
-    unknown = (-1, _NEVER, -1, -1, -1, -1)
-    out = _LaunchingCalls(*(np.full(len(work), value, dtype=np.int64) for value in unknown))
-    (known,) = np.nonzero(work.call >= 0)
-    for number, each in enumerate(chains):
-        mine = known[calls.chain[work.call[known]] == number]
-        span = calls.span[work.call[mine]]
-        begins = each.begins[span]
-        out.node[mine], out.start_ns[mine] = each.node[begins], each.time_ns[begins]
-        out.location[mine], out.row[mine] = each.location, each.spans["row"][span]
-        out.region[mine], out.call_path[mine] = each.spans["region"][span], each.spans["call_path"][span]
-    return out
 
 
 def _ends(work: Activities, at: Ints) -> Ints:
