@@ -18,14 +18,7 @@ Shape = tuple[int, ...]
 Convolution = tuple[Shape, Shape, Shape]
 
 # Bytes of an element, by the short name of its type.
-ITEM_BYTES = {
-    "float64": 8,
-    "float32": 4,
-    "float16": 2,
-    "bfloat16": 2,
-    "float8": 1,
-    "int8": 1,
-}
+ITEM_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8": 1, "int8": 1}
 # Types as PyTorch's profiler writes them.
 _SHORT = {
     "double": "float64",

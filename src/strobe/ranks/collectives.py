@@ -9,14 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
-from strobe.ranks.collective_kernels import (
-    blocks,
-    executions,
-    hands_over,
-    kinds_by_name,
-    kinds_of_texts,
-    thread_spans,
-)
+from strobe.ranks.collective_kernels import blocks, executions, hands_over, kinds_by_name, kinds_of_texts, thread_spans
 from strobe.ranks.collective_kinds import kind_of
 from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
