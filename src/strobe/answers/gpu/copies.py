@@ -82,21 +82,17 @@ def _over_time(trace: Trace, device: Device, points: int) -> Iterator[Mapping[st
     width = max(1, -(-(device.last_ns - device.first_ns) // max(1, points)))
     edges = device.first_ns + np.arange(points + 1 if points > 0 else 0) * width
     sums: dict[int, tuple[Ints, Floats, Floats, Ints]] = {}
+
+    def row(kind: int, *cells: float) -> Mapping[str, object]:
+        names = ("start_ns", "duration_ns", "busy_ns", "bandwidth_gb_s", "peak_gb_s", "copies")
+        return {**device.cells, "kind": texts.text(kind), **dict(zip(names, cells, strict=True))}
+
     for piece in speeds(trace, device, texts, edges):
         length = piece.end_ns - piece.start_ns
         if points <= 0:
-            columns = (piece.start_ns, length, piece.speed, piece.running)
-            for start_ns, duration_ns, speed, running in zip(*(column.tolist() for column in columns), strict=True):
-                yield {
-                    **device.cells,
-                    "kind": texts.text(piece.kind),
-                    "start_ns": start_ns,
-                    "duration_ns": duration_ns,
-                    "busy_ns": duration_ns,
-                    "bandwidth_gb_s": speed,
-                    "peak_gb_s": speed,
-                    "copies": running,
-                }
+            columns = (piece.start_ns, length, length, piece.speed, piece.speed, piece.running)
+            for cells in zip(*(column.tolist() for column in columns), strict=True):
+                yield row(piece.kind, *cells)
             continue
         empty = np.zeros(points, dtype=np.int64), np.zeros(points), np.zeros(points), np.zeros(points, dtype=np.int64)
         busy, size, peak, most = sums.setdefault(piece.kind, empty)
@@ -107,13 +103,4 @@ def _over_time(trace: Trace, device: Device, points: int) -> Iterator[Mapping[st
         np.maximum.at(most, part, piece.running)
     for kind, (busy, size, peak, most) in sums.items():
         for k in np.flatnonzero(busy).tolist():
-            yield {
-                **device.cells,
-                "kind": texts.text(kind),
-                "start_ns": int(edges[k]),
-                "duration_ns": width,
-                "busy_ns": int(busy[k]),
-                "bandwidth_gb_s": float(size[k]) / width,
-                "peak_gb_s": float(peak[k]),
-                "copies": int(most[k]),
-            }
+            yield row(kind, int(edges[k]), width, int(busy[k]), float(size[k]) / width, float(peak[k]), int(most[k]))

@@ -24,13 +24,9 @@ def run(trace: Trace, *, by: str) -> Table:
     for each in sums:
         state = each.state if each.state in STATES else "python"
         inner = frame_of(each.stack[-1])
-        key: tuple[object, ...]
-        if by == "thread":
-            key = (threads[each.location], each.location)
-        elif by == "line":
+        key: tuple[object, ...] = (threads[each.location], each.location) if by == "thread" else inner
+        if by == "line":
             key = (inner[0], inner[1], each.line or None)
-        else:
-            key = inner
         own[key][state] += each.ran_ns
         own[key]["waiting" if state == "waiting" else "ready"] += each.other_ns
         samples[key] += each.samples
@@ -39,19 +35,16 @@ def run(trace: Trace, *, by: str) -> Table:
         if by == "function":
             for frame in dict.fromkeys(each.stack):  # in an order that no hash decides
                 total[frame_of(frame)] += running
-    rows = []
-    for key in dict.fromkeys([*own, *total]):
-        times = {f"{state}_ns": own[key][state] for state in STATES}
-        ran = sum(own[key][state] for state in RUNNING)
-        rows.append(
-            {
-                **dict(zip(_KEYS[by], key, strict=True)),
-                "samples": samples[key],
-                "share": ran / max(1, everything),
-                **times,
-                "total_ns": total[key],
-            }
-        )
+    rows = [
+        {
+            **dict(zip(_KEYS[by], key, strict=True)),
+            "samples": samples[key],
+            "share": sum(own[key][state] for state in RUNNING) / max(1, everything),
+            **{f"{state}_ns": own[key][state] for state in STATES},
+            "total_ns": total[key],
+        }
+        for key in dict.fromkeys([*own, *total])
+    ]
     note = "" if rows else "nothing was sampled: strobe run --sample 1000 samples a thousand times a second"
     table = make_table(ANALYSIS.columns_with(by=by), rows, about="samples of Python threads", note=note)
     return table.sort("share")

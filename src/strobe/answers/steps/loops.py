@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from strobe.analyses.steps.loops import ANALYSIS
 from strobe.steps.steps import find_steps
 from strobe.tables.table import Table, make_table
@@ -13,20 +11,19 @@ from strobe.trace.trace import Trace
 def run(trace: Trace) -> Table:
     """Return the answer; see `strobe.analyses.steps.loops`."""
     steps = find_steps(trace)
-    rows: list[Mapping[str, object]] = []
-    for each in steps.processes:
-        for number, (loop, own) in enumerate(zip(each.loops, each.rows_of_loops, strict=True)):
-            rows.append(
-                {
-                    **vars(loop),
-                    "process": each.process,
-                    "loop": number,
-                    "steps": loop.step_count,
-                    "kept_steps": int(each.kept[own].sum()),
-                    "start_ns": int(each.start_ns[own.start]),
-                    "end_ns": int(each.end_ns[own.stop - 1]),
-                    "accepted_step": None if loop.accepted_step is None else loop.accepted_step + each.first_number,
-                }
-            )
+    rows = [
+        {
+            **vars(loop),
+            "process": each.process,
+            "loop": number,
+            "steps": loop.step_count,
+            "kept_steps": int(each.kept[own].sum()),
+            "start_ns": int(each.start_ns[own.start]),
+            "end_ns": int(each.end_ns[own.stop - 1]),
+            "accepted_step": None if loop.accepted_step is None else loop.accepted_step + each.first_number,
+        }
+        for each in steps.processes
+        for number, (loop, own) in enumerate(zip(each.loops, each.rows_of_loops, strict=True))
+    ]
     note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not rows else ""
     return make_table(ANALYSIS.columns, rows, note=note)
