@@ -102,6 +102,24 @@ def test_a_kernel_that_inductor_made_has_its_operator(tmp_path):
     assert (row["operator"], row["calls"], row["total_ns"]) == ("triton_poi_fused_add_3", 1, 140_000)
 
 
+def test_kernels_without_an_operator_are_counted_by_their_reason(tmp_path):
+    trace = profile(
+        tmp_path,
+        operator("aten::mm", 0, 50, External_id=1),
+        call(5, 9, correlation=11),
+        call(60, 5, "cudaGraphLaunch", correlation=12),  # behind the operator, two kernels
+        operator("aten::add", 60, 4, thread=2, External_id=2),  # on another thread
+        kernel("gemm", 100, 10, correlation=11),
+        kernel("first of graph", 200, 10, correlation=12),
+        kernel("second of graph", 300, 10, correlation=12),
+        kernel("launched before the profile", 400, 10, correlation=13),
+    )
+    found = {row["what"]: row["value"] for row in trace.quality.to_pylist()}
+    assert (found["kernels_outside_operators"], found["orphan_kernels"]) == (2, 1)
+    blank = sum(row["calls"] for row in trace.ask("kernels", by="operator").to_pylist() if not row["operator"])
+    assert blank == 2 + 1
+
+
 def test_a_call_launches_in_its_own_process_only(tmp_path):
     folder = tmp_path / "ranks"
     folder.mkdir()

@@ -137,6 +137,10 @@ void TraceChecks::span(Walk& walk, int64_t start_ns, int64_t end_ns, uint32_t re
     overlaps_ += start_ns < walk.busy_until_ns;
     walk.busy_until_ns = std::max(walk.busy_until_ns, end_ns);
   }
+  if (is & kOperator) {
+    walk.operator_until_ns = std::max(walk.operator_until_ns, end_ns);
+    operators_seen_++;
+  }
   if ((is & kStep) && walk.host) {
     const StepMark& mark = unseen_[region];
     mark.numbers->push_back(mark.number);
@@ -203,6 +207,7 @@ void TraceChecks::call(Walk& walk, const Columns& columns, uint64_t present, con
   }
   walk.calls.push_back({walk.end_ns, id});
   *is |= kCalled;
+  if (walk.start_ns < walk.operator_until_ns) *is |= kInOperator;
   cell(columns.result, present, cells, result);
   if (walk.region_class & kMany) *is |= kGraph;
   if ((walk.region_class & kLaunch) && !result && !captured(walk.start_ns)) *is |= kLaunched;
@@ -231,12 +236,14 @@ void TraceChecks::flow(const Columns& columns, uint64_t present, const uint64_t*
 }
 
 void TraceChecks::add_to(std::map<std::string, uint64_t>& counters) const {
-  uint64_t orphan_kernels = 0, orphan_copies = 0, orphan_launches = 0, same_correlations = 0, missing_steps = 0;
+  uint64_t orphan_kernels = 0, kernels_outside = 0, orphan_copies = 0, orphan_launches = 0, same_correlations = 0,
+           missing_steps = 0;
   correlations_.each([&](uint64_t id, uint8_t is) {
     Repeated of;
     if (is & kRepeated) of = more_.at(id);
     of.kernels += (is & kKernel) != 0, of.copies += (is & kCopy) != 0;
     if (!(is & kCalled)) orphan_kernels += of.kernels, orphan_copies += of.copies;
+    if ((is & kCalled) && !(is & kInOperator)) kernels_outside += of.kernels;
     orphan_launches += (is & kLaunched) && !(is & (kKernel | kCopy));
     same_correlations += (is & kCalledTwice) || ((is & kLaunched) && !(is & kGraph) && of.kernels > 1);
   });
@@ -256,6 +263,7 @@ void TraceChecks::add_to(std::map<std::string, uint64_t>& counters) const {
   };
   // Where no call or no work of a GPU was recorded at all, nothing of it is missing.
   if (calls_) add("orphan_kernels", orphan_kernels), add("orphan_copies", orphan_copies);
+  if (operators_seen_) add("kernels_outside_operators", kernels_outside);
   if (activities_) add("orphan_launches", orphan_launches);
   add("duplicate_correlation_ids", same_correlations);
   add("duplicate_operator_ids", same_operators_);

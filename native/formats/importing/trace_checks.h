@@ -42,7 +42,7 @@ class TraceChecks {
   struct Walk {
     bool stream = false, host = true;
     // What the checks remember:
-    int64_t start_ns = 0, end_ns = 0, busy_until_ns = INT64_MIN;
+    int64_t start_ns = 0, end_ns = 0, busy_until_ns = INT64_MIN, operator_until_ns = INT64_MIN;
     uint8_t region_class = 0;
     struct Call {
       int64_t end_ns;
@@ -101,7 +101,8 @@ class TraceChecks {
     kKernel = 8,
     kCopy = 16,
     kCalledTwice = 32,
-    kRepeated = 64  // several kernels or copies: `more_` has their numbers
+    kRepeated = 64,    // several kernels or copies: `more_` has their numbers
+    kInOperator = 128  // called inside of one
   };
   enum TableKind : uint8_t { kNone, kKernels, kCopies, kCalls, kOperators, kFlows };
   struct Columns {
@@ -137,7 +138,7 @@ class TraceChecks {
   std::vector<std::pair<int64_t, int64_t>> captured_;  // from and to, in order
   IdStates correlations_, operators_, flows_;
   std::unordered_map<uint64_t, Repeated> more_;
-  uint64_t calls_ = 0, activities_ = 0, overlaps_ = 0, same_operators_ = 0, same_flows_ = 0;
+  uint64_t calls_ = 0, activities_ = 0, operators_seen_ = 0, overlaps_ = 0, same_operators_ = 0, same_flows_ = 0;
   uint64_t not_compared_ = 0, not_utf8_ = 0;
   bool work_nests_ = false;
 };
