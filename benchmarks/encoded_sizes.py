@@ -47,8 +47,8 @@ def order_bytes(ids: npt.NDArray[np.integer]) -> OrderBytes:
         kinds=len(values),
         raw=len(raw),
         zstd=len(pa.Codec("zstd", compression_level=19).compress(raw)),
-        temporal=graph.structure_bytes(folded=False),
-        second_level=graph.structure_bytes(folded=True),
+        temporal=graph.native.structure_bytes(False),
+        second_level=graph.native.structure_bytes(True),
         elements=len(expression),
         runs=len(expression.trips),
     )

@@ -557,7 +557,7 @@ def test_a_graph_that_was_recorded_is_taken_for_a_run_that_kept_few_steps() -> N
     trace = make_trace({"main": train_steps(30)})
     regions = trace.regions.to_arrow().to_pylist()
     order = [1, 2, 1, 2, 1, 2]
-    payload = build_graph(np.array(order), np.arange(6) * 1000, np.full(6, 900)).encode()
+    payload = build_graph(np.array(order), np.arange(6) * 1000, np.full(6, 900)).native.encode()
     trace.readers[0].graph = lambda location: {  # type: ignore[attr-defined]
         "payload": payload,
         "region": np.array([0, 2, 3]),  # as the process numbers them, from 1

@@ -114,17 +114,6 @@ class FlowGraph:
             )
         return self.nodes.signature[self.native.replay()]
 
-    def encode(self) -> bytes:
-        """The payload of a `graph` chunk: docs/format/graph.md."""
-        return self.native.encode()
-
-    def structure_bytes(self, *, folded: bool = True) -> int:
-        """Bytes for successors, counts and order, without signatures and statistics.
-
-        folded: with tandem repeats of partitions as loops (the second level of the t-EFG).
-        """
-        return self.native.structure_bytes(folded)
-
 
 def build_graph(
     ids: npt.NDArray[np.integer],
