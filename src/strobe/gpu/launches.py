@@ -239,10 +239,7 @@ class _Host:
             number=correlation,
             start_ns=start,
             end_ns=start + calls["duration_ns"][new],
-            operator_location=operator.location,
-            operator_row=operator.row,
-            operator_region=operator.region,
-            operator_path=operator.path,
+            **{f"operator_{name}": values for name, values in vars(operator).items()},
         )
 
     def _new_operators(self, location: int, spans: SpanArrays, path: Ints, new: Ints) -> Operators:

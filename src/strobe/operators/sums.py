@@ -103,15 +103,13 @@ def _of_process(
 
 def _finished(found: Mapping[str, pa.Table], cells: Sequence[str], split: str) -> OperatorSums:
     """Return the rows that all processes have together, with their medians."""
-    rows = found["sums"]
-    whole = rows.select([*cells, *([split] if split else [])]).to_pylist()
-    number = {tuple(row.values()): at for at, row in enumerate(whole)}
+    rows, key = found["sums"], [*cells, *([split] if split else [])]
+    number = {tuple(row.values()): at for at, row in enumerate(rows.select(key).to_pylist())}
 
     def row_of(table: pa.Table) -> Ints:
-        keys = zip(*(table.column(name).to_pylist() for name in (*cells, *([split] if split else []))), strict=True)
-        return np.array([number[key] for key in keys], dtype=np.int64)
+        return np.array([number[tuple(row.values())] for row in table.select(key).to_pylist()], dtype=np.int64)
 
-    column = {name: rows.column(name).to_numpy() for name in rows.column_names if name not in (*cells, split)}
+    column = {name: rows.column(name).to_numpy() for name in rows.column_names if name not in key}
     durations, histograms = found["durations"], found["histograms"]
     values, times = durations.column("value").to_numpy(), durations.column("times").to_numpy()
     spread = Spread.of_pairs(row_of(durations), values, times)

@@ -123,19 +123,9 @@ def _read(trace: Trace) -> Collectives:
     order = np.lexsort((found.start_ns, party))
     found, party, line = found.chosen(order), party[order], line[order]
     named = [(texts.texts[kind], texts.text(group)) for kind, group, *_ in lines.keys]
-    return Collectives(
-        parties,
-        named,
-        party=party,
-        line=line,
-        sequence=found.sequence,
-        location=found.location,
-        row=found.row,
-        start_ns=found.start_ns,
-        end_ns=found.end_ns,
-        collective=np.full(len(found), -1, dtype=np.int64),
-        clock_error_ns=_known_errors(trace, parties),
-    )
+    columns = (found.sequence, found.location, found.row, found.start_ns, found.end_ns)
+    no_partner = np.full(len(found), -1, dtype=np.int64)
+    return Collectives(parties, named, party, line, *columns, no_partner, _known_errors(trace, parties))
 
 
 def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:

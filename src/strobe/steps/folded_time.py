@@ -107,11 +107,8 @@ class FoldedTime:
         length = self.stretches.end_ns - begin
         step = np.searchsorted(starts_ns, begin, side="right") - 1
         whole = (step >= 0) & (self.stretches.end_ns <= ends_ns[np.maximum(step, 0)])
-        of_records = (
-            self.iterations.parts_ns[rows]
-            * length[:, None]
-            // np.maximum(1, self.iterations.duration_ns[rows][:, None])
-        )
+        took = np.maximum(1, self.iterations.duration_ns[rows])
+        of_records = self.iterations.parts_ns[rows] * length[:, None] // took[:, None]
         of_records[:, _REST] += length - of_records.sum(axis=1)
         added = np.zeros_like(parts_ns)
         np.add.at(added, step[whole], of_records[whole])

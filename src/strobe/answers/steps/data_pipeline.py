@@ -97,11 +97,6 @@ def _stages(found: Pipeline) -> Iterator[Mapping[str, object]]:
         yield row("queue", "the loop, waiting", found.wait, found.wait_exposed, ready)
     if found.has_gpu:
         yield row("copy", "GPU", found.copy, found.copy_exposed, found.copy / step)
-    yield row(
-        "compute",
-        "GPU" if found.has_gpu else "operators on the host",
-        found.compute,
-        found.compute_exposed,
-        found.compute / step,
-    )
+    by = "GPU" if found.has_gpu else "operators on the host"
+    yield row("compute", by, found.compute, found.compute_exposed, found.compute / step)
     yield row("host", "launching, Python", found.host_exposed, found.host_exposed, None)

@@ -186,12 +186,12 @@ def syncs_of(trace: Trace, devices: list[Device], calls: Calls, start_ns: int, e
                 np.array([stream_of.get(number, -1) for number in integers(table.column(name))[at].tolist()])
                 for name in ("stream", "wait_on_stream")
             )
-            context = np.array(["context" in kind for kind in kinds], dtype=bool)
-            event = np.array(["event" in kind for kind in kinds], dtype=bool)
+            context, event, of_stream = (
+                np.array([word in kind for kind in kinds], dtype=bool) for word in ("context", "event", "wait")
+            )
             record = calls.find(integers(table.column("wait_on_correlation"))[at])
             awaited = np.where(event, on, np.where(context, -1, stream))
-            of_stream = np.array(["wait" in kind for kind in kinds], dtype=np.int64)
-            parts.append(Syncs(call[at], record, stream, awaited, of_stream))
+            parts.append(Syncs(call[at], record, stream, awaited, of_stream.astype(np.int64)))
     return Syncs.joined(parts)
 
 

@@ -194,11 +194,8 @@ def _align(paths: Ints, bounds: Ints, usual: Bools) -> tuple[Ints, Ints, Ints]:
         places = align(reference, items, exact=number * len(reference) < MOST_ALIGNED)
         found[key] = np.array(places, dtype=np.int64)
     position = np.concatenate([found[key] for key in keys if key])
-    return (
-        np.array([rank.get(key, -1) for key in keys], dtype=np.int64),
-        position,
-        np.array(reference, dtype=np.int64),
-    )
+    path = np.array([rank.get(key, -1) for key in keys], dtype=np.int64)
+    return path, position, np.array(reference, dtype=np.int64)
 
 
 def _main_path(keys: Sequence[bytes]) -> bytes:

@@ -167,11 +167,5 @@ def chains_of(graph: FlowGraph) -> Chains:
     place[flat] = np.arange(len(flat))
     source, target = chain_of[edges.source], chain_of[edges.target]
     outside = (source != target) | (place[edges.target] != place[edges.source] + 1)
-    return Chains(
-        nodes,
-        chain_of,
-        source[outside],
-        target[outside],
-        edges.count[outside].astype(np.int64),
-        edges.sum_ns[outside],
-    )
+    count, sum_ns = edges.count[outside].astype(np.int64), edges.sum_ns[outside]
+    return Chains(nodes, chain_of, source[outside], target[outside], count, sum_ns)

@@ -150,9 +150,7 @@ def _around(loop: MainLoop) -> list[Level]:
             level
             for level in loop.levels
             if level.count * 1.5 <= len(marks) and level.coverage >= _AROUND * covered and level.spine > 1
-        ]
-        outside = [
-            level for level in outside if (inside := trips(marks, level.positions)).min() >= 1 and inside.mean() >= 1.5
+            if (inside := trips(marks, level.positions)).min() >= 1 and inside.mean() >= 1.5
         ]
         if not outside:
             return found
