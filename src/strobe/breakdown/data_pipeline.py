@@ -96,10 +96,9 @@ class Pipeline:
     @property
     def needed_workers(self) -> int | None:
         """The least number of workers that fetch as fast as the rest of the step goes; None where fetch is unknown."""
-        rest = self.duration - self.wait_exposed
-        if self.fetch is None or rest <= 0:
+        if self.fetch is None or self.best <= 0:
             return None
-        return max(1, int(-(-self.fetch // rest)))
+        return max(1, int(-(-self.fetch // self.best)))
 
     @property
     def best(self) -> float:

@@ -255,10 +255,6 @@ def _backward(inputs: Inputs, _: Sequence[Convolution]) -> Product | None:
     return convolution(image, weight, inputs.shape(0), transposed=transposed, gradients=gradients)
 
 
-def _both_gradients(_: Inputs, __: Sequence[Convolution]) -> None:
-    """cudnn_convolution_backward(input, gradient, weight, ...): its gradients show in the operators inside."""
-
-
 def _input_gradient(inputs: Inputs, known: Sequence[Convolution]) -> Product | None:
     """cudnn_convolution_backward_input(input sizes, gradient, weight, ...), PyTorch before 1.11."""
     output, weight = inputs.shape(1), inputs.shape(2)
@@ -307,7 +303,7 @@ _FORMULAS: dict[str, tuple[int, _Formula]] = {
     "cudnn_convolution": _forward(3, 2, 4),
     **dict.fromkeys(("mkldnn_convolution", "miopen_convolution"), _forward(4, 3, 5)),
     "convolution_backward": (0, _backward),
-    "cudnn_convolution_backward": (0, _both_gradients),
+    "cudnn_convolution_backward": (0, lambda *_: None),  # its gradients show in the operators inside
     "cudnn_convolution_backward_input": (1, _input_gradient),
     "cudnn_convolution_backward_weight": (1, _weight_gradient),
     "scaled_dot_product_attention": _attends(0),

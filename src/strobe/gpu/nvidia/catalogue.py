@@ -11,6 +11,7 @@ import ctypes
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,16 +77,13 @@ class Counter:
     type: str
 
 
-class Catalogue:
+class Catalogue(AbstractContextManager["Catalogue"]):
     """The counters of one chip. Close it, or use it in a `with` block."""
 
     def __init__(self, library: ctypes.CDLL, chip: str) -> None:
         self.chip = chip
         self._library = library
         self._host: int | None = _host(library, chip)
-
-    def __enter__(self) -> Catalogue:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -123,17 +123,9 @@ def _launched(trace: Trace, device: Device, calls: Calls, start_ns: int, end_ns:
     any_launched, begin, end = False, start_ns, end_ns
     while begin <= device.last_ns:
         found = beginning(trace, device, begin, end)
-        location = found.location.astype(np.int64)
-        work = _Launched(
-            location=location,
-            row=found.row,
-            region=found.region.astype(np.int64),
-            start_ns=found.start_ns,
-            end_ns=found.end_ns,
-            kind=found.kind.astype(np.int64),
-            stream=np.array([stream_of[at] for at in location.tolist()], dtype=np.int64),
-            call=calls.find(*numbers.of(found)),
-        )
+        columns = {name: values.astype(np.int64) for name, values in vars(found).items()}
+        stream = np.array([stream_of[at] for at in found.location.tolist()], dtype=np.int64)
+        work = _Launched(**columns, stream=stream, call=calls.find(*numbers.of(found)))
         yield work
         launched = bool((work.call >= 0).any())
         if (any_launched and not launched) or end - start_ns > _LATE * (end_ns - start_ns):
@@ -248,20 +240,19 @@ def add_edges(
 
 def _ends(work: Activities, at: Ints) -> Ints:
     """Return the ends of activities; long ago for -1."""
-    return np.where(at >= 0, work.end_ns[at], _NEVER) if len(work) else np.full(len(at), _NEVER)
+    return np.append(work.end_ns, _NEVER)[at]
 
 
 def _nodes(work: Activities, at: Ints) -> Ints:
     """Return the nodes of the ends of activities; -1 for -1."""
-    return np.where(at >= 0, work.ends[at], -1) if len(work) else np.full(len(at), -1, dtype=np.int64)
+    return np.append(work.ends, -1)[at]
 
 
 def _last_ended(work: Activities, time_ns: Ints, among: Ints | None = None) -> Ints:
     """Return the activity (of those `among`) that ended last until each time, -1 if none did."""
     among = np.arange(len(work)) if among is None else among
     order = among[np.argsort(work.end_ns[among], kind="stable")]
-    at = np.searchsorted(work.end_ns[order], time_ns, side="right") - 1
-    return np.where(at >= 0, order[at], -1) if len(order) else np.full(len(time_ns), -1, dtype=np.int64)
+    return np.append(order, -1)[np.searchsorted(work.end_ns[order], time_ns, side="right") - 1]
 
 
 def _before_in_stream(work: Activities) -> Ints:
@@ -283,8 +274,7 @@ def _launched_until(calls: Calls, work: Activities, stream: int, time_ns: Ints, 
     (own,) = np.nonzero((work.stream == stream) & (work.call >= 0))
     own = own[np.argsort(calls.start_ns[work.call[own]], kind="stable")]
     at = np.searchsorted(calls.start_ns[work.call[own]], time_ns, side="left") - (not after)
-    inside = (at >= 0) & (at < len(own))
-    return np.where(inside, own[np.where(inside, at, 0)], -1) if len(own) else np.full(len(at), -1, dtype=np.int64)
+    return np.append(own, -1)[at]
 
 
 def _awaited(calls: Calls, work: Activities, syncs: Syncs) -> Ints:

@@ -318,10 +318,7 @@ def _extras(aligned: Aligned, line: Ints) -> Extras:
     extra = np.flatnonzero(aligned.position < 0)
     return Extras(
         row=line[aligned.step[extra]],
-        region=aligned.region[extra],
-        start_ns=aligned.start_ns[extra],
-        duration_ns=aligned.duration_ns[extra],
-        gap_ns=aligned.gap_ns[extra],
+        **{name: vars(aligned)[name][extra] for name in ("region", "start_ns", "duration_ns", "gap_ns")},
         before=before[extra],
     )
 
