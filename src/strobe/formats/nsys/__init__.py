@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from strobe.formats.nsys import timed_rows
 from strobe.formats.nsys.export import Export
 from strobe.formats.nsys.ranges import Ranges
@@ -27,47 +29,45 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     ranges share its location; start/end ranges, times on a processor, waits on GPU work and the profiler's own overhead
     have locations beside it, because they do not nest into calls. Raises ValueError if the database is damaged.
     """
-    database = SqliteInput(source.local_path())
-    try:
+    with closing(SqliteInput(source.local_path())) as database:
         if "StringIds" not in database.tables:
             raise ValueError("it has no table StringIds")
         return _read(Export(source, target, database))
-    finally:
-        database.close()
 
 
 def _read(export: Export) -> Imported:
-    ranges = Ranges(export)
-    handled = {"StringIds", "PROCESSES", "ThreadNames", "MPI_RANKS", "NVTX_EVENTS", "SCHED_EVENTS"}
+    ranges, tables = Ranges(export), export.tables
     for kind in KINDS:
-        export.tables.spans(kind)
-        handled.add(kind.table)
+        tables.spans(kind)
     timed_rows.read_messages(export)
     ranges.read()
     timed_rows.read_scheduling(export)
     timed_rows.read_samples(export)
     timed_rows.read_gpu_metrics(export)
     timed_rows.read_allocations(export)
-    handled |= {"COMPOSITE_EVENTS", "GPU_METRICS", "CUDA_GPU_MEMORY_USAGE_EVENTS"}
+    handled = {
+        *("StringIds", "PROCESSES", "ThreadNames", "MPI_RANKS", "NVTX_EVENTS", "SCHED_EVENTS", "UnwindMethodType"),
+        *("COMPOSITE_EVENTS", "GPU_METRICS", "CUDA_GPU_MEMORY_USAGE_EVENTS"),
+        *(kind.table for kind in KINDS),
+    }
     properties: dict[str, object] = {}
-    for name, table in export.tables.database.tables.items():
+    for name, table in tables.database.tables.items():
         columns = table.columns
-        if name in handled or name.startswith("ENUM_") or name.endswith("CALLCHAINS") or name == "UnwindMethodType":
+        if name in handled or name.startswith("ENUM_") or name.endswith("CALLCHAINS"):
             continue
+        names = tuple(each for each in ("nameId", "textId", "name", "text") if each in columns)[:1]
+        title = name.lower().replace("_", " ")
         if "start" in columns and "end" in columns:
-            export.tables.spans(_other_table(export, name))
+            tables.spans(_other_table(name, names, title))
         elif "start" in columns or "timestamp" in columns:
-            timed_rows.read_marks(export, name, "start" if "start" in columns else "timestamp")
+            tables.marks(name, "start" if "start" in columns else "timestamp", names, title)
         else:
-            export.tables.property(properties, name)
+            tables.property(properties, name)
     return _finished(export, properties)
 
 
-def _other_table(export: Export, table: str) -> SpanTable:
+def _other_table(table: str, names: tuple[str, ...], title: str) -> SpanTable:
     """Return how an unknown table becomes spans: named by its texts if it has some, else by itself."""
-    columns = export.tables.database.tables[table].columns
-    names = tuple(each for each in ("nameId", "textId", "name", "text") if each in columns)[:1]
-    title = table.lower().replace("_", " ")
     paradigm = next((each for start, each in PARADIGMS if table.startswith(start)), "other")
     # Calls have names and nest into each other; others get a location of their own.
     if names:

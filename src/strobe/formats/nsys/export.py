@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.formats.nsys.tables import RUNTIME, TEXT_NUMBERS
 from strobe.formats.reading.database_tables import TableImport
 from strobe.formats.reading.import_process import ImportProcess
-from strobe.formats.reading.sqlite_input import NONE, Batch, SqliteInput, Texts, Whole, factor
+from strobe.formats.reading.sqlite_input import NONE, Batch, SqliteInput, Texts, Whole
 from strobe.model.plugins import ImportSource, ImportTarget
 
 
@@ -26,8 +25,8 @@ class Export:
         self.thread_names = {thread: texts[name] for thread, name in named.items()}
         ranks = _numbers(database.pairs("MPI_RANKS", "globalPid", "rank"))
         self.ranks = {process >> 24: rank for process, rank in ranks.items()}
-        first = self._keys_of((RUNTIME, "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "OSRT_API", "SCHED_EVENTS"))
-        self.tables.default_key = next(first, 0)
+        first = (RUNTIME, "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "OSRT_API", "SCHED_EVENTS")
+        self.tables.choose_default_key(first, ("globalTid", "globalPid"))
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
         """Return texts and call chains by their numbers."""
@@ -51,20 +50,14 @@ class Export:
         frames whose address was left out is counted.
         """
         columns = self.tables.database.tables[table].columns if table in self.tables.database.tables else {}
-        frames = [each for each in ("symbol", "module", "stackDepth") if each in columns]
-        if not numbers or "id" not in columns or "symbol" not in frames:
+        wanted = [each if each in columns else "NULL" for each in ("id", "stackDepth", "symbol", "module")]
+        if not numbers or "id" not in columns or "symbol" not in columns:
             return {}
-        keyed = self.tables.database.keyed(table, "id", frames)
+        keyed = self.tables.database.keyed(table, "id", [each for each in wanted[1:] if each in columns])
         found: dict[int, list[tuple[int, int, int]]] = {}
-        for at in range(0, len(numbers), 500):
-            part = numbers[at : at + 500]
-            query = (
-                f"SELECT id, {'stackDepth' if 'stackDepth' in frames else '0'}, symbol, "
-                f"{'module' if 'module' in frames else 'NULL'} FROM {keyed} WHERE id IN ({', '.join('?' * len(part))})"
-            )
-            for cells in self.tables.database.query(query, part):
-                number, depth, symbol, module = (cell if isinstance(cell, int) else NONE for cell in cells)
-                found.setdefault(number, []).append((depth, symbol, module))
+        for cells in self.tables.database.looked_up(keyed, "id", wanted, numbers):
+            number, depth, symbol, module = (cell if isinstance(cell, int) else NONE for cell in cells)
+            found.setdefault(number, []).append((depth, symbol, module))
         self.tables.counters["frame_addresses_left_out"] += sum(map(len, found.values()))
         texts = self.tables.texts.of(
             {each for frames_of in found.values() for frame in frames_of for each in frame[1:]}
@@ -81,12 +74,6 @@ class Export:
 
     # Processes and locations
 
-    def _keys_of(self, tables: tuple[str, ...]) -> Iterator[int]:
-        for table in tables:
-            for batch in self.tables.database.batches(table, ("globalTid", "globalPid"), rows=64):
-                yield from (int(key) for key in self.process_keys(batch) if key != NONE)
-                break
-
     def process_keys(self, batch: Batch) -> Whole:
         """Return the process of each row: the number above its thread's, or NONE.
 
@@ -99,26 +86,14 @@ class Export:
             keys = np.where(sound, ids >> 24, keys)
         return keys
 
-    def locations(self, process: ImportProcess, part: Batch, row: str) -> npt.NDArray[np.uint32]:
-        """Return the location of each row: its stream, or its thread; with `row`, one of that name beside it."""
-        on_stream = process.streams(part, row)
-        thread = part.integers("globalTid")
-        if on_stream is not None:
-            return on_stream
-        if thread is not None:
-            threads, codes = factor(thread)
-            made = [self.thread(process, int(each), row) for each in threads]
-        else:
-            made, codes = [process.location(("row", row), row, 0, "task")], np.zeros(part.count, dtype=np.int64)
-        return np.array(made, dtype=np.uint32)[codes]
+    def threads(self, part: Batch) -> Whole | None:
+        """Return the global id of the thread of each row."""
+        return part.integers("globalTid")
 
-    def thread(self, process: ImportProcess, global_tid: int, row: str = "") -> int:
-        """Return the location of a thread; with `row`, one of that name beside it."""
-        if global_tid == NONE:
-            return process.location(("row", row), row or "unknown thread", 0, "task")
-        tid = global_tid & 0xFFFFFF
-        name = self.thread_names.get(global_tid) or f"thread {tid}"
-        return process.location(("thread", global_tid, row), f"{name} {row}".rstrip(), tid, "task" if row else "thread")
+    def thread_name(self, thread: int) -> tuple[str, int]:
+        """Return the name of a thread, and its number: the lower part of its global id."""
+        tid = thread & 0xFFFFFF
+        return self.thread_names.get(thread) or f"thread {tid}", tid
 
     def process_of(self, global_tid: int) -> ImportProcess:
         """Return the process of a thread."""

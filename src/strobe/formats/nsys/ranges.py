@@ -15,9 +15,8 @@ from strobe.formats.nsys.tables import (
     NVTX_START_END,
     NVTX_THREADS,
     PAYLOADS,
-    named,
 )
-from strobe.formats.reading.database_tables import Region, SpanTable, there
+from strobe.formats.reading.database_tables import Region, as_json_text, there
 from strobe.formats.reading.import_process import Cells, ImportProcess, present
 from strobe.formats.reading.sqlite_input import NONE, Batch, combinations, factor
 from strobe.model.emit_nvtx import of_emit_nvtx
@@ -126,13 +125,13 @@ class Ranges:
         arguments: list[tuple[str, Cells]] = []
         known = {"start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId", "category"}
         known |= {"color", "rangeId", "jsonText", "jsonTextId", *PAYLOADS}
-        kind = SpanTable("NVTX_EVENTS", (), named("nvtx", "range"))
         for column in part.columns:
             codes_of = part.cells(column)
             if column not in known and (codes_of != NONE).any():
-                arguments.append((column, self._export.tables.as_json(process, part, kind, column, codes_of)))
+                meanings = self._export.tables.meanings("NVTX_EVENTS", part, column, codes_of)
+                arguments.append((column, process.words(codes_of, meanings, as_json_text)))
         process.spans(
-            self._export.locations(process, part, row),
+            self._export.tables.locations(process, part, row),
             part.integers_or("start"),
             part.integers_or("end"),
             np.array(regions, dtype=np.uint32)[codes],

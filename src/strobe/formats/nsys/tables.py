@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
+from strobe.formats.reading.cupti_tables import (
+    CACHE_CONFIGS,
+    COPY_KINDS,
+    OF_COPY,
+    OF_GPU,
+    OF_GRAPH,
+    OF_KERNEL,
+    OF_SET,
+    SYNC_KINDS,
+)
 from strobe.formats.reading.database_tables import Naming, Region, SpanTable, named_by
 from strobe.model.kinds import mpi_role, role_of_cuda_call
 
@@ -111,8 +120,7 @@ KINDS = (
         "kernel_spans",
         {
             **OF_KERNEL,
-            "graphId": "graph",
-            "graphNodeId": "graph_node",
+            **OF_GRAPH,
             "greenContextId": "green_context",
             "sharedMemoryLimitConfig": "shared_limit",
             "shortName": "short_name",
@@ -125,33 +133,15 @@ KINDS = (
         ("copyKind", "srcKind", "dstKind"),
         _copy,
         "copy_spans",
-        {
-            **OF_COPY,
-            "graphId": "graph",
-            "graphNodeId": "graph_node",
-            "migrationCause": "migration_cause",
-            "virtualAddress": "address",
-        },
-        {
-            "copyKind": _COPY_KINDS,
-            "srcKind": MEMORY_KINDS,
-            "dstKind": MEMORY_KINDS,
-            "migrationCause": _MIGRATIONS,
-        },
+        {**OF_COPY, **OF_GRAPH, "migrationCause": "migration_cause", "virtualAddress": "address"},
+        {"copyKind": _COPY_KINDS, "srcKind": MEMORY_KINDS, "dstKind": MEMORY_KINDS, "migrationCause": _MIGRATIONS},
     ),
     SpanTable(
         "CUPTI_ACTIVITY_KIND_MEMSET",
         ("memKind",),
         lambda values: (f"Memset ({values.get('memKind') or 'Device'})", "cuda", "copy", ""),
         "copy_spans",
-        {
-            **OF_GPU,
-            "bytes": "size_bytes",
-            "value": "set_value",
-            "memKind": "destination_kind",
-            "graphId": "graph",
-            "graphNodeId": "graph_node",
-        },
+        {**OF_SET, "memKind": "destination_kind", **OF_GRAPH},
         {"memKind": MEMORY_KINDS},
     ),
     SpanTable(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from strobe.formats.nsys.export import Export
 from strobe.formats.nsys.tables import MEMORY_KINDS, OF_MESSAGE, THREAD_STATES
 from strobe.formats.reading.database_tables import as_json_text
-from strobe.formats.reading.import_process import Cells, ImportProcess, present
+from strobe.formats.reading.import_process import Cells, ImportProcess, present, present_columns
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, combinations, factor
 
 _CHAIN_BATCH = 4096  # samples whose call chains, of some dozens of frames each, are in memory
@@ -37,98 +37,51 @@ def read_messages(export: Export) -> None:
             for process, part in export.tables.by_process(batch.where(chosen)):
                 word = np.full(part.count, process.text(direction), dtype=np.int64)
                 cells: dict[str, Cells] = {"time_ns": (part.whole["moment"], None), "direction": (word, None)}
-                for column, to in OF_MESSAGE.items():
-                    values = part.integers(column)
-                    if values is not None:
-                        cells[to] = present(values)
+                cells |= present_columns(part, OF_MESSAGE)
                 communicator = part.integers("commHandle")
                 if communicator is not None:
                     names_of = {number: str(number) for number in factor(communicator)[0].tolist()}
                     cells["communicator"] = process.words(communicator, names_of)
-                process.rows("messages", export.locations(process, part, ""), cells)
+                process.rows("messages", export.tables.locations(process, part), cells)
 
 
-@dataclass(frozen=True)
-class _Switch:
+class _Switch(NamedTuple):
     thread: int
     time_ns: int
-    state: Mapping[str, object]
+    switched_in: bool
+    state: dict[str, object]
 
 
-class _Switches:
-    """Makes a span of each switch to a processor and the next switch away from it.
+def _on_processors(switches: Iterable[_Switch]) -> Iterator[tuple[int, int, int, dict[str, object], str]]:
+    """Yield thread, start, end and state of each switch to a processor and the next switch away from it, and "".
 
-    A switch without its other half becomes a mark: the recording began or ended in between, or lost one. `place`
-    returns the process and location of the spans of a thread.
+    Switches of a thread come one after the other, in order of time. One without its other half is yielded with what it
+    is in words: the recording began or ended in between, or lost one.
     """
-
-    def __init__(self, place: Callable[[int], tuple[ImportProcess, int]]) -> None:
-        self._place = place
-        self._waiting: _Switch | None = None
-        self._spans: dict[ImportProcess, list[tuple[int, int, int, int, int]]] = {}
-        self._marks: dict[ImportProcess, list[tuple[int, int, int, int]]] = {}
-        self._rows = 0
-
-    def add(self, thread: int, time_ns: int, state: Mapping[str, object], *, switched_in: bool) -> None:
-        """Add a switch; those of a thread come one after the other, in order of time."""
-        before, self._waiting = self._waiting, None
-        now = _Switch(thread, time_ns, state)
-        if before is not None and (before.thread != thread or switched_in):
-            self._mark(before, "switched in")
-            before = None
-        if switched_in:
-            self._waiting = now
-        elif before is None:
-            self._mark(now, "switched out")
+    waiting: _Switch | None = None
+    for each in switches:
+        if waiting is not None and (waiting.thread != each.thread or each.switched_in):
+            yield waiting.thread, waiting.time_ns, waiting.time_ns, waiting.state, "switched in"
+            waiting = None
+        if each.switched_in:
+            waiting = each
+        elif waiting is None:
+            yield each.thread, each.time_ns, each.time_ns, each.state, "switched out"
         else:
-            process, location = self._place(thread)
-            region = process.region("on a processor", "other", "other")
-            text = process.text(as_json_text({**before.state, **state}))  # the switch away has the reason
-            self._spans.setdefault(process, []).append((location, before.time_ns, time_ns, region, text))
-            self._more()
-
-    def finish(self) -> None:
-        """Write the waiting rows."""
-        if self._waiting is not None:
-            self._mark(self._waiting, "switched in")
-        self._flush()
-
-    def _mark(self, switch: _Switch, name: str) -> None:
-        process, location = self._place(switch.thread)
-        text = process.text(as_json_text(dict(switch.state)))
-        self._marks.setdefault(process, []).append((location, switch.time_ns, process.text(name), text))
-        self._more()
-
-    def _more(self) -> None:
-        self._rows += 1
-        if self._rows >= BATCH_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        for process, rows in self._spans.items():
-            location, start, end, region, text = np.array(rows, dtype=np.int64).T
-            process.spans(
-                location.astype(np.uint32), start, end, region.astype(np.uint32), arguments=[("switch", (text, None))]
-            )
-        for process, marks in self._marks.items():
-            location, time, name, state = np.array(marks, dtype=np.int64).T
-            process.marks(location.astype(np.uint32), time, name, "scheduling", state)
-        self._spans.clear()
-        self._marks.clear()
-        self._rows = 0
+            reason = waiting.state | each.state  # the switch away has it
+            yield each.thread, waiting.time_ns, each.time_ns, reason, ""
+            waiting = None
+    if waiting is not None:
+        yield waiting.thread, waiting.time_ns, waiting.time_ns, waiting.state, "switched in"
 
 
-def read_scheduling(export: Export) -> None:
-    """Add when threads were on a processor."""
+def _switches(export: Export) -> Iterator[_Switch]:
     table = export.tables.database.tables.get("SCHED_EVENTS")
     if table is None or export.tables.stopped or not {"start", "globalTid", "isSchedIn"} <= table.columns.keys():
         return
     also = [str(each) for each in ("cpu", "threadState", "threadBlock") if each in table.columns]
     words = {each: export.tables.enumeration(table.references.get(each, "")) for each in also}
     words["threadState"] = words.get("threadState") or THREAD_STATES
-    switches = _Switches(
-        lambda thread: (process := export.process_of(thread), export.thread(process, thread, "scheduling"))
-    )
     query = (
         f"SELECT globalTid, start, isSchedIn, {', '.join(also) or 'NULL'} FROM SCHED_EVENTS "
         "WHERE typeof(globalTid) = 'integer' AND typeof(start) = 'integer' ORDER BY globalTid, start, rowid"
@@ -141,8 +94,37 @@ def read_scheduling(export: Export) -> None:
         }
         assert isinstance(thread, int)
         assert isinstance(start, int)
-        switches.add(thread, start, state, switched_in=bool(switched_in))
-    switches.finish()
+        yield _Switch(thread, start, bool(switched_in), state)
+
+
+def read_scheduling(export: Export) -> None:
+    """Add when threads were on a processor; halves of that become marks."""
+    spans: dict[ImportProcess, list[tuple[int, int, int, int, int]]] = {}
+    marks: dict[ImportProcess, list[tuple[int, int, int, int]]] = {}
+
+    def flush() -> None:
+        for process, rows in spans.items():
+            location, start, end, region, text = np.array(rows, dtype=np.int64).T
+            places, regions = location.astype(np.uint32), region.astype(np.uint32)
+            process.spans(places, start, end, regions, arguments=[("switch", (text, None))])
+        for process, halves in marks.items():
+            location, time, name, text = np.array(halves, dtype=np.int64).T
+            process.marks(location.astype(np.uint32), time, name, "scheduling", text)
+        spans.clear()
+        marks.clear()
+
+    for number, (thread, start, end, state, half) in enumerate(_on_processors(_switches(export)), start=1):
+        process = export.process_of(thread)
+        location = export.tables.thread(process, thread, "scheduling")
+        text = process.text(as_json_text(state))
+        if half:
+            marks.setdefault(process, []).append((location, start, process.text(half), text))
+        else:
+            region = process.region("on a processor", "other", "other")
+            spans.setdefault(process, []).append((location, start, end, region, text))
+        if number % BATCH_ROWS == 0:
+            flush()
+    flush()
 
 
 def read_samples(export: Export) -> None:
@@ -163,11 +145,8 @@ def read_samples(export: Export) -> None:
                 words = export.tables.enumeration(kinds) or THREAD_STATES
                 names = {int(each): words.get(int(each), str(int(each))) for each in factor(state)[0]}
                 cells["state"] = process.words(state, names)
-            for column, to in (("cpu", "cpu"), ("cpuCycles", "weight")):
-                values = part.integers(column)
-                if values is not None:
-                    cells[to] = present(values)
-            process.rows("samples", export.locations(process, part, ""), cells)
+            cells |= present_columns(part, {"cpu": "cpu", "cpuCycles": "weight"})
+            process.rows("samples", export.tables.locations(process, part), cells)
 
 
 def read_gpu_metrics(export: Export) -> None:
@@ -213,10 +192,7 @@ def read_allocations(export: Export) -> None:
                 "device_type": (np.ones(part.count, dtype=np.int64), None),
             }
             whole = {"address": "address", "contextId": "context", "correlationId": "correlation"}
-            for column, to in {**whole, "deviceId": "device", "pc": "program_counter"}.items():
-                values = part.integers(column)
-                if values is not None:
-                    cells[to] = present(values)
+            cells |= present_columns(part, {**whole, "deviceId": "device", "pc": "program_counter"})
             table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
             for column, to, words in (("memKind", "memory_kind", MEMORY_KINDS), ("name", "name", {})):
                 if column in part.columns:
@@ -226,12 +202,3 @@ def read_allocations(export: Export) -> None:
                 process.location(("memory", int(each)), f"GPU {each} memory", 0, "task", int(each)) for each in devices
             ]
             process.rows("allocations", np.array(made, dtype=np.uint32)[places], cells)
-
-
-def read_marks(export: Export, table: str, time: str) -> None:
-    """Add the rows of a table with one time, in column `time`, as marks."""
-    columns = export.tables.database.tables[table].columns
-    names = tuple(each for each in ("nameId", "textId", "name", "text") if each in columns)[:1]
-    for batch in export.tables.batches(table):
-        for process, part in export.tables.by_process(batch):
-            export.tables.instants(process, part, table, time, names, table.lower().replace("_", " "))

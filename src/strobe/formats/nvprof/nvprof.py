@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from contextlib import closing
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
 from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport, named_by
-from strobe.formats.reading.import_process import ImportProcess
-from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, factor
+from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole
 from strobe.model.cupti_calls import DRIVER_CALLS, RUNTIME_CALLS
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -24,11 +23,8 @@ def sniff(head: bytes) -> bool:
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import every table. Times are the file's own, in nanoseconds. Raises ValueError if the database is damaged."""
-    database = SqliteInput(source.local_path())
-    try:
+    with closing(SqliteInput(source.local_path())) as database:
         return _Database(source, target, database).read()
-    finally:
-        database.close()
 
 
 _MEMORY_KINDS = dict(
@@ -145,17 +141,13 @@ class _Database:
         self._database = database
         self._tables = TableImport(source, target, database, Texts(database, "StringTable", "_id_", "value"), self)
         self._pair_markers()
-        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", _RANGES):
-            for batch in database.batches(table, ("processId", "objectKind", "objectId"), rows=64):
-                keys = self.process_keys(batch)
-                self._tables.default_key = self._tables.default_key or next((int(k) for k in keys if k != NONE), 0)
-                break
+        first = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", _RANGES)
+        self._tables.choose_default_key(first, ("processId", "objectKind", "objectId"))
 
     def read(self) -> Imported:
-        handled = {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", _INSTANTS}
         for kind in _KINDS:
             self._tables.spans(kind)
-            handled.add(kind.table)
+        handled = {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", _INSTANTS, *(kind.table for kind in _KINDS)}
         properties: dict[str, object] = {}
         for name, table in list(self._database.tables.items()):
             if name in handled:
@@ -164,10 +156,11 @@ class _Database:
             if {"start", "end"} <= table.columns.keys():
                 self._tables.spans(SpanTable(name, (), _constant(title), row=title))
             elif "timestamp" in table.columns or "start" in table.columns:
-                self._marks(name, "timestamp" if "timestamp" in table.columns else "start", title)
+                time = "timestamp" if "timestamp" in table.columns else "start"
+                self._tables.marks(name, time, ("name",), title, title)
             else:
                 self._tables.property(properties, name)
-        self._marks(_INSTANTS, "timestamp", "nvtx")
+        self._tables.marks(_INSTANTS, "timestamp", ("name",), "nvtx")
         return self._tables.finish(lambda key: f"process {key}", properties=properties)
 
     def process_keys(self, batch: Batch) -> Whole:
@@ -180,22 +173,13 @@ class _Database:
     def pid(self, key: int) -> int:
         return key
 
-    def locations(self, process: ImportProcess, part: Batch, row: str) -> npt.NDArray[np.uint32]:
-        """Return the stream of rows about a GPU, else the thread, else a location for the table."""
-        on_stream = process.streams(part, row)
-        if on_stream is not None:
-            return on_stream
+    def threads(self, part: Batch) -> Whole:
+        """Return the thread of each row: its column, or the object that it is about."""
         thread = part.integers("threadId")
-        thread = self._objects(part, 1) if thread is None else thread
-        threads, codes = factor(thread)
-        made = []
-        for each in threads.tolist():
-            if each == NONE:
-                made.append(process.location(("row", row), row or "unknown thread", 0, "task"))
-            else:
-                name = f"thread {each} {row}".rstrip()
-                made.append(process.location(("thread", each, row), name, each, "task" if row else "thread"))
-        return np.array(made, dtype=np.uint32)[codes]
+        return self._objects(part, 1) if thread is None else thread
+
+    def thread_name(self, thread: int) -> tuple[str, int]:
+        return f"thread {thread}", thread
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
         return self._tables.texts.of(numbers) if column in ("name", "domain", "fileName") else None
@@ -245,14 +229,6 @@ class _Database:
             {**of_both, "timestamp": "INTEGER"},
         )
         del self._database.tables["strobe ends"]  # no events of their own
-
-    def _marks(self, table: str, time: str, category: str) -> None:
-        known = self._database.tables.get(table)
-        names = ("name",) if known and "name" in known.columns else ()
-        for batch in self._tables.batches(table):
-            for process, part in self._tables.by_process(batch):
-                row = "" if category == "nvtx" else category
-                self._tables.instants(process, part, table, time, names, category, row)
 
 
 FORMAT = Format(

@@ -34,3 +34,5 @@ OF_COPY = {
     "dstDeviceId": "destination_device",
     "dstContextId": "destination_context",
 }
+OF_GRAPH = {"graphId": "graph", "graphNodeId": "graph_node"}
+OF_SET = {**OF_GPU, "bytes": "size_bytes", "value": "set_value"}

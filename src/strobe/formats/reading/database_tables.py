@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,8 +40,11 @@ class Dialect(Protocol):
     def pid(self, key: int) -> int:
         """Return the number that the operating system gave a process."""
 
-    def locations(self, process: ImportProcess, part: Batch, row: str) -> npt.NDArray[np.uint32]:
-        """Return the location of each row; with `row`, one of that name beside it."""
+    def threads(self, part: Batch) -> Whole | None:
+        """Return the thread of each row, NONE if it has none; None if the table does not know threads."""
+
+    def thread_name(self, thread: int) -> tuple[str, int]:
+        """Return the name of a thread, and the number that the operating system gave it."""
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
         """Return what the numbers of a column refer to (texts, call chains); None if they are plain numbers."""
@@ -115,11 +119,36 @@ class TableImport:
             known = self.processes[key] = ImportProcess(self._target, self._dialect.pid(key))
         return known
 
+    def choose_default_key(self, tables: Iterable[str], columns: tuple[str, ...]) -> None:
+        """Let rows without a process belong to the first one that the `columns` of some tables name."""
+        for table in tables:
+            for batch in islice(self.database.batches(table, columns, rows=64), 1):
+                keys = self._dialect.process_keys(batch).tolist()
+                self.default_key = self.default_key or next((key for key in keys if key != NONE), 0)
+
+    def locations(self, process: ImportProcess, part: Batch, row: str = "") -> npt.NDArray[np.uint32]:
+        """Return the location of each row: its stream, else its thread; with `row`, one of that name beside it."""
+        on_stream = process.streams(part, row)
+        if on_stream is not None:
+            return on_stream
+        threads = self._dialect.threads(part)
+        if threads is None:
+            return np.full(part.count, process.location(("row", row), row, 0, "task"), dtype=np.uint32)
+        unique, codes = factor(threads)
+        return np.array([self.thread(process, each, row) for each in unique.tolist()], dtype=np.uint32)[codes]
+
+    def thread(self, process: ImportProcess, thread: int, row: str) -> int:
+        """Return the location of a thread; with `row`, one of that name beside it."""
+        if thread == NONE:
+            return process.location(("row", row), row or "unknown thread", 0, "task")
+        name, number = self._dialect.thread_name(thread)
+        return process.location(("thread", thread, row), f"{name} {row}".rstrip(), number, "task" if row else "thread")
+
     def meanings(
         self, table: str, batch: Batch, column: str, codes: Whole, words: Mapping[int, str] | None = None
     ) -> dict[int, object]:
         """Return the meaning of the numbers in a column: words, referenced texts, names of kinds, or the numbers."""
-        numbers = [int(code) for code in codes if code != NONE]
+        numbers = [code for code in factor(codes)[0].tolist() if code != NONE]
         if column in batch.coded:
             return {number: batch.words[column][number] for number in numbers}
         if words:
@@ -141,9 +170,6 @@ class TableImport:
 
     def spans(self, kind: SpanTable) -> None:
         """Import a table whose rows have a start and an end, if it is there."""
-        table = self.database.tables.get(kind.table)
-        if table is None:
-            return
         for batch in self.batches(kind.table):
             for process, part in self.by_process(batch):
                 self._part(process, part, kind)
@@ -171,13 +197,14 @@ class TableImport:
                 if column in kind.repeats and kind.repeats[column] in part.whole:
                     codes = np.where(codes == part.whole[kind.repeats[column]], NONE, codes)
                 if (codes != NONE).any():
-                    arguments.append((column, self.as_json(process, part, kind, column, codes)))
+                    meanings = self.meanings(kind.table, part, column, codes, kind.words.get(column))
+                    arguments.append((column, process.words(codes, meanings, as_json_text)))
         if kind.side == "kernel_spans" and "static_shared_bytes" in side and "dynamic_shared_bytes" in side:
             static, dynamic = side["static_shared_bytes"], side["dynamic_shared_bytes"]
             side["shared_memory_bytes"] = (static[0] + dynamic[0], there(static) & there(dynamic))
         tables = {kind.side: side} if kind.side else {}
         process.spans(
-            self._dialect.locations(process, part, kind.row),
+            self.locations(process, part, kind.row),
             start,
             part.integers_or("end"),
             self._region_numbers(process, part, kind),
@@ -190,14 +217,7 @@ class TableImport:
     ) -> Cells:
         """Return the meaning of the cells of a column, as texts."""
         codes = part.cells(column)
-        meanings = self.meanings(table, part, column, factor(codes)[0], words)
-        return process.words(codes, {key: None if value is None else str(value) for key, value in meanings.items()})
-
-    def as_json(self, process: ImportProcess, part: Batch, kind: SpanTable, column: str, codes: Whole) -> Cells:
-        """Return the meaning of the cells of a column, as texts of JSON."""
-        unique, _ = factor(codes)
-        meanings = self.meanings(kind.table, part, column, unique, kind.words.get(column))
-        return process.words(codes, {key: as_json_text(value) for key, value in meanings.items() if value is not None})
+        return process.words(codes, self.meanings(table, part, column, codes, words))
 
     def _region_numbers(self, process: ImportProcess, part: Batch, kind: SpanTable) -> npt.NDArray[np.uint32]:
         names = [name for name in kind.names if name in part.columns]
@@ -206,17 +226,20 @@ class TableImport:
         columns = [part.cells(name) for name in names]
         first, codes = combinations(columns)
         meanings = [
-            self.meanings(kind.table, part, name, factor(column[first])[0], kind.words.get(name))
+            self.meanings(kind.table, part, name, column[first], kind.words.get(name))
             for name, column in zip(names, columns, strict=True)
         ]
         made = []
-        for i in first:
-            values = {
-                name: meaning.get(int(column[i]))
-                for name, column, meaning in zip(names, columns, meanings, strict=True)
-            }
-            made.append(process.region(*kind.naming(values)))
+        for cells in zip(*(column[first].tolist() for column in columns), strict=True):
+            values = (meaning.get(cell) for meaning, cell in zip(meanings, cells, strict=True))
+            made.append(process.region(*kind.naming(dict(zip(names, values, strict=True)))))
         return np.array(made, dtype=np.uint32)[codes]
+
+    def marks(self, table: str, time: str, names: tuple[str, ...], category: str, row: str = "") -> None:
+        """Import a table whose rows have one time, in the column `time`, as marks."""
+        for batch in self.batches(table):
+            for process, part in self.by_process(batch):
+                self.instants(process, part, table, time, names, category, row)
 
     def instants(
         self,
@@ -233,35 +256,34 @@ class TableImport:
         if times is None:
             self.counters["events_without_time"] += part.count
             return
-        rows: list[dict[str, object]] = [{} for _ in range(part.count)]
-        for column in part.columns:
-            if column == time or column in self._dialect.placing:
-                continue
-            codes = part.cells(column)
-            meanings = self.meanings(table, part, column, factor(codes)[0])
-            for one, code in zip(rows, codes.tolist(), strict=True):
-                if code != NONE:
-                    one[column] = meanings.get(code)
+        rows = self._as_dictionaries(table, part, {time, *self._dialect.placing})
         titles = []
         for one in rows:
             given = [one.pop(name) for name in names if name in one]
             titles.append(process.text(str(given[0] if given and given[0] is not None else category)))
         arguments = np.array([process.text(as_json_text(one)) for one in rows], dtype=np.int64)
         names_of_rows = np.array(titles, dtype=np.int64)
-        process.marks(self._dialect.locations(process, part, row), times, names_of_rows, category, arguments)
+        process.marks(self.locations(process, part, row), times, names_of_rows, category, arguments)
+
+    def _as_dictionaries(self, table: str, part: Batch, but: Collection[str] = ()) -> list[dict[str, object]]:
+        """Return rows as the meanings of their cells by column, those of some columns left out."""
+        rows: list[dict[str, object]] = [{} for _ in range(part.count)]
+        for column in part.columns:
+            if column in but:
+                continue
+            codes = part.cells(column)
+            meanings = self.meanings(table, part, column, codes)
+            for row, code in zip(rows, codes.tolist(), strict=True):
+                if code != NONE:
+                    row[column] = meanings.get(code)
+        return rows
 
     def property(self, properties: dict[str, object], table: str) -> None:
         """Keep a table without times as it is, up to a bound; the number of rows left out is counted."""
         rows: list[dict[str, object]] = []
-        for batch in self.batches(table, rows=_MOST_PROPERTY_ROWS):
-            rows = [{} for _ in range(batch.count)]
-            for column in batch.columns:
-                codes = batch.cells(column)
-                meanings = self.meanings(table, batch, column, factor(codes)[0])
-                for row, code in zip(rows, codes.tolist(), strict=True):
-                    if code != NONE:
-                        row[column] = _short(meanings.get(code))
-            break
+        for batch in islice(self.batches(table, rows=_MOST_PROPERTY_ROWS), 1):
+            for row in self._as_dictionaries(table, batch):
+                rows.append({column: _short(value) for column, value in row.items()})
         if len(rows) == _MOST_PROPERTY_ROWS:
             self.counters["rows_left_out"] += max(0, self.database.count(table) - len(rows))
         size = len(json.dumps(properties, default=str)) + len(json.dumps(rows, default=str))

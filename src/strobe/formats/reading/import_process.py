@@ -119,11 +119,11 @@ class ImportProcess:
             self.location(key, f"{name} {row}".rstrip(), max(stream, 0), "task" if row else "stream", number)
         return self._locations[key]
 
-    def words(self, codes: Whole, word_of: Mapping[int, str | None]) -> Cells:
+    def words(self, codes: Whole, word_of: Mapping[int, object], shown: Callable[[object], str] = str) -> Cells:
         """Return a column of texts: `word_of` names every value of `codes`; None and NONE mark empty cells."""
         unique, inverse = factor(codes)
-        found = [None if int(code) == NONE else word_of.get(int(code)) for code in unique]
-        numbers = np.array([0 if word is None else self.text(word) for word in found], dtype=np.int64)
+        found = [None if code == NONE else word_of.get(code) for code in unique.tolist()]
+        numbers = np.array([0 if word is None else self.text(shown(word)) for word in found], dtype=np.int64)
         valid = np.array([word is not None for word in found], dtype=np.uint8)
         return numbers[inverse], None if valid.all() else valid[inverse]
 
@@ -254,6 +254,12 @@ def finish_all(
         properties=properties,
         counters=counted,
     )
+
+
+def present_columns(part: Batch, columns: Mapping[str, str]) -> dict[str, Cells]:
+    """Return those of some columns of integers that a table has, under the names that they have in ours."""
+    found = ((to, part.integers(column)) for column, to in columns.items())
+    return {to: present(values) for to, values in found if values is not None}
 
 
 def present(values: Whole) -> Cells:

@@ -181,6 +181,15 @@ class SqliteInput:
         except sqlite3.Error:
             self.counters["damaged_tables"] += 1
 
+    def looked_up(
+        self, table: str, key: str, cells: Sequence[str], numbers: Sequence[int]
+    ) -> Iterator[tuple[object, ...]]:
+        """Return cells of the rows of a table from `keyed` that have a key among some numbers."""
+        for at in range(0, len(numbers), _KEYS_A_QUERY):
+            part = numbers[at : at + _KEYS_A_QUERY]
+            marks = ", ".join("?" * len(part))
+            yield from self.query(f"SELECT {', '.join(cells)} FROM {table} WHERE {key} IN ({marks})", part)
+
     def pairs(self, table: str, key: str, value: str) -> dict[int, object]:
         """Return two columns of a small table as a dictionary."""
         found: dict[int, object] = {}
@@ -290,16 +299,11 @@ class Texts:
             self._known.clear()
         unknown = [each for each in asked if each not in self._known]
         key, value = _quoted(self._key), _quoted(self._value)
-        for at in range(0, len(unknown), _KEYS_A_QUERY):
-            part = unknown[at : at + _KEYS_A_QUERY]
-            self._known.update(dict.fromkeys(part))
-            if self._table is None:
-                continue
-            marks = ", ".join("?" * len(part))
-            query = f"SELECT {key}, {value} FROM {self._table} WHERE {key} IN ({marks})"
-            for number, text in self._source.query(query, part):
-                if isinstance(number, int) and text is not None:
-                    self._known[number] = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+        self._known.update(dict.fromkeys(unknown))
+        found = () if self._table is None else self._source.looked_up(self._table, key, (key, value), unknown)
+        for number, text in found:
+            if isinstance(number, int) and text is not None:
+                self._known[number] = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
         return {each: self._known[each] for each in asked}
 
 
