@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.formats.reading.database_tables import as_json_text
-from strobe.formats.reading.import_process import Cells, ImportProcess, finish_all, present
+from strobe.formats.reading.import_process import NO_PATH, Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
 from strobe.model.kinds import role_of_cuda_call
@@ -264,7 +264,8 @@ class _Printed:
             role = role_of_cuda_call(name) if self._type == "API calls" else "other"
         location = process.location(self._type, self._type, 0, "task")
         least, most = (self._scaled(row.get(column, ""), units.get(column, ""), _TIMES) for column in ("Min", "Max"))
-        process.total(location, process.region(name, "cuda", role), int(calls), total, least, most)
+        path = process.out.path(NO_PATH, process.region(name, "cuda", role))
+        process.out.totals(location, path, int(calls), total, total, least, most)
 
     def _event(self, columns: list[str], cells: list[str]) -> None:
         times: list[int | None] = []

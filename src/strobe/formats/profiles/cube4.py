@@ -327,8 +327,7 @@ class _Process:
     def __init__(self, anchor: _Anchor, group: _Group, source: ImportSource, target: ImportTarget) -> None:
         self.process = process = ProfileProcess(source, target)
         self._anchor, self._group = anchor, group
-        if anchor.repeated:
-            process.core.count("duplicate_definition_ids", anchor.repeated)
+        process.core.count("duplicate_definition_ids", anchor.repeated)
         self._columns = [column for column, _ in group.locations]
         self._locations = [
             process.location(texts.get("name") or f"location {column}", i + 1)
@@ -366,8 +365,7 @@ class _Process:
     def _rounded(self, values: npt.NDArray[np.float64], unit_ns: float) -> npt.NDArray[np.int64]:
         scaled = np.rint(values * unit_ns)
         bad = ~(np.abs(scaled) < _LARGEST_NS)
-        if bad.any():
-            self.process.core.count("weights_out_of_range", int(bad.sum()))
+        self.process.core.count("weights_out_of_range", int(bad.sum()))
         return np.where(bad, 0, scaled).astype(np.int64)
 
     def _both(self, metric: _Metric | None, values: npt.NDArray[np.generic]) -> tuple[Sequence[float], Sequence[float]]:

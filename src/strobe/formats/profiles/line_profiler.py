@@ -182,8 +182,7 @@ def _line(each: object) -> tuple[int, int, int] | None:
 
 def _lines(process: ProfileProcess, location: int, function: Function, lines: list[object], ns: Fraction) -> None:
     known = [line for each in lines if (line := _line(each)) is not None]
-    if len(known) < len(lines):
-        process.core.count("lines_not_understood", len(lines) - len(known))
+    process.core.count("lines_not_understood", len(lines) - len(known))
     total_ns = calls = rounded = 0
     for number, hits, time in sorted(known):
         exact = time * ns
@@ -191,8 +190,7 @@ def _lines(process: ProfileProcess, location: int, function: Function, lines: li
         total_ns += round(exact)
         calls = calls or hits  # of the first line: as often as it began
         process.line(location, function, function.file, number, round(exact), hits)
-    if rounded:
-        process.core.count("times_rounded", rounded)
+    process.core.count("times_rounded", rounded)
     path = process.path(ROOT, process.region(function, paradigm="python"))
     process.totals(location, path, calls, total_ns, total_ns)
 

@@ -100,8 +100,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     if not types:
         raise ValueError("it has no sample type")
     process = ProfileProcess(source, target)
-    if message.truncated:
-        process.core.count("truncated")
+    process.core.count("truncated", int(message.truncated))
     _Reader(process, message, types).read()
     return process.finish(_properties(message, types))
 

@@ -110,8 +110,7 @@ def _samples(
     process: ProfileProcess, location: int, profile: Mapping[str, object], regions: Sequence[int], weight: Weight
 ) -> None:
     stacks, weights = (each if isinstance(each := profile.get(key), list) else [] for key in ("samples", "weights"))
-    if len(stacks) != len(weights):
-        process.core.count("samples_without_weight", abs(len(stacks) - len(weights)))
+    process.core.count("samples_without_weight", abs(len(stacks) - len(weights)))
     tree = CallTree(process, location, [weight])
     for stack, given in zip(stacks, weights, strict=False):
         value = _number(given)
@@ -147,7 +146,7 @@ def _events(process: ProfileProcess, profile: Mapping[str, object], frames: int)
 def _spans(
     process: ProfileProcess, location: int, profile: Mapping[str, object], regions: Sequence[int], ns: Fraction
 ) -> None:
-    start, duration, region = array("q"), array("q"), array("I")
+    start, end, region = array("q"), array("q"), array("I")
     open_: list[tuple[int, int]] = []  # (row, frame)
     last = rounded = 0
     for at, opens, frame in _events(process, profile, len(regions)):
@@ -161,7 +160,7 @@ def _spans(
         if opens:
             open_.append((len(start), frame))
             start.append(now)
-            duration.append(0)
+            end.append(now)
             region.append(regions[frame])
             continue
         if all(each != frame for _, each in open_):
@@ -169,24 +168,18 @@ def _spans(
             continue
         while open_:
             row, closed = open_.pop()
-            duration[row] = now - start[row]
+            end[row] = now
             if closed == frame:
                 break
             process.core.count("spans_cut")  # its caller returned before it did
-    end = _number(profile.get("endValue"))
-    if open_:
-        process.core.count("spans_cut", len(open_))
-    until = max(last, round(end * ns)) if end is not None and end * ns < _LARGEST else last
+    of_all = _number(profile.get("endValue"))
+    process.core.count("spans_cut", len(open_))
+    until = max(last, round(of_all * ns)) if of_all is not None and of_all * ns < _LARGEST else last
     for row, _ in open_:
-        duration[row] = until - start[row]
-    if rounded:
-        process.core.count("times_rounded", rounded)
-    process.core.spans(
-        np.full(len(start), location, dtype=np.uint32),
-        np.array(start, dtype=np.int64),
-        np.array(duration, dtype=np.int64),
-        np.array(region, dtype=np.uint32),
-    )
+        end[row] = until
+    process.core.count("times_rounded", rounded)
+    places, regions_of = np.full(len(start), location, dtype=np.uint32), np.array(region, dtype=np.uint32)
+    process.core.spans(places, np.array(start, dtype=np.int64), np.array(end, dtype=np.int64), regions_of)
 
 
 def _stretches(

@@ -27,7 +27,7 @@ _BUFFERS = 8
 _FARTHEST_NS = 2**62
 _LARGEST_PID = 2**62
 _CELL_TYPES = {"string": 2, "float64": 1}
-_ROOT = 0xFFFFFFFF  # the call path around those at the root
+NO_PATH = 0xFFFFFFFF  # the call path around those at the root
 _NO_STREAM = (0xFFFFFFFF, -1, NONE)
 _KINDS = {"thread": 0, "stream": 1, "task": 2}
 
@@ -36,12 +36,13 @@ class ImportProcess:
     """Writes the block file of one process. Texts, regions, locations and table layouts are made as they are asked for.
 
     Columns are int64; `NONE` stands for a cell that is missing. Texts are numbers from `text`, reals are their bits.
+    `out` is what writes them, for the little that needs no columns.
     """
 
-    def __init__(self, target: ImportTarget, pid: int) -> None:
+    def __init__(self, target: ImportTarget, pid: int, *, buffers: int = _BUFFERS) -> None:
         path = Path(target.folder) / f"process-{target.next_number()}.blocks"
         self.pid = pid
-        self._out = native.ImportedProcess(str(path), max(target.buffer_bytes // _BUFFERS, 1 << 20))
+        self.out = native.ImportedProcess(str(path), max(target.buffer_bytes // buffers, 1 << 20))
         self._locations: dict[object, int] = {}
         self._stream_names: dict[str, int] = {}  # the context whose stream has the name
         self._used = False
@@ -50,12 +51,12 @@ class ImportProcess:
     @property
     def first_ns(self) -> int:
         """First moment that something was recorded at."""
-        return self._out.first_ns
+        return self.out.first_ns
 
     @property
     def last_ns(self) -> int:
         """Last moment that something was recorded at."""
-        return self._out.last_ns
+        return self.out.last_ns
 
     @property
     def used(self) -> bool:
@@ -65,15 +66,15 @@ class ImportProcess:
     def count(self, what: str, n: int = 1) -> None:
         """Add to a number of the quality table."""
         if n:
-            self._out.count(what, n)
+            self.out.count(what, n)
 
     def text(self, value: str) -> int:
         """Return the number of a text."""
-        return self._out.text(value)
+        return self.out.text(value)
 
     def region(self, name: str, paradigm: str, role: str, module: str = "", file: str = "", line: int = 0) -> int:
         """Return the number of a region."""
-        return self._out.region(name, PARADIGMS.index(paradigm), ROLES.index(role), file, line, module)
+        return self.out.region(name, PARADIGMS.index(paradigm), ROLES.index(role), file, line, module)
 
     def location(
         self,
@@ -87,7 +88,7 @@ class ImportProcess:
         known = self._locations.get(key)
         if known is None:
             wrapped = thread_id & 0xFFFFFFFFFFFFFFFF
-            known = self._locations[key] = self._out.location(name, wrapped, _KINDS[kind], device)
+            known = self._locations[key] = self.out.location(name, wrapped, _KINDS[kind], device)
         return known
 
     def streams(self, part: Batch, row: str = "") -> npt.NDArray[np.uint32] | None:
@@ -162,18 +163,17 @@ class ImportProcess:
             constant = np.full(len(values), self.text(key), dtype=np.int64)
             given.append(self._given("arguments", {"key": (constant, valid), "value": (values, valid)}))
         self._used = self._used or len(start_ns) > 0
-        self._out.spans(location, start_ns, end_ns - start_ns, region, given)
+        self.out.spans(location, start_ns, end_ns - start_ns, region, given)
 
     def rows(self, table: str, location: npt.NDArray[np.uint32], columns: Mapping[str, Cells]) -> None:
-        """Add rows of a table of events. Rows without a sound `time_ns` are counted and left out."""
-        far = _far(columns["time_ns"][0])
-        if far.any():
+        """Add rows of a table of events. Where they have a time, those without a sound one are counted and left out."""
+        if "time_ns" in columns and (far := _far(columns["time_ns"][0])).any():
             self.count("events_without_time", int(far.sum()))
             keep = ~far
             location = location[keep]
             columns = {name: _kept(cells, keep) for name, cells in columns.items()}
         layout, cells = self._given(table, columns)
-        self._out.rows(layout, location, cells)
+        self.out.rows(layout, location, cells)
 
     def marks(
         self, location: npt.NDArray[np.uint32], time_ns: Whole, name: Whole, category: str, arguments: Whole
@@ -188,23 +188,17 @@ class ImportProcess:
         sound = ~_far(time_ns)
         self.count("events_without_time", int((~sound).sum()))
         self._used = self._used or bool(sound.any())
-        self._out.samples(
-            self._out.metric(name, unit), np.ascontiguousarray(time_ns[sound]), np.ascontiguousarray(value[sound])
+        self.out.samples(
+            self.out.metric(name, unit), np.ascontiguousarray(time_ns[sound]), np.ascontiguousarray(value[sound])
         )
 
-    def total(
-        self, location: int, region: int, count: int, total_ns: int, min_ns: int | None, max_ns: int | None
-    ) -> None:
-        """Add a sum without a time axis: executions of a region that are known by their number and extremes only."""
-        path = self._out.path(_ROOT, region)
-        self._out.totals(location, path, count, total_ns, total_ns, min_ns, max_ns)
-
-    def finish(self, name: str, source: str, *, main: bool, rank: int | None = None) -> None:
+    def finish(self, name: str, source: str, *, main: bool, rank: int | None = None, ranks: int | None = None) -> None:
         """Write everything. `name` is its command or its name in the file."""
         description = {"argv": [name], "main": main, "imported_from": source}
-        note = "" if rank is None else json.dumps({"rank": rank})
+        job = {"rank": rank} if ranks is None else {"rank": rank, "ranks": ranks}
+        note = "" if rank is None else json.dumps(job)
         pid = self.pid if abs(self.pid) <= _LARGEST_PID else 0  # else it cannot be the number of a process
-        self._out.finish(pid, 0, json.dumps(description), note)
+        self.out.finish(pid, 0, json.dumps(description), note)
 
     def _given(self, table: str, columns: Mapping[str, Cells]) -> tuple[int, list[_Column]]:
         """Return the number of a table, and columns as the native side takes them; one without any cell stays here.
@@ -213,7 +207,7 @@ class ImportProcess:
         """
         if table not in self._layouts:
             layout = [(c.name, _CELL_TYPES.get(c.type, 0)) for c in TABLES[table] if c.name not in ("location", "row")]
-            number = self._out.table(table, layout, table not in EVENT_TABLES)
+            number = self.out.table(table, layout, table not in EVENT_TABLES)
             self._layouts[table] = number, {name: at for at, (name, _) in enumerate(layout)}
         number, place = self._layouts[table]
         return number, [

@@ -6,7 +6,6 @@ of everything below it. Nothing here has a start or an end.
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from strobe import native
-from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.formats.reading.import_process import NO_PATH, Cells, ImportProcess
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
 from strobe.model.units import format_bytes
@@ -26,10 +24,7 @@ MOST_BYTES = 512 << 20
 _MOST_PATHS = 1 << 20  # as many as the core distinguishes
 _MOST_DEPTH = 4096
 _LARGEST = 1 << 62
-_NO_PATH = 0xFFFFFFFF
-_TEXT, _REAL, _WHOLE = 2, 1, 0
-_CELLS = {"string": _TEXT, "float64": _REAL}
-_ROWS = 4096
+_MOST_ROWS = 4096  # of a table that wait
 # Nanoseconds in the units that tools write.
 NANOSECONDS: dict[str, Fraction] = {
     name: Fraction(ns)
@@ -87,15 +82,14 @@ class ProfileProcess:
     """The one process of an imported profile: regions, locations, call trees, rows of side tables."""
 
     def __init__(self, source: ImportSource, target: ImportTarget) -> None:
-        number = target.next_number()
-        self.core = native.ImportedProcess(str(target.folder / f"process-{number}.blocks"), target.buffer_bytes)
+        self.core = ImportProcess(target, 0, buffers=1)
         self._source = source.name
         self._path_of: list[int] = []  # number in the core, by path
         self._region_of = array("q")
         self._parent_of = array("q")
         self._depth_of = array("l")
         self._ids: dict[tuple[int, int], int] = {}
-        self._tables: dict[str, _Rows] = {}
+        self._rows: dict[str, list[tuple[int, Mapping[str, str | float | None]]]] = {}  # of side tables, by location
 
     def region(self, function: Function, *, paradigm: str = "", role: str = "function") -> int:
         """Return the number of a function. Without a paradigm, it is Python by the suffix of its file."""
@@ -105,11 +99,11 @@ class ProfileProcess:
             self.core.count("lines_out_of_range")
             line = 0
         name, module = clean(function.name) or "(no name)", clean(function.module)
-        return self.core.region(name, PARADIGMS.index(who), ROLES.index(role), clean(file), line, module)
+        return self.core.region(name, who, role, module, clean(file), line)
 
     def location(self, name: str, thread_id: int = 0) -> int:
         """Return the number of a new location: a thread, or one profile of several in a file."""
-        return self.core.location(clean(name), thread_id)
+        return self.core.location((name, thread_id), clean(name), thread_id)
 
     def path(self, parent: int, region: int) -> int:
         """Return the path of a region called from `parent`, or ROOT.
@@ -125,7 +119,7 @@ class ProfileProcess:
             return parent
         number = len(self._path_of)
         self._ids[parent, region] = number
-        self._path_of.append(self.core.path(self._path_of[parent] if parent >= 0 else _NO_PATH, region))
+        self._path_of.append(self.core.out.path(self._path_of[parent] if parent >= 0 else NO_PATH, region))
         self._parent_of.append(parent)
         self._region_of.append(region)
         self._depth_of.append(depth)
@@ -140,7 +134,7 @@ class ProfileProcess:
         if max(abs(count), abs(total_ns), abs(own_ns)) >= _LARGEST or count < 0:
             self.core.count("weights_out_of_range")
             return
-        self.core.totals(location, self._path_of[path], count, total_ns, own_ns)
+        self.core.out.totals(location, self._path_of[path], count, total_ns, own_ns)
 
     def path_metric(
         self, location: int, path: int, weight: Weight, own: float | None, total: float | None = None
@@ -174,29 +168,38 @@ class ProfileProcess:
 
     def _row(self, table: str, location: int, **cells: str | float | None) -> None:
         """Add a row to a side table without spans; cells that are None stay empty."""
-        if table not in self._tables:
-            self._tables[table] = _Rows(self.core, table)
         for name, cell in cells.items():
             if isinstance(cell, int) and abs(cell) >= _LARGEST:
                 self.core.count("weights_out_of_range")
                 cells[name] = None
-        self._tables[table].add(location, cells)
+        rows = self._rows.setdefault(table, [])
+        rows.append((location, cells))
+        if len(rows) >= _MOST_ROWS:
+            self._flush(table)
+
+    def _flush(self, table: str) -> None:
+        rows = self._rows.pop(table)
+        columns: dict[str, Cells] = {}
+        for column in TABLES[table][1:]:
+            cells = [row.get(column.name) for _, row in rows]
+            valid = np.array([cell is not None for cell in cells], dtype=np.uint8)
+            if column.type == "string":
+                cells = [None if cell is None else self.core.text(clean(str(cell))) for cell in cells]
+            dtype = np.float64 if column.type == "float64" else np.int64
+            values = np.array([0 if cell is None else cell for cell in cells], dtype=dtype).view(np.int64)
+            columns[column.name] = values, valid
+        self.core.rows(table, np.array([location for location, _ in rows], dtype=np.uint32), columns)
 
     def finish(
         self, properties: Mapping[str, object], *, pid: int = 0, rank: int | None = None, ranks: int | None = None
     ) -> Imported:
         """Write everything."""
-        for rows in self._tables.values():
-            rows.flush()
-        description = {
-            "argv": [str(properties.get("name") or self._source)],
-            "main": True,
-            "imported_from": self._source,
-        }
-        note = "" if rank is None else json.dumps({"rank": rank, "ranks": ranks})
-        self.core.finish(pid if abs(pid) < _LARGEST else 0, description_json=json.dumps(description), note_json=note)
-        # A process without spans and metrics has no first moment.
-        first_ns = self.core.first_ns if self.core.first_ns <= self.core.last_ns else 0
+        for table in list(self._rows):
+            self._flush(table)
+        self.core.pid = pid
+        self.core.finish(str(properties.get("name") or self._source), self._source, main=True, rank=rank, ranks=ranks)
+        # A process without spans has no first moment.
+        first_ns = self.core.first_ns if self.core.used else 0
         last_ns = max(self.core.last_ns, first_ns)
         return Imported(processes=1, first_ns=first_ns, last_ns=last_ns, properties=properties)
 
@@ -256,8 +259,7 @@ class CallTree:
         # Rounded once, at the bottom: totals are sums of the shown values, to the nanosecond.
         own_ns = {path: round(self._own[path][self._shown] * scale) if path in self._own else 0 for path in order}
         rounded = sum(own_ns[path] != self._own[path][self._shown] * scale for path in self._own)
-        if rounded:
-            process.core.count("weights_rounded", rounded)
+        process.core.count("weights_rounded", rounded)
         total_ns = dict(own_ns)
         for path in reversed(order):
             above = process.parent(path)
@@ -275,38 +277,6 @@ class CallTree:
             for path in order:
                 own = float(self._own.get(path, nothing)[i])
                 process.path_metric(self._location, path, weight, own, float(total[path][i]))
-
-
-class _Rows:
-    """Rows of a side table, handed over as columns."""
-
-    def __init__(self, core: native.ImportedProcess, name: str) -> None:
-        columns = [column for column in TABLES[name] if column.name != "location"]
-        self._core, self._types = core, {column.name: _CELLS.get(column.type, _WHOLE) for column in columns}
-        self._table = core.table(name, list(self._types.items()), False)
-        self._location: list[int] = []
-        self._rows: list[Mapping[str, str | float | None]] = []
-
-    def add(self, location: int, cells: Mapping[str, str | float | None]) -> None:
-        self._location.append(location)
-        self._rows.append(cells)
-        if len(self._rows) >= _ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._rows:
-            return
-        columns = []
-        for number, (name, kind) in enumerate(self._types.items()):
-            cells = [row.get(name) for row in self._rows]
-            valid = np.array([cell is not None for cell in cells], dtype=np.uint8)
-            if kind == _TEXT:
-                cells = [None if cell is None else self._core.text(clean(str(cell))) for cell in cells]
-            dtype = np.float64 if kind == _REAL else np.int64
-            values = np.array([0 if cell is None else cell for cell in cells], dtype=dtype).view(np.int64)
-            columns.append((number, values, valid))
-        self._core.rows(self._table, np.array(self._location, dtype=np.uint32), columns)
-        self._location, self._rows = [], []
 
 
 def function_of(key: object) -> Function | None:

@@ -58,8 +58,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
             process.core.count("lines_not_understood")
     if not reader.graphs:
         raise ValueError("no costs of functions are in it")
-    if reader.cut_off:
-        process.core.count("truncated")
+    process.core.count("truncated", int(reader.cut_off))
     functions = reader.described()
     for thread, graph in reader.graphs.items():
         graph.save(process, process.location(f"thread {thread}" if thread else "profile"), functions)

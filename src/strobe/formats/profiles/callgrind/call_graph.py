@@ -83,8 +83,7 @@ class CallGraph:
             ("calls_not_counted", 0 if self._calls else len(self._own)),
             ("weights_by_function_only", len(self._weights) - 1),
         ):
-            if number:
-                process.core.count(what, number)
+            process.core.count(what, number)
 
     def _ns(self, values: Sequence[int]) -> int:
         return values[self._shown] * self._scale
