@@ -1,0 +1,130 @@
+"""What strobe finds in the programs here, beside what they know: `python -m tests.meaning.judge [NAME]`.
+
+A table: steps found and true, whether they lie in the same places, by how many points each phase is off, and what
+limits the loop. A step lies in its place if it and a true step share more than half of the time of both together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import strobe
+from strobe.present.summary import summarise
+from tests.meaning.verify import command
+
+HERE = Path(__file__).parent
+PHASES = {
+    "data": "data_wait_ns",
+    "forward": "forward_ns",
+    "backward": "backward_ns",
+    "optimizer": "optimizer_ns",
+}
+# Kinds of a verdict in words of truth.LIMITS.
+LIMITS = {
+    "input-bound": {"data"},
+    "compute-bound": {"operators", "gpu"},
+    "communication-bound": {"communication", "straggler", "balanced"},
+    "host-bound": {"python", "launch", "synchronisation"},
+}
+
+
+def record(path: Path, folder: Path) -> tuple[dict[int, dict], Path]:
+    """Run a program under strobe; return its truth by rank, and the trace."""
+    truths, trace = folder / "truth", folder / "run.strobe"
+    truths.mkdir()
+    start = command(path)
+    words = [sys.executable, "-m", "strobe", "run", "--quiet", "-o", str(trace), "--", *start]
+    env = dict(os.environ, MEANING_TRUTH=str(truths), OMP_NUM_THREADS="1", PYTHONPATH=str(HERE))
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise SystemError(done.stderr[-2000:])
+    read = [json.loads(each.read_text()) for each in sorted(truths.iterdir())]
+    return {each["rank"]: each for each in read}, trace
+
+
+def in_place(truth: list[tuple[int, int]], found: list[tuple[int, int]]) -> int:
+    """The number of true steps that a found one shares more than half of the time with."""
+    matched = at = 0
+    for begin, end in truth:
+        while at < len(found) and found[at][1] <= begin:
+            at += 1
+        best = 0.0
+        for other_begin, other_end in found[at : at + 3]:
+            shared = min(end, other_end) - max(begin, other_begin)
+            best = max(best, shared / max(1, max(end, other_end) - min(begin, other_begin)))
+        matched += best > 0.5
+    return matched
+
+
+def judge(path: Path) -> dict[str, object]:
+    """One row of the table."""
+    with tempfile.TemporaryDirectory() as temporary:
+        truths, folder = record(path, Path(temporary))
+        truth = truths[0]
+        trace = strobe.open(folder)
+        steps = trace.ask("steps").to_pylist()
+        process = min((int(row["process"]) for row in steps), default=0)
+        steps = [row for row in steps if row["process"] == process]
+        beside = set(truth["beside"])
+        own = [(each["begin_ns"], each["end_ns"]) for each in truth["steps"] if each["class"] not in beside]
+        found = [
+            (row["start_ns"] + trace.zero_ns, row["start_ns"] + trace.zero_ns + row["duration_ns"]) for row in steps
+        ]
+        verdict = summarise(trace).verdict
+    whole = sum(each["end_ns"] - each["begin_ns"] for each in truth["steps"])
+    taken = sum(row["duration_ns"] for row in steps)
+    off = {}
+    for phase, column in PHASES.items():
+        if truth["phases_ns"] is not None and taken:
+            share = sum(row[column] for row in steps) / taken
+            off[phase] = 100 * (share - truth["phases_ns"].get(phase, 0) / whole)
+    kinds = LIMITS.get(verdict.kind, set())
+    return {
+        "name": path.stem,
+        "true": truth["count"],
+        "found": len(found),
+        "in place": in_place(own, found),
+        "off": {phase: round(points, 1) for phase, points in off.items() if abs(points) > 3},
+        "limiting": truth["limiting"],
+        "verdict": verdict.kind,
+        "right": bool(kinds & {truth["limiting"], *truth["limiting_also"]}),
+    }
+
+
+def main() -> int:
+    """Judge the programs that are named, or all that are not set aside."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--set-aside", action="store_true", help="those that are set aside, not the others")
+    arguments = parser.parse_args()
+    folder = HERE / "set_aside" / "programs" if arguments.set_aside else HERE / "programs"
+    paths = [path for path in sorted(folder.glob("*.py")) if not arguments.names or path.stem in arguments.names]
+    right = dict.fromkeys(("steps", "phases", "limiting"), 0)
+    for path in paths:
+        try:
+            row = judge(path)
+        except (SystemError, subprocess.TimeoutExpired, strobe.StrobeError) as error:
+            print(f"{path.stem:<32} failed: {str(error)[-200:]}", flush=True)
+            continue
+        steps_right = abs(int(row["found"]) - int(row["true"])) <= 1 and int(row["in place"]) >= 0.95 * int(row["true"])
+        right["steps"] += steps_right
+        right["phases"] += not row["off"]
+        right["limiting"] += bool(row["right"])
+        print(
+            f"{row['name']:<32} steps {row['found']:>5} of {row['true']:<5} in place {row['in place']:<5}"
+            f" {'' if steps_right else 'WRONG':<6} {row['limiting']:<12} {row['verdict']:<20}"
+            f" {'' if row['right'] else 'WRONG':<6} {row['off'] or ''}",
+            flush=True,
+        )
+    print(f"of {len(paths)}: " + ", ".join(f"{what} right in {count}" for what, count in right.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
