@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.steps.thread_spans import Ints
-
-Floats = npt.NDArray[np.float64]
+from strobe.tables.column_arrays import Floats, Ints, alike
 
 # Pairs of group and value that are held; beyond that, values keep their 12 highest bits (error below 0.03 %) for the
 # median and the deviation.
@@ -35,14 +33,9 @@ class Groups:
         """Return the number of the combination that each row of the columns is."""
         if not len(columns[0]):
             return np.zeros(0, dtype=np.int64)
-        code: Ints = np.zeros(len(columns[0]), dtype=np.int64)
-        for column in columns:
-            # Codes stay below the number of rows, so that their product with another column's stays a number.
-            values, inverse = np.unique(column, return_inverse=True)
-            code = np.unique(code * len(values) + inverse, return_inverse=True)[1].astype(np.int64)
-        first = np.unique(code, return_index=True)[1]
+        first, which = alike(columns)
         found = [self._of(key) for key in zip(*(column[first].tolist() for column in columns), strict=True)]
-        return np.array(found, dtype=np.int64)[code]
+        return np.array(found, dtype=np.int64)[which]
 
     def _of(self, key: tuple[int, ...]) -> int:
         if key not in self._number:
@@ -85,19 +78,15 @@ class Spread:
     def __init__(self) -> None:
         self._group, self._value, self._times = (np.zeros(0, dtype=np.int64) for _ in range(3))
         self._waiting: list[tuple[Ints, Ints]] = []
-        self._total, self._least, self._most = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        largest = np.iinfo(np.int64).max
+        self._total, self._least, self._most = Growing(), Growing(np.minimum, largest), Growing(np.maximum, -largest)
 
     def add(self, group: Ints, value: Ints) -> None:
         """Add values to their groups."""
         if not len(group):
             return
-        if (missing := int(group.max()) + 1 - len(self._total)) > 0:
-            self._total = np.concatenate((self._total, np.zeros(missing, dtype=np.int64)))
-            self._least = np.concatenate((self._least, np.full(missing, np.iinfo(np.int64).max)))
-            self._most = np.concatenate((self._most, np.full(missing, np.iinfo(np.int64).min)))
-        np.add.at(self._total, group, value)
-        np.minimum.at(self._least, group, value)
-        np.maximum.at(self._most, group, value)
+        for each in (self._total, self._least, self._most):
+            each.add(group, value)
         self._waiting.append((group, value))
         if sum(len(group) for group, _ in self._waiting) > _MOST_PAIRS // 4:
             self._merge()
@@ -125,10 +114,8 @@ class Spread:
         group, value, times = self._group, self._value, self._times
         count = np.zeros(groups, dtype=np.int64)
         np.add.at(count, group, times)
-        total, least, most = (
-            np.where(count > 0, np.concatenate((known, np.zeros(groups - len(known), dtype=np.int64))), 0)
-            for known in (self._total, self._least, self._most)
-        )
+        known = (each.of(groups) for each in (self._total, self._least, self._most))
+        total, least, most = (np.where(count > 0, values, 0) for values in known)
         average = total / np.maximum(count, 1)
         squares = np.bincount(group, times * (value - average[group]) ** 2, groups)
         median = np.clip(self.quantile(0.5, count), least, most)
