@@ -6,12 +6,11 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from operator import itemgetter
-from typing import Any
 
 from strobe.answers.ask import ask
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
-from strobe.present.summary import Summary, summarise
+from strobe.present.summary import Row, Summary, rows_of, summarise
 from strobe.present.text_page import sentence
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
@@ -19,8 +18,6 @@ from strobe.trace.trace import Trace
 _MOST_TYPES = 5
 # Longest acceptable time before the forward pass of a step; MindInsight advises from there on.
 _LONG_INTERVAL_NS = 500_000
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -84,14 +81,9 @@ def _missing(name: str, title: str, table: Table) -> Card:
     return Card(name, title, (sentence(table.note),))
 
 
-def _rows(table: Table) -> list[Row]:
-    rows: list[Row] = table.to_arrow().to_pylist()
-    return rows
-
-
 def _worst(table: Table, column: str) -> tuple[Row, str]:
     """Return the row of the worst process, and its name in brackets if there are others."""
-    rows = _rows(table)
+    rows = rows_of(table)
     worst = max(rows, key=itemgetter(column))
     if len(rows) == 1:
         return worst, ""
@@ -134,15 +126,15 @@ def _step_trace(trace: Trace) -> Card:
 def _operators(trace: Trace) -> Card:
     """MindInsight's ranking of operator types, by GPU time if there is any; else of kernels, or functions."""
     table = ask(trace, "operators", by="type")
-    rows = _rows(table)
+    rows = rows_of(table)
     on_gpu = any(row["device_self_ns"] for row in rows)
     ranking = ("Operator ranking", "operators" + (" on GPUs" if on_gpu else ""), "type")
     column = "device_self_ns" if on_gpu else "self_ns"
-    if not rows and (rows := _rows(ask(trace, "kernels"))):
+    if not rows and (rows := rows_of(ask(trace, "kernels"))):
         ranking, column = ("Kernel ranking", "kernels", "kernel"), "total_ns"
     if not rows:
         table = ask(trace, "profile")
-        rows, ranking = _rows(table), ("Function ranking", "functions", "name")
+        rows, ranking = rows_of(table), ("Function ranking", "functions", "name")
     title, kind, name = ranking
     if not rows:
         return _missing("operators", title, table)
@@ -194,11 +186,11 @@ def _data(trace: Trace) -> Card:
 
 def _timeline(trace: Trace) -> Card:
     """MindInsight's timeline summary of the whole run: operators, streams, kernels, and their executions."""
-    used = [row for row in _rows(trace.locations) if row["kind"] == "stream" and row["span_count"]]
+    used = [row for row in rows_of(trace.locations) if row["kind"] == "stream" and row["span_count"]]
     # A stream that ran several things at once has several locations with its number.
     streams = len({(row["process"], row["device"], row["thread_id"]) for row in used})
-    operators = _rows(ask(trace, "operators", step="all"))
-    kernels = _rows(ask(trace, "kernels")) if streams else []
+    operators = rows_of(ask(trace, "operators", step="all"))
+    kernels = rows_of(ask(trace, "kernels")) if streams else []
     executions = sum(row["calls"] for row in operators)
     on_host = sum(row["self_ns"] for row in operators)
     on_gpu = sum(row["total_ns"] for row in kernels)

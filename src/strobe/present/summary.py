@@ -25,11 +25,14 @@ from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.path_statistics import path_statistics
 from strobe.tables.table import Table
 from strobe.trace.derived.beginning_of_run import beginning_of
+from strobe.trace.info import Info
 from strobe.trace.trace import Trace
 
 # Spans read while the user waits: steps and sums of a million spans take about 0.7 s of CPU time.
 SOON_SPANS = 6_000_000
 LARGEST_JSON_BYTES = 64_000
+
+Row = dict[str, Any]
 # Group of each part of a step, for its colour.
 _GROUP_OF_PART = {
     "data_wait": "data",
@@ -42,6 +45,8 @@ _GROUP_OF_PART = {
 # verdict names the main problem.)
 INPUT_BOUND = 0.2
 HOST_BOUND = 0.4
+_OF_RUN = ("program", "command", "host", "process_count", "started_unix_ns", "duration_ns")  # as in Info
+
 # Cost of reporting one span in a framework, without that of the recorder; `./dev bench cost ranges`: 110 to 160 ns.
 _REPORTING_NS = 130
 
@@ -182,15 +187,7 @@ def summarise_part(trace: Trace, beginning: Trace, part: str) -> Summary:
     if not part:
         return found
     info = trace.info
-    folded_and_spans = info.span_count + info.folded_count
-    quality = replace(
-        found.quality,
-        ended=info.ended,
-        span_count=info.span_count,
-        folded_count=info.folded_count,
-        size_bytes=info.size_bytes,
-        bytes_per_span=info.size_bytes / max(1, folded_and_spans),
-    )
+    quality = replace(found.quality, **_size(info))
     return replace(found, part=part, process_count=info.process_count, duration_ns=info.duration_ns, quality=quality)
 
 
@@ -204,12 +201,7 @@ def summarise(trace: Trace) -> Summary:
         schema_version=SCHEMA_VERSION,
         name=trace.path.name,
         path=str(trace.path.absolute()),
-        program=info.program,
-        command=info.command,
-        host=info.host,
-        process_count=info.process_count,
-        started_unix_ns=info.started_unix_ns,
-        duration_ns=info.duration_ns,
+        **{name: getattr(info, name) for name in _OF_RUN},
         verdict=_verdict(trace, usual, hot, on_gpus),
         step=_step(usual) if usual else None,
         gpus=on_gpus,
@@ -290,7 +282,7 @@ def _classes(usual: Usual) -> tuple[StepClass, ...]:
 def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
     """Return the operators, or functions if there are none, with the most self time."""
     for kind, analysis in (("operators", "operators"), ("functions", "profile")):
-        if rows := _rows(ask(trace, analysis).head(5)):
+        if rows := rows_of(ask(trace, analysis).head(5)):
             return kind, tuple(
                 Hot(row["name"], row["calls"], row["self_ns"], row["share"] or 0.0, row["self_per_step_ns"])
                 for row in rows
@@ -305,7 +297,7 @@ _NO_GPU_LOSS = ("gpu_recorded_with",)
 def _quality(trace: Trace) -> Quality:
     info = trace.info
     total = _counted(trace)
-    processes, quality = _rows(trace.processes), _rows(trace.quality)
+    processes, quality = rows_of(trace.processes), rows_of(trace.quality)
     recorded_ns = sum(row["ended_ns"] - row["started_ns"] for row in processes)
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
@@ -321,20 +313,21 @@ def _quality(trace: Trace) -> Quality:
         complete=not losses and ends <= {"closed", "exited"},
         losses=tuple(losses),
         remarks=tuple(remarks),
-        ended=info.ended,
         estimated_cost=None if info.source else cost_ns / max(1, recorded_ns),
         source=info.source,
-        span_count=info.span_count,
-        folded_count=info.folded_count,
-        size_bytes=info.size_bytes,
-        bytes_per_span=info.size_bytes / max(1, info.span_count + info.folded_count),
+        **_size(info),
     )
+
+
+def _size(info: Info) -> dict[str, Any]:
+    known = {name: getattr(info, name) for name in ("ended", "span_count", "folded_count", "size_bytes")}
+    return {**known, "bytes_per_span": info.size_bytes / max(1, info.span_count + info.folded_count)}
 
 
 def _counted(trace: Trace) -> Counter[str]:
     """Return the counters of the quality table, summed over all processes."""
     total: Counter[str] = Counter()
-    for row in _rows(trace.quality):
+    for row in rows_of(trace.quality):
         if row["value"] is not None:
             total[row["what"]] += row["value"]
     return total
@@ -354,6 +347,7 @@ def _reported_spans(trace: Trace) -> int:
     return int(sums.calls[np.array(reported, dtype=bool)[sums.region]].sum()) if reported else 0
 
 
-def _rows(table: Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.to_arrow().to_pylist()
+def rows_of(table: Table) -> list[Row]:
+    """Return the rows of a table."""
+    rows: list[Row] = table.to_arrow().to_pylist()
     return rows
