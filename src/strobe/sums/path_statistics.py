@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from strobe.steps.selection import Selection
-from strobe.steps.thread_spans import Bools, Ints
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.folded import ALL, Folded, bucket_edges_ns
 from strobe.trace.spans import PathSums
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import Join, MapCombine, Tables, Workers, over_processes
 
+_JOINS = {
+    **dict.fromkeys(("calls", "total_ns", "own_ns"), np.add),
+    "min_ns": np.minimum,
+    "max_ns": np.maximum,
+}
 _AT_A_TIME = 2  # locations that are read at the same time
 
 
@@ -42,7 +48,6 @@ class PathStatistics:
 def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     """Sum up by call path what was selected in all locations: spans, and the statistics of what was folded."""
     parent, region = path_tree(trace)
-    count = len(region)
     tasks = all(location["kind"] == "task" for location in trace.definitions.locations)
     # Spans are read by native code without the GIL: threads do what a pool of processes would, which must start first.
     threads = trace.workers.threads if isinstance(trace.workers, Workers) else _AT_A_TIME
@@ -51,41 +56,33 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     else:
         rows = over_processes(trace, _PATH_SUMS, selection=selection, tasks=tasks)["rows"]
     at = rows.column("call_path").to_numpy()
-    columns = []
-    for name in ("calls", "total_ns", "own_ns", "min_ns", "max_ns"):
-        columns.append(np.zeros(count, dtype=np.int64))
-        columns[-1][at] = rows.column(name).to_numpy()
-    calls, total, own, shortest, longest = columns
-    shortest[calls == 0] = 0
-    return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
+    columns = {name: np.zeros(len(region), dtype=np.int64) for name in _JOINS}
+    for name, column in columns.items():
+        column[at] = rows.column(name).to_numpy()
+    columns["min_ns"][columns["calls"] == 0] = 0
+    return PathStatistics(**columns, parent=parent, region=region, outermost=outermost(parent, region))
 
 
 def _path_sums(part: Trace, selection: Selection, tasks: bool, threads: int = _AT_A_TIME) -> dict[str, pa.Table]:
     """Return a row for each call path that was selected. `tasks`: whether those are the program's time."""
     count = len(part.call_paths)
-    calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
-    shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
+    columns = {name: np.zeros(count, dtype=np.int64) for name in _JOINS}
+    columns["min_ns"][:] = np.iinfo(np.int64).max
     touched = np.zeros(count, dtype=bool)
     for sums in _sums_of_spans(part, selection, tasks, threads):
-        calls += sums["calls"]
-        total += sums["total_ns"]
-        own += sums["own_ns"]
-        some = sums["calls"] > 0
-        np.minimum(shortest, sums["min_ns"], out=shortest, where=some)
-        np.maximum(longest, sums["max_ns"], out=longest, where=some)
+        values: dict[str, Any] = {**sums}
+        for name, join in _JOINS.items():
+            join(columns[name], values[name], out=columns[name], where=sums["calls"] > 0)
     counts = np.array([tasks or location["kind"] != "task" for location in part.definitions.locations], dtype=bool)
     for chosen in selected_statistics(part, selection):
         folded = chosen.chosen(counts[chosen.location])
-        np.add.at(calls, folded.call_path, folded.count)
-        np.add.at(total, folded.call_path, folded.total_ns)
-        np.add.at(own, folded.call_path, folded.own_ns)
         touched[folded.call_path] = True
-        some = folded.count > 0
-        np.minimum.at(shortest, folded.call_path[some], folded.min_ns[some])
-        np.maximum.at(longest, folded.call_path[some], folded.max_ns[some])
-    (at,) = np.nonzero(touched | (calls > 0))
-    columns = {"call_path": at, "calls": calls, "total_ns": total, "own_ns": own, "min_ns": shortest, "max_ns": longest}
-    return {"rows": pa.table({name: column if name == "call_path" else column[at] for name, column in columns.items()})}
+        executed = folded.chosen(folded.count > 0)
+        for name, join in _JOINS.items():
+            rows = folded if join is np.add else executed
+            join.at(columns[name], rows.call_path, vars(rows)["count" if name == "calls" else name])
+    (at,) = np.nonzero(touched | (columns["calls"] > 0))
+    return {"rows": pa.table({"call_path": at, **{name: column[at] for name, column in columns.items()}})}
 
 
 _PATH_SUMS = MapCombine(_path_sums, Tables({"rows": Join(("call_path",), least=("min_ns",), most=("max_ns",))}))
