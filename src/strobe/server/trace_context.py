@@ -9,9 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strobe.api.trace import Trace
 from strobe.gpu.memory import allocator_curves, steps_of
@@ -25,7 +23,8 @@ from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.steps.loops.structure import FlowDict, graph_dict, opened_graph
 from strobe.steps.steps import choose_steps, find_steps
 from strobe.steps.training_activities import PROFILER_STEP
-from strobe.sums.path_statistics import merged_paths, one_for_each_name
+from strobe.sums.path_statistics import merged_paths, one_for_each_name, path_tree
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.metrics.readings import Readings
 from strobe.trace.spans import SpanArrays
@@ -36,8 +35,6 @@ _KEPT_SPANS = 4_000_000
 _KEPT_LEVELS = 8
 # Locations whose profiles are in memory at once: two numbers by region for each.
 _PROFILED_AT_ONCE = 256
-
-Ints = npt.NDArray[np.int64]
 
 
 class OpenedFlow(FlowDict):
@@ -73,7 +70,7 @@ class Chosen:
         return summarise_part(self._whole, self.trace, self._part).to_json()
 
 
-def _in_order(parts: Sequence[Readings]) -> tuple[Ints, npt.NDArray[np.float64]]:
+def _in_order(parts: Sequence[Readings]) -> tuple[Ints, Floats]:
     time_ns = np.concatenate([each.time_ns for each in parts])
     values = np.concatenate([each.values for each in parts])
     order = np.argsort(time_ns, kind="stable")
@@ -165,9 +162,7 @@ class TraceContext:
     @cached_property
     def call_path_arrays(self) -> tuple[Ints, Ints]:
         """Parent (-1 at the root) and last region of every call path."""
-        table = self.trace.call_paths.to_arrow().sort_by("call_path")
-        parents = pc.fill_null(table["parent"].cast(pa.int64()), -1).to_numpy()
-        return parents, table["region"].cast(pa.int64()).to_numpy()
+        return path_tree(self.trace)
 
     @cached_property
     def alike_regions(self) -> Ints:

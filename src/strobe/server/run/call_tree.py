@@ -36,11 +36,9 @@ from strobe.steps.folded_time import Stretches
 from strobe.steps.selection import Selection, select
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import selected_statistics
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.folded import Folded
 from strobe.trace.spans import SpanArrays, chosen_spans
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # Nodes of an answer: what is left out then is narrower than a hair in every picture of the whole.
 _MOST_NODES = 100_000
@@ -220,28 +218,20 @@ class _HostSums:
                 self._add_spans(part, location, around(location) if around else None)
         for rows in folded:
             here = rows.chosen(hosts[rows.location])
-            path = self._stands[here.call_path]
-            np.add.at(self.calls, path, here.count)
-            np.add.at(self.total, path, here.total_ns)
-            np.add.at(self.own, path, here.own_ns)
+            self._add(here.call_path, here.count, here.total_ns, here.own_ns)
 
     def _add_spans(self, part: Part, location: int, without: Stretches | None) -> None:
-        size = len(self.calls)
         if part.window is None:
             sums = part.trace.path_sums(location, part.selection.stretches(location))
-            stands = self._stands[: len(sums["calls"])]
-            np.add.at(self.calls, stands, sums["calls"])
-            np.add.at(self.total, stands, sums["total_ns"])
-            np.add.at(self.own, stands, sums["own_ns"])
+            self._add(slice(len(sums["calls"])), sums["calls"], sums["total_ns"], sums["own_ns"])
             return
         arrays = spans_in(self._facts, location, *part.window)
-        path, inside = arrays["call_path"], _clipped(arrays, part.window)
         own = clipped_self_ns(arrays, *part.window, without)
-        stands = self._stands[path]
-        # bincount sums in float64: exact below 2^53 ns, which is 104 days.
-        self.calls += np.bincount(stands, minlength=size)
-        self.total += np.bincount(stands, weights=inside, minlength=size).astype(np.int64)
-        self.own += np.bincount(stands, weights=own, minlength=size).astype(np.int64)
+        self._add(arrays["call_path"], np.ones_like(own), _clipped(arrays, part.window), own)
+
+    def _add(self, path: npt.NDArray[np.integer] | slice, calls: Ints, total: Ints, own: Ints) -> None:
+        for sums, values in ((self.calls, calls), (self.total, total), (self.own, own)):
+            np.add.at(sums, self._stands[path], values)
 
 
 def _clipped(arrays: SpanArrays, window: tuple[int, int]) -> Ints:
