@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.model.kinds import PARTS
-from strobe.tables.column_arrays import Columns
+from strobe.tables.column_arrays import Columns, Ints
 from strobe.trace.processes.process_reader import ProcessReader
-
-Ints = npt.NDArray[np.int64]
 
 # How much of an iteration is in the trace as spans, as the recorder numbers it: nothing, its end, all of it.
 DETAILS = ("none", "part", "all")
@@ -117,13 +115,9 @@ def read_loops(reader: ProcessReader, zero_ns: int) -> tuple[RecordedLoop, ...]:
     """Return the main loops that were accepted, in the order in which they were."""
     return tuple(
         RecordedLoop(
-            kind=each["kind"],
-            name=each["name"],
+            **{name: each[name] for name in ("kind", "name", "accepted_iteration", "reason", "confidence")},
             accepted_ns=each["accepted_ns"] - zero_ns,
-            accepted_iteration=each["accepted_iteration"],
             ended_ns=None if each["ended_ns"] < 0 else each["ended_ns"] - zero_ns,
-            reason=each["reason"],
-            confidence=each["confidence"],
         )
         for each in reader.loops()
     )

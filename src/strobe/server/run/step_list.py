@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.schema import Column
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.training_activities import PARTS
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import arrow_schema
 from strobe.trace.folded import DETAILS
 
@@ -102,12 +102,9 @@ class StepList:
         columns: dict[str, object] = {
             "process": np.full(len(rows), main.process, dtype=np.uint32),
             "step": rows + main.first_number,
-            "start_ns": main.start_ns[rows],
-            "duration_ns": main.duration_ns[rows],
+            **{name: vars(main)[name][rows] for name in ("start_ns", "duration_ns", "outlier", "warm_up")},
             "class": names,
             "class_rank": np.array([self.class_ranks[name] for name in names], dtype=np.uint32),
-            "outlier": main.outlier[rows],
-            "warm_up": main.warm_up[rows],
             "cause": [main.cause[row] for row in rows],
             "count": counts,
             "loop": main.loop[rows].astype(np.uint32),
@@ -171,7 +168,7 @@ class StepList:
             "outlier": bool(main.outlier[row]),
         }
 
-    def _rows(self, main: ProcessSteps, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _rows(self, main: ProcessSteps, limit: int) -> tuple[Ints, Ints]:
         total = len(main)
         if total <= limit:
             return np.arange(total), np.ones(total, dtype=np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow as pa
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.server.trace_context import TraceContext
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import arrow_schema
 from strobe.trace.spans import SpanArrays
 
@@ -33,15 +36,14 @@ def named_spans(context: TraceContext, arrays: SpanArrays) -> pa.Table:
     names, groups = context.name_dictionaries
     used, index = np.unique(arrays["region"], return_inverse=True)
     index = pa.array(index.astype(np.int32))
+    numbers: dict[str, Any] = {**arrays}
     # The dictionaries hold only the names in view: an answer is bounded by its rows, not by the trace's regions.
     return pa.table(
         {
-            "row": pa.array(arrays["row"]),
-            "start_ns": pa.array(arrays["start_ns"]),
-            "duration_ns": pa.array(arrays["duration_ns"]),
-            "self_ns": pa.array(arrays["self_ns"]),
-            "region": pa.array(arrays["region"]),
-            "depth": pa.array(arrays["depth"]),
+            **{
+                name: pa.array(numbers[name])
+                for name in ("row", "start_ns", "duration_ns", "self_ns", "region", "depth")
+            },
             "complete": pa.array(arrays["complete"].astype(np.uint8)),
             "name": pa.DictionaryArray.from_arrays(index, names.take(pa.array(used))),
             "group": pa.DictionaryArray.from_arrays(index, groups.take(pa.array(used))),
@@ -68,7 +70,7 @@ def longest_spans(parts: list[pa.Table], limit: int) -> pa.Table:
     return joined_spans(parts).sort_by([("duration_ns", "descending")]).slice(0, limit)
 
 
-def longest_rows(duration_ns: npt.NDArray[np.int64], rows: Rows, most: int) -> Rows:
+def longest_rows(duration_ns: Ints, rows: Rows, most: int) -> Rows:
     """Return the `most` rows whose spans last longest, in no particular order."""
     return rows if len(rows) <= most else rows[np.argpartition(-duration_ns[rows], most)[:most]]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.processes.process_reader import ProcessReader
 
@@ -21,8 +21,8 @@ class Readings:
     unit: str
     process: int
     location: int | None
-    time_ns: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
+    time_ns: Ints
+    values: Floats
 
 
 def readings_of(reader: ProcessReader, process: int, zero_ns: int, locations: Mapping[int, int]) -> Iterator[Readings]:
@@ -39,12 +39,9 @@ def metrics_table(readings: Iterable[Readings], note: str) -> Table:
     for each in readings:
         count = len(each.time_ns)
         values = {
-            "metric": [each.metric] * count,
-            "process": [each.process] * count,
-            "location": [each.location] * count,
+            **{name: [vars(each)[name]] * count for name in ("metric", "process", "location", "unit")},
             "time_ns": each.time_ns,
             "value": each.values,
-            "unit": [each.unit] * count,
         }
         parts.append(make_table("metrics", values).to_arrow())
     return Table(pa.concat_tables(parts), name="metrics") if parts else make_table("metrics", [], note=note)
