@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.steps.thread_spans import Ints
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.trace import Trace
 
 
@@ -63,9 +62,9 @@ def product(table: pa.Table, columns: Sequence[str]) -> Ints:
     return values
 
 
-def reals(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+def reals(column: pa.ChunkedArray) -> Floats:
     """Return a column of numbers as numpy has them, NaN for null."""
-    values: npt.NDArray[np.float64] = column.cast(pa.float64()).fill_null(float("nan")).to_numpy()
+    values: Floats = column.cast(pa.float64()).fill_null(float("nan")).to_numpy()
     return values
 
 

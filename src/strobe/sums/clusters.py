@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from strobe.steps.thread_spans import Ints
-
-Floats = npt.NDArray[np.float64]
+from strobe.tables.column_arrays import Floats, Ints
 
 MOST_CLUSTERS = 16
 # Regions that are compared one by one: those in which profiles differ most. The others count together.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from strobe.steps.thread_spans import Ints
 from strobe.sums.groups import Spread, Summary
 from strobe.sums.path_statistics import median_of
+from strobe.tables.column_arrays import Ints
 from strobe.trace.folded import BUCKETS, Folded, bucket_edges_ns
 
 

@@ -24,8 +24,8 @@ from strobe.server.routing.bodies import CELLS_TYPE, Body, picture_body
 from strobe.server.routing.endpoints import LOOP, MB, parameter, route
 from strobe.server.trace_context import TraceContext
 from strobe.steps.iteration_stack.stack import METRICS, Stack
-from strobe.steps.thread_spans import Ints
 from strobe.steps.training_activities import PARTS
+from strobe.tables.column_arrays import Ints
 
 MAGIC = b"STK1"
 OCTAVES = 3

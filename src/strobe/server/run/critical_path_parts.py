@@ -6,15 +6,13 @@ from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.api.trace import Trace
 from strobe.ranks.critical_path.graph import graph, processes_of, windows
 from strobe.ranks.critical_path.longest_path import longest_path, parts
 from strobe.server.routing.endpoints import END_NS, MB, START_NS, WIDTH, parameter, route
 from strobe.server.trace_context import TraceContext
-
-Ints = npt.NDArray[np.int64]
+from strobe.tables.column_arrays import Ints
 
 
 class CriticalPathParts(TypedDict):

@@ -15,11 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.schema import Column
+from strobe.tables.column_arrays import Bools, Floats, Ints
 from strobe.tables.table import make_table
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-_Join = Callable[[Reals, Reals], Reals]
+_Join = Callable[[Floats, Floats], Floats]
 
 # How two readings are joined, and the result for none: least, greatest, sum, number.
 _JOINS: tuple[tuple[_Join, float], ...] = ((np.fmin, np.inf), (np.fmax, -np.inf), (np.add, 0.0), (np.add, 0.0))
@@ -34,7 +33,7 @@ class Series:
     process: int
     location: int | None
     time_ns: Ints
-    values: Reals
+    values: Floats
 
     @cached_property
     def lowest(self) -> float:
@@ -47,18 +46,18 @@ class Series:
         return float(np.nanmax(self.values)) if self._known.any() else 0.0
 
     @property
-    def _known(self) -> npt.NDArray[np.bool_]:
-        known: npt.NDArray[np.bool_] = ~np.isnan(self.values)
+    def _known(self) -> Bools:
+        known: Bools = ~np.isnan(self.values)
         return known
 
     @cached_property
-    def _pyramids(self) -> tuple[list[Reals], ...]:
+    def _pyramids(self) -> tuple[list[Floats], ...]:
         """Of 2^level readings each: least, greatest, sum, and number."""
         sums, counts = np.nan_to_num(self.values), self._known.astype(np.float64)
         columns = (self.values, self.values, sums, counts)
         return tuple(_levels(values, join) for values, (join, _) in zip(columns, _JOINS, strict=True))
 
-    def bins(self, edges: Ints) -> tuple[Reals, Reals, Reals]:
+    def bins(self, edges: Ints) -> tuple[Floats, Floats, Floats]:
         """Return least, mean and greatest of the readings [edges[i], edges[i + 1]) for each i: NaN if there is none."""
         pyramids = zip(self._pyramids, _JOINS, strict=True)
         low, high, total, count = (_joined(levels, edges[:-1], edges[1:], *join) for levels, join in pyramids)
@@ -68,7 +67,7 @@ class Series:
             return low, np.clip(total / count, low, high), high
 
 
-def _levels(values: Reals, join: _Join) -> list[Reals]:
+def _levels(values: Floats, join: _Join) -> list[Floats]:
     """Join neighbours, and these again, until one is left; level 0 is the values."""
     levels = [values]
     while len(levels[-1]) > 1:
@@ -81,7 +80,7 @@ def _levels(values: Reals, join: _Join) -> list[Reals]:
     return levels
 
 
-def _joined(levels: list[Reals], begin: Ints, end: Ints, join: _Join, nothing: float) -> Reals:
+def _joined(levels: list[Floats], begin: Ints, end: Ints, join: _Join, nothing: float) -> Floats:
     """Join the values [begin, end) of level 0, for each pair: at most two of each level."""
     found = np.full(len(begin), nothing)
     begin, end = begin.copy(), end.copy()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.idle import CAUSES, NO_CALL, HostWork
 from strobe.gpu.work import kind_of_region
@@ -15,10 +14,9 @@ from strobe.server.spans.span_links import SpanEnd, described_span
 from strobe.server.spans.span_tables import expected_spans
 from strobe.server.trace_context import TraceContext
 from strobe.sums.single_spans import one_span, span_of_row
+from strobe.tables.column_arrays import Ints
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace_cache import cached_on_trace
-
-Ints = npt.NDArray[np.int64]
 
 WAYS = ("at", "next", "previous", "longest")
 # The default of the analysis `idle`: a shorter gap between launched kernels is the GPU's own.

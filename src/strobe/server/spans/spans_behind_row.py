@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,9 +16,9 @@ from strobe.server.routing.endpoints import MB, parameter, route
 from strobe.server.spans.span_tables import LOCATED_COLUMNS, Rows, joined_spans, located_spans, longest_rows
 from strobe.server.trace_context import TraceContext
 from strobe.sums.attributes import Attributes
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.spans import SpanArrays, chosen_spans
 
-Bools = npt.NDArray[np.bool_]
 _MOST_SPANS = 500
 
 # Cells that are attributes of a span: the side table and its columns, whose values stand in the cell with an x between.
@@ -78,7 +77,7 @@ def behind(context: TraceContext, after_ns: int, **given: str | None) -> pa.Tabl
     return found.replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 
 
-def _longest_and_first(start_ns: npt.NDArray[np.int64], duration_ns: npt.NDArray[np.int64], after_ns: int) -> Rows:
+def _longest_and_first(start_ns: Ints, duration_ns: Ints, after_ns: int) -> Rows:
     chosen = longest_rows(duration_ns, np.arange(len(duration_ns)), _MOST_SPANS)
     later = np.flatnonzero(start_ns > after_ns)
     firsts = [int(np.argmin(start_ns)), *([int(later[np.argmin(start_ns[later])])] if len(later) else [])]
@@ -136,9 +135,7 @@ def _launched(context: TraceContext, device: Device, operator: str) -> dict[int,
     return found
 
 
-def _with_attributes(
-    context: TraceContext, location: int, rows: npt.NDArray[np.int64], cells: Mapping[str, str]
-) -> Bools:
+def _with_attributes(context: TraceContext, location: int, rows: Ints, cells: Mapping[str, str]) -> Bools:
     """Return which of the spans of a location have the attributes that the row's cells name."""
     fits = np.ones(len(rows), dtype=bool)
     for cell, (table, columns) in _ATTRIBUTES.items():

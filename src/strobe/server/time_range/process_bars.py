@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.model.kinds import GROUPS, Group
 from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
 from strobe.server.time_range.range_sums import process_sums
 from strobe.server.trace_context import TraceContext
 from strobe.sums.clusters import MOST_CLUSTERS, cluster_profiles
-
-Floats = npt.NDArray[np.float64]
+from strobe.tables.column_arrays import Bools, Floats, Ints
 
 BY = ("group", "region")
 # Bars that are sent; the clusters are of all processes.
@@ -117,7 +115,7 @@ def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", c
     }
 
 
-def _profiles(context: TraceContext, start_ns: int, end_ns: int) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+def _profiles(context: TraceContext, start_ns: int, end_ns: int) -> tuple[Ints, Floats, Floats]:
     """Return which processes did anything, their exclusive times by region, and times of folded steps by part."""
     sums = process_sums(context, start_ns, end_ns)
     process = np.array([at for at, each in enumerate(sums) if each.own.any() or each.folded], dtype=np.int64)
@@ -128,7 +126,7 @@ def _profiles(context: TraceContext, start_ns: int, end_ns: int) -> tuple[npt.ND
 
 
 def _parts(
-    context: TraceContext, regions: npt.NDArray[np.int64], profiles: Floats, folded: Floats, by: str
+    context: TraceContext, regions: Ints, profiles: Floats, folded: Floats, by: str
 ) -> tuple[list[BarPart], Floats]:
     """Return what bars are made of, most first, and the time of each process in each part."""
     parts: list[BarPart]
@@ -150,9 +148,7 @@ def _parts(
     return [parts[at] for at in kept.tolist()], shown[:, kept]
 
 
-def _differs(
-    context: TraceContext, regions: npt.NDArray[np.int64], profiles: Floats, inside: npt.NDArray[np.bool_]
-) -> list[Difference]:
+def _differs(context: TraceContext, regions: Ints, profiles: Floats, inside: Bools) -> list[Difference]:
     if inside.all() or not len(regions):
         return []
     mean, others = profiles[inside].mean(axis=0), profiles[~inside].mean(axis=0)

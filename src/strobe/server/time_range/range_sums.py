@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.kinds import GROUPS, PARTS
@@ -20,6 +19,7 @@ from strobe.server.spans.span_tables import expected_spans
 from strobe.server.time_range.folded_steps import FoldedProcess, folded_process
 from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.tables.table import make_table
 from strobe.trace.spans import SpanArrays, chosen_spans
 
@@ -43,14 +43,12 @@ COLUMNS = (
     Column("count", "int64", "", "executions that begin in the stretch"),
 )
 
-Ints = npt.NDArray[np.int64]
-
 
 @dataclass
 class Sums:
     """Exclusive time by region, and executions that begin; what is only known to be the time of folded steps, ns."""
 
-    own: npt.NDArray[np.float64]
+    own: Floats
     count: Ints
     folded: dict[str, int] = field(default_factory=dict)
     # Steps whose statistics are in the sums, and steps of which only the time is known.

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.model.option import LARGEST
 from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
 from strobe.server.spans.span_tables import expected_spans
 from strobe.server.trace_context import TraceContext
+from strobe.tables.column_arrays import Bools, Floats, Ints
 from strobe.trace.spans import SpanArrays, chosen_spans
-
-Ints = npt.NDArray[np.int64]
 
 _BINS = 60
 # Spans that are read for an answer: about a third of a second. Of more, even parts of the time are.
@@ -112,7 +110,7 @@ def durations(
     }
 
 
-def histogram(lengths: Ints) -> tuple[npt.NDArray[np.float64], Ints]:
+def histogram(lengths: Ints) -> tuple[Floats, Ints]:
     """Return edges of bins of equal width in log time, ns, and how many lengths lie in each; one if all are equal."""
     if not len(lengths):
         return np.zeros(0), np.zeros(0, dtype=np.int64)
@@ -124,7 +122,7 @@ def histogram(lengths: Ints) -> tuple[npt.NDArray[np.float64], Ints]:
     return edges, counts.astype(np.int64)
 
 
-def _executions(context: TraceContext, wanted: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> Ints:
+def _executions(context: TraceContext, wanted: Bools, start_ns: int, end_ns: int) -> Ints:
     """Return how many executions of the wanted regions begin in [start_ns, end_ns), by location."""
     locations = range(len(context.span_counts) if wanted.any() else 0)
     found = [count[wanted].sum() for _, count, _ in context.profiles(locations, start_ns, end_ns)]

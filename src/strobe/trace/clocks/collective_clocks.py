@@ -10,15 +10,15 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import location_rows, ranks_of, region_rows
 from strobe.trace.trace import Trace
 
 # Not broadcasts, sends and receives: there, a rank may be done before the others have begun.
 _ALL_NEED_ALL = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all", re.IGNORECASE)
 _LEAST = 3
-_Ends = dict[str, npt.NDArray[np.int64]]
+_Ends = dict[str, Ints]
 
 
 @dataclass(frozen=True)

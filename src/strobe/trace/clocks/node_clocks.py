@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.errors import TraceError
 from strobe.model.units import format_ns
+from strobe.tables.column_arrays import Ints
 
 if TYPE_CHECKING:
     from strobe.trace.archive import Job, ProcessFiles
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from strobe.trace.processes.process_reader import ProcessReader
 
 Points = list[tuple[int, int]]  # ns on a clock, ns on that of the trace: straight lines between them
-Columns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # the same, as the native reader takes them
+Columns = tuple[Ints, Ints]  # the same, as the native reader takes them
 REPAIRS = "clocks.json"
 _MOST = 1 << 62
 # Readings that took so much longer than the median one are less exact than the line between their neighbours.

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.archive import sound_text
 from strobe.trace.processes.process_facts import MetricReadings
 
@@ -40,9 +40,6 @@ THROTTLED = {
     0x400: "reliability",
 }
 REASONS = "clock reasons"  # the column that has the bits
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-import numpy as np
-import numpy.typing as npt
+from strobe.tables.column_arrays import Floats, Ints
 
 
 class ProcessFacts(TypedDict, total=False):
@@ -56,5 +55,5 @@ class MetricReadings(TypedDict):
     name: str
     unit: str
     location: int
-    time_ns: npt.NDArray[np.int64]
-    value: npt.NDArray[np.float64]
+    time_ns: Ints
+    value: Floats
