@@ -9,9 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.schema import SPANS
+from strobe.tables.column_arrays import Bools, Ints, interval_at
 from strobe.tables.table import arrow_schema
 
-Stretches = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Stretches = tuple[Ints, Ints]
 
 
 class SpanArrays(TypedDict):
@@ -20,25 +21,25 @@ class SpanArrays(TypedDict):
     `depth` is exact, also where a recursion is deeper than the tables' 16 bits.
     """
 
-    row: npt.NDArray[np.int64]
-    start_ns: npt.NDArray[np.int64]
-    duration_ns: npt.NDArray[np.int64]
-    self_ns: npt.NDArray[np.int64]
+    row: Ints
+    start_ns: Ints
+    duration_ns: Ints
+    self_ns: Ints
     region: npt.NDArray[np.uint32]
     call_path: npt.NDArray[np.uint32]
     depth: npt.NDArray[np.uint32]
-    parent: npt.NDArray[np.int64]
-    complete: npt.NDArray[np.bool_]
+    parent: Ints
+    complete: Bools
 
 
 class PathSums(TypedDict):
     """Sums by call path: executions, ns in all of them, without what is directly inside, shortest, longest (or 0)."""
 
-    calls: npt.NDArray[np.int64]
-    total_ns: npt.NDArray[np.int64]
-    own_ns: npt.NDArray[np.int64]
-    min_ns: npt.NDArray[np.int64]
-    max_ns: npt.NDArray[np.int64]
+    calls: Ints
+    total_ns: Ints
+    own_ns: Ints
+    min_ns: Ints
+    max_ns: Ints
 
 
 def chosen_spans(spans: SpanArrays, which: npt.NDArray[Any] | slice) -> SpanArrays:
@@ -68,23 +69,16 @@ def sums_by_path(spans: SpanArrays, path_count: int, chosen: Stretches | None) -
     """Sum up spans by call path; with `chosen`, those that begin in one of these stretches [begin, end)."""
     path, duration, own = spans["call_path"], spans["duration_ns"], spans["self_ns"]
     if chosen is not None:
-        begin, end = chosen
-        at = np.searchsorted(begin, spans["start_ns"], side="right") - 1
-        mask = (at >= 0) & (spans["start_ns"] < end[at]) if len(begin) else np.zeros(len(path), dtype=bool)
+        mask = interval_at(*chosen, spans["start_ns"]) >= 0
         path, duration, own = path[mask], duration[mask], own[mask]
-    shortest, longest = np.full(path_count, np.iinfo(np.int64).max), np.zeros(path_count, dtype=np.int64)
-    np.minimum.at(shortest, path, duration)
-    np.maximum.at(longest, path, duration)
-    calls = np.bincount(path, minlength=path_count).astype(np.int64)
-    shortest[calls == 0] = 0
-    # bincount sums in float64: exact below 2^53 ns, which is 104 days.
-    return {
-        "calls": calls,
-        "total_ns": np.bincount(path, weights=duration, minlength=path_count).astype(np.int64),
-        "own_ns": np.bincount(path, weights=own, minlength=path_count).astype(np.int64),
-        "min_ns": shortest,
-        "max_ns": longest,
+    each: PathSums = {
+        "calls": np.ones_like(duration),
+        "total_ns": duration,
+        "own_ns": own,
+        "min_ns": duration,
+        "max_ns": duration,
     }
+    return with_global_paths(each, path, path_count)
 
 
 def with_global_paths(local: PathSums, paths: npt.NDArray[np.uint32], path_count: int) -> PathSums:
