@@ -10,6 +10,7 @@ from strobe.errors import UsageError
 from strobe.model.kinds import Group
 from strobe.server.routing.endpoints import END_NS, LOCATION, LOOP, MB, START_NS, parameter, route
 from strobe.server.run.step_list import StepList, StepPlace
+from strobe.server.spans.span_links import SpanEnd, described_span
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns
 from strobe.server.trace_context import TraceContext
@@ -55,24 +56,18 @@ class Sisters(TypedDict):
     histogram_high_ns: float
 
 
-class SpanFacts(TypedDict):
+class SpanFacts(SpanEnd):
     """A span with its region, its call path, its step, and how it compares with its sisters."""
 
-    location: int
     location_name: str
     process: int
     row: int
-    start_ns: int
-    duration_ns: int
     self_ns: int
     folded: FoldedInside | None
-    depth: int
     complete: bool
     region: int
-    name: str
     paradigm: str
     role: str
-    group: Group
     file: str | None
     line: int | None
     module: str | None
@@ -161,21 +156,16 @@ def describe(context: TraceContext, location: int, one: SpanArrays, steps: StepL
     self_ns = _self_ns(context, location, one, comparable)
     folded = folded_inside(context, location, where["process"], one, self_ns) if comparable else None
     return {
-        "location": location,
+        **described_span(context, location, one),
         "location_name": where["name"],
         "process": where["process"],
         "row": int(one["row"][0]),
-        "start_ns": start_ns,
-        "duration_ns": duration_ns,
         "self_ns": folded["self_ns"] if folded else self_ns,
         "folded": folded,
-        "depth": int(one["depth"][0]),
         "complete": bool(one["complete"][0]),
         "region": region["region"],
-        "name": region["name"],
         "paradigm": region["paradigm"],
         "role": region["role"],
-        "group": region["group"],
         "file": region["file"],
         "line": region["line"],
         "module": region["module"],

@@ -69,10 +69,10 @@ const sisters = object({ folded_count: number, folded_ns: number, count: number,
   shortest_ns: number, longest_ns: number, shorter: number, histogram: list(number), histogram_low_ns: number,
   histogram_high_ns: number });
 export type Sisters = ReturnType<typeof sisters>;
-const spanFacts = object({ location: number, location_name: text, process: number, row: number, start_ns: number,
-  duration_ns: number, self_ns: number, folded: maybe(foldedInside), depth: number, complete: flag, region: number,
-  name: text, paradigm: text, role: text, group: choice(GROUPS), file: maybe(text), line: maybe(number),
-  module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters) });
+const spanFacts = object({ location: number, start_ns: number, duration_ns: number, depth: number, name: text,
+  group: choice(GROUPS), location_name: text, process: number, row: number, self_ns: number,
+  folded: maybe(foldedInside), complete: flag, region: number, paradigm: text, role: text, file: maybe(text),
+  line: maybe(number), module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters) });
 export type SpanFacts = ReturnType<typeof spanFacts>;
 const rowPlace = object({ title: text, kind: text, locations: list(number) });
 export type RowPlace = ReturnType<typeof rowPlace>;
