@@ -62,11 +62,8 @@ def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
     who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
     if exposed >= EXPOSED and exposed >= idle:
         text = f"{who} {'communicates' if one else 'communicate'} without computing"
-        return (
-            "communication-bound",
-            f"communication-bound: {text} {format_share(exposed)} of the time{average}",
-            exposed,
-        )
+        text += f" {format_share(exposed)} of the time{average}"
+        return "communication-bound", f"communication-bound: {text}", exposed
     if idle >= IDLE:
         text = f"{who} {'is' if one else 'are'} idle {format_share(idle)} of the time{average}"
         return "host-bound", f"host-bound: {text}", idle

@@ -24,10 +24,7 @@ def snapshot_text(snapshot: Snapshot, *, unicode: bool = True, width: int = WIDT
     blocks = [
         [head(summary), *_wrapped(sentence(summary.verdict.text), width)],
         *(list(_card(card, width)) for card in snapshot.cards),
-        [
-            "WHAT TO DO FIRST",
-            *(line for text in first_steps(summary) for line in _wrapped(text, width, "  ", "    ")),
-        ],
+        ["WHAT TO DO FIRST", *(line for each in first_steps(summary) for line in _wrapped(each, width, "  ", "    "))],
         list(_wrapped(trust(summary), width)),
     ]
     return page(blocks, width, unicode=unicode)

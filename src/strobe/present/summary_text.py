@@ -129,10 +129,8 @@ def _hot(summary: Summary, width: int) -> list[str]:
         lines.append(
             f"  {name:<{room - 2}}{format_ns(time):>14}{format_share(hot.share):>10}{format_count(hot.calls):>10}"
         )
-    return [
-        *lines,
-        f"  ... all: strobe {'operators' if summary.hot_kind == 'operators' else 'profile'} {_name(summary)}",
-    ]
+    verb = "operators" if summary.hot_kind == "operators" else "profile"
+    return [*lines, f"  ... all: strobe {verb} {_name(summary)}"]
 
 
 def _tail(summary: Summary, width: int) -> list[str]:

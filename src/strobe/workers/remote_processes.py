@@ -142,10 +142,8 @@ def definitions(trace: Trace) -> Definitions:
     for each in cast("list[_Locations]", found.value):
         merged.add_locations(each.process, each.rows)
     maps = [_Maps(reader, whole) for reader in trace.readers]
-    merged.region_maps, merged.path_maps = (
-        _Later(maps, lambda each: each.regions),
-        _Later(maps, lambda each: each.paths),
-    )
+    merged.region_maps = _Later(maps, lambda each: each.regions)
+    merged.path_maps = _Later(maps, lambda each: each.paths)
     return merged
 
 

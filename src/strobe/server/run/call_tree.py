@@ -322,14 +322,7 @@ def _named(context: TraceContext, region: Ints, columns: Mapping[str, npt.NDArra
     row = pa.array(index.astype(np.int32))
     texts = {name: pa.DictionaryArray.from_arrays(row, values) for name, values in texts.items()}
     line = some.column("line").cast(pa.int64()).fill_null(0).to_numpy()[index]
-    return pa.table(
-        {
-            **{name: pa.array(values) for name, values in columns.items()},
-            "region": pa.array(region),
-            "line": line,
-            **texts,
-        }
-    )
+    return pa.table({**columns, "region": region, "line": line, **texts})
 
 
 def _path_spans(context: TraceContext, part: Part, call_path: int) -> Iterator[tuple[int, SpanArrays, int]]:

@@ -196,11 +196,7 @@ def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int =
     sums = summed(context, start_ns, end_ns)
     rows = [*_rows(context, sums, limit), *(("folded", name, "", ns, 0) for name, ns in sums.folded.items())]
     table = make_table(COLUMNS, rows).to_arrow()
-    about = {
-        "folded_steps": str(sums.folded_steps),
-        "counted_steps": str(sums.counted_steps),
-        "unplaced": str(sums.unplaced),
-    }
+    about = {name: str(vars(sums)[name]) for name in ("folded_steps", "counted_steps", "unplaced")}
     return table.replace_schema_metadata(about)
 
 
