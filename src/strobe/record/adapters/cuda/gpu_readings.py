@@ -105,8 +105,6 @@ class Sampler:
         due = {id(source): 0 for gpu in gpus for source in gpu.sources}
         due_processes = 0
         next_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        given_up: set[int] = set()
-        last = False
         while True:
             now, busy = time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.thread_time_ns()
             last = self._stopping.is_set()
@@ -120,8 +118,7 @@ class Sampler:
                     # A little earlier than due counts: else every second reading would be left out.
                     due[id(source)] = now + source.period_ns - self._period_ns // 2 if source.period_ns else 0
                     parts.append(_group(*source.read(), firsts[id(source)]))
-                    if source.given_up and id(source) not in given_up:
-                        given_up.add(id(source))
+                    if source.given_up:
                         self._refused(gpu, [each.name for each in source.quantities], source.why)
             if now >= due_processes and not last:
                 due_processes = now + _PROCESSES_NS
