@@ -75,7 +75,7 @@ def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
     if _rank_of_mpi(environment) is not None:
         return True
     executable = shutil.which(command[0]) if command else None
-    return executable is not None and (os.path.basename(command[0]) in LAUNCHERS or _is_linked_with_mpi(executable))
+    return executable is not None and (os.path.basename(command[0]) in LAUNCHERS or contains(executable, b"\0libmpi"))
 
 
 def join(wanted: str, rank: Rank) -> str | None:
@@ -177,12 +177,13 @@ def _launcher(variable: str) -> str:
     return f"{os.uname().nodename}-{pid}"
 
 
-def _is_linked_with_mpi(executable: str) -> bool:
+def contains(executable: str, text: bytes) -> bool:
+    """Return whether a program or a shared library contains these bytes; False if it is neither."""
     try:
         with open(executable, "rb") as file:
             if file.read(4) != b"\x7fELF":
                 return False
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return content.find(b"\0libmpi") >= 0
+                return content.find(text) >= 0
     except (OSError, ValueError):
         return False

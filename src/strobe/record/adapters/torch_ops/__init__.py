@@ -18,27 +18,18 @@ class _TorchOps(Adapter):
         from importlib.util import find_spec
 
         from strobe.record.doctor.finding import MISSING, NOTE, OK, Finding, installed
+        from strobe.record.launch.parallel_jobs import contains
 
         version = installed("torch")
         spec = find_spec("torch") if version else None
         library = os.path.join(os.path.dirname(spec.origin or ""), "lib", "libtorch_cpu.so") if spec else ""
         if not version:
             yield Finding("frameworks", "torch", NOTE, "not installed: no operators to record", "pip install torch")
-        elif _contains(library, b"__itt_"):
+        elif contains(library, b"__itt_"):
             yield Finding("frameworks", "torch", OK, f"{version}, with ITT: operators are recorded")
         else:
             mend = "pip install --force-reinstall torch"
             yield Finding("frameworks", "torch", MISSING, f"{version} is built without ITT: no operators", mend)
-
-
-def _contains(path: str, text: bytes) -> bool:
-    import mmap
-
-    try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(text) >= 0
-    except (OSError, ValueError):
-        return False
 
 
 ADAPTER = _TorchOps(
