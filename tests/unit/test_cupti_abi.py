@@ -45,7 +45,7 @@ def test_the_declarations_are_those_of_the_headers(release: str) -> None:
         ("abi.h", r"uint64_t queued, submitted;", "uint64_t submitted, queued;", "KernelRecord.queued"),
         ("abi.h", r"uint64_t event_sync;", "", "event_sync"),
         ("abi.h", r"kSynchronization = 38", "kSynchronization = 37", "kSynchronization"),
-        ("abi.h", r"kCudaLaunchKernel = 211", "kCudaLaunchKernel = 212", "kCudaLaunchKernel"),
+        ("abi.h", r"kContextCreated = 1", "kContextCreated = 2", "kContextCreated"),
         ("abi.h", r"Graph graph, original_graph;", "Graph graph;", "GraphData"),
         ("functions.h", r"\(Context context, uint32_t stream, size_t\* dropped\)", "(size_t* dropped)", "Dropped"),
     ],

@@ -17,16 +17,13 @@ enum Results : Result {
   kInvalidParameter = 1,
   kInvalidOperation = 7,
   kMaxLimitReached = 12,  // no further record in the buffer
-  kNotReady = 13,
   kNotCompatible = 14,
   kNotInitialized = 15,
   kQueueEmpty = 18,
   kInvalidKind = 21,
   kNotSupported = 27,
   kInsufficientPrivileges = 35,
-  kOldProfilerInitialized = 36,
   kMultipleSubscribers = 39,
-  kVirtualizedPrivileges = 40,
   kUnknownError = 999,
 };
 
@@ -36,7 +33,6 @@ using Stream = void*;
 using Graph = void*;
 using GraphNode = void*;
 using GraphExec = void*;
-using Event = void*;
 using Subscriber = void*;
 
 // --- activity records ------------------------------------------------------------------------------------------------
@@ -50,14 +46,9 @@ enum Kind : uint32_t {
   kDevice = 8,
   kContext = 9,
   kConcurrentKernel = 10,
-  kName = 11,
-  kMarker = 12,
-  kMarkerData = 13,
   kOverhead = 17,
-  kEnvironment = 20,
   kMemcpyPeer = 22,
   kUnifiedMemoryCounter = 25,
-  kFunction = 26,
   kModule = 27,
   kCudaEvent = 36,
   kStream = 37,
@@ -157,30 +148,8 @@ struct alignas(8) MemsetRecord {  // kMemset
   uint64_t source_graph_node;
 };
 
-enum CopyKind : uint8_t {
-  kCopyUnknown = 0,
-  kHostToDevice = 1,
-  kDeviceToHost = 2,
-  kHostToArray = 3,
-  kArrayToHost = 4,
-  kArrayToArray = 5,
-  kArrayToDevice = 6,
-  kDeviceToArray = 7,
-  kDeviceToDevice = 8,
-  kHostToHost = 9,
-  kPeerToPeer = 10,
-};
-enum MemoryKind : uint32_t {
-  kMemoryUnknown = 0,
-  kPageable = 1,
-  kPinned = 2,
-  kDeviceMemory = 3,
-  kArray = 4,
-  kManaged = 5,
-  kDeviceStatic = 6,
-  kManagedStatic = 7,
-};
-enum CopyFlag : uint8_t { kAsync = 1 };  // of memcpy and memset
+enum CopyKind : uint8_t { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 8, kPeerToPeer = 10 };
+enum MemoryKind : uint32_t { kPageable = 1, kPinned = 2, kDeviceMemory = 3, kManaged = 5, kManagedStatic = 7 };
 
 struct alignas(8) ApiRecord {  // kDriver, kRuntime
   Kind kind;
@@ -192,11 +161,10 @@ struct alignas(8) ApiRecord {  // kDriver, kRuntime
 };
 
 enum SynchronizationType : uint32_t {
-  kSynchronizeUnknown = 0,
   kEventSynchronize = 1,
   kStreamWaitEvent = 2,
   kStreamSynchronize = 3,
-  kContextSynchronize = 4,
+  kContextSynchronize = 4
 };
 constexpr uint32_t kNoStream = 0xffffffff, kNoEvent = 0xffffffff;  // a synchronization that concerns none
 
@@ -210,25 +178,13 @@ struct alignas(8) SynchronizationRecord {  // kSynchronization
 };
 
 enum OverheadKind : uint32_t {
-  kOverheadUnknown = 0,
   kDriverCompiler = 1,
-  kBufferFlush = 1 << 16,
-  kInstrumentation = 2 << 16,
-  kResource = 3 << 16,
   kModuleLoading = 4 << 16,
   kLazyFunctionLoading = 5 << 16,
   kCommandBufferFull = 6 << 16,
-  kBufferRequest = 7 << 16,
-  kUnifiedMemoryInit = 8 << 16,
+  kBufferRequest = 7 << 16
 };
-enum ObjectKind : uint32_t {
-  kObjectUnknown = 0,
-  kObjectProcess = 1,
-  kObjectThread = 2,
-  kObjectDevice = 3,
-  kObjectContext = 4,
-  kObjectStream = 5,
-};
+enum ObjectKind : uint32_t { kObjectThread = 2 };
 
 struct alignas(8) OverheadRecord {  // kOverhead
   Kind kind;
@@ -395,14 +351,7 @@ struct alignas(8) ModuleRecord {  // kModule
 
 // --- callbacks -------------------------------------------------------------------------------------------------------
 
-enum Domain : uint32_t {
-  kDriverDomain = 1,
-  kRuntimeDomain = 2,
-  kResourceDomain = 3,
-  kSynchronizeDomain = 4,
-  kNvtxDomain = 5,
-  kStateDomain = 6,
-};
+enum Domain : uint32_t { kDriverDomain = 1, kRuntimeDomain = 2, kResourceDomain = 3, kSynchronizeDomain = 4 };
 enum Site : uint32_t { kEnterSite = 0, kExitSite = 1 };
 
 struct CallbackData {  // of the driver's and the runtime's calls
@@ -419,12 +368,7 @@ struct CallbackData {  // of the driver's and the runtime's calls
 struct ResourceData {
   Context context;
   Stream stream;
-  void* descriptor;  // GraphData, ModuleData, by cbid
-};
-struct ModuleData {
-  uint32_t module;
-  size_t cubin_size;
-  const char* cubin;
+  void* descriptor;  // GraphData, by cbid
 };
 struct GraphData {
   Graph graph, original_graph;
@@ -433,144 +377,20 @@ struct GraphData {
   GraphNode dependency;
   GraphExec exec;
 };
-struct SynchronizeData {
-  Context context;
-  Stream stream;
-};
-struct StateData {
-  Result result;
-  const char* message;
-};
 
 enum ResourceCbid : uint32_t {
   kContextCreated = 1,
-  kContextDestroyStarting = 2,
-  kStreamCreated = 3,
-  kStreamDestroyStarting = 4,
-  kInitFinished = 5,
-  kModuleLoaded = 6,
   kModuleUnloadStarting = 7,
-  kModuleProfiled = 8,
-  kGraphCreated = 9,
-  kGraphDestroyStarting = 10,
-  kGraphCloned = 11,
-  kGraphNodeCreateStarting = 12,
   kGraphNodeCreated = 13,
-  kGraphNodeDestroyStarting = 14,
-  kGraphExecCreateStarting = 17,
-  kGraphExecCreated = 18,
-  kGraphExecDestroyStarting = 19,
-  kGraphNodeCloned = 20,
+  kGraphNodeCloned = 20
 };
 enum SynchronizeCbid : uint32_t { kStreamSynchronized = 1, kContextSynchronized = 2 };
-enum StateCbid : uint32_t { kFatalError = 1, kError = 2, kWarning = 3 };
-
-// Numbers of calls. None was ever given another meaning.
-enum RuntimeCbid : uint32_t {
-  kCudaGetLastError = 10,
-  kCudaPeekAtLastError = 11,
-  kCudaFuncGetAttributes = 15,
-  kCudaSetDevice = 16,
-  kCudaGetDevice = 17,
-  kCudaMalloc = 20,
-  kCudaFree = 22,
-  kCudaMemcpy = 31,
-  kCudaMemcpyAsync = 41,
-  kCudaMemsetAsync = 51,
-  kCudaStreamCreate = 129,
-  kCudaStreamSynchronize = 131,
-  kCudaStreamQuery = 132,
-  kCudaEventCreate = 133,
-  kCudaEventCreateWithFlags = 134,
-  kCudaEventRecord = 135,
-  kCudaEventDestroy = 136,
-  kCudaEventSynchronize = 137,
-  kCudaEventQuery = 138,
-  kCudaStreamWaitEvent = 147,
-  kCudaPointerGetAttributes = 151,
-  kCudaDeviceSynchronize = 165,
-  kCudaDeviceGetAttribute = 200,
-  kCudaOccupancyMaxActiveBlocks = 210,
-  kCudaLaunchKernel = 211,
-  kCudaLaunchKernelPtsz = 214,
-  kCudaStreamQueryPtsz = 240,
-  kCudaOccupancyMaxActiveBlocksWithFlags = 251,
-  kCudaLaunchCooperativeKernel = 269,
-  kCudaLaunchCooperativeKernelPtsz = 270,
-  kCudaFuncSetAttribute = 273,
-  kCudaGraphInstantiate = 310,
-  kCudaGraphLaunch = 311,
-  kCudaGraphLaunchPtsz = 312,
-  kCudaStreamBeginCapture = 315,
-  kCudaStreamIsCapturing = 317,
-  kCudaStreamIsCapturingPtsz = 318,
-  kCudaStreamEndCapture = 319,
-  kCudaStreamGetCaptureInfo10 = 324,
-  kCudaStreamGetCaptureInfo11 = 409,
-  kCudaLaunchKernelEx = 430,
-  kCudaLaunchKernelExPtsz = 431,
-  kCudaGraphInstantiate12 = 443,
-  kCudaStreamGetCaptureInfo12 = 461,  // 12.3
-};
-enum DriverCbid : uint32_t {
-  kCuInit = 1,
-  kCuCtxSynchronize = 17,
-  kCuEventRecord = 119,
-  kCuEventSynchronize = 121,
-  kCuStreamCreate = 124,
-  kCuStreamSynchronize = 126,
-  kCuStreamWaitEvent = 295,
-  kCuEventCreate = 118,
-  kCuMemsetD8Async = 216,
-  kCuCtxCreate = 235,
-  kCuMemcpyHtoD = 276,
-  kCuMemcpyHtoDAsync = 277,
-  kCuMemcpyDtoHAsync = 279,
-  kCuCtxGetCurrent = 304,
-  kCuMemcpyAsync = 306,
-  kCuLaunchKernel = 307,
-  kCuDevicePrimaryCtxRetain = 386,
-  kCuDevicePrimaryCtxGetState = 392,
-  kCuLaunchKernelPtsz = 442,
-  kCuLaunchCooperativeKernel = 477,
-  kCuLaunchCooperativeKernelPtsz = 478,
-  kCuLaunchCooperativeKernelMultiDevice = 480,
-  kCuStreamEndCapture = 497,
-  kCuGraphCreate = 501,
-  kCuGraphAddKernelNode = 502,
-  kCuGraphInstantiate = 513,
-  kCuGraphLaunch = 514,
-  kCuGraphLaunchPtsz = 515,
-  kCuGraphInstantiate11 = 578,
-  kCuGraphInstantiateWithFlags = 643,
-  kCuLaunchKernelEx = 652,
-  kCuLaunchKernelExPtsz = 653,
-  kCuKernelGetAttribute = 686,  // 12.0
-};
 
 // --- settings --------------------------------------------------------------------------------------------------------
 
-enum Attribute : uint32_t {
-  kDeviceBufferSize = 0,               // size_t, bytes
-  kDeviceBufferPoolLimit = 2,          // size_t, buffers
-  kProfilingSemaphorePoolSize = 3,     // size_t
-  kProfilingSemaphorePoolLimit = 4,    // size_t
-  kZeroedOutActivityBuffer = 5,        // uint8_t
-  kDeviceBufferPreAllocate = 6,        // size_t, buffers
-  kProfilingSemaphorePreAllocate = 7,  // size_t
-  kDeviceBuffersInPinnedMemory = 8,    // uint8_t
-  kPerThreadActivityBuffer = 9,        // uint8_t; 12.3
-};
+enum Attribute : uint32_t { kZeroedOutActivityBuffer = 5 };  // uint8_t
 enum ThreadIdType : uint32_t { kThreadIdDefault = 0, kThreadIdSystem = 1 };
 enum FlushFlag : uint32_t { kFlushCompleted = 0, kFlushForced = 1 };
-
-struct SubscriberParameters {  // 13.0
-  size_t struct_size;
-  const char* name;
-  char* old_name;
-  size_t old_size;
-};
-constexpr size_t kMaxSubscriberName = 53, kMinOldSubscriberName = 64;
 
 using Callback = void (*)(void* user, Domain domain, uint32_t cbid, const void* data);
 using BufferRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);

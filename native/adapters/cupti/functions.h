@@ -10,11 +10,8 @@
   X(false, get_error_message, GetErrorMessage, (Result result, const char** text)) /* 12.4 */                       \
   X(true, get_timestamp, GetTimestamp, (uint64_t* ns))                                                              \
   X(true, subscribe, Subscribe, (Subscriber * subscriber, Callback callback, void* user))                           \
-  X(false, subscribe_v2, Subscribe_v2,                                                                              \
-    (Subscriber * subscriber, Callback callback, void* user, SubscriberParameters* parameters)) /* 13.0 */          \
   X(true, unsubscribe, Unsubscribe, (Subscriber subscriber))                                                        \
   X(true, enable_callback, EnableCallback, (uint32_t enable, Subscriber subscriber, Domain domain, uint32_t cbid))  \
-  X(true, enable_domain, EnableDomain, (uint32_t enable, Subscriber subscriber, Domain domain))                     \
   X(true, get_callback_name, GetCallbackName, (Domain domain, uint32_t cbid, const char** name))                    \
   X(true, activity_enable, ActivityEnable, (Kind kind))                                                             \
   X(false, activity_enable_and_dump, ActivityEnableAndDump, (Kind kind))                                            \
@@ -25,33 +22,16 @@
   X(true, activity_get_num_dropped_records, ActivityGetNumDroppedRecords,                                           \
     (Context context, uint32_t stream, size_t* dropped))                                                            \
   X(true, activity_flush_all, ActivityFlushAll, (uint32_t flag))                                                    \
-  X(false, activity_flush_period, ActivityFlushPeriod, (uint32_t ms)) /* 11.1 */                                    \
-  X(true, activity_get_attribute, ActivityGetAttribute, (Attribute attribute, size_t* size, void* value))           \
   X(true, activity_set_attribute, ActivitySetAttribute, (Attribute attribute, size_t* size, void* value))           \
   X(false, activity_register_timestamp_callback, ActivityRegisterTimestampCallback, (Timestamp now))     /* 11.6 */ \
   X(false, activity_get_struct_size, ActivityGetStructSize, (Kind kind, uint32_t version, size_t* size)) /* 13.2 */ \
-  X(false, activity_enable_latency_timestamps, ActivityEnableLatencyTimestamps, (uint8_t enable))                   \
-  X(false, activity_enable_launch_attributes, ActivityEnableLaunchAttributes, (uint8_t enable))                     \
-  X(false, activity_enable_runtime_api, ActivityEnableRuntimeApi, (uint32_t cbid, uint8_t enable))      /* 12.6 */  \
-  X(false, activity_enable_driver_api, ActivityEnableDriverApi, (uint32_t cbid, uint8_t enable))        /* 12.6 */  \
-  X(false, activity_enable_device_graph, ActivityEnableDeviceGraph, (uint8_t enable))                   /* 12.4 */  \
-  X(false, activity_enable_all_sync_records, ActivityEnableAllSyncRecords, (uint8_t enable))            /* 12.8 */  \
-  X(false, activity_enable_event_timestamps, ActivityEnableCudaEventDeviceTimestamps, (uint8_t enable)) /* 13.0 */  \
-  X(false, activity_enable_allocation_source, ActivityEnableAllocationSource, (uint8_t enable))         /* 12.6 */  \
+  X(false, activity_enable_runtime_api, ActivityEnableRuntimeApi, (uint32_t cbid, uint8_t enable))       /* 12.6 */ \
+  X(false, activity_enable_driver_api, ActivityEnableDriverApi, (uint32_t cbid, uint8_t enable))         /* 12.6 */ \
+  X(false, activity_enable_all_sync_records, ActivityEnableAllSyncRecords, (uint8_t enable))             /* 12.8 */ \
   X(false, activity_configure_unified_memory, ActivityConfigureUnifiedMemoryCounter,                                \
     (UnifiedMemoryConfig * config, uint32_t count))                                                                 \
-  X(false, activity_push_external_correlation, ActivityPushExternalCorrelationId, (uint32_t kind, uint64_t id))     \
-  X(false, activity_pop_external_correlation, ActivityPopExternalCorrelationId, (uint32_t kind, uint64_t* last))    \
   X(false, set_thread_id_type, SetThreadIdType, (ThreadIdType type))                                                \
-  X(false, get_thread_id_type, GetThreadIdType, (ThreadIdType * type))                                              \
-  X(false, get_context_id, GetContextId, (Context context, uint32_t* id))                                           \
-  X(false, get_stream_id, GetStreamIdEx, (Context context, Stream stream, uint8_t per_thread, uint32_t* id))        \
-  X(false, get_device_id, GetDeviceId, (Context context, uint32_t* id))                                             \
-  X(false, get_graph_id, GetGraphId, (Graph graph, uint32_t* id))                                                   \
-  X(false, get_graph_exec_id, GetGraphExecId, (GraphExec exec, uint32_t* id)) /* 12.x */                            \
-  X(false, get_graph_node_id, GetGraphNodeId, (GraphNode node, uint64_t* id))                                       \
-  X(true, get_last_error, GetLastError, ())                                                                         \
-  X(false, finalize, Finalize, ())
+  X(false, get_graph_node_id, GetGraphNodeId, (GraphNode node, uint64_t* id))
 
 namespace strobe::cupti {
 

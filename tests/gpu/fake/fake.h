@@ -14,8 +14,30 @@ namespace fake {
 
 namespace cupti = strobe::cupti;
 
-// Numbers that strobe does not need and the fake does (cupti_driver_cbid.h).
-enum MoreCbids : uint32_t {
+// What strobe does not need and the fake does. Numbers of calls: none was ever given another meaning.
+enum DriverCbid : uint32_t {  // cupti_driver_cbid.h
+  kCuInit = 1,
+  kCuCtxSynchronize = 17,
+  kCuEventRecord = 119,
+  kCuEventSynchronize = 121,
+  kCuStreamCreate = 124,
+  kCuStreamSynchronize = 126,
+  kCuStreamWaitEvent = 295,
+  kCuEventCreate = 118,
+  kCuMemsetD8Async = 216,
+  kCuCtxCreate = 235,
+  kCuMemcpyHtoD = 276,
+  kCuMemcpyHtoDAsync = 277,
+  kCuMemcpyDtoHAsync = 279,
+  kCuCtxGetCurrent = 304,
+  kCuLaunchKernel = 307,
+  kCuDevicePrimaryCtxRetain = 386,
+  kCuStreamEndCapture = 497,
+  kCuGraphCreate = 501,
+  kCuGraphAddKernelNode = 502,
+  kCuGraphLaunch = 514,
+  kCuGraphInstantiateWithFlags = 643,
+  kCuLaunchKernelEx = 652,
   kCuMemAlloc = 243,
   kCuMemFree = 245,
   kCuMemcpyDtoH = 278,
@@ -34,7 +56,27 @@ enum MoreCbids : uint32_t {
   kCuMemPoolDestroy = 608,
   kCuMemAllocFromPoolAsync = 611,
 };
-enum MoreRuntimeCbids : uint32_t {  // cupti_runtime_cbid.h
+enum RuntimeCbid : uint32_t {  // cupti_runtime_cbid.h
+  kCudaGetLastError = 10,
+  kCudaSetDevice = 16,
+  kCudaGetDevice = 17,
+  kCudaMalloc = 20,
+  kCudaFree = 22,
+  kCudaMemcpyAsync = 41,
+  kCudaMemsetAsync = 51,
+  kCudaStreamCreate = 129,
+  kCudaStreamSynchronize = 131,
+  kCudaEventCreate = 133,
+  kCudaEventRecord = 135,
+  kCudaEventSynchronize = 137,
+  kCudaStreamWaitEvent = 147,
+  kCudaDeviceSynchronize = 165,
+  kCudaLaunchKernel = 211,
+  kCudaGraphLaunch = 311,
+  kCudaStreamBeginCapture = 315,
+  kCudaStreamEndCapture = 319,
+  kCudaLaunchKernelEx = 430,
+  kCudaGraphInstantiate12 = 443,
   kCudaMallocHost = 25,
   kCudaFreeHost = 26,
   kCudaMallocManaged = 206,
@@ -42,6 +84,39 @@ enum MoreRuntimeCbids : uint32_t {  // cupti_runtime_cbid.h
   kCudaMallocAsync = 373,
   kCudaFreeAsync = 375,
 };
+enum MoreResourceCbids : uint32_t {
+  kStreamCreated = 3,
+  kInitFinished = 5,
+  kModuleLoaded = 6,
+  kGraphCreated = 9,
+  kGraphExecCreated = 18,
+};
+enum MoreAttributes : uint32_t {
+  kDeviceBufferSize = 0,               // size_t, bytes
+  kDeviceBufferPoolLimit = 2,          // size_t, buffers
+  kProfilingSemaphorePoolSize = 3,     // size_t
+  kProfilingSemaphorePoolLimit = 4,    // size_t
+  kDeviceBufferPreAllocate = 6,        // size_t, buffers
+  kProfilingSemaphorePreAllocate = 7,  // size_t
+  kDeviceBuffersInPinnedMemory = 8,    // uint8_t
+  kPerThreadActivityBuffer = 9,        // uint8_t; 12.3
+};
+struct ModuleData {
+  uint32_t module;
+  size_t cubin_size;
+  const char* cubin;
+};
+struct SynchronizeData {
+  cupti::Context context;
+  cupti::Stream stream;
+};
+struct SubscriberParameters {  // 13.0
+  size_t struct_size;
+  const char* name;
+  char* old_name;
+  size_t old_size;
+};
+constexpr size_t kMaxSubscriberName = 53, kMinOldSubscriberName = 64;
 
 // Handles begin with their number, which CUPTI tells its clients.
 struct ContextObject {
