@@ -63,28 +63,14 @@ constexpr Arguments kNothing{.owner = Owner::none};
 constexpr Arguments kSends{.traffic = Traffic::send, .of = 5, .to = 3, .count = 1, .type = 2, .tag = 4};
 constexpr Arguments kReceives{
     .traffic = Traffic::receive, .of = 5, .from = 3, .in_count = 1, .in_type = 2, .in_tag = 4, .status = 6};
-constexpr Arguments kExchanges{.traffic = Traffic::exchange,
-                               .of = 10,
-                               .to = 3,
-                               .from = 8,
-                               .count = 1,
-                               .type = 2,
-                               .tag = 4,
-                               .in_count = 6,
-                               .in_type = 7,
-                               .in_tag = 9,
-                               .status = 11};
-constexpr Arguments kExchangesInPlace{.traffic = Traffic::exchange,
-                                      .of = 7,
-                                      .to = 3,
-                                      .from = 5,
-                                      .count = 1,
-                                      .type = 2,
-                                      .tag = 4,
-                                      .in_count = 1,
-                                      .in_type = 2,
-                                      .in_tag = 6,
-                                      .status = 8};
+constexpr Arguments exchange(int8_t comm, int8_t from, int8_t in_count, int8_t in_type, int8_t in_tag, int8_t status) {
+  Arguments of = kSends;
+  of.traffic = Traffic::exchange, of.of = comm, of.from = from, of.status = status;
+  of.in_count = in_count, of.in_type = in_type, of.in_tag = in_tag;
+  return of;
+}
+constexpr Arguments kExchanges = exchange(10, 8, 6, 7, 9, 11);
+constexpr Arguments kExchangesInPlace = exchange(7, 5, 1, 2, 6, 8);
 constexpr Arguments kReceivesMatched{
     .traffic = Traffic::receive_matched, .owner = Owner::message, .of = 3, .status = 4};
 constexpr Arguments kSendsInParts{
@@ -93,41 +79,15 @@ constexpr Arguments kReceivesInParts{
     .traffic = Traffic::receive_in_parts, .of = 6, .from = 4, .in_buffer = 1, .in_count = 2, .in_type = 3, .in_tag = 5};
 constexpr Arguments kProbes{.of = 2, .from = 0, .status = 3};
 
-// A blocking collective; those that return a request have more arguments behind the same ones.
+// A blocking collective; those that return a request have more arguments behind the same ones (mpi_calls.h has both).
 constexpr Arguments collective(Traffic traffic, int8_t comm, int8_t root, int8_t buffer, int8_t count, int8_t type,
                                int8_t in_buffer, int8_t in_count, int8_t in_type) {
-  return {.traffic = traffic,
-          .of = comm,
-          .buffer = buffer,
-          .count = count,
-          .type = type,
-          .in_buffer = in_buffer,
-          .in_count = in_count,
-          .in_type = in_type,
-          .root = root};
+  Arguments of{.traffic = traffic, .of = comm, .root = root};
+  of.buffer = buffer, of.count = count, of.type = type;
+  of.in_buffer = in_buffer, of.in_count = in_count, of.in_type = in_type;
+  return of;
 }
 constexpr Arguments kBarrier = collective(Traffic::barrier, 0, -1, -1, -1, -1, -1, -1, -1);
-constexpr Arguments kBroadcast = collective(Traffic::broadcast, 4, 3, 0, 1, 2, -1, -1, -1);
-constexpr Arguments kGather = collective(Traffic::gather, 7, 6, 0, 1, 2, 3, 4, 5);
-constexpr Arguments kGatherv = collective(Traffic::gatherv, 8, 7, 0, 1, 2, 3, 4, 6);
-constexpr Arguments kScatter = collective(Traffic::scatter, 7, 6, 0, 1, 2, 3, 4, 5);
-constexpr Arguments kScatterv = collective(Traffic::scatterv, 8, 7, 0, 1, 3, 4, 5, 6);
-constexpr Arguments kAllgather = collective(Traffic::allgather, 6, -1, 0, 1, 2, 3, 4, 5);
-constexpr Arguments kAllgatherv = collective(Traffic::allgatherv, 7, -1, 0, 1, 2, 3, 4, 6);
-constexpr Arguments kAlltoall = collective(Traffic::alltoall, 6, -1, 0, 1, 2, 3, 4, 5);
-constexpr Arguments kAlltoallv = collective(Traffic::alltoallv, 8, -1, 0, 1, 3, 4, 5, 7);
-constexpr Arguments kAlltoallw = collective(Traffic::alltoallw, 8, -1, 0, 1, 3, 4, 5, 7);
-constexpr Arguments kReduce = collective(Traffic::reduce, 6, 5, 0, 2, 3, 1, 2, 3);
-constexpr Arguments kAllreduce = collective(Traffic::allreduce, 5, -1, 0, 2, 3, 1, 2, 3);
-constexpr Arguments kReduceScatter = collective(Traffic::reduce_scatter, 5, -1, 0, 2, 3, 1, 2, 3);
-constexpr Arguments kReduceScatterBlock = collective(Traffic::reduce_scatter_block, 5, -1, 0, 2, 3, 1, 2, 3);
-constexpr Arguments kScan = collective(Traffic::scan, 5, -1, 0, 2, 3, 1, 2, 3);
-constexpr Arguments kExscan = collective(Traffic::exscan, 5, -1, 0, 2, 3, 1, 2, 3);
-constexpr Arguments kNeighborAllgather = collective(Traffic::neighbor_allgather, 6, -1, 0, 1, 2, 3, 4, 5);
-constexpr Arguments kNeighborAllgatherv = collective(Traffic::neighbor_allgatherv, 7, -1, 0, 1, 2, 3, 4, 6);
-constexpr Arguments kNeighborAlltoall = collective(Traffic::neighbor_alltoall, 6, -1, 0, 1, 2, 3, 4, 5);
-constexpr Arguments kNeighborAlltoallv = collective(Traffic::neighbor_alltoallv, 8, -1, 0, 1, 3, 4, 5, 7);
-constexpr Arguments kNeighborAlltoallw = collective(Traffic::neighbor_alltoallw, 8, -1, 0, 1, 3, 4, 5, 7);
 
 constexpr Arguments kCreates{.traffic = Traffic::create_handle, .of = 0};
 // No row: not all ranks of the communicator take part.
@@ -137,14 +97,9 @@ constexpr Arguments kDestroys{.traffic = Traffic::destroy_handle, .owner = Owner
 
 constexpr Arguments one_sided(Traffic traffic, int8_t window, int8_t to, int8_t count, int8_t type, int8_t in_count,
                               int8_t in_type) {
-  return {.traffic = traffic,
-          .owner = Owner::window,
-          .of = window,
-          .to = to,
-          .count = count,
-          .type = type,
-          .in_count = in_count,
-          .in_type = in_type};
+  Arguments of = collective(traffic, window, -1, -1, count, type, -1, in_count, in_type);
+  of.owner = Owner::window, of.to = to;
+  return of;
 }
 constexpr Arguments kPuts = one_sided(Traffic::put, 7, 3, 1, 2, -1, -1);
 constexpr Arguments kGets = one_sided(Traffic::get, 7, 3, 1, 2, -1, -1);
@@ -159,11 +114,8 @@ constexpr Arguments kFreesWindow{
 
 constexpr Arguments kFile{.owner = Owner::file, .of = 0};
 constexpr Arguments kClosesFile{.traffic = Traffic::destroy_handle, .owner = Owner::file_pointer, .of = 0};
-constexpr Arguments kFileReads{.traffic = Traffic::file_read, .owner = Owner::file, .of = 0, .status = 4};
-constexpr Arguments kFileReadsAt{.traffic = Traffic::file_read, .owner = Owner::file, .of = 0, .status = 5};
-constexpr Arguments kFileEndsRead{.traffic = Traffic::file_read, .owner = Owner::file, .of = 0, .status = 2};
-constexpr Arguments kFileWrites{.traffic = Traffic::file_write, .owner = Owner::file, .of = 0, .status = 4};
-constexpr Arguments kFileWritesAt{.traffic = Traffic::file_write, .owner = Owner::file, .of = 0, .status = 5};
-constexpr Arguments kFileEndsWrite{.traffic = Traffic::file_write, .owner = Owner::file, .of = 0, .status = 2};
+constexpr Arguments file(Traffic traffic, int8_t status) {
+  return {.traffic = traffic, .owner = Owner::file, .of = 0, .status = status};
+}
 
 }  // namespace strobe::mpi

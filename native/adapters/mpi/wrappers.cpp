@@ -37,20 +37,25 @@ int invoke(void* real, const Word* words) {
   }(std::index_sequence_for<Words...>{});
 }
 
-template <int kCall, class... Words>
-[[gnu::always_inline]] inline int around(const void* caller, const void* frame, Words... arguments) {
-  constexpr Kind kind = kAll[kCall].kind;
-  const Library* library = mpi::library(caller);
-  if (!library || !library->real[kCall]) return kOtherError;
-  if constexpr (kind == kInit) {
-    strobe_begin();  // unless this process records already: a Python has started long before it calls MPI
-    if (strobe_active()) strobe_stop_at_exit();
+template <int kCall>
+struct Wrapped {
+  const void *caller, *frame;  // of the wrapper
+
+  template <class... Words>
+  [[gnu::always_inline]] int operator()(Words... arguments) const {
+    constexpr Kind kind = kAll[kCall].kind;
+    const Library* library = mpi::library(caller);
+    if (!library || !library->real[kCall]) return kOtherError;
+    if constexpr (kind == kInit) {
+      strobe_begin();  // unless this process records already: a Python has started long before it calls MPI
+      if (strobe_active()) strobe_stop_at_exit();
+    }
+    if (inside || !(strobe_active() || followed(kind)))
+      return reinterpret_cast<int (*)(Words...)>(library->real[kCall])(arguments...);
+    Word words[] = {arguments..., 0};
+    return record(*library, kCall, words, invoke<Words...>, caller, frame);
   }
-  if (inside || !(strobe_active() || followed(kind)))
-    return reinterpret_cast<int (*)(Words...)>(library->real[kCall])(arguments...);
-  Word words[] = {arguments..., 0};
-  return record(*library, kCall, words, invoke<Words...>, caller, frame);
-}
+};
 
 }  // namespace
 
@@ -58,48 +63,35 @@ const Description& description(int call) { return kAll[call]; }
 
 }  // namespace strobe::mpi
 
-#define WORDS_0
-#define WORDS_1 Word a
-#define WORDS_2 WORDS_1, Word b
-#define WORDS_3 WORDS_2, Word c
-#define WORDS_4 WORDS_3, Word d
-#define WORDS_5 WORDS_4, Word e
-#define WORDS_6 WORDS_5, Word f
-#define WORDS_7 WORDS_6, Word g
-#define WORDS_8 WORDS_7, Word h
-#define WORDS_9 WORDS_8, Word i
-#define WORDS_10 WORDS_9, Word j
-#define WORDS_11 WORDS_10, Word k
-#define WORDS_12 WORDS_11, Word l
-#define WORDS_13 WORDS_12, Word m
-#define PASS_0
-#define PASS_1 , a
-#define PASS_2 PASS_1, b
-#define PASS_3 PASS_2, c
-#define PASS_4 PASS_3, d
-#define PASS_5 PASS_4, e
-#define PASS_6 PASS_5, f
-#define PASS_7 PASS_6, g
-#define PASS_8 PASS_7, h
-#define PASS_9 PASS_8, i
-#define PASS_10 PASS_9, j
-#define PASS_11 PASS_10, k
-#define PASS_12 PASS_11, l
-#define PASS_13 PASS_12, m
+// The parameters of a function with so many arguments, each of them of this type; the arguments where it is empty.
+#define ARGUMENTS_0(Type)
+#define ARGUMENTS_1(Type) Type a
+#define ARGUMENTS_2(Type) ARGUMENTS_1(Type), Type b
+#define ARGUMENTS_3(Type) ARGUMENTS_2(Type), Type c
+#define ARGUMENTS_4(Type) ARGUMENTS_3(Type), Type d
+#define ARGUMENTS_5(Type) ARGUMENTS_4(Type), Type e
+#define ARGUMENTS_6(Type) ARGUMENTS_5(Type), Type f
+#define ARGUMENTS_7(Type) ARGUMENTS_6(Type), Type g
+#define ARGUMENTS_8(Type) ARGUMENTS_7(Type), Type h
+#define ARGUMENTS_9(Type) ARGUMENTS_8(Type), Type i
+#define ARGUMENTS_10(Type) ARGUMENTS_9(Type), Type j
+#define ARGUMENTS_11(Type) ARGUMENTS_10(Type), Type k
+#define ARGUMENTS_12(Type) ARGUMENTS_11(Type), Type l
+#define ARGUMENTS_13(Type) ARGUMENTS_12(Type), Type m
 
 using strobe::mpi::Word;
 
-#define BODY(name, arity)                                                                      \
-  {                                                                                            \
-    return strobe::mpi::around<strobe::mpi::k##name>(__builtin_return_address(0),              \
-                                                     __builtin_frame_address(0) PASS_##arity); \
+#define WRAPPER(name, arity)                                                                                        \
+  int name(ARGUMENTS_##arity(Word)) {                                                                               \
+    const strobe::mpi::Wrapped<strobe::mpi::k##name> call{__builtin_return_address(0), __builtin_frame_address(0)}; \
+    return call(ARGUMENTS_##arity());                                                                               \
   }
 
-#define MPI_CALL(name, arity, ...) extern "C" STROBE_API int name(WORDS_##arity) BODY(name, arity)
+#define MPI_CALL(name, arity, ...) extern "C" STROBE_API WRAPPER(name, arity)
 MPI_CALLS(MPI_CALL)
 #undef MPI_CALL
 
-#define MPI_CALL(name, arity, ...) static int name(WORDS_##arity) BODY(name, arity)
+#define MPI_CALL(name, arity, ...) static WRAPPER(name, arity)
 MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
 
