@@ -1,6 +1,6 @@
 // abi.h - what strobe knows of CUPTI's binary interface, declared here so that no CUDA is needed to build. One set of
 // declarations serves CUPTI 11.8 to 13.5: a record of each kind has only ever grown at its end. Each struct here is the
-// longest one; how much of it the loaded library writes is Library::has(). A test compares all of this with NVIDIA's
+// longest one; how much of it the loaded library writes is Library::sizes. A test compares all of this with NVIDIA's
 // headers.
 #pragma once
 #include <stddef.h>

@@ -1,10 +1,9 @@
 #include "adapters/cupti/calls.h"
 
-#include <string.h>
-
 #include <algorithm>
-#include <iterator>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace strobe::cupti {
 
@@ -12,66 +11,25 @@ namespace {
 
 constexpr uint32_t kMostUnknown = 1000;  // one after the other
 
-// Calls that are worth a span: they start or stop work, wait for it, or move memory. What only asks is left out, as
-// other profilers do: PyTorch asks for the current device before every launch.
-struct Chosen {
-  const char* prefix;
-  bool launches;
-};
-constexpr Chosen kRuntimeCalls[] = {
-    {"cudaLaunch", true},
-    {"cudaGraphLaunch", true},
-    {"cudaMemcpy", true},
-    {"cudaMemset", true},
-    {"cudaMalloc", false},
-    {"cudaFree", false},
-    {"cudaHostAlloc", false},
-    {"cudaHostRegister", false},
-    {"cudaHostUnregister", false},
-    {"cudaMemPrefetch", false},  // what moves is recorded without the number of its call
-    {"cudaDeviceSynchronize", false},
-    {"cudaThreadSynchronize", false},
-    {"cudaStreamSynchronize", false},
-    {"cudaEventSynchronize", false},
-    {"cudaEventRecord", false},
-    {"cudaStreamWaitEvent", false},
-    {"cudaStreamBeginCapture", false},
-    {"cudaStreamEndCapture", false},
-    {"cudaGraphInstantiate", false},
-    {"cudaGraphExecUpdate", false},
-    {"cudaGraphUpload", false},
-    {"cudaStreamCreate", false},
-    {"cudaStreamDestroy", false},
-    {"cudaModuleLoad", false},
-    {"cudaLibraryLoad", false},
-    {"cudaSignalExternal", false},
-    {"cudaWaitExternal", false},
-    {"cudaDeviceReset", false},
-};
-constexpr Chosen kDriverCalls[] = {
-    {"cuLaunch", true},
-    {"cuGraphLaunch", true},
-    {"cuMemcpy", true},
-    {"cuMemset", true},
-    {"cuMemAlloc", false},
-    {"cuMemFree", false},
-    {"cuMemCreate", false},
-    {"cuMemMap", false},
-    {"cuMemPrefetch", false},
-    {"cuCtxSynchronize", false},
-    {"cuStreamSynchronize", false},
-    {"cuEventSynchronize", false},
-    {"cuEventRecord", false},
-    {"cuStreamWaitEvent", false},
-    {"cuStreamBeginCapture", false},
-    {"cuStreamEndCapture", false},
-    {"cuGraphInstantiate", false},
-    {"cuModuleLoad", false},
-    {"cuLibraryLoad", false},
-    {"cuStreamWaitValue", false},
-    {"cuStreamWriteValue", false},
-    {"cuStreamBatchMemOp", false},
-};
+using Beginnings = std::span<const std::string_view>;
+// Calls that are worth a span, by how their names go on behind "cuda" or "cu": they start or stop work, wait for it, or
+// move memory. What only asks is left out, as other profilers do: PyTorch asks for the current device before every
+// launch.
+constexpr std::string_view kLaunches[] = {"Launch", "GraphLaunch", "Memcpy", "Memset"};
+// Of a prefetch what moves is recorded without the number of its call.
+constexpr std::string_view kOthers[] = {"MemPrefetch",     "StreamSynchronize",  "EventSynchronize", "EventRecord",
+                                        "StreamWaitEvent", "StreamBeginCapture", "StreamEndCapture", "GraphInstantiate",
+                                        "ModuleLoad",      "LibraryLoad"};
+constexpr std::string_view kOfRuntime[] = {
+    "Malloc",      "StreamCreate", "DeviceSynchronize", "Free",        "StreamDestroy",  "ThreadSynchronize",
+    "HostAlloc",   "HostRegister", "GraphExecUpdate",   "GraphUpload", "HostUnregister", "SignalExternal",
+    "DeviceReset", "WaitExternal"};
+constexpr std::string_view kOfDriver[] = {"MemAlloc",       "MemFree",         "MemCreate",        "MemMap",
+                                          "CtxSynchronize", "StreamWaitValue", "StreamWriteValue", "StreamBatchMemOp"};
+
+bool is_one_of(Beginnings beginnings, std::string_view name) {
+  return std::ranges::any_of(beginnings, [name](std::string_view each) { return name.starts_with(each); });
+}
 
 // "cudaLaunchKernel_v7000" and "cuMemcpyHtoD_v2" without the version, which no program writes.
 std::string plain_name(const char* name) {
@@ -86,8 +44,8 @@ std::string plain_name(const char* name) {
 
 Calls chosen_calls(const Functions& call, Domain domain, gpu::Sink& sink) {
   const bool runtime = domain == kRuntimeDomain;
-  const auto* begin = runtime ? std::begin(kRuntimeCalls) : std::begin(kDriverCalls);
-  const auto* end = runtime ? std::end(kRuntimeCalls) : std::end(kDriverCalls);
+  const std::string_view prefix = runtime ? "cuda" : "cu";
+  const Beginnings own = runtime ? Beginnings(kOfRuntime) : Beginnings(kOfDriver);
   Calls calls;
   // Numbers have gaps, and the last one is not known.
   for (uint32_t cbid = 1, unknown = 0; unknown < kMostUnknown; cbid++) {
@@ -97,13 +55,15 @@ Calls chosen_calls(const Functions& call, Domain domain, gpu::Sink& sink) {
       continue;
     }
     unknown = 0;
-    const auto* chosen = std::find_if(
-        begin, end, [name](const Chosen& each) { return strncmp(name, each.prefix, strlen(each.prefix)) == 0; });
     calls.resize(cbid + 1);
-    if (chosen == end) continue;
+    std::string_view rest = name;
+    if (!rest.starts_with(prefix)) continue;
+    rest.remove_prefix(prefix.size());
+    const bool launches = is_one_of(kLaunches, rest);
+    if (!launches && !is_one_of(kOthers, rest) && !is_one_of(own, rest)) continue;
     const std::string plain = plain_name(name);
     const uint8_t role = gpu::waits(plain) ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION;
-    calls[cbid] = {sink.region(plain.c_str(), role), chosen->launches, plain};
+    calls[cbid] = {sink.region(plain.c_str(), role), launches, plain};
   }
   return calls;
 }

@@ -195,8 +195,6 @@ size_t step_over(const Library& library, Kind kind) {
   return second > first && second - first <= ptrdiff_t(kLongest) ? size_t(second - first) : 0;
 }
 
-}  // namespace
-
 void find_sizes(Library& library) {
   for (uint32_t number = 1; number < kKinds; number++) {
     const Kind kind = Kind(number);
@@ -209,6 +207,8 @@ void find_sizes(Library& library) {
   for (const auto& [kind, bytes] : kLeast)
     if (!library.sizes[kind]) library.sizes[kind] = uint32_t(bytes);
 }
+
+}  // namespace
 
 std::string Library::release() const {
   if (!version) return "unknown";

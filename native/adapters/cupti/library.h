@@ -20,9 +20,6 @@ struct Library : Functions {             // a function that the library lacks is
   std::array<uint32_t, kKinds> sizes{};  // bytes of a record, by kind; 0: unknown
 
   explicit operator bool() const { return handle != nullptr; }
-  size_t size_of(Kind kind) const { return kind < kKinds ? sizes[kind] : 0; }
-  // Whether its records have a field that ends there: has(kConcurrentKernel, STROBE_CUPTI_END(KernelRecord, priority)).
-  bool has(Kind kind, size_t end) const { return end <= size_of(kind); }
   // "CUDA 13.0", or what is known of it.
   std::string release() const;
   // What one of its results means, in its own words where it has some.
@@ -35,8 +32,5 @@ constexpr const char kCandidatesVariable[] = "STROBE_CUPTI_CANDIDATES";
 
 // Find and open it. From any thread; slow (10 ms).
 Library open_library();
-
-// Ask it for the sizes of its records. open_library does; from CUDA 13.2 it may know more once it is subscribed to.
-void find_sizes(Library& library);
 
 }  // namespace strobe::cupti

@@ -19,12 +19,12 @@ int main(int argc, char** argv) {
   printf(", \"refused\": [");
   for (size_t i = 0; i < library.refused.size(); i++) printf("%s\"%s\"", i ? ", " : "", library.refused[i].c_str());
   printf("], \"sizes\": [");
-  for (uint32_t kind = 0; kind < kKinds; kind++) printf("%s%zu", kind ? ", " : "", library.size_of(Kind(kind)));
+  for (uint32_t kind = 0; kind < kKinds; kind++) printf("%s%u", kind ? ", " : "", library.sizes[kind]);
   printf("], \"absent\": [");
   const char* comma = "";
 #define SHOW(needed, member, name, parameters) \
   if (library && !library.member) printf("%s\"%s\"", comma, #name), comma = ", ";
   STROBE_CUPTI_FUNCTIONS(SHOW)
-  const bool priority = library.has(kConcurrentKernel, STROBE_CUPTI_END(KernelRecord, priority));
+  const bool priority = library.sizes[kConcurrentKernel] >= STROBE_CUPTI_END(KernelRecord, priority);
   printf("], \"priority\": %s}\n", priority ? "true" : "false");
 }
