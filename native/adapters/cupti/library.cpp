@@ -18,8 +18,7 @@ namespace {
 constexpr uint32_t kOldest = 18;  // CUDA 11.8
 
 bool is_cupti(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return path.substr(slash == path.npos ? 0 : slash + 1).starts_with("libcupti.so");
+  return path.substr(path.rfind('/') + 1).starts_with("libcupti.so");
 }
 
 std::string mapped_copy() {

@@ -56,7 +56,7 @@ const Communicator* owner_of(const Library& library, const Arguments& where, con
     case Owner::file_pointer:
       return drop_file(file_in(word));
     case Owner::message:
-      return matched.drop(handle_in(library, word), nullptr);
+      return matched.drop(handle_in(library, word));
     case Owner::none:
       break;
   }

@@ -211,17 +211,17 @@ void file_opened(const Communicator& of, Word file) { files.put(file, &of); }
 const Communicator* drop_communicator(const Library& library, Word comm) {
   if (comm == library.constants.comm_null) return nullptr;
   const Communicator* known = communicator_of(library, comm);
-  communicators.drop(comm, nullptr);
+  communicators.drop(comm);
   return known;
 }
 
 const Communicator* drop_window(const Library& library, Word window) {
   const Communicator* known = communicator_of_window(library, window);
-  windows.drop(window, nullptr);
+  windows.drop(window);
   return known;
 }
 
-const Communicator* drop_file(Word file) { return files.drop(file, nullptr); }
+const Communicator* drop_file(Word file) { return files.drop(file); }
 
 int64_t size_of_type(const Library& library, Word type) {
   type = library.handle(type);
@@ -232,6 +232,6 @@ int64_t size_of_type(const Library& library, Word type) {
   });
 }
 
-void drop_type(Word type) { types.drop(type, 0); }
+void drop_type(Word type) { types.drop(type); }
 
 }  // namespace strobe::mpi

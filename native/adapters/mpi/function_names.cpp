@@ -98,8 +98,7 @@ Place find_place(const void* address) {
   char target[4096] = "";
   if (executable && readlink(path, target, sizeof target - 1) < 0) target[0] = 0;
   const char* shown = executable && target[0] ? target : info.dli_fname;
-  const char* slash = strrchr(shown, '/');
-  place.object = slash ? slash + 1 : shown;
+  place.object = basename(shown);
   place.base = info.dli_fbase;
   uint64_t relative = reinterpret_cast<uint64_t>(address) - uint64_t(map ? map->l_addr : 0), start = 0;
   place.offset = reinterpret_cast<uint64_t>(address) - reinterpret_cast<uint64_t>(info.dli_fbase);

@@ -43,15 +43,13 @@ class Handles {
     all_[handle] = value;
     generation_.fetch_add(1, std::memory_order_release);
   }
-  // Returns what was known, or `otherwise`.
-  Value drop(Word handle, Value otherwise) {
+  // Returns what was known, or 0.
+  Value drop(Word handle) {
     std::lock_guard lock(mutex_);
-    auto at = all_.find(handle);
-    if (at == all_.end()) return otherwise;
-    Value value = at->second;
-    all_.erase(at);
+    const auto known = all_.extract(handle);
+    if (!known) return {};
     generation_.fetch_add(1, std::memory_order_release);
-    return value;
+    return known.mapped();
   }
 
  private:

@@ -72,8 +72,7 @@ const Library* find_library(const void* caller) {
 #define MPI_QUESTION(member, name, parameters) look_up(handle, "PMPI_" #name, made->member);
   MPI_QUESTIONS(MPI_QUESTION)
 #undef MPI_QUESTION
-  const char* slash = strrchr(info.dli_fname, '/');
-  const char* file = slash ? slash + 1 : info.dli_fname;
+  const char* file = basename(info.dli_fname);
   Constants& is = made->constants;
   if (void* world = object(handle, "ompi_mpi_comm_world")) {  // Open MPI: handles are addresses of its objects
     made->comm_world = Word(world);

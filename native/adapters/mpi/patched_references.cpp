@@ -67,8 +67,7 @@ void redirect(const Object& object, const ElfW(Rela) * table, size_t bytes, cons
 
 int visit(dl_phdr_info* info, size_t, void* argument) {
   const Library& library = *static_cast<const Library*>(argument);
-  const char* slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : nullptr;
-  const char* file = slash ? slash + 1 : "";
+  const char* file = basename(info->dlpi_name ? info->dlpi_name : "");
   Object object;
   object.fortran = !strncmp(file, "libmpi_mpifh", 12) || !strncmp(file, "libmpi_usempi", 13);
   // What MPI calls itself is its own business.

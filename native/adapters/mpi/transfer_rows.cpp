@@ -1,11 +1,9 @@
 #include "adapters/mpi/transfer_rows.h"
 
-#include <string.h>
-#include <time.h>
-
 #include <string>
 
 #include "adapters/mpi/call_recording.h"
+#include "core/system/clock.h"
 #include "include/strobe.h"
 
 namespace strobe::mpi {
@@ -19,9 +17,8 @@ uint64_t ns_of(uint64_t ticks) {
     int64_t ns;
   };
   const auto now = [] {
-    timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return Pair{strobe_ticks(), int64_t(at.tv_sec) * 1000000000 + at.tv_nsec};
+    const int64_t ns = clock_ns(CLOCK_MONOTONIC);
+    return Pair{strobe_ticks(), ns};
   };
   static const Pair first = now();
   static std::atomic<double> ns_per_tick{0};
@@ -38,6 +35,9 @@ uint64_t ns_of(uint64_t ticks) {
 
 int64_t pending_ns(uint64_t began) { return int64_t(ns_of(strobe_ticks() - began)); }
 
+// What rows call it, by Traffic: messages and one-sided communication, then collectives.
+constexpr const char* kMessageNames[] = {"",    "send", "receive", "",       "",       "",      "",
+                                         "put", "get",  "atomic",  "atomic", "atomic", "atomic"};
 constexpr const char* kCollectiveNames[] = {
 #define MPI_COLLECTIVE(name) #name,
     MPI_COLLECTIVES(MPI_COLLECTIVE)
@@ -51,9 +51,10 @@ uint32_t text_of(std::atomic<uint32_t>& known, const char* text) {
   return number;
 }
 
-uint32_t word(const char* text, int which) {
+uint32_t name_text(Traffic traffic) {
   static std::atomic<uint32_t> known[64];
-  return text_of(known[which], text);
+  const int collective = int(traffic) - int(Traffic::barrier);
+  return text_of(known[int(traffic)], collective < 0 ? kMessageNames[int(traffic)] : kCollectiveNames[collective]);
 }
 
 uint32_t name_text(const Communicator* communicator) {
@@ -92,11 +93,11 @@ void add(const Facts& facts, int32_t peer, strobe_total_sums more) {
 
 int32_t main_peer(const Facts& facts) { return facts.to >= 0 ? facts.to : facts.from; }
 
-void message(const Facts& facts, const char* direction, int which, int32_t peer, int32_t tag, int64_t bytes,
-             uint64_t at, const Request* request) {
+void message(const Facts& facts, Traffic direction, int32_t peer, int32_t tag, int64_t bytes, uint64_t at,
+             const Request* request) {
   const int32_t world = facts.communicator->world_rank(peer);
   const int64_t values[STROBE_ROW_VALUES] = {
-      STROBE_TWO(word(direction, which), name_text(facts.communicator)),
+      STROBE_TWO(name_text(direction), name_text(facts.communicator)),
       STROBE_TWO(world >= 0 ? world : STROBE_NOTHING_32, peer),
       tag == kNone ? STROBE_NOTHING : tag,
       bytes,
@@ -109,26 +110,16 @@ void message(const Facts& facts, const char* direction, int which, int32_t peer,
 void rows(const Facts& facts, uint64_t began, const Request* request) {
   if (!facts.communicator) return;
   if (is_message(facts.traffic)) {
-    if (facts.to >= 0) message(facts, "send", 60, facts.to, facts.to_tag, facts.sent, began, request);
+    if (facts.to >= 0) message(facts, Traffic::send, facts.to, facts.to_tag, facts.sent, began, request);
     if (facts.from >= 0)
-      message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
+      message(facts, Traffic::receive, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
     return;
   }
-  if (is_one_sided(facts.traffic) && facts.to >= 0) {
-    const bool put = facts.traffic == Traffic::put, get = facts.traffic == Traffic::get;
-    message(facts,
-            put   ? "put"
-            : get ? "get"
-                  : "atomic",
-            put   ? 62
-            : get ? 63
-                  : 59,
-            facts.to, kNone, facts.sent + facts.received, began, request);
-  }
+  if (is_one_sided(facts.traffic) && facts.to >= 0)
+    message(facts, facts.traffic, facts.to, kNone, facts.sent + facts.received, began, request);
   if (facts.traffic < Traffic::barrier) return;  // files, too, have no row
-  const char* name = kCollectiveNames[int(facts.traffic) - int(Traffic::barrier)];
   const int64_t values[STROBE_ROW_VALUES] = {
-      STROBE_TWO(word(name, int(facts.traffic)), name_text(facts.communicator)),
+      STROBE_TWO(name_text(facts.traffic), name_text(facts.communicator)),
       STROBE_TWO(facts.root, facts.communicator->size),
       facts.sent,
       facts.received,

@@ -23,6 +23,9 @@ struct Reading {
   }
   bool in_place(int8_t buffer) const { return words[buffer] == library.constants.in_place; }
 
+  int64_t parts(int8_t how_many, int8_t count, int8_t of) const {  // of partitioned communication
+    return int64_t(int32_t(words[how_many])) * int64_t(words[count]) * type(of);
+  }
   int64_t out() const { return number(where.count) * type(where.type); }
   int64_t in() const { return number(where.in_count) * type(where.in_type); }
   // Sums over `n` ranks, but for one.
@@ -60,18 +63,14 @@ void with_root(const Reading& call, Facts& facts) {
       if (at_root) facts.sent = n * call.out();
       if (other) facts.received = call.out();
       break;
-    case Traffic::reduce: {
-      const bool in_place = at_root && call.in_place(call.where.buffer);
-      if (other && !in_place) facts.sent = call.out();
-      if (at_root) facts.received = (n - in_place) * call.out();
-      break;
-    }
+    case Traffic::reduce:
     case Traffic::gather:
     case Traffic::gatherv: {
       const bool in_place = at_root && call.in_place(call.where.buffer);
       if (other && !in_place) facts.sent = call.out();
-      if (at_root && facts.traffic == Traffic::gather) facts.received = (n - in_place) * call.in();
-      if (at_root && facts.traffic == Traffic::gatherv) facts.received = call.ins(n, in_place ? own : -1);
+      if (at_root)
+        facts.received =
+            facts.traffic == Traffic::gatherv ? call.ins(n, in_place ? own : -1) : (n - in_place) * call.in();
       break;
     }
     default: {  // scatter, scatterv
@@ -89,6 +88,7 @@ void of_all(const Reading& call, Facts& facts) {
   const int n = comm.peers, others = n - in_place, without = in_place ? comm.rank : -1;
   switch (facts.traffic) {
     case Traffic::allgather:
+    case Traffic::alltoall:
       facts.received = others * call.in();
       facts.sent = in_place ? facts.received : n * call.out();
       break;
@@ -96,10 +96,6 @@ void of_all(const Reading& call, Facts& facts) {
       facts.received = call.ins(n, without);
       facts.sent = in_place ? others * call.number_of(call.where.in_count, comm.rank) * call.type(call.where.in_type)
                             : n * call.out();
-      break;
-    case Traffic::alltoall:
-      facts.received = others * call.in();
-      facts.sent = in_place ? facts.received : n * call.out();
       break;
     case Traffic::alltoallv:
       facts.received = call.ins(n, without);
@@ -183,16 +179,14 @@ Facts facts_of(const Library& library, int number, const Arguments& where, bool 
   } else if (is_message(where.traffic)) {
     if (where.to >= 0 && (facts.to = peer(where.to)) != kNone) {
       facts.to_tag = int(words[where.tag]);
-      facts.sent = where.traffic == Traffic::send_in_parts
-                       ? int64_t(int32_t(words[where.buffer])) * int64_t(words[where.count]) * call.type(where.type)
-                       : call.out();
+      facts.sent =
+          where.traffic == Traffic::send_in_parts ? call.parts(where.buffer, where.count, where.type) : call.out();
     }
     if (where.from >= 0 && (facts.from = peer(where.from)) != kNone) {
       facts.from_tag = int(words[where.in_tag]);
-      facts.received = kUnknown;
-      if (where.traffic == Traffic::receive_in_parts)
-        facts.received =
-            int64_t(int32_t(words[where.in_buffer])) * int64_t(words[where.in_count]) * call.type(where.in_type);
+      facts.received = where.traffic == Traffic::receive_in_parts
+                           ? call.parts(where.in_buffer, where.in_count, where.in_type)
+                           : kUnknown;
     }
   } else if (is_one_sided(where.traffic)) {
     if ((facts.to = peer(where.to)) == kNone) return facts;
