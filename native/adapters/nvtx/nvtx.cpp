@@ -20,6 +20,7 @@
 #include "adapters/nvtx/nvtx_payload.h"
 #include "adapters/nvtx/nvtx_ranges.h"
 #include "adapters/torch_collectives.h"
+#include "core/format/utf8.h"
 #include "core/rings/ring.h"
 #include "core/session/from_environment.h"
 #include "core/session/session.h"
@@ -109,26 +110,16 @@ const Name* name_of(Domain* of, std::string_view text) {
   return &names.known.emplace(text, make_name(names, text)).first->second;
 }
 
-const Name* unnamed(Domain* domain) { return name_of(domain, "<unnamed range>"); }
-
-std::string narrow(const wchar_t* text) {  // UTF-32 to UTF-8
+std::string_view utf8(const char* text) { return text ? text : ""; }
+std::string utf8(const wchar_t* text) {  // from UTF-32
   std::string out;
-  for (; text && *text; text++) {
-    uint32_t c = uint32_t(*text);
-    if (c < 0x80)
-      out += char(c);
-    else if (c < 0x800)
-      out += char(0xC0 | c >> 6), out += char(0x80 | (c & 63));
-    else if (c < 0x10000)
-      out += char(0xE0 | c >> 12), out += char(0x80 | (c >> 6 & 63)), out += char(0x80 | (c & 63));
-    else
-      out += char(0xF0 | c >> 18), out += char(0x80 | (c >> 12 & 63)), out += char(0x80 | (c >> 6 & 63)),
-          out += char(0x80 | (c & 63));
-  }
+  for (; text && *text; text++) append_utf8(out, uint32_t(*text));
   return out;
 }
 
-std::string_view ascii(const char* text) { return text ? text : ""; }
+const Name* name_of(Domain* of, const auto* text) { return name_of(of, std::string_view(utf8(text))); }
+
+const Name* unnamed(Domain* domain) { return name_of(domain, "<unnamed range>"); }
 
 // The payloads of an event, wherever it has them.
 struct Payload {
@@ -172,7 +163,7 @@ const Name* name_in(Domain* domain, const Payload& payload) {
 
 const Name* name_of(Domain* domain, const Attributes* a) {
   if (!a || !a->message || a->message_type == nvtx::kNoMessage) return name_in(domain, payload_of(a));
-  if (a->message_type == nvtx::kUnicode) return name_of(domain, narrow(static_cast<const wchar_t*>(a->message)));
+  if (a->message_type == nvtx::kUnicode) return name_of(domain, static_cast<const wchar_t*>(a->message));
   if (a->message_type == nvtx::kRegisteredMessage) return static_cast<const Name*>(a->message);
   return name_of(domain, static_cast<const char*>(a->message));
 }
@@ -274,19 +265,14 @@ void mark(const Name* name) {
   put(kLeave, name->region);
 }
 
-void mark_ex(const Attributes* a) { mark(name_of(nullptr, a)); }
-void mark_a(const char* text) { mark(name_of(nullptr, ascii(text))); }
-void mark_w(const wchar_t* text) { mark(name_of(nullptr, narrow(text))); }
-uint64_t start_ex(const Attributes* a) { return nvtx::start_range(name_of(nullptr, a)->region); }
-uint64_t start_a(const char* text) { return nvtx::start_range(name_of(nullptr, ascii(text))->region); }
-uint64_t start_w(const wchar_t* text) { return nvtx::start_range(name_of(nullptr, narrow(text))->region); }
-void end(uint64_t id) { nvtx::end_range(id); }
-int push_ex(const Attributes* a) { return push(nullptr, name_of(nullptr, a), payload_of(a)); }
-int push_a(const char* text) { return push(nullptr, name_of(nullptr, ascii(text))); }
-int push_w(const wchar_t* text) { return push(nullptr, name_of(nullptr, narrow(text))); }
+// What attributes name, or a text in UTF-8 or UTF-32.
+Payload payload_of(const auto*) { return {}; }
+void mark_named(const auto* named) { mark(name_of(nullptr, named)); }
+uint64_t start_named(const auto* named) { return nvtx::start_range(name_of(nullptr, named)->region); }
+int push_named(const auto* named) { return push(nullptr, name_of(nullptr, named), payload_of(named)); }
 int pop_default() { return pop(nullptr); }
 
-Domain* domain_create(std::string name) {
+Domain* new_domain(std::string name) {
   if (inside()) return nullptr;
   const Inside here;
   static auto* all = new std::unordered_map<std::string, Names>;  // nodes stay where they are
@@ -297,11 +283,9 @@ Domain* domain_create(std::string name) {
   static auto* domains = new std::deque<Domain>;
   return &domains->emplace_back(Domain{&names, {}});
 }
-Domain* domain_create_a(const char* name) { return domain_create(std::string(ascii(name))); }
-Domain* domain_create_w(const wchar_t* name) { return domain_create(narrow(name)); }
+Domain* new_domain(const auto* name) { return new_domain(std::string(utf8(name))); }
 void domain_destroy(Domain*) {}  // open ranges may still name it
-const Name* register_a(Domain* domain, const char* text) { return name_of(domain, ascii(text)); }
-const Name* register_w(Domain* domain, const wchar_t* text) { return name_of(domain, narrow(text)); }
+const Name* registered(Domain* domain, const auto* text) { return name_of(domain, text); }
 void domain_mark(Domain* domain, const Attributes* a) { mark(name_of(domain, a)); }
 int domain_push(Domain* domain, const Attributes* a) { return push(domain, name_of(domain, a), payload_of(a)); }
 int domain_pop(Domain* domain) { return pop(domain); }
@@ -309,16 +293,12 @@ uint64_t domain_start(Domain* domain, const Attributes* a) { return nvtx::start_
 void domain_end(Domain*, uint64_t id) { nvtx::end_range(id); }
 // By the kernel's number or, as some programs do, by what pthread_self() gives. Others name themselves.
 bool is_own(uint32_t thread) { return thread == uint32_t(thread_id()) || thread == uint32_t(pthread_self()); }
-void name_thread_a(uint32_t thread, const char* text) {
-  if (text && is_own(thread)) strobe_name_thread(text);
-}
-void name_thread_w(uint32_t thread, const wchar_t* text) {
-  if (text && is_own(thread)) strobe_name_thread(narrow(text).c_str());
+void name_thread(uint32_t thread, const auto* text) {
+  if (text && is_own(thread)) strobe_name_thread(std::string(utf8(text)).c_str());
 }
 
 // The payload extension.
-template <class Described>
-uint64_t add_to_schemas(Domain* domain, const Described* attributes) {
+uint64_t add_to_schemas(Domain* domain, const auto* attributes) {
   if (!attributes || inside()) return 0;
   const Inside here;
   std::lock_guard lock(tables());
@@ -341,22 +321,20 @@ struct Hook {
   uint32_t slot;
   void* function;
 };
-template <class F>
-void* pointer(F* f) {
-  return reinterpret_cast<void*>(f);
-}
+void* pointer(auto* function) { return reinterpret_cast<void*>(function); }
 const Hook core_hooks[] = {
     // NvtxCallbackIdCore
-    {1, pointer(mark_ex)},        {2, pointer(mark_a)},  {3, pointer(mark_w)},       {4, pointer(start_ex)},
-    {5, pointer(start_a)},        {6, pointer(start_w)}, {7, pointer(end)},          {8, pointer(push_ex)},
-    {9, pointer(push_a)},         {10, pointer(push_w)}, {11, pointer(pop_default)}, {14, pointer(name_thread_a)},
-    {15, pointer(name_thread_w)},
+    {1, pointer(mark_named<Attributes>)},  {2, pointer(mark_named<char>)},  {3, pointer(mark_named<wchar_t>)},
+    {4, pointer(start_named<Attributes>)}, {5, pointer(start_named<char>)}, {6, pointer(start_named<wchar_t>)},
+    {8, pointer(push_named<Attributes>)},  {9, pointer(push_named<char>)},  {10, pointer(push_named<wchar_t>)},
+    {14, pointer(name_thread<char>)},      {11, pointer(pop_default)},      {7, pointer(nvtx::end_range)},
+    {15, pointer(name_thread<wchar_t>)},
 };
 const Hook core2_hooks[] = {
     // NvtxCallbackIdCore2
-    {1, pointer(domain_mark)},     {2, pointer(domain_start)},     {3, pointer(domain_end)},
-    {4, pointer(domain_push)},     {5, pointer(domain_pop)},       {10, pointer(register_a)},
-    {11, pointer(register_w)},     {12, pointer(domain_create_a)}, {13, pointer(domain_create_w)},
+    {1, pointer(domain_mark)},          {2, pointer(domain_start)},      {3, pointer(domain_end)},
+    {4, pointer(domain_push)},          {5, pointer(domain_pop)},        {10, pointer(registered<char>)},
+    {11, pointer(registered<wchar_t>)}, {12, pointer(new_domain<char>)}, {13, pointer(new_domain<wchar_t>)},
     {14, pointer(domain_destroy)},
 };
 const Hook payload_hooks[] = {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/format/utf8.h"
+
 namespace strobe {
 
 namespace {
@@ -13,22 +15,6 @@ T load(const char* from, size_t offset = 0) {
   T value;
   memcpy(&value, from + offset, sizeof value);
   return value;
-}
-
-void append_utf8(std::string& out, uint32_t c) {
-  if (c == '\n' || c == '\r') c = ' ';  // a call stack has a line for each function
-  if (c < 0x80) {
-    out.push_back(char(c));
-  } else if (c < 0x800) {
-    out.push_back(char(0xC0 | c >> 6)), out.push_back(char(0x80 | (c & 0x3F)));
-  } else if (c < 0x10000) {
-    if (c >= 0xD800 && c < 0xE000) c = 0xFFFD;  // surrogates are not UTF-8
-    out.push_back(char(0xE0 | c >> 12)), out.push_back(char(0x80 | (c >> 6 & 0x3F)));
-    out.push_back(char(0x80 | (c & 0x3F)));
-  } else {
-    out.push_back(char(0xF0 | (c >> 18 & 7))), out.push_back(char(0x80 | (c >> 12 & 0x3F)));
-    out.push_back(char(0x80 | (c >> 6 & 0x3F))), out.push_back(char(0x80 | (c & 0x3F)));
-  }
 }
 
 constexpr size_t kMostThreads = 4096, kMostText = 1000, kMostCodes = 1 << 16;
@@ -181,10 +167,11 @@ bool PythonStacks::text(uintptr_t at, std::string& out) {
   if (!length) return true;
   const char* data = memory_.read(at + offset, length * width);
   if (!data) return false;
-  for (size_t i = 0; i < length; i++)
-    append_utf8(out, width == 1   ? load<uint8_t>(data, i)
-                     : width == 2 ? load<uint16_t>(data, i * 2)
-                                  : load<uint32_t>(data, i * 4));
+  for (size_t i = 0; i < length; i++) {
+    uint32_t c = 0;
+    memcpy(&c, data + i * width, width);
+    append_utf8(out, c == '\n' || c == '\r' ? ' ' : c);  // a call stack has a line for each function
+  }
   return true;
 }
 
