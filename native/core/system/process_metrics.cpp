@@ -16,30 +16,35 @@ namespace strobe {
 
 namespace {
 
-// As the trace numbers them; `infos` has the same order.
+// X(number, name, unit, group): as the trace numbers them. CPU is in cores: 1.0 is one core busy.
+#define STROBE_METRICS(X)                                            \
+  X(kMainCpu, "cpu main thread", "cores", "cpu")                     \
+  X(kPythonCpu, "cpu python threads", "cores", "cpu")                \
+  X(kComputeCpu, "cpu compute threads", "cores", "cpu")              \
+  X(kOtherCpu, "cpu other threads", "cores", "cpu")                  \
+  X(kOwnCpu, "cpu strobe", "cores", "cpu")                           \
+  X(kResident, "resident memory", "bytes", "memory")                 \
+  X(kRead, "read", "bytes/s", "io")                                  \
+  X(kWritten, "written", "bytes/s", "io")                            \
+  X(kVoluntary, "voluntary switches", "1/s", "switches")             \
+  X(kInvoluntary, "involuntary switches", "1/s", "switches")         \
+  X(kPeakResident, "peak resident memory", "bytes", "memory")        \
+  X(kPss, "proportional memory", "bytes", "pss")                     \
+  X(kDiskRead, "read from disk", "bytes/s", "io")                    \
+  X(kDiskWritten, "written to disk", "bytes/s", "io")                \
+  X(kMinorFaults, "minor page faults", "1/s", "faults")              \
+  X(kMajorFaults, "major page faults", "1/s", "faults")              \
+  X(kReceived, "received by the machine", "bytes/s", "network")      \
+  X(kSent, "sent by the machine", "bytes/s", "network")              \
+  X(kThrottled, "throttled by the control group", "cores", "cgroup") \
+  X(kCgroupMemory, "memory of the control group", "bytes", "cgroup") \
+  X(kLoad, "load of the machine", "tasks", "load")
+
 enum Metric : uint32_t {
-  kMainCpu,
-  kPythonCpu,
-  kComputeCpu,
-  kOtherCpu,
-  kOwnCpu,
-  kResident,
-  kRead,
-  kWritten,
-  kVoluntary,
-  kInvoluntary,
-  kPeakResident,
-  kPss,
-  kDiskRead,
-  kDiskWritten,
-  kMinorFaults,
-  kMajorFaults,
-  kReceived,
-  kSent,
-  kThrottled,
-  kCgroupMemory,
-  kLoad,
-  kHardware  // and those behind it
+#define STROBE_NUMBER(number, ...) number,
+  STROBE_METRICS(STROBE_NUMBER)
+#undef STROBE_NUMBER
+      kHardware  // and those behind it
 };
 
 // How threads are called, and what their CPU time counts as. "compute" are the pools of OpenMP, MKL, PyTorch and the
@@ -61,30 +66,11 @@ constexpr std::string_view kUsual = "cpu,memory,switches,faults,io,network,cgrou
 }  // namespace
 
 const std::vector<MetricInfo>& ProcessMetrics::infos() {
-  // CPU is in cores: 1.0 is one core busy.
   static const std::vector<MetricInfo> all = {
-      {"cpu main thread", "cores", "cpu"},
-      {"cpu python threads", "cores", "cpu"},
-      {"cpu compute threads", "cores", "cpu"},
-      {"cpu other threads", "cores", "cpu"},
-      {"cpu strobe", "cores", "cpu"},
-      {"resident memory", "bytes", "memory"},
-      {"read", "bytes/s", "io"},
-      {"written", "bytes/s", "io"},
-      {"voluntary switches", "1/s", "switches"},
-      {"involuntary switches", "1/s", "switches"},
-      {"peak resident memory", "bytes", "memory"},
-      {"proportional memory", "bytes", "pss"},
-      {"read from disk", "bytes/s", "io"},
-      {"written to disk", "bytes/s", "io"},
-      {"minor page faults", "1/s", "faults"},
-      {"major page faults", "1/s", "faults"},
-      {"received by the machine", "bytes/s", "network"},
-      {"sent by the machine", "bytes/s", "network"},
-      {"throttled by the control group", "cores", "cgroup"},
-      {"memory of the control group", "bytes", "cgroup"},
-      {"load of the machine", "tasks", "load"},
-      {kHardwareNames[0], "1/s", "hardware"},
+#define STROBE_INFO(number, name, unit, group) {name, unit, group},
+      STROBE_METRICS(STROBE_INFO)
+#undef STROBE_INFO
+          {kHardwareNames[0], "1/s", "hardware"},
       {kHardwareNames[1], "1/s", "hardware"},
       {kHardwareNames[2], "1/s", "hardware"},
       {kHardwareNames[3], "1/s", "hardware"},
