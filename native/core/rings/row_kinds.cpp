@@ -1,5 +1,7 @@
 #include "core/rings/row_kinds.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <memory>
 #include <ranges>
@@ -15,126 +17,80 @@ namespace {
 
 constexpr uint8_t kWhole = 64, kHalf = 32, kThird = 21;
 
-// A column whose cells are in the text that the row refers to: the field with this number.
-constexpr RowColumn of_text(SchemaColumn column, uint8_t field, uint8_t value = 0) {
-  return {column, value, 32, kHalf, field};
+// Columns that lie in whole values, from `value` on.
+constexpr auto whole(uint8_t value, auto... columns) { return std::array{RowColumn{columns, value++, 0, kWhole}...}; }
+// In parts of one value, from its lowest bits on.
+constexpr auto parts(uint8_t bits, uint8_t value, auto... columns) {
+  uint8_t part = 0;
+  return std::array{RowColumn{columns, value, uint8_t(bits * part++), bits}...};
+}
+constexpr auto halves(uint8_t value, auto... columns) { return parts(kHalf, value, columns...); }
+constexpr auto thirds(uint8_t value, auto... columns) { return parts(kThird, value, columns...); }
+// In the text that the upper half of a value refers to, which holds their numbers in this order.
+constexpr auto in_text(uint8_t value, auto... columns) {
+  uint8_t field = 0;
+  return std::array{RowColumn{columns, value, 32, kHalf, ++field}...};
+}
+
+template <size_t... kSizes>
+constexpr auto all(const std::array<RowColumn, kSizes>&... parts) {
+  std::array<RowColumn, (kSizes + ...)> out{};
+  auto* to = out.data();
+  ((to = std::ranges::copy(parts, to).out), ...);
+  return out;
 }
 
 // The layouts of strobe.h, value by value.
 namespace message_row {
 using namespace schema::messages;
-constexpr RowColumn kColumns[] = {
-    {direction, 0, 0, kHalf}, {communicator, 0, 32, kHalf}, {peer_rank, 1, 0, kHalf}, {communicator_rank, 1, 32, kHalf},
-    {tag, 2, 0, kWhole},      {size_bytes, 3, 0, kWhole},   {request, 4, 0, kWhole},  {pending_ns, 5, 0, kWhole},
-};
+constexpr auto kColumns = all(halves(0, direction, communicator), halves(1, peer_rank, communicator_rank),
+                              whole(2, tag, size_bytes, request, pending_ns));
 }  // namespace message_row
 namespace collective_row {
 using namespace schema::collective_spans;
-constexpr RowColumn kColumns[] = {
-    {collective, 0, 0, kHalf},  {communicator, 0, 32, kHalf}, {root, 1, 0, kHalf},
-    {group_size, 1, 32, kHalf}, {sent_bytes, 2, 0, kWhole},   {received_bytes, 3, 0, kWhole},
-    {rank, 4, 0, kHalf},        {request, 4, 32, kHalf},      {pending_ns, 5, 0, kWhole},
-};
+constexpr auto kColumns = all(halves(0, collective, communicator), halves(1, root, group_size),
+                              whole(2, sent_bytes, received_bytes), halves(4, rank, request), whole(5, pending_ns));
 }  // namespace collective_row
 namespace group_collective_row {
 using namespace schema::collective_spans;
-constexpr RowColumn kColumns[] = {
-    {collective, 0, 0, kThird}, {dtype, 0, 21, kThird},         {group, 0, 42, kThird},     {group_ranks, 1, 0, kThird},
-    {root, 1, 21, kThird},      {bucket, 1, 42, kThird},        {sequence, 2, 0, kHalf},    {group_size, 2, 32, kHalf},
-    {sent_bytes, 3, 0, kWhole}, {received_bytes, 4, 0, kWhole}, {pending_ns, 5, 0, kWhole},
-};
+constexpr auto kColumns = all(thirds(0, collective, dtype, group), thirds(1, group_ranks, root, bucket),
+                              halves(2, sequence, group_size), whole(3, sent_bytes, received_bytes, pending_ns));
 }  // namespace group_collective_row
 namespace sample_row {
 using namespace schema::samples;
-constexpr RowColumn kColumns[] = {
-    {call_stack, 0, 32, kHalf}, {state, 1, 0, kHalf},      {cpu, 1, 32, kHalf},    {weight, 2, 0, kWhole},
-    {line, 3, 0, kHalf},        {period_ns, 4, 0, kWhole}, {cpu_ns, 5, 0, kWhole},
-};
+constexpr auto kColumns = all(std::array{RowColumn{call_stack, 0, 32, kHalf}}, halves(1, state, cpu), whole(2, weight),
+                              halves(3, line), whole(4, period_ns, cpu_ns));
 }  // namespace sample_row
 namespace call_row {
 using namespace schema::call_spans;
-constexpr RowColumn kColumns[] = {
-    {correlation, 0, 0, kHalf},
-    {callback_id, 0, 32, kHalf},
-    {return_value, 1, 0, kHalf},
-};
+constexpr auto kColumns = all(halves(0, correlation, callback_id), halves(1, return_value));
 }  // namespace call_row
 namespace kernel_row {
 using namespace schema::kernel_spans;
-constexpr RowColumn kColumns[] = {
-    {correlation, 0, 0, kHalf},
-    {graph, 1, 0, kHalf},
-    {captured_by, 1, 32, kHalf},
-    {graph_node, 2, 0, kWhole},
-    {queued_ns, 3, 0, kWhole},
-    of_text(device, 1),
-    of_text(context, 2),
-    of_text(stream, 3),
-    of_text(grid_x, 4),
-    of_text(grid_y, 5),
-    of_text(grid_z, 6),
-    of_text(block_x, 7),
-    of_text(block_y, 8),
-    of_text(block_z, 9),
-    of_text(registers_per_thread, 10),
-    of_text(shared_memory_bytes, 11),
-    of_text(static_shared_bytes, 12),
-    of_text(dynamic_shared_bytes, 13),
-    of_text(executed_shared_bytes, 14),
-    of_text(local_bytes_per_thread, 15),
-    of_text(local_bytes, 16),
-    of_text(priority, 17),
-    of_text(launch_type, 18),
-    of_text(cache_config, 19),
-};
+constexpr auto kColumns =
+    all(halves(0, correlation), halves(1, graph, captured_by), whole(2, graph_node, queued_ns),
+        in_text(0, device, context, stream, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers_per_thread,
+                shared_memory_bytes, static_shared_bytes, dynamic_shared_bytes, executed_shared_bytes,
+                local_bytes_per_thread, local_bytes, priority, launch_type, cache_config));
 }  // namespace kernel_row
 namespace copy_row {
 using namespace schema::copy_spans;
-constexpr RowColumn kColumns[] = {
-    {correlation, 0, 0, kHalf},
-    {graph, 1, 0, kHalf},
-    {set_value, 1, 32, kHalf},
-    {graph_node, 2, 0, kWhole},
-    {size_bytes, 3, 0, kWhole},
-    {captured_by, 4, 0, kHalf},
-    of_text(device, 1),
-    of_text(context, 2),
-    of_text(stream, 3),
-    of_text(copy_kind, 4),
-    of_text(source_kind, 5),
-    of_text(destination_kind, 6),
-    of_text(source_device, 7),
-    of_text(source_context, 8),
-    of_text(destination_device, 9),
-    of_text(destination_context, 10),
-    of_text(migration_cause, 11),
-    {address, 5, 0, kWhole},
-};
+constexpr auto kColumns =
+    all(halves(0, correlation), halves(1, graph, set_value), whole(2, graph_node, size_bytes), halves(4, captured_by),
+        in_text(0, device, context, stream, copy_kind, source_kind, destination_kind, source_device, source_context,
+                destination_device, destination_context, migration_cause),
+        whole(5, address));
 }  // namespace copy_row
 namespace allocation_row {
 using namespace schema::allocations;
-constexpr RowColumn kColumns[] = {
-    {address, 0, 0, kWhole},
-    {size_bytes, 1, 0, kWhole},
-    {total_allocated_bytes, 2, 0, kWhole},
-    {total_reserved_bytes, 3, 0, kWhole},
-    {correlation, 4, 0, kHalf},
-    of_text(device_type, 1, 4),
-    of_text(device, 2, 4),
-    of_text(context, 3, 4),
-    of_text(memory_kind, 4, 4),
-    of_text(name, 5, 4),
-    {program_counter, 5, 0, kWhole},
-};
+constexpr auto kColumns =
+    all(whole(0, address, size_bytes, total_allocated_bytes, total_reserved_bytes), halves(4, correlation),
+        in_text(4, device_type, device, context, memory_kind, name), whole(5, program_counter));
 }  // namespace allocation_row
 namespace sync_row {
 using namespace schema::sync_spans;
-constexpr RowColumn kColumns[] = {
-    {correlation, 0, 0, kHalf},    of_text(device, 1),
-    of_text(context, 2),           of_text(stream, 3),
-    of_text(sync_kind, 4),         {wait_on_stream, 1, 0, kHalf},
-    {wait_on_event, 1, 32, kHalf}, {wait_on_correlation, 2, 0, kHalf},
-};
+constexpr auto kColumns = all(halves(0, correlation), in_text(0, device, context, stream, sync_kind),
+                              halves(1, wait_on_stream, wait_on_event), halves(2, wait_on_correlation));
 }  // namespace sync_row
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
