@@ -69,8 +69,6 @@ struct Asked {
 // A pointer: static TLS is short (itt.cpp).
 thread_local std::unique_ptr<std::vector<Asked>> asked;
 
-int32_t short_number(int32_t number) { return number < 0 || number >= -STROBE_NOTHING_21 ? STROBE_NOTHING_21 : number; }
-
 void write(const CollectiveFacts& facts, int64_t pending_ns, int64_t ns) {
   const strobe_collective& call = facts.call;
   const int64_t values[STROBE_ROW_VALUES] = {

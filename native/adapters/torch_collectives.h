@@ -31,6 +31,11 @@ STROBE_API void strobe_collective_end(void);
 
 namespace strobe {
 
+// As rows of collectives have it, in 21 bits.
+inline int32_t short_number(int64_t number) {
+  return number < 0 || number >= -STROBE_NOTHING_21 ? STROBE_NOTHING_21 : int32_t(number);
+}
+
 struct CollectiveFacts;
 extern std::atomic<bool> collectives_on;
 

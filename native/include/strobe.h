@@ -144,16 +144,13 @@ enum strobe_row_kind {
   // call_spans: (correlation, callback_id), (return_value, 0)
   STROBE_ROW_CALL = 5,
   // kernel_spans: (correlation, launch text), (graph, captured_by), graph_node, queued_ns. The launch text has numbers
-  // with
-  // commas:
-  // device, context, stream, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers_per_thread,
+  // with commas: device, context, stream, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers_per_thread,
   // shared_memory_bytes, static_shared_bytes, dynamic_shared_bytes, executed_shared_bytes, local_bytes_per_thread,
   // local_bytes, priority, launch_type text, cache_config text; nothing between two commas: not known
   STROBE_ROW_KERNEL = 6,
   // copy_spans: (correlation, copy text), (graph, set_value), graph_node, size_bytes, (captured_by, 0), address. The
   // copy text: device, context, stream, copy_kind text, source_kind text, destination_kind text, source_device,
-  // source_context,
-  // destination_device, destination_context, migration_cause text
+  // source_context, destination_device, destination_context, migration_cause text
   STROBE_ROW_COPY = 7,
   // allocations: address, size_bytes, total_allocated_bytes, total_reserved_bytes, (correlation, memory text),
   // program_counter. The memory text: device_type, device, context, memory_kind text, name text. Such rows stay,

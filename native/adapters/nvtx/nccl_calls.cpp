@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "adapters/torch_collectives.h"
 #include "core/session/session.h"
 #include "include/strobe.h"
 
@@ -58,10 +59,6 @@ Communicator* find(uint64_t hash) {
   const auto found = all.find(hash);
   if (found != all.end()) return &found->second;
   return all.size() < kMost ? &all[hash] : nullptr;
-}
-
-int32_t short_number(int64_t number) {
-  return number < 0 || number >= -STROBE_NOTHING_21 ? STROBE_NOTHING_21 : int32_t(number);
 }
 
 struct Bytes {

@@ -95,15 +95,13 @@ void Decoder::add(const Activity& record, std::vector<DeviceSpan>& out) {
     case kMemcpy: {
       const auto& r = reinterpret_cast<const MemcpyRecord&>(record);
       const Copy copy{{r.device, r.context, r.stream, r.copy_kind, r.source_kind, r.destination_kind}};
-      return copied(copy_region(r.copy_kind, r.source_kind, r.destination_kind), copy, r.bytes, r.correlation, r.graph,
-                    r.graph_node, STROBE_NOTHING_32, r.start, r.end, out);
+      return copied(r, copy_region(copy), copy, STROBE_NOTHING_32, out);
     }
     case kMemcpyPeer: {
       const auto& r = reinterpret_cast<const MemcpyPeerRecord&>(record);
       const Copy copy{{r.device, r.context, r.stream, r.copy_kind, r.source_kind, r.destination_kind,
                        r.source_device + 1, r.source_context + 1, r.destination_device + 1, r.destination_context + 1}};
-      return copied(copy_region(r.copy_kind, r.source_kind, r.destination_kind), copy, r.bytes, r.correlation, r.graph,
-                    r.graph_node, STROBE_NOTHING_32, r.start, r.end, out);
+      return copied(r, copy_region(copy), copy, STROBE_NOTHING_32, out);
     }
     case kMemset: {
       const auto& r = reinterpret_cast<const MemsetRecord&>(record);
@@ -112,8 +110,7 @@ void Decoder::add(const Activity& record, std::vector<DeviceSpan>& out) {
         known->second =
             sink_.region((std::string("Memset (") + memory_name(r.memory_kind) + ")").c_str(), STROBE_ROLE_COPY);
       const Copy copy{{r.device, r.context, r.stream, 0, 0, r.memory_kind}};
-      return copied(known->second, copy, r.bytes, r.correlation, r.graph, r.graph_node, int32_t(r.value), r.start,
-                    r.end, out);
+      return copied(r, known->second, copy, int32_t(r.value), out);
     }
     case kGraphTrace:
       return graph(reinterpret_cast<const GraphTraceRecord&>(record), out);
@@ -288,8 +285,9 @@ uint32_t Decoder::launch_text(const KernelRecord& r, int64_t local) const {
   return sink_.text(text.joined().c_str());
 }
 
-uint32_t Decoder::copy_region(uint8_t kind, uint8_t source, uint8_t destination) {
-  const auto [known, fresh] = copy_regions_.try_emplace(uint32_t(kind) << 16 | source << 8 | destination, 0);
+uint32_t Decoder::copy_region(const Copy& copy) {
+  const auto [kind, source, destination] = std::tie(copy.values[3], copy.values[4], copy.values[5]);
+  const auto [known, fresh] = copy_regions_.try_emplace(kind << 16 | source << 8 | destination, 0);
   if (fresh) {
     const std::string name = std::string("Memcpy ") + name_in(kCopies, kind) + " (" + memory_name(source) + " -> " +
                              memory_name(destination) + ")";
@@ -298,8 +296,9 @@ uint32_t Decoder::copy_region(uint8_t kind, uint8_t source, uint8_t destination)
   return known->second;
 }
 
-void Decoder::copied(uint32_t region, Copy copy, uint64_t bytes, uint32_t correlation, uint32_t graph, uint64_t node,
-                     int64_t set_value, uint64_t start, uint64_t end, std::vector<DeviceSpan>& out) {
+template <class Record>
+void Decoder::copied(const Record& r, uint32_t region, const Copy& copy, int64_t set_value,
+                     std::vector<DeviceSpan>& out) {
   uint32_t& text = copies_[copy];
   if (!text) {
     int64_t values[10];
@@ -313,10 +312,9 @@ void Decoder::copied(uint32_t region, Copy copy, uint64_t bytes, uint32_t correl
       if (copy.values[i]) values[i] = int64_t(copy.values[i]) - 1;
     text = sink_.text(gpu::joined(values).c_str());
   }
-  const uint32_t captured = node ? sink_.captured_by(node) : 0;
-  set_copy(add_work(out, copy.values[0], copy.values[1], copy.values[2], correlation, region, STROBE_ROW_COPY, start,
-                    end, text),
-           graph, captured, node, int64_t(bytes), set_value);
+  const uint32_t captured = r.graph_node ? sink_.captured_by(r.graph_node) : 0;
+  set_copy(add_work(out, r.device, r.context, r.stream, r.correlation, region, STROBE_ROW_COPY, r.start, r.end, text),
+           r.graph, captured, r.graph_node, int64_t(r.bytes), set_value);
 }
 
 const gpu::Decoding kDecoding{

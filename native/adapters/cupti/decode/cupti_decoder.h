@@ -45,9 +45,9 @@ class Decoder final : public gpu::Decoder {
   void call(const ApiRecord& record, std::vector<DeviceSpan>& out);
   void device(const DeviceRecord& record);
   int64_t priority_of(uint32_t context, uint32_t stream) const;
-  void copied(uint32_t region, Copy copy, uint64_t bytes, uint32_t correlation, uint32_t graph, uint64_t node,
-              int64_t set_value, uint64_t start, uint64_t end, std::vector<DeviceSpan>& out);
-  uint32_t copy_region(uint8_t kind, uint8_t source, uint8_t destination);
+  template <class Record>
+  void copied(const Record& record, uint32_t region, const Copy& copy, int64_t set_value, std::vector<DeviceSpan>& out);
+  uint32_t copy_region(const Copy& copy);
   void allocated(const MemoryRecord& record, std::vector<DeviceSpan>& out);
   void pool_changed(const MemoryPoolRecord& record, std::vector<DeviceSpan>& out);
   void migrated(const UnifiedMemoryRecord& record, std::vector<DeviceSpan>& out);
