@@ -17,9 +17,7 @@ namespace {
 
 constexpr uint32_t kOldest = 18;  // CUDA 11.8
 
-bool is_cupti(std::string_view path) {
-  return path.substr(path.rfind('/') + 1).starts_with("libcupti.so");
-}
+bool is_cupti(std::string_view path) { return path.substr(path.rfind('/') + 1).starts_with("libcupti.so"); }
 
 std::string mapped_copy() {
   std::string found;

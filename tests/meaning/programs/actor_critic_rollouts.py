@@ -22,7 +22,7 @@ class Pendulum:
         return [self.a, self.b, self.va, self.vb]
 
     def step(self, push):
-        for _ in range(700):
+        for _ in range(3500):
             aa = -math.sin(self.a) * 2.0 + math.sin(self.b - self.a) + push
             bb = -math.sin(self.b - self.a) - 0.1 * self.vb
             self.va += 0.0005 * aa

@@ -20,7 +20,9 @@ optimizer = torch.optim.Adam(student.parameters())
 
 def kd_loss(student_logits, teacher_logits, labels, temperature=4.0, alpha=0.7):
     soft = F.kl_div(
-        F.log_softmax(student_logits / temperature, -1), F.softmax(teacher_logits / temperature, -1), reduction="batchmean"
+        F.log_softmax(student_logits / temperature, -1),
+        F.softmax(teacher_logits / temperature, -1),
+        reduction="batchmean",
     )
     return alpha * temperature**2 * soft + (1 - alpha) * F.cross_entropy(student_logits, labels)
 
@@ -43,5 +45,8 @@ for _ in range(50):
     fw, bw, up = fw + t1 - t0, bw + t3 - t2, up + t2 - t1 + t4 - t3
     cuts.append(monotonic_ns())
 write(
-    tile(cuts), unit="optimizer update", limiting="operators", phases_ns={"forward": fw, "backward": bw, "optimizer": up}
+    tile(cuts),
+    unit="optimizer update",
+    limiting="operators",
+    phases_ns={"forward": fw, "backward": bw, "optimizer": up},
 )

@@ -41,4 +41,6 @@ for step in range(100):
     u += t3 - t2
     cuts.append(tm())
 print("loss", loss.item())
-write(tile(cuts), unit="parameter update", limiting="operators", phases_ns={"forward": f, "backward": g, "optimizer": u})
+write(
+    tile(cuts), unit="parameter update", limiting="operators", phases_ns={"forward": f, "backward": g, "optimizer": u}
+)

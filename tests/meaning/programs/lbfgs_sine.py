@@ -15,7 +15,9 @@ torch.set_num_threads(1)
 t = torch.linspace(0, 12, 3000).unsqueeze(1)
 target = torch.sin(t) + 0.1 * torch.sin(5 * t)
 net = nn.Sequential(nn.Linear(1, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, 1))
-optimizer = torch.optim.LBFGS(net.parameters(), lr=0.5, max_iter=10, history_size=10, tolerance_grad=0, tolerance_change=0)
+optimizer = torch.optim.LBFGS(
+    net.parameters(), lr=0.5, max_iter=10, history_size=10, tolerance_grad=0, tolerance_change=0
+)
 seen = {"forward": 0, "backward": 0, "evaluations": 0}
 
 

@@ -26,7 +26,12 @@ def score(model, batches):
 torch.manual_seed(0)
 torch.set_num_threads(1)
 classifier = nn.Sequential(
-    nn.Conv2d(3, 16, 3, stride=2), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(1568, 100)
+    nn.Conv2d(3, 16, 3, stride=2),
+    nn.ReLU(),
+    nn.Conv2d(16, 32, 3, stride=2),
+    nn.ReLU(),
+    nn.Flatten(),
+    nn.Linear(1568, 100),
 ).eval()
 found, cuts, forward = score(classifier, (torch.rand(32, 3, 32, 32) for _ in range(100)))
 print(len(found), "scored")

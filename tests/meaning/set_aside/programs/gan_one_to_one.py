@@ -13,8 +13,12 @@ torch.manual_seed(999)
 torch.set_num_threads(1)
 nz, ngf, batch_size = 32, 256, 64
 
-netG = nn.Sequential(nn.Linear(nz, ngf), nn.ReLU(), nn.Linear(ngf, 2 * ngf), nn.ReLU(), nn.Linear(2 * ngf, 784), nn.Tanh())
-netD = nn.Sequential(nn.Linear(784, 2 * ngf), nn.LeakyReLU(0.2), nn.Linear(2 * ngf, ngf), nn.LeakyReLU(0.2), nn.Linear(ngf, 1))
+netG = nn.Sequential(
+    nn.Linear(nz, ngf), nn.ReLU(), nn.Linear(ngf, 2 * ngf), nn.ReLU(), nn.Linear(2 * ngf, 784), nn.Tanh()
+)
+netD = nn.Sequential(
+    nn.Linear(784, 2 * ngf), nn.LeakyReLU(0.2), nn.Linear(2 * ngf, ngf), nn.LeakyReLU(0.2), nn.Linear(ngf, 1)
+)
 criterion = nn.BCEWithLogitsLoss()
 optimizerD = torch.optim.Adam(netD.parameters(), lr=2e-4, betas=(0.5, 0.999))
 optimizerG = torch.optim.Adam(netG.parameters(), lr=2e-4, betas=(0.5, 0.999))
