@@ -1,4 +1,4 @@
-"""What strobe finds in the programs here, beside what they know: `python -m tests.meaning.judge [NAME]`.
+"""What strobe finds in the programs and traces here, beside what they know: `python -m tests.meaning.judge [NAME]`.
 
 A table: steps found and true, whether they lie in the same places, by how many points each phase is off, and what
 limits the loop. A step lies in its place if it and a true step share more than half of the time of both together.
@@ -15,8 +15,9 @@ import tempfile
 from pathlib import Path
 
 import strobe
+from strobe.api.imports import opened
 from strobe.present.summary import summarise
-from tests.meaning.verify import command
+from tests.meaning.verify import command, run_trace
 
 HERE = Path(__file__).parent
 PHASES = {
@@ -48,6 +49,13 @@ def record(path: Path, folder: Path) -> tuple[dict[int, dict], Path]:
     return {each["rank"]: each for each in read}, trace
 
 
+def written(path: Path, folder: Path) -> tuple[dict[int, dict], Path]:
+    """Let a trace's writer write; return its truth by rank, and the file."""
+    truths, _ = run_trace(path, folder)
+    (file,) = folder.glob("*.json")
+    return truths, opened(file, cache=folder / "cache", talk=False)
+
+
 def in_place(truth: list[tuple[int, int]], found: list[tuple[int, int]]) -> int:
     """The number of true steps that a found one shares more than half of the time with."""
     matched = at = 0
@@ -65,7 +73,7 @@ def in_place(truth: list[tuple[int, int]], found: list[tuple[int, int]]) -> int:
 def judge(path: Path) -> dict[str, object]:
     """One row of the table."""
     with tempfile.TemporaryDirectory() as temporary:
-        truths, folder = record(path, Path(temporary))
+        truths, folder = (written if path.parent.name == "traces" else record)(path, Path(temporary))
         truth = truths[0]
         trace = strobe.open(folder)
         steps = trace.ask("steps").to_pylist()
@@ -98,13 +106,14 @@ def judge(path: Path) -> dict[str, object]:
 
 
 def main() -> int:
-    """Judge the programs that are named, or all that are not set aside."""
+    """Judge the cases that are named, or all that are not set aside."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--set-aside", action="store_true", help="those that are set aside, not the others")
     arguments = parser.parse_args()
-    folder = HERE / "set_aside" / "programs" if arguments.set_aside else HERE / "programs"
-    paths = [path for path in sorted(folder.glob("*.py")) if not arguments.names or path.stem in arguments.names]
+    folder = HERE / "set_aside" if arguments.set_aside else HERE
+    cases = [*sorted(folder.glob("programs/*.py")), *sorted(folder.glob("traces/*.py"))]
+    paths = [path for path in cases if not arguments.names or path.stem in arguments.names]
     right = dict.fromkeys(("steps", "phases", "limiting"), 0)
     for path in paths:
         try:

@@ -1,10 +1,17 @@
-"""The corpus can be run: a program writes its truth, and is judged by it."""
+"""The corpus can be run: programs and traces write their truth, and are judged by it."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.meaning.judge import HERE, judge
+
+
+@pytest.mark.parametrize("name", ["engine_steps", "marks_data_bound", "marks_launch_bound", "one_mark"])
+def test_steps_of_traces_are_where_their_writers_put_them(name: str) -> None:
+    row = judge(HERE / "traces" / f"{name}.py")
+    assert row["true"] == row["found"] == row["in place"]
+    assert row["right"], row
 
 
 @pytest.mark.torch

@@ -59,22 +59,24 @@ def run_program(path: Path) -> tuple[dict[int, dict], float]:
         return {each["rank"]: each for each in read}, took
 
 
-def run_trace(path: Path) -> tuple[dict[int, dict], float]:
-    """The truth that a trace's writer returns."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.monotonic()
-        whole = module.write(Path(folder))
-        took = time.monotonic() - began
-        files = [each for each in Path(folder).rglob("*") if each.is_file()]
-        assert files, "nothing was written"
-        for each in files:
-            if each.suffix == ".json":
-                json.loads(each.read_text())
+def run_trace(path: Path, folder: Path | None = None) -> tuple[dict[int, dict], float]:
+    """The truth that a trace's writer returns, and the seconds it took; `folder`: where the trace is kept."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            return run_trace(path, Path(temporary))
+    sys.path[:0] = [str(HERE)]
+    try:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(HERE))
+    began = time.monotonic()
+    whole = module.write(folder)
+    took = time.monotonic() - began
+    assert any(folder.iterdir()), "nothing was written"
     return {each["rank"]: each for each in (whole if isinstance(whole, list) else [whole])}, took
 
 
@@ -101,7 +103,6 @@ def main() -> int:
     asked.add_argument("--times", type=int, default=2)
     asked.add_argument("names", nargs="*")
     asked = asked.parse_args()
-    sys.path.insert(0, str(HERE))
     paths = [each for kind in ("programs", "traces") for each in sorted(HERE.glob(f"**/{kind}/*.py"))]
     bad = 0
     for path in paths:

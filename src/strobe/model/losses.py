@@ -147,7 +147,7 @@ REMARKS = {
     "collectives_checked": "collectives of several nodes compared with the clocks",
     "clock_violations": "of them in the wrong order by the measured clocks (repaired since)",
     "clock_violations_worst_ns": "ns by which the worst of them was early",
-    "kernels_outside_operators": "kernels whose launch lies in no operator (they have none in tables)",
+    "kernels_outside_operators": "kernels whose launch lies in no operator of its thread",
     "spans_clipped": "Python functions that cross the edge of a mark or an operator (cut there)",
     "overlapping_spans": "spans that overlap others without nesting (shown in separate lanes)",
     "times_rounded": "times rounded to whole nanoseconds",
