@@ -33,7 +33,9 @@ class Column:
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-PROCESSES = (
+TABLES: dict[str, tuple[Column, ...]] = {}
+
+PROCESSES = TABLES["processes"] = (
     Column("process", "uint32", "", "id: 0 is the process that the user started"),
     Column("pid", "int64", "", "number the operating system gave it"),
     Column("parent_pid", "int64", "", "pid of its parent"),
@@ -49,7 +51,7 @@ PROCESSES = (
     Column("name", "string", "", "name that its program gives it (DataLoader worker 0), or empty"),
 )
 
-LOCATIONS = (
+LOCATIONS = TABLES["locations"] = (
     Column("location", "uint32", "", "id of the sequence of events (a thread, a stream)"),
     Column("process", "uint32", "", "process it belongs to"),
     Column("name", "string", "", "name of the thread"),
@@ -69,7 +71,7 @@ LOCATIONS = (
     Column("last_ns", "int64", "ns", "end of its last span"),
 )
 
-REGIONS = (
+TABLES["regions"] = (
     Column("region", "uint32", "", "id"),
     Column("name", "string", "", "name of the function, operator, range"),
     Column("paradigm", "string", "", "who reported it: one of PARADIGMS in model/kinds.py"),
@@ -80,14 +82,14 @@ REGIONS = (
     Column("module", "string", "", "module or library"),
 )
 
-CALL_PATHS = (
+TABLES["call_paths"] = (
     Column("call_path", "uint32", "", "id of the chain of regions from the root"),
     Column("parent", "uint32", "", "call path without its last region, null at the root"),
     Column("region", "uint32", "", "last region of the chain"),
     Column("depth", "uint16", "", "regions above it: 0 at the root, 65,535 where there are more"),
 )
 
-SPANS = (
+SPANS = TABLES["spans"] = (
     Column("location", "uint32", "", "where it ran"),
     Column("row", "int64", "", "number of the span in its location, in order of start; (location, row) is its id"),
     Column("start_ns", "int64", "ns", "start"),
@@ -100,7 +102,7 @@ SPANS = (
     Column("complete", "bool", "", "false where it was still open when recording ended: then it is cut there"),
 )
 
-METRICS = (
+TABLES["metrics"] = (
     Column("metric", "string", "", "name"),
     Column("process", "uint32", "", "process that was measured"),
     Column("location", "uint32", "", "location that was measured, null for the whole process"),
@@ -109,7 +111,7 @@ METRICS = (
     Column("unit", "string", "", "unit of the value"),
 )
 
-STEPS = (
+STEPS = TABLES["steps"] = (
     Column("process", "uint32", "", "process that runs the loop", extra=True),
     Column("step", "int64", "", "number of the step in its process, from 0"),
     Column(
@@ -138,7 +140,7 @@ STEPS = (
     Column("path_hash", "uint64", "", "equal for the same events in the same order, null if `events` is", extra=True),
 )
 
-LOOPS = (
+LOOPS = TABLES["loops"] = (
     Column("process", "uint32", "", "process that runs the loop", extra=True),
     Column("loop", "uint32", "", "number of the loop in its process, in order of time"),
     Column("kind", "string", "", "what marks a step: hint, range, optimizer, zero_grad, data_wait, structure"),
@@ -154,7 +156,7 @@ LOOPS = (
     Column("reason", "string", "", "how it was found", extra=True),
 )
 
-STATISTICS = (
+STATISTICS = TABLES["statistics"] = (
     Column("location", "uint32", "", "where it ran"),
     Column("call_path", "uint32", "", "what was executed, and all regions around it"),
     Column("class", "string", "", "class of the steps that it ran in, null outside of every step"),
@@ -172,14 +174,6 @@ STATISTICS = (
     Column("short", "bool", "", "left out of steps in detail, by --min-duration; else the whole step was folded"),
 )
 
-QUALITY = (
-    Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
-    Column("pid", "int64", "", "its number in the operating system"),
-    Column("what", "string", "", "what was counted, or `ended`, `size_bytes`, ..."),
-    Column("value", "int64", "", "number, null where there is only `text`"),
-    Column("text", "string", "", "in words"),
-)
-
 # Side tables: attributes that only some spans have. (location, row) is the span.
 _OF_SPAN = (
     Column("location", "uint32", "", "where the span ran"),
@@ -193,7 +187,7 @@ _OF_GPU = (
     Column("stream", "int64", "", "stream"),
 )
 
-KERNEL_SPANS = (
+TABLES["kernel_spans"] = (
     *_OF_SPAN,
     *_OF_GPU,
     Column("grid_x", "int64", "", "blocks in x"),
@@ -225,7 +219,7 @@ KERNEL_SPANS = (
     Column("short_name", "string", "", "name of the kernel without templates and arguments", extra=True),
     Column("mangled_name", "string", "", "name of the kernel as the linker knows it", extra=True),
 )
-COPY_SPANS = (
+TABLES["copy_spans"] = (
     *_OF_SPAN,
     *_OF_GPU,
     Column("size_bytes", "int64", "bytes", "bytes copied or set"),
@@ -244,7 +238,7 @@ COPY_SPANS = (
     Column("migration_cause", "string", "", "why unified memory moved", extra=True),
     Column("address", "int64", "", "first virtual address, where known", extra=True),
 )
-CALL_SPANS = (
+TABLES["call_spans"] = (
     *_OF_SPAN,
     *_OF_GPU[:2],
     Column("callback_id", "int64", "", "number of the function in CUPTI", extra=True),
@@ -252,7 +246,7 @@ CALL_SPANS = (
     Column("nesting_level", "int64", "", "calls of the same library around it", extra=True),
     Column("call_stack", "string", "", "who called it, a line each: outermost first", extra=True),
 )
-OPERATOR_SPANS = (
+TABLES["operator_spans"] = (
     *_OF_SPAN,
     Column("external_id", "int64", "", "number that kernels refer to it by"),
     Column("record_function_id", "int64", "", "number of the range in PyTorch", extra=True),
@@ -266,7 +260,7 @@ OPERATOR_SPANS = (
     Column("module_hierarchy", "string", "", "modules around it", extra=True),
     Column("call_stack", "string", "", "Python call stack as the tool gave it", extra=True),
 )
-SYNC_SPANS = (
+TABLES["sync_spans"] = (
     *_OF_SPAN,
     *_OF_GPU,
     Column("sync_kind", "string", "", "what was waited for: an event, a stream, a context"),
@@ -274,7 +268,7 @@ SYNC_SPANS = (
     Column("wait_on_correlation", "int64", "", "correlation of the call that recorded the event waited for"),
     Column("wait_on_event", "int64", "", "event that was waited for"),
 )
-COLLECTIVE_SPANS = (
+TABLES["collective_spans"] = (
     *_OF_SPAN,
     Column("collective", "string", "", "which collective"),
     Column("dtype", "string", "", "type of an element"),
@@ -302,7 +296,7 @@ COLLECTIVE_SPANS = (
     Column("pending_ns", "int64", "ns", "from request to completion, null for blocking calls and kernels", extra=True),
     Column("bucket", "int64", "", "number of the bucket of gradients (DDP) in its backward pass, or null", extra=True),
 )
-RANGE_SPANS = (
+TABLES["range_spans"] = (
     *_OF_SPAN,
     Column("category", "string", "", "category of the program's own"),
     Column("color", "int64", "", "colour of the program's own: alpha, red, green, blue, a byte each", extra=True),
@@ -312,18 +306,18 @@ RANGE_SPANS = (
     Column("range_id", "int64", "", "number that its start and end share", extra=True),
     Column("end_thread_id", "int64", "", "thread that ended it, null where the same", extra=True),
 )
-PYTHON_SPANS = (
+TABLES["python_spans"] = (
     *_OF_SPAN,
     Column("python_id", "int64", "", "number of the call"),
     Column("python_parent_id", "int64", "", "number of the caller's call"),
     Column("python_module_id", "int64", "", "number of the module object"),
 )
-ARGUMENTS = (
+TABLES["arguments"] = (
     *_OF_SPAN,
     Column("key", "string", "", "name of the argument"),
     Column("value", "string", "", "its value, as JSON"),
 )
-ALLOCATIONS = (
+TABLES["allocations"] = (
     Column("location", "uint32", "", "thread that allocated or freed"),
     Column("time_ns", "int64", "ns", "when"),
     Column("address", "int64", "", "address"),
@@ -339,7 +333,7 @@ ALLOCATIONS = (
     Column("program_counter", "int64", "", "address of the code that allocated or freed", extra=True),
     Column("name", "string", "", "what the program calls the memory", extra=True),
 )
-SAMPLES = (
+TABLES["samples"] = (
     Column("location", "uint32", "", "thread that was running"),
     Column("time_ns", "int64", "ns", "when"),
     Column("call_stack", "string", "", "what was running, a line each: outermost first; null where it was not unwound"),
@@ -350,7 +344,7 @@ SAMPLES = (
     Column("period_ns", "int64", "ns", "time that the sample stands for: since the thread's sample before"),
     Column("cpu_ns", "int64", "ns", "CPU time that the thread took meanwhile"),
 )
-SAMPLE_TOTALS = (
+TABLES["sample_totals"] = (
     Column("location", "uint32", "", "thread that was running"),
     Column("call_stack", "string", "", "what was running, a line each: outermost first"),
     Column("state", "string", "", "state of the thread"),
@@ -358,7 +352,7 @@ SAMPLE_TOTALS = (
     Column("total_ns", "int64", "ns", "time that they stand for"),
     Column("cpu_ns", "int64", "ns", "CPU time that the thread took meanwhile"),
 )
-MESSAGES = (
+TABLES["messages"] = (
     Column("location", "uint32", "", "who sent, received, or accessed the memory of another rank"),
     Column("time_ns", "int64", "ns", "when it was sent (or that began), or had been received"),
     Column("direction", "string", "", "send, receive; of one-sided communication: put, get, atomic"),
@@ -376,7 +370,7 @@ MESSAGES = (
         "request to completion; time_ns is the request of a send, the completion of a receive",
     ),
 )
-MESSAGE_TOTALS = (
+TABLES["message_totals"] = (
     Column("location", "uint32", "", "first location of the process that communicated: rows are about all of it"),
     Column("function", "string", "", "function that was called"),
     Column("communicator", "string", "", "name of the communicator or group, null where rows are for all of them"),
@@ -388,14 +382,14 @@ MESSAGE_TOTALS = (
     Column("total_ns", "int64", "ns", "time in these calls"),
     Column("max_ns", "int64", "ns", "longest call, or longest sum of calls that were counted together"),
 )
-MARKS = (
+TABLES["marks"] = (
     Column("location", "uint32", "", "where"),
     Column("time_ns", "int64", "ns", "when"),
     Column("name", "string", "", "name"),
     Column("category", "string", "", "category of the file's own"),
     Column("arguments", "string", "", "what else is known, as JSON"),
 )
-FLOWS = (
+TABLES["flows"] = (
     Column("location", "uint32", "", "where"),
     Column("time_ns", "int64", "ns", "when"),
     Column("flow", "int64", "", "number that the ends of a flow share"),
@@ -405,7 +399,7 @@ FLOWS = (
     Column("category", "string", "", "what is linked: ac2g (launch to kernel), fwdbwd, ..."),
 )
 # Profiles without a time axis know more than totals.
-LINES = (
+TABLES["lines"] = (
     Column("location", "uint32", "", "thread or profile"),
     Column("file", "string", "", "source file"),
     Column("line", "int64", "", "line in it"),
@@ -416,7 +410,7 @@ LINES = (
     Column("gpu_ns", "int64", "ns", "time of GPUs in what was launched meanwhile, null where nobody looked"),
     Column("kernels", "int64", "", "kernels, copies and sets that were launched meanwhile", extra=True),
 )
-CALL_EDGES = (
+TABLES["call_edges"] = (
     Column("location", "uint32", "", "thread or profile"),
     Column("caller", "string", "", "function that calls"),
     Column("caller_file", "string", "", "source file of the caller"),
@@ -429,7 +423,7 @@ CALL_EDGES = (
     Column("total_ns", "int64", "ns", "time of these calls, with what they call"),
     Column("self_ns", "int64", "ns", "time of these calls in the callee alone"),
 )
-PATH_METRICS = (
+TABLES["path_metrics"] = (
     Column("location", "uint32", "", "thread or profile"),
     Column("call_path", "uint32", "", "what was executed, and all regions around it"),
     Column("metric", "string", "", "what the profile counts beside time: samples, bytes, visits, ..."),
@@ -437,37 +431,13 @@ PATH_METRICS = (
     Column("self_value", "float64", "", "of the call path alone, in `unit`"),
     Column("total_value", "float64", "", "with everything that it calls, null where it does not add up"),
 )
-TABLES: dict[str, tuple[Column, ...]] = {
-    "processes": PROCESSES,
-    "locations": LOCATIONS,
-    "regions": REGIONS,
-    "call_paths": CALL_PATHS,
-    "spans": SPANS,
-    "metrics": METRICS,
-    "steps": STEPS,
-    "loops": LOOPS,
-    "statistics": STATISTICS,
-    "kernel_spans": KERNEL_SPANS,
-    "copy_spans": COPY_SPANS,
-    "call_spans": CALL_SPANS,
-    "operator_spans": OPERATOR_SPANS,
-    "sync_spans": SYNC_SPANS,
-    "collective_spans": COLLECTIVE_SPANS,
-    "range_spans": RANGE_SPANS,
-    "python_spans": PYTHON_SPANS,
-    "arguments": ARGUMENTS,
-    "allocations": ALLOCATIONS,
-    "samples": SAMPLES,
-    "sample_totals": SAMPLE_TOTALS,
-    "messages": MESSAGES,
-    "message_totals": MESSAGE_TOTALS,
-    "marks": MARKS,
-    "flows": FLOWS,
-    "lines": LINES,
-    "call_edges": CALL_EDGES,
-    "path_metrics": PATH_METRICS,
-    "quality": QUALITY,
-}
+TABLES["quality"] = (
+    Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
+    Column("pid", "int64", "", "its number in the operating system"),
+    Column("what", "string", "", "what was counted, or `ended`, `size_bytes`, ..."),
+    Column("value", "int64", "", "number, null where there is only `text`"),
+    Column("text", "string", "", "in words"),
+)
 # Rows of the first kind belong to spans, those of the second have a time of their own, or none.
 SPAN_TABLES = tuple(name for name, columns in TABLES.items() if columns[:2] == _OF_SPAN)
 EVENT_TABLES = (
