@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import strobe
-from strobe.gpu.known_gpus import Property, known_gpus
+from strobe.gpu.known_gpus import Property, ReadingsOf, Throttling, known_gpus
 from tests.deep.kineto import Event, kernel, profile
 from tests.gpu.measured import UUID, record
 
@@ -26,16 +26,16 @@ def test_readings_are_found_by_uuid_not_by_number(tmp_path: Path) -> None:
     with strobe.open(path) as trace:
         used, other = known_gpus(trace)
     # As the process counts, and as the machine does.
-    assert (used.process, used.number, used.readings, used.by_uuid) == (0, 0, (0, 1), True)
+    assert (used.process, used.number, used.readings, used.by_uuid) == (0, 0, ReadingsOf(0, 1), True)
     assert (used.name, used.uuid, used.capability, used.multiprocessors) == ("Fake GPU 0", UUID, "9.0", 132)
     assert used.memory_bytes == 85_000_000_000
-    assert used.throttled == {"power cap": 1.0}
+    assert used.throttled == (Throttling("power cap", 1.0),)
     facts = {each.name: each for each in used.properties}
     assert facts["L2 cache"] == Property("L2 cache", 52_428_800, "bytes")
     assert facts["highest SM clock"] == Property("highest SM clock", 1980, "MHz")
     assert facts["memory bandwidth"].value == pytest.approx(3352.32)
-    assert (other.process, other.number, other.readings, other.uuid) == (None, 0, (0, 0), "GPU-other")
-    assert other.throttled == {}
+    assert (other.process, other.number, other.readings, other.uuid) == (None, 0, ReadingsOf(0, 0), "GPU-other")
+    assert other.throttled == ()
 
 
 @needs_compiler
@@ -43,7 +43,7 @@ def test_a_gpu_with_another_uuid_is_another_one_in_spite_of_its_number(tmp_path:
     with strobe.open(record(tmp_path, {"uuid": "GPU-other"})) as trace:
         used, other = known_gpus(trace)
     assert (used.process, used.number, used.readings) == (0, 0, None)
-    assert (other.process, other.number, other.readings) == (None, 0, (0, 0))
+    assert (other.process, other.number, other.readings) == (None, 0, ReadingsOf(0, 0))
 
 
 def test_of_an_imported_file_readings_are_those_of_the_same_number(tmp_path: Path) -> None:
@@ -59,4 +59,4 @@ def test_of_an_imported_file_readings_are_those_of_the_same_number(tmp_path: Pat
     assert (gpu.rank, gpu.name, gpu.capability, gpu.multiprocessors) == (2, "NVIDIA A100", "8.0", 108)
     assert not gpu.by_uuid
     # The most frequent first; what never held is not told.
-    assert list(gpu.throttled.items()) == [("power cap", 0.75), ("temperature (software)", 0.25)]
+    assert gpu.throttled == (Throttling("power cap", 0.75), Throttling("temperature (software)", 0.25))

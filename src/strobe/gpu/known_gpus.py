@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from strobe.gpu.capabilities import properties_of
 from strobe.gpu.devices import devices
 from strobe.gpu.load_and_energy import GpuReadings, gpu_readings
+from strobe.trace.archive import whole_number
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 
@@ -27,12 +28,28 @@ class Property:
 
 
 @dataclass(frozen=True)
+class ReadingsOf:
+    """Process and number under which `strobe devices` has the readings of a GPU."""
+
+    process: int
+    device: int | None
+
+
+@dataclass(frozen=True)
+class Throttling:
+    """Part of the readings in which one reason held the clocks down."""
+
+    reason: str
+    share: float
+
+
+@dataclass(frozen=True)
 class KnownGpu:
     """A GPU as a process of the run used it. None or "": unknown.
 
-    `number`: as the process counts. `process` is None for a GPU that has readings and no known user. `readings`:
-    process and number of its row in `strobe devices`, None without readings. `by_uuid`: these are surely its own; else
-    they are those of the same number on its machine.
+    `number`: as the process counts. `process` is None for a GPU that has readings and no known user. `by_uuid`: its
+    `readings` are surely its own; else they are those of the same number on its machine. `throttled`: by reason, the
+    most frequent first.
     """
 
     process: int | None
@@ -46,9 +63,9 @@ class KnownGpu:
     memory_bytes: int | None = None
     mig: bool = False
     properties: tuple[Property, ...] = ()
-    readings: tuple[int, int | None] | None = None
+    readings: ReadingsOf | None = None
     by_uuid: bool = False
-    throttled: Mapping[str, float] = field(default_factory=dict)  # part of the readings, by reason, the highest first
+    throttled: tuple[Throttling, ...] = ()
 
 
 # Name; the keys of Kineto (and of our recorder) and of Nsight Systems; unit; divisor.
@@ -101,19 +118,19 @@ def _of(gpu: KnownGpu, read: list[GpuReadings], *, shared: bool) -> GpuReadings 
 
 def _measured(gpu: KnownGpu, readings: GpuReadings) -> KnownGpu:
     known = {name: values[np.isfinite(values)] for name, (_, values) in readings.series.items()}
-    shares = {
-        name.removeprefix(_THROTTLED): float(values.mean())
+    throttled = [
+        Throttling(name.removeprefix(_THROTTLED), float(values.mean()))
         for name, values in known.items()
         if name.startswith(_THROTTLED) and values.any()
-    }
+    ]
     return replace(
         gpu,
         name=gpu.name or readings.name,
         uuid=gpu.uuid or readings.uuid,
         memory_bytes=gpu.memory_bytes or readings.memory_bytes,
-        readings=(readings.process, readings.number) if readings.series else None,
+        readings=ReadingsOf(readings.process, readings.number) if readings.series else None,
         by_uuid=bool(gpu.uuid) and gpu.uuid == readings.uuid,
-        throttled=dict(sorted(shares.items(), key=lambda each: -each[1])),
+        throttled=tuple(sorted(throttled, key=lambda each: -each.share)),
     )
 
 
@@ -121,15 +138,15 @@ def _described(trace: Trace, gpu: KnownGpu) -> KnownGpu:
     """Return the GPU with its properties by the recorder or an imported file."""
     assert gpu.process is not None
     properties = properties_of(trace, gpu.number, gpu.process)
-    major, minor = (_whole(properties.get(key)) for key in ("computeMajor", "computeMinor"))
+    major, minor = (whole_number(properties.get(key), 0) for key in ("computeMajor", "computeMinor"))
     uuid = str(properties.get("uuid") or "")
     return replace(
         gpu,
         name=str(properties.get("name") or ""),
         uuid=uuid if uuid.startswith(("GPU-", "MIG-")) or not uuid else f"GPU-{uuid}",
         capability="" if major is None or minor is None else f"{major}.{minor}",
-        multiprocessors=_whole(properties.get("numSms", properties.get("smCount"))),
-        memory_bytes=_whole(properties.get("totalGlobalMem", properties.get("totalMemory"))),
+        multiprocessors=whole_number(properties.get("numSms", properties.get("smCount")), 0),
+        memory_bytes=whole_number(properties.get("totalGlobalMem", properties.get("totalMemory")), 0),
         mig=properties.get("mig") is True,
         properties=tuple(_facts(properties)),
     )
@@ -137,10 +154,6 @@ def _described(trace: Trace, gpu: KnownGpu) -> KnownGpu:
 
 def _facts(properties: Mapping[str, Any]) -> Iterator[Property]:
     for name, keys, unit, divisor in _FACTS:
-        value = next((whole for key in keys if (whole := _whole(properties.get(key)))), None)
+        value = next((whole for key in keys if (whole := whole_number(properties.get(key), 0))), None)
         if value is not None:
             yield Property(name, value if divisor == 1 else value / divisor, unit)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None

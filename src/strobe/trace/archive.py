@@ -195,6 +195,6 @@ def _started(folder: Path) -> int:
     return started or folder.stat().st_mtime_ns
 
 
-def whole_number(value: object) -> int | None:
-    """Return a whole number that is small enough for sums; None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
+def whole_number(value: object, least: int = 1 - (1 << 62)) -> int | None:
+    """Return a whole number from `least` on that is small enough for sums; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and least <= value < 1 << 62 else None

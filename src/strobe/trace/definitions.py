@@ -172,9 +172,8 @@ def locations_table(definitions: Definitions, zero_of: Callable[[int], int]) -> 
     """Return schema `locations`; `zero_of` is the trace's zero on the clock of a process."""
     rows = []
     for location in definitions.locations:
-        device = whole_number(location.get("device"))
         # Without a span its times are what they stand for: 0.
         zero = zero_of(location["process"]) if location["span_count"] else location["first_ns"]
         times = {"first_ns": location["first_ns"] - zero, "last_ns": location["last_ns"] - zero}
-        rows.append({**location, **times, "device": device if device is not None and device >= 0 else None})
+        rows.append({**location, **times, "device": whole_number(location.get("device"), 0)})
     return make_table("locations", rows)

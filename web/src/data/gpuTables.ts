@@ -3,7 +3,7 @@
 import { grouped } from "../base/grouped";
 import { type AnalysisTable, fetchAnalysis, numberIn, textIn } from "./analysisTable";
 import type { Api } from "./wire/api";
-import type { KnownGpuFacts } from "./wire/wire.generated";
+import type { KnownGpu } from "./wire/wire.generated";
 
 /** How much of a GPU was used, each rung a part of the one before, 0 to 1; undefined where nobody knows. */
 export type Ladder = {
@@ -33,7 +33,7 @@ export type Split = {
 /** What stands in a column of `devices` about a GPU. */
 type Measured = (column: string) => number | undefined;
 
-export type Gpu = KnownGpuFacts & {
+export type Gpu = KnownGpu & {
   readonly ladder: Ladder | undefined;
   readonly split: Split | undefined;
   readonly measured: Measured | undefined;
@@ -84,7 +84,7 @@ function splitOf(table: AnalysisTable, row: number): Split {
 
 /** Joins what is known of GPUs with the tables about them. */
 export function joinGpus(
-  known: readonly KnownGpuFacts[],
+  known: readonly KnownGpu[],
   utilisation: AnalysisTable,
   overlap: AnalysisTable,
   devices: AnalysisTable,

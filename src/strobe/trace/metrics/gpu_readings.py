@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from strobe.tables.column_arrays import Floats, Ints
-from strobe.trace.archive import sound_text
+from strobe.trace.archive import sound_text, whole_number
 from strobe.trace.processes.process_facts import MetricReadings
 
 _HEADER = struct.Struct("<4sHHIII")
@@ -228,30 +228,27 @@ def _facts(payload: bytes) -> Mapping[str, Any]:
 def _gpus(facts: Mapping[str, Any]) -> Iterator[Gpu]:
     listed = facts.get("gpus")
     for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict) and (index := _whole(each.get("index"))) is not None:
+        if isinstance(each, dict) and (index := whole_number(each.get("index"), 0)) is not None:
             text = {name: sound_text(each.get(name, "")) for name in ("uuid", "name")}
-            yield Gpu(index, text["uuid"], text["name"], _whole(each.get("memory_bytes")), each.get("mig") is True)
+            memory_bytes = whole_number(each.get("memory_bytes"), 0)
+            yield Gpu(index, text["uuid"], text["name"], memory_bytes, each.get("mig") is True)
 
 
 def _column(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    column, gpu = _whole(facts.get("column")), _whole(facts.get("gpu"))
+    column, gpu = whole_number(facts.get("column"), 0), whole_number(facts.get("gpu"), 0)
     if column is None or gpu is None:
         return None
     named = {name: sound_text(facts.get(name, "")) for name in ("name", "unit")}
-    return {"column": column, "gpu": gpu, "pid": _whole(facts.get("pid")), **named}
+    return {"column": column, "gpu": gpu, "pid": whole_number(facts.get("pid"), 0), **named}
 
 
 def _note(facts: Mapping[str, Any], found: _Content) -> None:
     metrics = facts.get("metrics")
     names = ", ".join(sound_text(each) for each in metrics) if isinstance(metrics, list) else ""
-    gpu, why = _whole(facts.get("gpu")), sound_text(facts.get("why", ""))
+    gpu, why = whole_number(facts.get("gpu"), 0), sound_text(facts.get("why", ""))
     if gpu is None:
         sentences, sentence = found.missing, f"GPUs were not read: {why}"
     else:
         sentences, sentence = found.refused, f"GPU {gpu} does not report: {names} ({why})"
     if sentence not in sentences:
         sentences.append(sentence)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None

@@ -29,11 +29,12 @@ const readingsOf = object({ process: number, device: maybe(number) });
 export type ReadingsOf = ReturnType<typeof readingsOf>;
 const throttling = object({ reason: text, share: number });
 export type Throttling = ReturnType<typeof throttling>;
-const knownGpuFacts = object({ process: maybe(number), rank: maybe(number), number: maybe(number), host: text,
-  name: text, uuid: text, capability: text, multiprocessors: maybe(number), memory_bytes: maybe(number), mig: flag,
-  properties: list(property), readings: maybe(readingsOf), by_uuid: flag, throttled: list(throttling) });
-export type KnownGpuFacts = ReturnType<typeof knownGpuFacts>;
-const gpuList = object({ gpus: list(knownGpuFacts) });
+const knownGpu = object({ process: maybe(number), rank: maybe(number), number: maybe(number), host: text,
+  name: orElse(text, ""), uuid: orElse(text, ""), capability: orElse(text, ""), multiprocessors: maybe(number),
+  memory_bytes: maybe(number), mig: orElse(flag, false), properties: orElse(list(property), []),
+  readings: maybe(readingsOf), by_uuid: orElse(flag, false), throttled: orElse(list(throttling), []) });
+export type KnownGpu = ReturnType<typeof knownGpu>;
+const gpuList = object({ gpus: list(knownGpu) });
 export type GpuList = ReturnType<typeof gpuList>;
 const extra = object({ name: text, group: choice(GROUPS), start_ns: number, duration_ns: number, before: number });
 export type Extra = ReturnType<typeof extra>;
