@@ -2,61 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from strobe.model.losses import sentence
 from strobe.tables.table import Table, make_table
 from strobe.trace import archive
 from strobe.trace.after_run import process_starts
 from strobe.trace.clocks import node_clocks
-from strobe.trace.metrics.gpu_readings import NodeGpus
-from strobe.trace.processes.process_facts import ProcessFacts
-from strobe.trace.processes.process_reader import ProcessReader
+
+if TYPE_CHECKING:
+    from strobe.trace.processes.recorded_processes import RecordedProcesses
 
 _Row = tuple[object, ...]  # process, pid, counter, number, words
 
 
-def quality_table(
-    path: Path,
-    job: archive.Job,
-    readers: Sequence[ProcessReader],
-    files: Sequence[archive.ProcessFiles],
-    facts: Sequence[ProcessFacts],
-    endings: Sequence[str],
-    unreadable: Iterable[tuple[int, str]],
-    gpus: Iterable[NodeGpus],
-    starts: Sequence[process_starts.Start],
-) -> Table:
-    """Return one row for each counter of a process, of a node's GPUs, or of the trace as a whole.
-
-    `endings` are those of `after_run.endings` by process, `unreadable` the pid and reason of processes beyond repair.
-    """
+def quality_table(recorded: RecordedProcesses) -> Table:
+    """Return one row for each counter of a process, of a node's GPUs, or of the trace as a whole."""
     rows: list[_Row] = []
-    for process, (reader, fact) in enumerate(zip(readers, facts, strict=True)):
+    for process, (reader, fact) in enumerate(zip(recorded.readers, recorded.facts, strict=True)):
         pid = fact["pid"]
-        rows.append((process, pid, "ended", None, endings[process]))
+        rows.append((process, pid, "ended", None, recorded.endings[process]))
         counters = sorted(reader.quality().items())
         rows += [(process, pid, name, count, (count and sentence(name, count)) or None) for name, count in counters]
         gpu = fact.get("gpu", {})
         rows += [(process, pid, f"gpu_{key}".replace(" ", "_"), None, text) for key, text in gpu.items()]
-        if files:
-            rows.append((process, pid, "size_bytes", files[process].size_bytes, None))
-            note = job.processes.get(files[process].blocks.stem, {})
+        if recorded.files:
+            files = recorded.files[process]
+            rows.append((process, pid, "size_bytes", files.size_bytes, None))
+            note = recorded.job.processes.get(files.blocks.stem, {})
             if "clock" in note:
                 error_ns = archive.whole_number(note.get("clock_error_ns"))
                 rows.append((process, pid, "clock_error_ns", error_ns, note["clock"]))
-    rows += [(None, pid, "unreadable", None, why) for pid, why in unreadable]
-    checked = node_clocks.read_repairs(path).checked
+    rows += [(None, pid, "unreadable", None, why) for pid, why in recorded.unreadable]
+    checked = node_clocks.read_repairs(recorded.path).checked
     rows += [(None, None, name, count, sentence(name, count) or None) for name, count in checked.items()]
-    notes = archive.notes(path)
+    notes = archive.notes(recorded.path)
     rows += [(None, None, "unrecorded", None, note) for note in notes]
-    for content in (node.content for node in gpus):
+    for content in (node.content for node in recorded.gpus.values()):
         if lost := content.bytes_lost:
             rows.append((None, None, "bytes_lost", lost, sentence("bytes_lost", lost)))
         rows += [(None, None, "gpus_not_read", None, text) for text in content.missing]
         rows += [(None, None, "gpu_metrics_refused", None, text) for text in content.refused]
-    missing = process_starts.unrecorded(starts, facts, notes)
+    missing = process_starts.unrecorded(recorded.starts, recorded.facts, notes)
     rows += [(None, None, "unrecorded", None, text) for text in missing.pythons]
     for name, commands, listed in (
         ("other_pythons", missing.left_out, process_starts.names_of_left_out),

@@ -26,7 +26,6 @@ from strobe.trace.definitions import (
 )
 from strobe.trace.folded import Folded, Iterations, folded_by_process, read_iterations
 from strobe.trace.info import Info
-from strobe.trace.metrics.gpu_readings import NodeGpus
 from strobe.trace.metrics.readings import Readings, metrics_table, readings_of
 from strobe.trace.missing_data import first_missing
 from strobe.trace.pictures.matching_locations import Place, find_places
@@ -47,7 +46,7 @@ from strobe.trace.trace_cache import Results, cached_on_trace
 _FOREVER = (-(2**63), 2**63 - 1)
 
 
-class Trace:
+class Trace(RecordedProcesses):
     """One recorded run. Reading is lazy: opening reads definitions, spans are read when a question needs them."""
 
     def __init__(
@@ -63,11 +62,8 @@ class Trace:
         """`unreadable`: pid and reason of processes whose file is beyond repair. `workers` answer questions about all
         processes; without them this process does. `define` finds the definitions if the readers should not.
         """
-        self._recorded = RecordedProcesses(path, job, readers, files, unreadable)
-        self.path, self.job, self.workers = path, job, workers
-        self.readers, self.files = self._recorded.readers, self._recorded.files
-        self.zero_of = self._recorded.zero_of
-        self._define = define
+        super().__init__(path, job, readers, files, unreadable)
+        self.workers, self._define = workers, define
         self.results: Results = {}
 
     @classmethod
@@ -91,42 +87,19 @@ class Trace:
 
     def without_results(self) -> Self:
         """Return the same run without results: for questions that are to use other steps (`choose_steps`)."""
-        unreadable = self._recorded.unreadable
-        return type(self)(self.path, self.job, self.readers, self.files, unreadable, self.workers, self._define)
+        return type(self)(self.path, self.job, self.readers, self.files, self.unreadable, self.workers, self._define)
 
     # The run
-
-    @property
-    def zero_ns(self) -> int:
-        """CLOCK_MONOTONIC at the trace's zero."""
-        return self._recorded.zero_ns
 
     @cached_property
     def info(self) -> Info:
         """What was run, where, for how long, and how it ended."""
-        return self._recorded.info(len(self.definitions.homes), self.span_count, self.folded_count)
-
-    @property
-    def quality(self) -> Table:
-        """What was lost, cut, or spent, and how each process ended."""
-        return self._recorded.quality
-
-    @property
-    def gpus(self) -> dict[int, NodeGpus]:
-        """By process, the GPUs of the node that are shown with it."""
-        return self._recorded.gpus
-
-    def device_properties(self, process: int | None = None) -> list[dict[str, object]]:
-        """Return the properties of the GPUs that a process sees (with its own numbers), or of those of all processes.
-
-        They have the names of `deviceProperties` in PyTorch's profiles.
-        """
-        return self._recorded.device_properties(process)
+        return self.info_of(len(self.definitions.homes), self.span_count, self.folded_count)
 
     @cached_property
     def clocks(self) -> list[str]:
         """By process, the name of the clock of its times: processes of a node share one."""
-        return node_clocks.clock_names(self._recorded.facts, self.files, self.job) if self.files else []
+        return node_clocks.clock_names(self.facts, self.files, self.job) if self.files else []
 
     def missing(self, needs: Sequence[str]) -> str:
         """Return a sentence about the first of `needs` (keys of RECORDED_WITH) that is missing; "" if none is."""
@@ -143,7 +116,7 @@ class Trace:
     @cached_property
     def processes(self) -> Table:
         """The processes of the run; number 0 is the one that the user started."""
-        return processes_table(self._recorded.facts, self.zero_ns)
+        return processes_table(self.facts, self.zero_ns)
 
     @cached_property
     def locations(self) -> Table:

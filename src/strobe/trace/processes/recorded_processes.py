@@ -134,7 +134,10 @@ class RecordedProcesses:
         self._offsets = [offsets[i] for i in order]
 
     def device_properties(self, process: int | None = None) -> list[dict[str, object]]:
-        """Return the properties of the GPUs that a process sees, or of those of all processes."""
+        """Return the properties of the GPUs that a process sees (with its own numbers), or of those of all processes.
+
+        They have the names of `deviceProperties` in PyTorch's profiles.
+        """
         facts = self.facts if process is None else [self.facts[process]]
         return [properties for each in facts for properties in each.get("device_properties") or []]
 
@@ -149,7 +152,7 @@ class RecordedProcesses:
         """Return the trace's zero on the clock of a process."""
         return self.zero_ns - self._offsets[process]
 
-    def info(self, location_count: int, span_count: int, folded_count: int) -> Info:
+    def info_of(self, location_count: int, span_count: int, folded_count: int) -> Info:
         """Return facts about the run: the command, the host, the duration, the end."""
         main: ProcessFacts = self.facts[0] if self.facts else {}
         argv = main.get("argv") or ()
@@ -174,7 +177,7 @@ class RecordedProcesses:
     @cached_property
     def endings(self) -> list[str]:
         """How each process ended, in words."""
-        return endings(self.facts, self.job, self.zero_ns, self._starts)
+        return endings(self.facts, self.job, self.zero_ns, self.starts)
 
     @cached_property
     def gpus(self) -> dict[int, gpu_readings.NodeGpus]:
@@ -185,11 +188,11 @@ class RecordedProcesses:
     @cached_property
     def quality(self) -> Table:
         """What was lost, cut, or spent, and how each process ended."""
-        processes = self.readers, self.files, self.facts, self.endings, self.unreadable
-        return quality_table(self.path, self.job, *processes, self.gpus.values(), self._starts)
+        return quality_table(self)
 
     @cached_property
-    def _starts(self) -> list[process_starts.Start]:
+    def starts(self) -> list[process_starts.Start]:
+        """The processes that the program started, as the recorder noted them."""
         return process_starts.starts(self.path) if self.files else []
 
 
