@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strobe.server.pictures.cell_tiles import PALETTE_BYTES, TILE_CELLS, cells_body, tile_window
 from strobe.server.routing.bodies import ARROW_TYPE, CELLS_TYPE, Body, arrow_body
-from strobe.server.routing.endpoints import LOCATION, LOCATIONS, MB, MOST_LOCATIONS, TILE, TILE_LEVEL, route
+from strobe.server.routing.endpoints import LOCATION, LOCATIONS, MB, MOST_LOCATIONS, TILE, route
 from strobe.server.spans.span_tables import SPAN_COLUMNS, expected_spans, named_spans
 from strobe.server.trace_context import TraceContext
 
@@ -14,14 +14,7 @@ MOST_DEPTHS = 64
 
 
 # Each location has an index, a share and a mark for every cell.
-@route(
-    "cells",
-    LOCATIONS,
-    TILE_LEVEL,
-    TILE,
-    most_bytes=3 * MOST_LOCATIONS * TILE_CELLS + PALETTE_BYTES,
-    media=(CELLS_TYPE,),
-)
+@route("cells", LOCATIONS, *TILE, most_bytes=3 * MOST_LOCATIONS * TILE_CELLS + PALETTE_BYTES, media=(CELLS_TYPE,))
 def cells(context: TraceContext, locations: tuple[int, ...], level: int, tile: int) -> Body:
     """One tile of the innermost region, for `locations=0,3,4`."""
     start_ns, end_ns = tile_window(level, tile)
@@ -30,7 +23,7 @@ def cells(context: TraceContext, locations: tuple[int, ...], level: int, tile: i
     return cells_body(regions, shares, context.names, header, marks)
 
 
-@route("stack", LOCATION, TILE_LEVEL, TILE, columns=SPAN_COLUMNS, most_bytes=8 * MB, media=(ARROW_TYPE, CELLS_TYPE))
+@route("stack", LOCATION, *TILE, columns=SPAN_COLUMNS, most_bytes=8 * MB, media=(ARROW_TYPE, CELLS_TYPE))
 def stack(context: TraceContext, location: int, level: int, tile: int) -> Body:
     """One tile of one location with its nesting.
 

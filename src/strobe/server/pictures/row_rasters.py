@@ -23,17 +23,7 @@ from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.server.pictures.cell_tiles import PALETTE_BYTES, TILE_CELLS, Bytes, marked_palette, tile_window
 from strobe.server.routing.bodies import CELLS_TYPE, Body, picture_body
-from strobe.server.routing.endpoints import (
-    END_NS,
-    LOCATIONS,
-    MB,
-    MOST_LOCATIONS,
-    START_NS,
-    TILE,
-    TILE_LEVEL,
-    parameter,
-    route,
-)
+from strobe.server.routing.endpoints import LOCATIONS, MB, MOST_LOCATIONS, TILE, TIME_RANGE, parameter, route
 from strobe.server.run.series import Series
 from strobe.server.trace_context import TraceContext
 from strobe.tables.table import make_table
@@ -87,8 +77,7 @@ def places(context: TraceContext) -> list[RowPlace]:
     parameter("row_level", "a row stands for 8^row_level locations of the place", most=MOST_LEVEL),
     parameter("first", "number of the first row"),
     parameter("count", "rows", least=1, most=MOST_ROWS),
-    TILE_LEVEL,
-    TILE,
+    *TILE,
     most_bytes=_raster_bytes(MOST_ROWS, len(GROUPS)),
     media=(CELLS_TYPE,),
 )
@@ -101,7 +90,7 @@ def row_cells(context: TraceContext, place: int, row_level: int, first: int, cou
     return _encode(np.asarray(shares).transpose(0, 2, 1), index if palette else None, {"palette": palette})
 
 
-@route("rows/shares", LOCATIONS, TILE_LEVEL, TILE, most_bytes=_raster_bytes(1, len(GROUPS)), media=(CELLS_TYPE,))
+@route("rows/shares", LOCATIONS, *TILE, most_bytes=_raster_bytes(1, len(GROUPS)), media=(CELLS_TYPE,))
 def mean_shares(context: TraceContext, locations: Sequence[int], level: int, tile: int) -> Body:
     """One tile of the mean shares of groups over some threads and streams."""
     shares = np.asarray(context.trace.pyramid.group_shares(locations, *tile_window(level, tile), TILE_CELLS))
@@ -109,15 +98,7 @@ def mean_shares(context: TraceContext, locations: Sequence[int], level: int, til
     return _encode(mean.T[None], None, {})
 
 
-@route(
-    "rows/heat",
-    LOCATIONS,
-    MEASURE,
-    TILE_LEVEL,
-    TILE,
-    most_bytes=_raster_bytes(MOST_LOCATIONS, 1),
-    media=(CELLS_TYPE,),
-)
+@route("rows/heat", LOCATIONS, MEASURE, *TILE, most_bytes=_raster_bytes(MOST_LOCATIONS, 1), media=(CELLS_TYPE,))
 def heat(context: TraceContext, locations: Sequence[int], of: str, level: int, tile: int) -> Body:
     """One tile of a number for each cell: a metric, or the share of a group or of a region where that runs most."""
     start_ns, end_ns = tile_window(level, tile)
@@ -133,7 +114,7 @@ def heat(context: TraceContext, locations: Sequence[int], of: str, level: int, t
     return _encode(np.where(here, np.asarray(shares), 0)[:, None], None, {"low": 0, "high": 1, "unit": ""})
 
 
-@route("rows/values", MEASURE, START_NS, END_NS, columns=VALUE_COLUMNS, most_bytes=64 * MB, slow=True)
+@route("rows/values", MEASURE, *TIME_RANGE, columns=VALUE_COLUMNS, most_bytes=64 * MB, slow=True)
 def values(context: TraceContext, of: str, start_ns: int, end_ns: int) -> pa.Table:
     """How much of something each thread and stream has in a time range: exclusive ns, or a metric's mean."""
     kind, name = _measure(of)

@@ -159,9 +159,12 @@ def route(
 # Parameters of several routes.
 START_NS = parameter("start_ns", "begin of a time range, ns since the trace's zero")
 END_NS = parameter("end_ns", "its end, ns since the trace's zero")
+TIME_RANGE = (START_NS, END_NS)
 LOCATION = parameter("location", "number of a thread or stream", of="location")
 LOCATIONS = parameter("locations", "numbers of threads and streams", of="location", items=MOST_LOCATIONS)
-TILE_LEVEL = parameter("level", "a cell is 2^level ns", most=MAX_LEVEL)
-TILE = parameter("tile", f"number of the tile: {TILE_CELLS} cells, counted from the trace's zero")
+TILE = (
+    parameter("level", "a cell is 2^level ns", most=MAX_LEVEL),
+    parameter("tile", f"number of the tile: {TILE_CELLS} cells, counted from the trace's zero"),
+)
 WIDTH = parameter("width", "pixels of the time range on the screen", least=1, most=MOST_PIXELS)
 LOOP = parameter("level", "loop whose iterations are the steps; default: the one that was found", str, "", most=4096)

@@ -20,12 +20,11 @@ from strobe.server.pictures.cell_tiles import TILE_CELLS
 from strobe.server.routing import analysis_routes
 from strobe.server.routing.bodies import JsonText
 from strobe.server.routing.endpoints import (
-    END_NS,
     LOOP,
     MB,
     MOST_LOCATIONS,
     ROUTES,
-    START_NS,
+    TIME_RANGE,
     WIDTH,
     Endpoint,
     parameter,
@@ -131,8 +130,7 @@ def series(context: TraceContext) -> pa.Table:
 @route(
     "readings",
     parameter("series", "only these series, by number", default=None, of="series", items=MOST_LOCATIONS),
-    START_NS,
-    END_NS,
+    *TIME_RANGE,
     WIDTH,
     columns=READING_COLUMNS,
     most_bytes=64 * MB,

@@ -10,7 +10,7 @@ import numpy as np
 from strobe.api.trace import Trace
 from strobe.ranks.critical_path.graph import graph, processes_of, windows
 from strobe.ranks.critical_path.longest_path import longest_path, parts
-from strobe.server.routing.endpoints import END_NS, MB, START_NS, WIDTH, parameter, route
+from strobe.server.routing.endpoints import MB, TIME_RANGE, WIDTH, parameter, route
 from strobe.server.trace_context import TraceContext
 from strobe.tables.column_arrays import Ints
 
@@ -38,8 +38,7 @@ class _Path(NamedTuple):
 @route(
     "critical",
     parameter("at_ns", "a moment of the step, ns since the trace's zero"),
-    START_NS,
-    END_NS,
+    *TIME_RANGE,
     WIDTH,
     most_bytes=16 * MB,
     slow=True,

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.errors import UsageError
 from strobe.model.kinds import Group
-from strobe.server.routing.endpoints import END_NS, LOCATION, LOOP, MB, START_NS, parameter, route
+from strobe.server.routing.endpoints import LOCATION, LOOP, MB, TIME_RANGE, parameter, route
 from strobe.server.run.step_list import StepList, StepPlace
 from strobe.server.spans.span_links import SpanEnd, described_span
 from strobe.server.time_range.folded_steps import folded_process
@@ -79,8 +79,7 @@ class SpanFacts(SpanEnd):
 @route(
     "span",
     LOCATION,
-    START_NS,
-    END_NS,
+    *TIME_RANGE,
     parameter("depth", "only at this depth, 0 being the outermost", default=None),
     parameter("region", "only of this region", default=None),
     LOOP,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.model.schema import Column
-from strobe.server.routing.endpoints import END_NS, MB, START_NS, route
+from strobe.server.routing.endpoints import MB, TIME_RANGE, route
 from strobe.server.time_range.range_sums import CUT, MEANWHILE, summed
 from strobe.server.trace_context import TraceContext
 from strobe.tables.table import make_table
@@ -25,7 +25,7 @@ COLUMNS = (
 )
 
 
-@route("window/profile", START_NS, END_NS, columns=COLUMNS, most_bytes=16 * MB)
+@route("window/profile", *TIME_RANGE, columns=COLUMNS, most_bytes=16 * MB)
 def flat_profile(context: TraceContext, start_ns: int, end_ns: int) -> pa.Table:
     """The flat profile of a time range: what ran in it, how often, for how long by itself; over all locations.
 

@@ -7,7 +7,7 @@ from typing import TypedDict
 import numpy as np
 
 from strobe.model.kinds import GROUPS, Group
-from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
+from strobe.server.routing.endpoints import MB, TIME_RANGE, parameter, route
 from strobe.server.time_range.range_sums import process_sums
 from strobe.server.trace_context import TraceContext
 from strobe.sums.clusters import MOST_CLUSTERS, cluster_profiles
@@ -69,8 +69,7 @@ class Bars(TypedDict):
 
 @route(
     "window/bars",
-    START_NS,
-    END_NS,
+    *TIME_RANGE,
     parameter("by", "what bars are made of", str, "group", choices=BY),
     parameter("clusters", "number of clusters; 0: as many as stand out", default=0, most=MOST_CLUSTERS),
     most_bytes=8 * MB,

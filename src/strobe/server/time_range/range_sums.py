@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from strobe.model.kinds import GROUPS, PARTS
 from strobe.model.schema import Column
-from strobe.server.routing.endpoints import END_NS, MB, START_NS, route
+from strobe.server.routing.endpoints import MB, TIME_RANGE, route
 from strobe.server.spans.span_tables import expected_spans
 from strobe.server.time_range.folded_steps import FoldedProcess, folded_process
 from strobe.server.trace_context import TraceContext
@@ -183,7 +183,7 @@ def summed(context: TraceContext, start_ns: int, end_ns: int) -> Sums:
     return sums
 
 
-@route("window", START_NS, END_NS, columns=COLUMNS, most_bytes=MB, slow=True)
+@route("window", *TIME_RANGE, columns=COLUMNS, most_bytes=MB, slow=True)
 def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int = _MOST_NAMES) -> pa.Table:
     """Which groups and names take the time of a window, over all locations.
 

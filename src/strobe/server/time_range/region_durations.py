@@ -8,7 +8,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 
 from strobe.model.option import LARGEST
-from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
+from strobe.server.routing.endpoints import MB, TIME_RANGE, parameter, route
 from strobe.server.spans.span_tables import expected_spans
 from strobe.server.trace_context import TraceContext
 from strobe.tables.column_arrays import Bools, Floats, Ints
@@ -56,8 +56,7 @@ class Durations(TypedDict):
 
 @route(
     "window/durations",
-    START_NS,
-    END_NS,
+    *TIME_RANGE,
     parameter("name", "name of the region", str, most=8192),
     parameter("low_ns", "list those that last at least so long", default=None),
     parameter("high_ns", "list those that last at most so long", default=None),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from strobe.server.routing.endpoints import END_NS, LOCATIONS, MB, START_NS, route
+from strobe.server.routing.endpoints import LOCATIONS, MB, TIME_RANGE, route
 from strobe.server.spans.span_tables import LOCATED_COLUMNS, expected_spans, joined_spans, located_spans
 from strobe.server.trace_context import TraceContext
 from strobe.trace.spans import chosen_spans
@@ -19,7 +19,7 @@ COLUMNS = tuple(column for column in LOCATED_COLUMNS if column.name not in _LEFT
 _MOST_READ = 2_000_000
 
 
-@route("window/spans", LOCATIONS, START_NS, END_NS, columns=COLUMNS, most_bytes=64 * MB, slow=True)
+@route("window/spans", LOCATIONS, *TIME_RANGE, columns=COLUMNS, most_bytes=64 * MB, slow=True)
 def visible_spans(context: TraceContext, locations: Sequence[int], start_ns: int, end_ns: int) -> pa.Table:
     """The spans of some locations in a time range, to keep: by location and start.
 
