@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import traceback
 from typing import Any
 
 from strobe.workers.map_combine import Task
-from strobe.workers.process_pool import receive, send
+from strobe.workers.process_pool import send
 
 
 class _NoPandas:
@@ -30,9 +31,9 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
-            task: Task = receive(sys.stdin.buffer)
+            task: Task = pickle.load(sys.stdin.buffer)
             send(answers, task.run())
-        except (EOFError, BrokenPipeError):  # the pool has ended
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):  # the pool has ended
             return
         except Exception as error:
             error.add_note("".join(traceback.format_exception(error)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import struct
 import subprocess
 import sys
 from collections import deque
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 LEAST_SPANS = 20_000_000
 # Parts for each process: the last ones to be done should not be long.
 _PARTS_EACH = 4
-_LENGTH = struct.Struct("<Q")
 
 
 class Pool:
@@ -94,8 +92,8 @@ class _Worker:
         try:
             tasks, answers = self._pipes
             send(tasks, task)
-            answer: Partial | BaseException = receive(answers)
-        except (OSError, EOFError):
+            answer: Partial | BaseException = pickle.load(answers)
+        except (OSError, EOFError, pickle.UnpicklingError):  # it may have died in the middle of its answer
             code = self._process.wait()
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise StrobeError(
@@ -118,20 +116,6 @@ def _serve(worker: _Worker, waiting: deque[tuple[int, Task]], found: dict[int, P
 
 
 def send(pipe: IO[bytes], what: object) -> None:
-    """Write an object to a pipe."""
-    data = pickle.dumps(what, protocol=5)
-    pipe.write(_LENGTH.pack(len(data)))
-    pipe.write(data)
+    """Write an object to a pipe, for pickle.load to read."""
+    pipe.write(pickle.dumps(what, protocol=5))
     pipe.flush()
-
-
-def receive(pipe: IO[bytes]) -> Any:
-    """Read an object from a pipe. Raises EOFError at its end."""
-    head = pipe.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    (size,) = _LENGTH.unpack(head)
-    data = pipe.read(size)
-    if len(data) < size:
-        raise EOFError
-    return pickle.loads(data)
