@@ -22,6 +22,7 @@ import numpy.typing as npt
 from strobe.model.kinds import Group, Part
 from strobe.server.routing.bodies import CELLS_TYPE, Body, picture_body
 from strobe.server.routing.endpoints import LOOP, MB, parameter, route
+from strobe.server.run.step_list import even_edges, shown_rows
 from strobe.server.trace_context import TraceContext
 from strobe.steps.iteration_stack.stack import METRICS, Stack
 from strobe.steps.training_activities import PARTS
@@ -126,7 +127,7 @@ def iterations(context: TraceContext, metric: str, sort: str, most_rows: int, le
     chosen = context.chosen(level)
     stack, ranks = chosen.stack, chosen.steps.class_ranks
     order = _order(stack, ranks, sort)
-    rows, columns = _edges(len(order), most_rows), _edges(len(stack.names), MOST_COLUMNS)
+    rows, columns = even_edges(len(order), most_rows), even_edges(len(stack.names), MOST_COLUMNS)
     cells = cells_of(stack.values(metric)[order], rows[:-1], columns[:-1])
     header: StackHeader = {
         "metric": metric,
@@ -187,11 +188,6 @@ def _order(stack: Stack, class_ranks: Mapping[str, int], sort: str) -> Ints:
     return np.arange(len(stack))
 
 
-def _edges(count: int, most: int) -> Ints:
-    """Split `count` things into at most `most` groups of neighbours: where each begins, and the end."""
-    return np.linspace(0, count, min(count, most) + 1).astype(np.int64)
-
-
 def cells_of(values: npt.NDArray[np.float32], rows: Ints, columns: Ints) -> npt.NDArray[np.uint8]:
     """Return a byte for each block of values, which begin at `rows` and `columns`: its value farthest from 0."""
     if not values.size:
@@ -227,10 +223,7 @@ def _positions(context: TraceContext, stack: Stack, metric: str, edges: Ints) ->
 
 def _rows(stack: Stack, class_ranks: Mapping[str, int], order: Ints, edges: Ints) -> _Rows:
     """Facts about each row of cells: those of the outlier among its steps, else of the longest."""
-    weight = (stack.step_ns + np.where(stack.outlier, np.int64(2**62), 0))[order]
-    answering = [low + int(weight[low:high].argmax()) for low, high in pairwise(edges.tolist())]
-    shown = order[np.array(answering, dtype=np.int64)]
-    extra = stack.extra_counts
+    shown = order[shown_rows(stack.step_ns[order], stack.outlier[order], edges)]
     paths = Counter(stack.path.tolist())
     return {
         "step": stack.step[shown].tolist(),
@@ -242,7 +235,7 @@ def _rows(stack: Stack, class_ranks: Mapping[str, int], order: Ints, edges: Ints
         "outlier": stack.outlier[shown].tolist(),
         "path": stack.path[shown].tolist(),
         "same_path": [paths[path] for path in stack.path[shown].tolist()],
-        "extra": extra[shown].tolist(),
+        "extra": stack.extra_counts[shown].tolist(),
     }
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from strobe.model.schema import Column
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.training_activities import PARTS
-from strobe.tables.column_arrays import Ints
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.tables.table import arrow_schema
 from strobe.trace.folded import DETAILS
 
@@ -67,6 +67,17 @@ StepPlace = TypedDict(
 StepPlace.__doc__ = "Where a step is, and of which class."
 
 
+def even_edges(count: int, most: int) -> Ints:
+    """Split `count` things into at most `most` groups of neighbours: where each begins, and the end."""
+    return np.linspace(0, count, min(count, most) + 1).astype(np.int64)
+
+
+def shown_rows(duration_ns: Ints, outlier: Bools, edges: Ints) -> Ints:
+    """Return which row is shown of those between edges: an outlier, else the longest."""
+    weight = duration_ns + np.where(outlier, np.int64(2**62), 0)
+    return np.array([low + int(weight[low:high].argmax()) for low, high in pairwise(edges.tolist())], dtype=np.int64)
+
+
 class StepList:
     """The steps of a process, in order of start; of the one that has most: what the page calls "the steps"."""
 
@@ -97,7 +108,8 @@ class StepList:
         about = {"reason": self.reason, "steps": str(len(self)), "about": json.dumps(self._about(main))}
         if main is None:
             return arrow_schema(COLUMNS).empty_table().replace_schema_metadata(about)
-        rows, counts = self._rows(main, limit)
+        edges = even_edges(len(main), limit)
+        rows = shown_rows(main.duration_ns, main.outlier, edges)
         names = [main.classes[row] for row in rows]
         columns: dict[str, object] = {
             "process": np.full(len(rows), main.process, dtype=np.uint32),
@@ -106,7 +118,7 @@ class StepList:
             "class": names,
             "class_rank": np.array([self.class_ranks[name] for name in names], dtype=np.uint32),
             "cause": [main.cause[row] for row in rows],
-            "count": counts,
+            "count": np.diff(edges),
             "loop": main.loop[rows].astype(np.uint32),
             "detail": [DETAILS[main.recorded.detail[row]] if main.recorded else "all" for row in rows],
             **{f"{name}_ns": main.parts_ns[rows, part] for part, name in enumerate(PARTS)},
@@ -167,12 +179,3 @@ class StepList:
             "class": main.classes[row],
             "outlier": bool(main.outlier[row]),
         }
-
-    def _rows(self, main: ProcessSteps, limit: int) -> tuple[Ints, Ints]:
-        total = len(main)
-        if total <= limit:
-            return np.arange(total), np.ones(total, dtype=np.int64)
-        edges = np.linspace(0, total, limit + 1).astype(np.int64)
-        weight = main.duration_ns + np.where(main.outlier, np.int64(2**62), 0)
-        rows = np.array([a + int(weight[a:b].argmax()) for a, b in pairwise(edges)])
-        return rows, np.diff(edges)
