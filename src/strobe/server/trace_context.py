@@ -112,11 +112,6 @@ class TraceContext:
         return [name.lower() for name in self.names.names]
 
     @cached_property
-    def name_dictionaries(self) -> tuple[pa.Array, pa.Array]:
-        """Names and groups as Arrow arrays: the dictionaries of columns with a span's name."""
-        return pa.array(self.names.names, pa.string()), pa.array(self.names.groups, pa.string())
-
-    @cached_property
     def locations(self) -> pa.Table:
         """The locations of the trace, row i being location i."""
         return self.trace.locations.to_arrow().sort_by("location")
@@ -287,4 +282,4 @@ class TraceContext:
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""
-        _ = (self.version, self.bounds, self.names, self.name_dictionaries, self.locations)
+        _ = (self.version, self.bounds, self.names, self.locations)

@@ -28,7 +28,7 @@ from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.model.units import format_count, format_ns
 from strobe.server.routing.endpoints import END_NS, LOOP, MB, MOST_LOCATIONS, START_NS, parameter, route
-from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_rows, longest_spans
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, located_spans, longest_rows, longest_spans, region_texts
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns, spans_in
 from strobe.server.trace_context import TraceContext
@@ -312,16 +312,11 @@ def _kept(parent: Ints, weight: Ints, gpu: Ints, calls: Ints, most: int) -> Ints
 
 def _named(context: TraceContext, region: Ints, columns: Mapping[str, npt.NDArray[np.generic]]) -> pa.Table:
     """Return columns with number, name, group, file and line of each row's region."""
-    used, index = np.unique(region, return_inverse=True)
-    some = context.regions.take(pa.array(used))
-    texts = {
-        name: some.column(name).combine_chunks().cast(pa.string()).fill_null("") for name in ("name", "group", "file")
-    }
-    steps = pc.starts_with(texts["name"], PROFILER_STEP)
-    texts["name"] = pc.if_else(steps, PROFILER_STEP.rstrip("#"), texts["name"])
-    row = pa.array(index.astype(np.int32))
-    texts = {name: pa.DictionaryArray.from_arrays(row, values) for name, values in texts.items()}
-    line = some.column("line").cast(pa.int64()).fill_null(0).to_numpy()[index]
+    texts = region_texts(context, region, "name", "group", "file")
+    name = texts["name"]
+    short = pc.if_else(pc.starts_with(name.dictionary, PROFILER_STEP), PROFILER_STEP.rstrip("#"), name.dictionary)
+    texts["name"] = pa.DictionaryArray.from_arrays(name.indices, short)
+    line = context.regions.column("line").cast(pa.int64()).fill_null(0).to_numpy()[region]
     return pa.table({**columns, "region": region, "line": line, **texts})
 
 

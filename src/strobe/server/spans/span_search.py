@@ -127,16 +127,8 @@ def search_regions(context: TraceContext, text: str) -> pa.Table:
         sums += np.bincount(regions, weights=arrays["duration_ns"][rows].astype(float), minlength=size)
     used = np.flatnonzero(counts)
     used = used[np.argsort(-sums[used], kind="stable")][:_MOST_HITS]
-    names, groups = context.name_dictionaries
-    return pa.table(
-        {
-            "region": pa.array(used.astype(np.uint32)),
-            "name": names.take(pa.array(used)),
-            "group": groups.take(pa.array(used)),
-            "count": pa.array(counts[used]),
-            "total_ns": pa.array(sums[used].astype(np.int64)),
-        }
-    )
+    texts = {name: context.regions.column(name).take(pa.array(used)) for name in ("region", "name", "group")}
+    return pa.table({**texts, "count": counts[used], "total_ns": sums[used].astype(np.int64)})
 
 
 @route(

@@ -31,13 +31,20 @@ SPAN_COLUMNS = (
 LOCATED_COLUMNS = (*SPAN_COLUMNS, Column("location", "uint32", "", "location that it is in"))
 
 
+def region_texts(context: TraceContext, region: npt.NDArray[Any], *columns: str) -> dict[str, pa.DictionaryArray]:
+    """Return columns of texts for the regions of rows.
+
+    The dictionaries hold only the texts in view: an answer is bounded by its rows, not by the trace's regions.
+    """
+    used, index = np.unique(region, return_inverse=True)
+    some, row = context.regions.select(columns).take(pa.array(used)), pa.array(index.astype(np.int32))
+    texts = {name: some.column(name).cast(pa.string()).combine_chunks().fill_null("") for name in columns}
+    return {name: pa.DictionaryArray.from_arrays(row, values) for name, values in texts.items()}
+
+
 def named_spans(context: TraceContext, arrays: SpanArrays) -> pa.Table:
-    """Return spans with the names and groups of their regions as dictionary columns."""
-    names, groups = context.name_dictionaries
-    used, index = np.unique(arrays["region"], return_inverse=True)
-    index = pa.array(index.astype(np.int32))
+    """Return spans with the names and groups of their regions."""
     numbers: dict[str, Any] = {**arrays}
-    # The dictionaries hold only the names in view: an answer is bounded by its rows, not by the trace's regions.
     return pa.table(
         {
             **{
@@ -45,8 +52,7 @@ def named_spans(context: TraceContext, arrays: SpanArrays) -> pa.Table:
                 for name in ("row", "start_ns", "duration_ns", "self_ns", "region", "depth")
             },
             "complete": pa.array(arrays["complete"].astype(np.uint8)),
-            "name": pa.DictionaryArray.from_arrays(index, names.take(pa.array(used))),
-            "group": pa.DictionaryArray.from_arrays(index, groups.take(pa.array(used))),
+            **region_texts(context, arrays["region"], "name", "group"),
         }
     )
 
