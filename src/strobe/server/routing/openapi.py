@@ -11,13 +11,7 @@ from strobe.server.routing.bodies import JSON_TYPE
 from strobe.server.routing.endpoints import Endpoint, highest
 from strobe.server.trace_context import TraceContext
 
-_KINDS = {
-    "whole": "integer",
-    "real": "number",
-    "text": "string",
-    "choice": "string",
-    "flag": "boolean",
-}
+_KINDS = {"whole": "integer", "real": "number", "flag": "boolean"}  # others are texts
 _REFUSAL = {
     "type": "object",
     "required": ["error"],

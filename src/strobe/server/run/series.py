@@ -17,6 +17,7 @@ import pyarrow as pa
 from strobe.model.schema import Column
 from strobe.tables.column_arrays import Bools, Floats, Ints
 from strobe.tables.table import make_table
+from strobe.trace.metrics.readings import Readings
 
 _Join = Callable[[Floats, Floats], Floats]
 
@@ -25,15 +26,8 @@ _JOINS: tuple[tuple[_Join, float], ...] = ((np.fmin, np.inf), (np.fmax, -np.inf)
 
 
 @dataclass(frozen=True)
-class Series:
-    """One metric of one process or location: readings in order of time. NaN counts as no reading."""
-
-    metric: str
-    unit: str
-    process: int
-    location: int | None
-    time_ns: Ints
-    values: Floats
+class Series(Readings):
+    """All readings of one metric of one process or location. NaN counts as no reading."""
 
     @cached_property
     def lowest(self) -> float:

@@ -22,13 +22,18 @@ _MOST_COUNTED = 10_000
 _MOST_INSIDE = 300_000
 
 
-class SpanEnd(TypedDict):
-    """Where a span is, how long it lasts, its name and its group."""
+class Execution(TypedDict):
+    """Where a span is, and how long it lasts."""
 
     location: int
     start_ns: int
     duration_ns: int
     depth: int
+
+
+class SpanEnd(Execution):
+    """Where a span is, how long it lasts, its name and its group."""
+
     name: str
     group: Group
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from strobe.model.option import LARGEST
 from strobe.server.routing.endpoints import MB, TIME_RANGE, parameter, route
+from strobe.server.spans.span_links import Execution
 from strobe.server.spans.span_tables import expected_spans
 from strobe.server.trace_context import TraceContext
 from strobe.tables.column_arrays import Bools, Floats, Ints
@@ -28,15 +29,6 @@ class _Piece(NamedTuple):
     location: int
     begin_ns: int
     end_ns: int
-
-
-class Execution(TypedDict):
-    """One execution of a region."""
-
-    location: int
-    start_ns: int
-    duration_ns: int
-    depth: int
 
 
 class Durations(TypedDict):

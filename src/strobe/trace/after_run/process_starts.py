@@ -92,17 +92,10 @@ def starts(folder: Path) -> list[Start]:
 
 
 def _start(facts: Mapping[str, Any], host: str) -> Start:
-    return Start(
-        how=str(facts["how"]),
-        pid=int(facts["pid"]),
-        parent=int(facts["parent"]),
-        at_ns=int(facts["at_ns"]),
-        records=None if facts["records"] is None else bool(facts["records"]),
-        executable=str(facts["executable"]),
-        interpreter=str(facts["interpreter"]),
-        argv=tuple(str(word) for word in facts["argv"]),
-        host=host,
-    )
+    known: dict[str, Any] = {name: str(facts[name]) for name in ("how", "executable", "interpreter")}
+    known |= {name: int(facts[name]) for name in ("pid", "parent", "at_ns")}
+    records = None if facts["records"] is None else bool(facts["records"])
+    return Start(**known, records=records, argv=tuple(map(str, facts["argv"])), host=host)
 
 
 def replaced_by(found: Iterable[Start]) -> dict[tuple[str, int], Start]:
