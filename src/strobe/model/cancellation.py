@@ -24,11 +24,6 @@ class Cancellation:
         """End the work at its next checkpoint."""
         self._cancelled.set()
 
-    @property
-    def is_late(self) -> bool:
-        """Whether the time limit is over."""
-        return time.monotonic() > self._until
-
     @contextmanager
     def work(self) -> Iterator[None]:
         """In this context and thread, do the work that can be cancelled."""
@@ -42,7 +37,7 @@ class Cancellation:
 
     def check(self) -> None:
         """Raise CancelledWorkError if the work is to end."""
-        if self._cancelled.is_set() or self.is_late:
+        if self._cancelled.is_set() or time.monotonic() > self._until:
             raise CancelledWorkError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strobe.errors import TraceError
+from strobe.errors import TraceError, UsageError
 from strobe.model.kinds import PARADIGMS, ROLES, group_of
 from strobe.model.schema import TABLES
 from strobe.tables.table import Table, make_table
@@ -102,6 +102,12 @@ class Definitions:
         self.homes: list[LocalLocation] = []
         self.region_maps: Sequence[Numbers] = ()
         self.path_maps: Sequence[Numbers] = ()
+
+    def home(self, location: int) -> LocalLocation:
+        """Return process and local id of a location of the trace. Raises UsageError if it does not exist."""
+        if not 0 <= location < len(self.homes):
+            raise UsageError(f"no location {location}: this trace has {len(self.homes)}, numbered from 0")
+        return self.homes[location]
 
     def add_locations(self, process: int, locations: Iterable[LocationFacts]) -> None:
         """Add the locations of a process."""

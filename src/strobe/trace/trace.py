@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from strobe.errors import UsageError
 from strobe.model.cancellation import checkpoint
 from strobe.model.schema import SPANS
 from strobe.tables.table import Table, arrow_schema, make_table
@@ -152,10 +151,7 @@ class Trace(RecordedProcesses):
 
     def home(self, location: int) -> LocalLocation:
         """Return process and local id of a location of the trace. Raises UsageError if it does not exist."""
-        homes = self.definitions.homes
-        if not 0 <= location < len(homes):
-            raise UsageError(f"no location {location}: this trace has {len(homes)}, numbered from 0")
-        return homes[location]
+        return self.definitions.home(location)
 
     # Spans, metrics, pictures
 

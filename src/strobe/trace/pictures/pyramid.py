@@ -19,7 +19,7 @@ import numpy.typing as npt
 from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
 from strobe.trace.archive import ProcessFiles
-from strobe.trace.definitions import Definitions
+from strobe.trace.definitions import Definitions, LocalLocation
 from strobe.trace.pictures.matching_locations import Place
 from strobe.trace.processes.process_reader import ALWAYS, NO_REGION, ProcessReader
 
@@ -27,20 +27,6 @@ Regions = npt.NDArray[np.uint32]
 Shares = npt.NDArray[np.uint8]
 OVERVIEW = "overview.tiles"
 _BUILDERS = 2  # building one needs a core, and memory for a few thousand spans
-
-
-def has_tiles(files: Sequence[ProcessFiles], places: Sequence[Place] = ()) -> bool:
-    """Return whether all block files have tiles in the form of this version; a picture builds missing ones.
-
-    With `places`, also tiles of rows that stand for many locations. Only the begin of each file is read: tiles of other
-    blocks are noticed when they are opened.
-    """
-    from strobe.native import Pyramid
-
-    paths = [each.tiles for each in files if each.rings is None]
-    if len(paths) == len(files) and any(len(place.locations) > 1 for place in places):
-        paths.append(paths[0].parent / OVERVIEW)
-    return all(Pyramid.looks_sound(str(path)) for path in paths)
 
 
 class Pyramid:
@@ -59,13 +45,11 @@ class Pyramid:
     ) -> None:
         from strobe import native
 
-        self._files, self._places = files, places
-        self._readers, self._zeros, self._region_maps = readers, zeros, definitions.region_maps
+        self._files, self._places, self._definitions = files, places, definitions
+        self._has_rows = any(len(place.locations) > 1 for place in places)  # that stand for many locations
+        self._readers, self._zeros = readers, zeros
         self._whole = all(reader.window == ALWAYS for reader in readers)
         self._whole &= len(files) == len(readers) and all(each.rings is None for each in files)
-        self._region_count = len(definitions.regions)
-        self._process = np.array([home.process for home in definitions.homes], dtype=np.uint32)
-        self._local = np.array([home.local_id for home in definitions.homes], dtype=np.uint32)
         # The last entry is for regions that the trace does not know: a damaged file may name some.
         numbers = [GROUPS.index(row[4]) for row in definitions.regions]
         group = np.array([*numbers, GROUPS.index("other")], dtype=np.uint8)
@@ -87,8 +71,14 @@ class Pyramid:
         self._open_places()
 
     def has_tiles(self, *, of_rows: bool = False) -> bool:
-        """Return whether all tiles exist, with `of_rows` also those of `row_cells`; a picture builds missing ones."""
-        return has_tiles(self._files, self._places if of_rows else ())
+        """Return whether all tiles exist, with `of_rows` also those of `row_cells`; a picture builds missing ones.
+
+        Only the begin of each file is read: tiles of other blocks are noticed when they are opened.
+        """
+        paths = [each.tiles for each in self._files if each.rings is None]
+        if of_rows and len(paths) == len(self._files) and self._has_rows:
+            paths.append(paths[0].parent / OVERVIEW)
+        return all(self._core.looks_sound(str(path)) for path in paths)
 
     def cells(
         self, locations: Iterable[int], start_ns: int, end_ns: int, width: int
@@ -98,8 +88,7 @@ class Pyramid:
         Three arrays (locations, width): region (NO_REGION where nothing ran), its share of the pixel in 255ths, and the
         region of the longest exceptional stretch in the pixel (NO_REGION where there is none, GAP for a gap).
         """
-        process, local = self._homes(locations)
-        return self._core.cells(process, local, start_ns, end_ns, width)
+        return self._core.cells(*self._homes(locations), start_ns, end_ns, width)
 
     def group_shares(self, locations: Iterable[int], start_ns: int, end_ns: int, width: int) -> Shares:
         """Return, per location and pixel of [start_ns, end_ns), what each group of model.kinds.GROUPS fills of it.
@@ -107,8 +96,7 @@ class Pyramid:
         One array (locations, width, groups), in 255ths of the pixel, each rounded by itself. What counts is the
         innermost region.
         """
-        process, local = self._homes(locations)
-        return self._core.group_shares(process, local, start_ns, end_ns, width)
+        return self._core.group_shares(*self._homes(locations), start_ns, end_ns, width)
 
     def row_cells(
         self, place: int, row_level: int, first: int, count: int, start_ns: int, end_ns: int, width: int
@@ -131,8 +119,7 @@ class Pyramid:
 
         Two arrays (locations, regions), exact.
         """
-        process, local = self._homes(locations)
-        return self._core.profile(process, local, start_ns, end_ns, self._region_count)
+        return self._core.profile(*self._homes(locations), start_ns, end_ns, len(self._definitions.regions))
 
     def stack_cells(
         self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int
@@ -143,27 +130,18 @@ class Pyramid:
         of the pixel, in 255ths. No more than `width` blocks of 4096 spans are read: where more are in the window, the
         one in the middle of each pixel stands for all of it.
         """
-        self._require([location])
-        process, zero = int(self._process[location]), self._zeros[self._process[location]]
-        reader, regions = self._readers[process], self._region_maps[process]
-        local_id = int(self._local[location])
-        local, filled = reader.stack_cells(local_id, start_ns + zero, end_ns + zero, width, max_depth)
+        home = self._definitions.home(location)
+        zero, regions = self._zeros[home.process], self._definitions.region_maps[home.process]
+        stack = self._readers[home.process].stack_cells
+        local, filled = stack(home.local_id, start_ns + zero, end_ns + zero, width, max_depth)
         known = local < len(regions)
         region = regions[np.where(known, local, 0)] if len(regions) else NO_REGION
         return np.where(known, region, NO_REGION).astype(np.uint32), filled.astype(np.uint8, copy=False)
 
-    def _require(self, locations: Iterable[int]) -> None:
-        count = len(self._process)
-        for location in locations:
-            if not 0 <= location < count:
-                raise UsageError(f"no location {location}: this trace has {count}, numbered from 0")
-
     def _homes(self, locations: Iterable[int]) -> tuple[Regions, Regions]:
-        self._require(listed := list(locations))
-        wanted = np.array(listed, dtype=np.intp)
-        process = self._process[wanted]
-        self._open(np.unique(process).tolist())
-        return process, self._local[wanted]
+        homes = [self._definitions.home(location) for location in locations]
+        self._open({home.process for home in homes})
+        return _processes_and_ids(homes)
 
     def _open(self, processes: Iterable[int]) -> None:
         with self._lock:
@@ -180,11 +158,11 @@ class Pyramid:
         with self._lock:
             if self._places_opened:
                 return
-            members = np.array([location for place in self._places for location in place.locations], dtype=np.intp)
+            members = [self._definitions.homes[location] for place in self._places for location in place.locations]
             bounds = np.cumsum([0, *(len(place.locations) for place in self._places)], dtype=np.uint32)
-            self._core.set_places(self._process[members], self._local[members], bounds)
+            self._core.set_places(*_processes_and_ids(members), bounds)
             # A part of a run has no overview, nor has a run whose places have one location each.
-            if self._whole and any(len(place.locations) > 1 for place in self._places):
+            if self._whole and self._has_rows:
                 path = self._files[0].blocks.parent / OVERVIEW
                 self._open_or_build(path, self._core.open_places, self._core.build_places)
             self._places_opened = True
@@ -207,3 +185,10 @@ class Pyramid:
             unfinished.unlink(missing_ok=True)
             return
         open_it(str(path))
+
+
+def _processes_and_ids(homes: Sequence[LocalLocation]) -> tuple[Regions, Regions]:
+    """Return the numbers of processes and the ids there, as the native pyramid takes them."""
+    columns = ([home.process for home in homes], [home.local_id for home in homes])
+    process, local_id = (np.array(column, dtype=np.uint32) for column in columns)
+    return process, local_id
