@@ -94,8 +94,8 @@ def test_a_stretch_of_time_cuts_spans_and_kernels_at_its_ends(launching: TraceCo
 
 
 def test_a_thread_is_asked_for_with_what_it_launched(launching: TraceContext) -> None:
-    names = launching.locations.column("name").to_pylist()
-    threads = [at for at, kind in enumerate(launching.locations.column("kind").to_pylist()) if kind == "thread"]
+    names = launching.trace.locations.column("name")
+    threads = [at for at, kind in enumerate(launching.trace.locations.column("kind")) if kind == "thread"]
     assert len(threads) == 2, names
     trees = [in_us(tree(launching, locations=frozenset({at}))) for at in threads]
     assert sorted(trees, key=len) == [RELU, LINEAR]

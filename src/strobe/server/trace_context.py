@@ -25,6 +25,7 @@ from strobe.steps.steps import choose_steps, find_steps
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import merged_paths, one_for_each_name, path_tree
 from strobe.tables.column_arrays import Floats, Ints
+from strobe.trace.definition_rows import location_rows, process_rows
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.metrics.readings import Readings
 from strobe.trace.spans import SpanArrays
@@ -111,11 +112,6 @@ class TraceContext:
         """Names in lower case, for search."""
         return [name.lower() for name in self.names.names]
 
-    @cached_property
-    def locations(self) -> pa.Table:
-        """The locations of the trace, row i being location i."""
-        return self.trace.locations.to_arrow().sort_by("location")
-
     def has_tiles(self, *, of_rows: bool) -> bool:
         """Return whether all tiles are there: else a picture builds some, which takes as long as reading the run.
 
@@ -128,16 +124,15 @@ class TraceContext:
     @cached_property
     def span_counts(self) -> list[int]:
         """Spans in each location."""
-        return [int(n or 0) for n in self.locations.column("span_count").to_pylist()]
+        return [row.span_count for row in location_rows(self.trace)]
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
         """Start and end of everything recorded, ns since the trace's zero."""
-        processes = self.trace.processes
-        starts = [*processes.integers("started_ns"), *self.locations["first_ns"].to_pylist()]
-        ends = [*processes.integers("ended_ns"), *self.locations["last_ns"].to_pylist()]
-        first = min((time for time in starts if time is not None), default=0)
-        return max(0, first), max([1, *(time for time in ends if time is not None)])
+        processes, locations = process_rows(self.trace), location_rows(self.trace)
+        starts = [*(each.started_ns for each in processes), *(each.first_ns for each in locations)]
+        ends = [*(each.ended_ns for each in processes), *(each.last_ns for each in locations)]
+        return max(0, min(starts, default=0)), max([1, *ends])
 
     def whole_location(self, location: int) -> SpanArrays:
         """All spans of a location, kept for the next question while there is room."""
@@ -211,13 +206,12 @@ class TraceContext:
 
     def _allocated(self) -> list[Series]:
         """Memory in use over time by process and allocator, from profiles and CUPTI."""
-        ends = self.trace.processes.column("ended_ns")
+        processes = process_rows(self.trace)
         found = []
         for curve in allocator_curves(self.trace):
             gpu = "" if curve.device is None else f"GPU {curve.device}: "
             who = "PyTorch" if curve.memory in ("GPU", "host") else curve.memory
-            end_ns = ends[curve.process]
-            time_ns, allocated = steps_of(curve, end_ns if isinstance(end_ns, int) else 0)
+            time_ns, allocated = steps_of(curve, processes[curve.process].ended_ns)
             values = allocated.astype(np.float64)
             found.append(Series(f"{gpu}allocated ({who})", "bytes", curve.process, None, time_ns, values))
         return found
@@ -282,4 +276,4 @@ class TraceContext:
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""
-        _ = (self.version, self.bounds, self.names, self.locations)
+        _ = (self.version, self.bounds, self.names)

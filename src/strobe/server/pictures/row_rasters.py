@@ -27,6 +27,7 @@ from strobe.server.routing.endpoints import LOCATIONS, MB, MOST_LOCATIONS, TILE,
 from strobe.server.run.series import Series
 from strobe.server.trace_context import TraceContext
 from strobe.tables.table import make_table
+from strobe.trace.definition_rows import processes_of_locations
 
 MAGIC = b"STR1"
 MEASURES = "group.NAME, region.NAME or metric.NAME"
@@ -147,7 +148,7 @@ def _regions(texts: Sequence[str], wanted: str) -> npt.NDArray[np.intp]:
 
 def _series_of(context: TraceContext, metric: str, locations: Sequence[int]) -> list[Series | None]:
     """Return the series of a metric that each location has: its own, else that of its process."""
-    process = context.locations.column("process").to_pylist()
+    process = processes_of_locations(context.trace)
     known = {(one.process, one.location): one for one in context.series if one.metric == metric}
     return [known.get((process[at], at), known.get((process[at], None))) for at in locations]
 

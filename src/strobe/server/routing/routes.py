@@ -118,7 +118,7 @@ def processes(context: TraceContext) -> pa.Table:
 @route("locations", columns=LOCATION_COLUMNS, most_bytes=64 * MB)
 def locations(context: TraceContext) -> pa.Table:
     """The threads and streams."""
-    return context.locations
+    return context.trace.locations.to_arrow()
 
 
 @route("series", columns=SERIES_COLUMNS, most_bytes=4 * MB, slow=True)

@@ -37,6 +37,7 @@ from strobe.steps.selection import Selection, select
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import selected_statistics
 from strobe.tables.column_arrays import Bools, Ints
+from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.folded import Folded
 from strobe.trace.spans import SpanArrays, chosen_spans
 
@@ -111,7 +112,7 @@ def part_of(
     # Steps are looked for only where somebody asks for some.
     trace = context.trace if window else context.chosen(level).trace if level else context.read
     selection = select(trace, "all" if window else step, None if window else step_class)
-    process = context.locations.column("process").to_pylist()
+    process = processes_of_locations(context.trace)
     there = np.arange(len(process)) < len(trace.locations)  # all, or those of a run's beginning
     chosen = np.isin(np.arange(len(process)), list(locations or ())) | np.isin(process, list(processes or ()))
     return Part(selection, window, chosen & there if locations or processes else there, trace)
@@ -206,12 +207,12 @@ class _HostSums:
     def add_all(self, part: Part, notes: list[str]) -> None:
         """Add spans and statistics of threads, and note what is not known of folded steps."""
         context = self._facts
-        kinds = context.locations.column("kind").to_pylist()
+        kinds = [row.kind for row in location_rows(context.trace)]
         # As in the analyses: time of tasks is time of the program where there is nothing else.
         wanted = "thread" if {"thread", "stream"} & set(kinds) else "task"
         hosts = np.array([kind == wanted for kind in kinds], dtype=bool) & part.locations
         folded, unknown = _statistics(context, part, notes)
-        process = context.locations.column("process").to_pylist()
+        process = processes_of_locations(context.trace)
         for location in np.flatnonzero(hosts).tolist():
             if context.span_counts[location]:
                 around = unknown.get(process[location])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -15,6 +16,7 @@ from strobe.server.spans.span_tables import expected_spans
 from strobe.server.trace_context import TraceContext
 from strobe.sums.single_spans import one_span, span_of_row
 from strobe.tables.column_arrays import Ints
+from strobe.trace.definition_rows import location_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -65,17 +67,15 @@ class _Row:
 
     def __init__(self, context: TraceContext, location: int) -> None:
         self.context, self.location = context, location
-        rows = context.locations.to_pylist()
-        own = rows[location]
-        self.is_stream = own["kind"] == "stream"
-        same = ("process", "kind", "device", "thread_id")
-        alike = [each["location"] for each in rows if all(each[key] == own[key] for key in same)]
+        rows, stream_of = location_rows(context.trace), attrgetter("process", "kind", "device", "thread_id")
+        own = stream_of(rows[location])
+        self.is_stream = rows[location].kind == "stream"
         # Work of one stream that overlaps has several locations.
-        self.lanes = [int(at) for at in alike] if self.is_stream else [location]
-        with_spans = [rows[at] for at in self.lanes if rows[at]["span_count"]]
-        self.first_ns = min((int(each["first_ns"]) for each in with_spans), default=0)
-        self.last_ns = max((int(each["last_ns"]) for each in with_spans), default=0)
-        self.spans = sum(int(each["span_count"]) for each in with_spans)
+        self.lanes = [row.location for row in rows if stream_of(row) == own] if self.is_stream else [location]
+        with_spans = [rows[at] for at in self.lanes if rows[at].span_count]
+        self.first_ns = min((row.first_ns for row in with_spans), default=0)
+        self.last_ns = max((row.last_ns for row in with_spans), default=0)
+        self.spans = sum(row.span_count for row in with_spans)
         self._kinds = kind_of_region(context.trace)
 
     def expected(self, start_ns: int, end_ns: int) -> float:

@@ -14,6 +14,7 @@ from strobe.server.spans.span_links import SpanEnd, described_span
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns
 from strobe.server.trace_context import TraceContext
+from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.spans import SpanArrays, chosen_spans
 
 _HISTOGRAM_BINS = 32
@@ -148,29 +149,28 @@ def neighbour(
 
 def describe(context: TraceContext, location: int, one: SpanArrays, steps: StepList) -> SpanFacts:
     """Return a span with its region, its call path, its step, and how it compares with its sisters."""
-    where = context.locations.slice(location, 1).to_pylist()[0]
-    region = context.regions.slice(int(one["region"][0]), 1).to_pylist()[0]
+    where, region = location_rows(context.trace)[location], region_rows(context.trace)[int(one["region"][0])]
     start_ns, duration_ns = int(one["start_ns"][0]), int(one["duration_ns"][0])
-    comparable = where["span_count"] <= _MOST_COMPARED
+    comparable = where.span_count <= _MOST_COMPARED
     self_ns = _self_ns(context, location, one, comparable)
-    folded = folded_inside(context, location, where["process"], one, self_ns) if comparable else None
+    folded = folded_inside(context, location, where.process, one, self_ns) if comparable else None
     return {
         **described_span(context, location, one),
-        "location_name": where["name"],
-        "process": where["process"],
+        "location_name": where.name,
+        "process": where.process,
         "row": int(one["row"][0]),
         "self_ns": folded["self_ns"] if folded else self_ns,
         "folded": folded,
         "complete": bool(one["complete"][0]),
-        "region": region["region"],
-        "paradigm": region["paradigm"],
-        "role": region["role"],
-        "file": region["file"],
-        "line": region["line"],
-        "module": region["module"],
+        "region": region.region,
+        "paradigm": region.paradigm,
+        "role": region.role,
+        "file": region.file,
+        "line": region.line,
+        "module": region.module,
         "path": call_path(context, int(one["call_path"][0])),
-        "step": steps.at(where["process"], start_ns),
-        "sisters": sisters(context, location, region["region"], duration_ns) if comparable else None,
+        "step": steps.at(where.process, start_ns),
+        "sisters": sisters(context, location, region.region, duration_ns) if comparable else None,
     }
 
 
@@ -220,8 +220,8 @@ def call_path(context: TraceContext, leaf: int) -> list[Frame]:
     chain: list[Frame] = []
     at = leaf
     while 0 <= at < len(regions) and len(chain) < 512:
-        region = context.regions.slice(int(regions[at]), 1).to_pylist()[0]
-        chain.append(Frame(name=region["name"], group=region["group"], file=region["file"], line=region["line"]))
+        region = region_rows(context.trace)[regions[at]]
+        chain.append(Frame(name=region.name, group=region.group, file=region.file, line=region.line))
         at = int(parents[at])
     return chain[::-1]
 

@@ -13,6 +13,7 @@ from strobe.model.schema import Column
 from strobe.server.trace_context import TraceContext
 from strobe.tables.column_arrays import Ints
 from strobe.tables.table import arrow_schema
+from strobe.trace.definition_rows import location_rows
 from strobe.trace.spans import SpanArrays
 
 Rows = npt.NDArray[np.intp]
@@ -83,7 +84,6 @@ def longest_rows(duration_ns: Ints, rows: Rows, most: int) -> Rows:
 
 def expected_spans(context: TraceContext, location: int, start_ns: int, end_ns: int) -> float:
     """Return the spans in a window if they were spread evenly: too full windows are found without reading."""
-    row = context.locations.slice(location, 1).to_pylist()[0]
-    first_ns, last_ns, count = row["first_ns"] or 0, row["last_ns"] or 0, row["span_count"] or 0
-    inside = min(end_ns, last_ns) - max(start_ns, first_ns)
-    return float(count) * max(0, inside) / max(1, last_ns - first_ns)
+    row = location_rows(context.trace)[location]
+    inside = min(end_ns, row.last_ns) - max(start_ns, row.first_ns)
+    return float(row.span_count) * max(0, inside) / max(1, row.last_ns - row.first_ns)

@@ -17,6 +17,7 @@ from strobe.server.spans.span_tables import LOCATED_COLUMNS, Rows, joined_spans,
 from strobe.server.trace_context import TraceContext
 from strobe.sums.attributes import Attributes
 from strobe.tables.column_arrays import Bools, Ints
+from strobe.trace.definition_rows import location_rows
 from strobe.trace.spans import SpanArrays, chosen_spans
 
 _MOST_SPANS = 500
@@ -54,12 +55,11 @@ def behind(context: TraceContext, after_ns: int, **given: str | None) -> pa.Tabl
     wanted = np.array([name == cells.get("name") for name in context.names.names], dtype=bool)
     device = _device(context, cells)
     launched = _launched(context, device, cells["operator"]) if device and "operator" in cells else None
-    names, kinds = (context.locations.column(column).to_pylist() for column in ("name", "kind"))
     parts, count, total_ns = list[pa.Table](), 0, 0
-    for location, spans in enumerate(context.span_counts):
+    for location, row in enumerate(location_rows(context.trace)):
         # A range on the host may have a shadow on a stream, which is not a call of its own.
-        at_home = location in device.locations if device else kinds[location] != "stream"
-        if not spans or not at_home or cells.get("stream", names[location]) != names[location]:
+        at_home = location in device.locations if device else row.kind != "stream"
+        if not row.span_count or not at_home or cells.get("stream", row.name) != row.name:
             continue
         arrays = context.whole_location(location)
         chosen = wanted[arrays["region"]] if labels is None else _labelled(arrays, location, labels, cells)

@@ -13,6 +13,7 @@ import numpy as np
 from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches, stretches_of
 from strobe.steps.thread_spans import main_location
+from strobe.trace.definition_rows import location_rows
 from strobe.trace.folded import NO_CLASS, Folded, Iterations
 
 
@@ -33,8 +34,8 @@ class FoldedProcess:
         sums = self.statistics
         loose = (sums.location != self.main) | (sums.class_id == NO_CLASS) | sums.is_short
         for location in np.unique(sums.location[loose]).tolist():
-            row = context.locations.slice(location, 1).to_pylist()[0]
-            if (row["first_ns"] or 0) < start_ns or (row["last_ns"] or 0) > end_ns:
+            row = location_rows(context.trace)[location]
+            if row.first_ns < start_ns or row.last_ns > end_ns:
                 return False
         return True
 

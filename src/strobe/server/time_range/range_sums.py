@@ -21,6 +21,7 @@ from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches
 from strobe.tables.column_arrays import Floats, Ints
 from strobe.tables.table import make_table
+from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.spans import SpanArrays, chosen_spans
 
 _WORTH_KEEPING = 50_000
@@ -116,7 +117,7 @@ def _add_statistics(sums: Sums, context: TraceContext, folded: FoldedProcess) ->
 def _running(context: TraceContext) -> list[bool]:
     """Return which locations do what is time of the program."""
     # Tasks are not threads: their time is not the program's (a profiler's own row, asynchronous work).
-    return [kind != "task" for kind in context.locations.column("kind").to_pylist()]
+    return [row.kind != "task" for row in location_rows(context.trace)]
 
 
 def _add_records(sums: Sums, folded: FoldedProcess, start_ns: int, end_ns: int) -> None:
@@ -153,7 +154,7 @@ def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> list[Sums
         else:
             found[process].add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
     running = _running(context)
-    owners = context.locations.column("process").to_pylist()
+    owners = processes_of_locations(context.trace)
     plain = [location for location, process in enumerate(owners) if running[location] and process not in unknown]
     for location, count, own_ns in context.profiles(plain, start_ns, end_ns):
         found[owners[location]].count += count
