@@ -17,6 +17,7 @@ from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.model.schema import TABLES
 
 # In CSV the units have a row of their own; in text they follow each number.
 _BANNER_BYTES = re.compile(rb"^==(?:\d+|=*)== NVPROF is profiling", re.MULTILINE)
@@ -52,15 +53,7 @@ _WHOLE_COLUMNS = {
     "Correlation_ID": "correlation",
 }
 _SIZE_COLUMNS = {"Static SMem": "static_shared_bytes", "Dynamic SMem": "dynamic_shared_bytes", "Size": "size_bytes"}
-_KERNEL_COLUMNS = (
-    *("correlation", "device", "context", "stream", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
-    *("registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "shared_memory_bytes"),
-)
-_COPY_COLUMNS = (
-    *("correlation", "device", "context", "stream", "size_bytes", "bandwidth_gb_s", "copy_kind"),
-    *("source_kind", "destination_kind", "address"),
-)
-_COLUMNS_OF = {"kernel_spans": _KERNEL_COLUMNS, "copy_spans": _COPY_COLUMNS, "call_spans": ("correlation",), "": ()}
+_COLUMNS_OF = {name: {column.name for column in TABLES[name]} for name in ("kernel_spans", "copy_spans", "call_spans")}
 
 
 def sniff(head: bytes) -> bool:
@@ -125,10 +118,11 @@ class _Rows:
         def column(values: Iterable[int]) -> Whole:
             return np.array(list(values), dtype=np.int64)[codes]
 
+        names = _COLUMNS_OF.get(table, set()) & {name for shape in shapes for name in shape.cells}
         side: dict[str, Cells] = {
-            name: present(column(shape.cells.get(name, NONE) for shape in shapes)) for name in _COLUMNS_OF[table]
+            name: present(column(shape.cells.get(name, NONE) for shape in shapes)) for name in sorted(names)
         }
-        if "correlation" in side:
+        if table:
             side["correlation"] = present(np.array(correlation, dtype=np.int64))
         rest = column(self.process.text(shape.rest) if shape.rest else NONE for shape in shapes)
         self.process.spans(
@@ -136,7 +130,7 @@ class _Rows:
             np.array(start, dtype=np.int64),
             np.array(end, dtype=np.int64),
             column(shape.region for shape in shapes).astype(np.uint32),
-            {table: side} if side else {},
+            {table: side} if table else {},
             [("columns", present(rest))] if (rest != NONE).any() else [],
         )
 
@@ -339,7 +333,7 @@ class _Printed:
             table, role = "", "other"
         else:
             table, role = "call_spans", role_of_cuda_call(name)
-        placed = {"Name", *(sources[to] for to in sources if to in _COLUMNS_OF[table])}
+        placed = {"Name", *(sources[to] for to in sources if to in _COLUMNS_OF.get(table, ()))}
         rest = {column: cell for column, cell in row.items() if column not in placed}
         location = self._location(process, cells, name)
         region = 0 if moment else process.region(name, "cuda", role)

@@ -119,7 +119,6 @@ class Texts:
         self._contexts = np.full(len(self._of) + 1, -1, dtype=np.int64)
         self._kinds = np.zeros(len(self._of) + 1, dtype=np.int64)
         self._values = np.zeros(len(self._of) + 1, dtype=np.int64)
-        self._keys: dict[tuple[int, int], int] = {}
 
     def text(self, number: int) -> str:
         """Return a text; empty if it is missing in a damaged file."""

@@ -6,11 +6,11 @@ The number counts samples, whose length is unknown. The tables show a sample as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, Function, ProfileProcess
+from strobe.formats.reading.text_input import lines_of
 from strobe.formats.writing.profile_export import Profile
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.trace.trace import Trace
@@ -18,7 +18,6 @@ from strobe.trace.trace import Trace
 _LINE = re.compile(r"(.*\S)\s+(\d{1,18}(?:\.\d{0,9})?)\s*")
 # py-spy and others: function (file.py:12)
 _FRAME = re.compile(r"(.+) \(([^()]+):(\d{1,9})\)")
-_MOST_LINE = 1 << 20
 _SNIFFED_LINES = 200
 
 
@@ -48,7 +47,10 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
                 regions[frame] = number
         return number
 
-    for line in _lines(source, process):
+    for raw in lines_of(source, lambda: process.core.count("lines_not_understood")):
+        if not raw.strip() or raw.startswith(b"#"):
+            continue
+        line = raw.decode("utf-8", "replace")
         match = _LINE.fullmatch(line)
         if match is None:
             without_stack = line.strip().isdecimal()
@@ -60,20 +62,6 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         tree.add(path, [Fraction(match[2]) if "." in match[2] else int(match[2])])
     tree.save()
     return process.finish({"weight": "samples", "shown": "a sample as 1 ns"})
-
-
-def _lines(source: ImportSource, process: ProfileProcess) -> Iterator[str]:
-    left = b""
-    for piece in source.chunks():
-        *lines, left = (left + piece).split(b"\n")
-        if len(left) > _MOST_LINE:
-            process.core.count("lines_not_understood")
-            left = b""
-        for line in lines:
-            if line.strip() and not line.startswith(b"#"):
-                yield line.decode("utf-8", "replace")
-    if left.strip() and not left.startswith(b"#"):
-        yield left.decode("utf-8", "replace")
 
 
 def write(trace: Trace, path: Path) -> None:

@@ -13,7 +13,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ def sniff(head: bytes) -> bool:
 class _Metric:
     number: int
     kind: str
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str]
 
     @property
     def name(self) -> str:
@@ -75,89 +75,58 @@ class _CallPath:
     number: int
     region: int
     parent: int  # place in the list, -1 at the root
+    parameters: list[str]
     children: list[int] = field(default_factory=list)
-    parameters: list[str] = field(default_factory=list)
 
 
 @dataclass
 class _Group:
     """A rank, and the places of its locations among all."""
 
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str]
     locations: list[tuple[int, dict[str, str]]] = field(default_factory=list)
 
 
+class _Builder(ElementTree.TreeBuilder):
+    def doctype(self, *_: object) -> None:
+        raise ValueError("anchor.xml declares a document type, which no profile needs")
+
+
 class _Anchor:
-    """The content of anchor.xml, put together while it is parsed."""
+    """The content of anchor.xml."""
 
-    def __init__(self) -> None:
-        self.metrics: list[_Metric] = []
-        self.regions: dict[int, dict[str, str]] = {}
-        self.repeated = 0  # regions with the number of an earlier one
-        self.paths: list[_CallPath] = []
-        self.groups: list[_Group] = []
-        self.attributes: dict[str, str] = {}
-        self.locations = 0
-        self._open: list[tuple[str, dict[str, str] | None]] = []  # elements, and the dictionaries for their texts
-        self._path_stack: list[int] = []
-        self._text: list[str] | None = None
-
-    def parse(self, pieces: Iterator[bytes]) -> None:
-        parser = expat.ParserCreate()
-        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        parser.CharacterDataHandler = self._characters
-        parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refuse
-        parser.buffer_text = True
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        parser = ElementTree.XMLParser(target=_Builder())
         try:
             for piece in pieces:
-                parser.Parse(piece, False)
-            parser.Parse(b"", True)
-        except expat.ExpatError as error:
+                parser.feed(piece)
+            root = parser.close()
+        except ElementTree.ParseError as error:
             raise ValueError(f"anchor.xml: {error}") from error
-
-    def _start(self, name: str, given: Mapping[str, str]) -> None:
-        texts: dict[str, str] | None = None
-        self._text = None
-        if name == "metric":
-            metric = _Metric(_whole(given.get("id")), given.get("type", "EXCLUSIVE"))
-            self.metrics.append(metric)
-            texts = metric.texts
-        elif name == "region":
-            self.repeated += _whole(given.get("id")) in self.regions
-            texts = self.regions[_whole(given.get("id"))] = dict(given)
-        elif name == "cnode":
-            parent = self._path_stack[-1] if self._path_stack else ROOT
-            self.paths.append(_CallPath(_whole(given.get("id")), _whole(given.get("calleeId")), parent))
+        self.attributes = {each.get("key", ""): each.get("value", "") for each in root.findall("attr")}
+        self.metrics = [
+            _Metric(_whole(each.get("id")), each.get("type", "EXCLUSIVE"), _texts(each)) for each in root.iter("metric")
+        ]
+        self.regions: dict[int, dict[str, str]] = {}
+        self.repeated = 0  # regions with the number of an earlier one
+        for each in root.iter("region"):
+            self.repeated += _whole(each.get("id")) in self.regions
+            self.regions[_whole(each.get("id"))] = each.attrib | _texts(each)
+        self.groups: list[_Group] = []
+        self.locations = 0
+        for each in root.iter("locationgroup"):
+            listed = [_texts(location) for location in each.iter("location")]
+            self.groups.append(_Group(_texts(each), list(enumerate(listed, start=self.locations))))
+            self.locations += len(listed)
+        self.paths: list[_CallPath] = []
+        parents: dict[ElementTree.Element, int] = {}
+        for place, each in enumerate(root.iter("cnode")):
+            parent = parents.get(each, ROOT)
+            parents.update(dict.fromkeys(each.findall("cnode"), place))
+            parameters = [f"{one.get('parkey', '')}={one.get('parvalue', '')}" for one in each.findall("parameter")]
+            self.paths.append(_CallPath(_whole(each.get("id")), _whole(each.get("calleeId")), parent, parameters))
             if parent != ROOT:
-                self.paths[parent].children.append(len(self.paths) - 1)
-            self._path_stack.append(len(self.paths) - 1)
-        elif name == "parameter" and self._path_stack:
-            shown = f"{given.get('parkey', '')}={given.get('parvalue', '')}"
-            self.paths[self._path_stack[-1]].parameters.append(shown)
-        elif name == "locationgroup":
-            self.groups.append(_Group())
-            texts = self.groups[-1].texts
-        elif name == "location" and self.groups:
-            texts = {}
-            self.groups[-1].locations.append((self.locations, texts))
-            self.locations += 1
-        elif name == "attr" and len(self._open) == 1:
-            self.attributes[given.get("key", "")] = given.get("value", "")
-        else:
-            self._text = []
-        self._open.append((name, texts))
-
-    def _characters(self, text: str) -> None:
-        if self._text is not None:
-            self._text.append(text)
-
-    def _end(self, name: str) -> None:
-        self._open.pop()
-        if name == "cnode":
-            self._path_stack.pop()
-        if self._text is not None and self._open and self._open[-1][1] is not None:
-            self._open[-1][1][name] = "".join(self._text).strip()[:_MOST_TEXT]
-        self._text = None
+                self.paths[parent].children.append(place)
 
     def order(self, metric: _Metric) -> list[int]:
         """Return the call paths in the order of a metric's rows.
@@ -177,8 +146,8 @@ class _Anchor:
         return order
 
 
-def _refuse(*_: object) -> None:
-    raise ValueError("anchor.xml declares a document type, which no profile needs")
+def _texts(element: ElementTree.Element) -> dict[str, str]:
+    return {each.tag: (each.text or "").strip()[:_MOST_TEXT] for each in element}
 
 
 def _whole(text: str | None) -> int:
@@ -205,8 +174,7 @@ def _read(archive: tarfile.TarFile, source: ImportSource, target: ImportTarget) 
     members = _members(archive)
     if "anchor.xml" not in members:
         raise ValueError("it has no anchor.xml")
-    anchor = _Anchor()
-    anchor.parse(_pieces(archive, members["anchor.xml"]))
+    anchor = _Anchor(_pieces(archive, members["anchor.xml"]))
     if not anchor.paths or not anchor.locations:
         raise ValueError("it has no call paths, or no locations")
     processes = [_Process(anchor, group, source, target) for group in anchor.groups if group.locations]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from strobe.formats.reading import protobuf
@@ -25,6 +25,8 @@ _WIRE: dict[int, tuple[int, ...]] = {
     **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), (_VARINT,)),
     13: (_VARINT, _BYTES),
 }
+# Those that are messages or texts, and repeated.
+_PARTS = _TYPES, _SAMPLES, _MAPPINGS, _LOCATIONS, _FUNCTIONS, _TEXTS = (1, 2, 3, 4, 5, 6)
 _CALLS = Weight("calls", "count")
 
 
@@ -53,48 +55,35 @@ def _by_number(body: bytes) -> dict[int, int]:
     return {each.number: protobuf.signed(each.integer) for each in protobuf.sound_fields(body)}
 
 
-@dataclass
 class _Message:
-    """The content of a file by kind; samples are decoded once everything they refer to is known."""
+    """The content of a file by field; samples are decoded once everything that they refer to is known."""
 
-    types: list[bytes] = field(default_factory=list)
-    samples: list[bytes] = field(default_factory=list)
-    mappings: list[bytes] = field(default_factory=list)
-    locations: list[bytes] = field(default_factory=list)
-    functions: list[bytes] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    facts: dict[int, list[int]] = field(default_factory=dict)
-    truncated: bool = False
+    def __init__(self, data: bytes) -> None:
+        self.parts: dict[int, list[bytes]] = {number: [] for number in _PARTS}
+        self.facts: dict[int, list[int]] = {}
+        self.truncated = False
+        try:
+            for each in protobuf.fields(data, cut=False):
+                if each.kind != _VARINT and each.number in _PARTS:
+                    self.parts[each.number].append(each.body)
+                elif each.kind != _VARINT and each.number == 11:
+                    kind = protobuf.fields(each.body, cut=False)
+                    self.facts[each.number] = [protobuf.signed(field.integer) for field in kind]
+                else:
+                    self.facts.setdefault(each.number, []).extend(protobuf.integers(each))
+        except ValueError:
+            self.truncated = True
+        self._texts = [body.decode("utf-8", "replace") for body in self.parts[_TEXTS]]
 
     def text(self, number: int) -> str:
-        return self.texts[number] if 0 <= number < len(self.texts) else ""
-
-
-def _message(data: bytes) -> _Message:
-    message = _Message()
-    lists = {1: message.types, 2: message.samples, 3: message.mappings, 4: message.locations, 5: message.functions}
-    try:
-        for each in protobuf.fields(data, cut=False):
-            has_body = each.kind != _VARINT
-            if each.number in lists and has_body:
-                lists[each.number].append(each.body)
-            elif each.number == 6 and has_body:
-                message.texts.append(each.body.decode("utf-8", "replace"))
-            elif each.number == 11 and has_body:
-                kind = protobuf.fields(each.body, cut=False)
-                message.facts[each.number] = [protobuf.signed(field.integer) for field in kind]
-            else:
-                message.facts.setdefault(each.number, []).extend(protobuf.integers(each))
-    except ValueError:
-        message.truncated = True
-    return message
+        return self._texts[number] if 0 <= number < len(self._texts) else ""
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Raises ValueError if it has no sample type."""
-    message = _message(read_whole(source))
+    message = _Message(read_whole(source))
     types = []
-    for each in message.types:
+    for each in message.parts[_TYPES]:
         named = _by_number(each)
         types.append(Weight(message.text(named.get(1, 0)) or "samples", message.text(named.get(2, 0)) or "count"))
     if not types:
@@ -126,7 +115,7 @@ class _Reader:
         self._time = times[-1] if times else None
 
     def read(self) -> None:
-        for data in self._message.samples:
+        for data in self._message.parts[_SAMPLES]:
             self._sample(data)
         for _, tree in self._trees.values():
             tree.save()
@@ -138,18 +127,18 @@ class _Reader:
         """The frames of each location, outermost first: an address may lie in inlined functions."""
         process, text = self._process, self._message.text
         files: dict[int, str] = {}
-        for body in self._message.mappings:
+        for body in self._message.parts[_MAPPINGS]:
             mapping = _by_number(body)
             files[mapping.get(1, 0)] = text(mapping.get(5, 0))
         functions: dict[int, tuple[str, str, int]] = {}
-        for body in self._message.functions:
+        for body in self._message.parts[_FUNCTIONS]:
             known = _by_number(body)
             name = text(known.get(2, 0)) or text(known.get(3, 0))
             if known.get(1, 0) in functions:
                 process.core.count("duplicate_definition_ids")
             functions[known.get(1, 0)] = (name, text(known.get(4, 0)), max(0, known.get(5, 0)))
         by_location: dict[int, list[_Frame]] = {}
-        for body in self._message.locations:
+        for body in self._message.parts[_LOCATIONS]:
             location = _by_number(body)
             module = files.get(location.get(2, 0), "")
             frames = []
@@ -244,7 +233,7 @@ def _properties(message: _Message, types: Sequence[Weight]) -> dict[str, object]
 # Writing
 
 
-class _Texts:
+class _Numbers:
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {"": 0}
 
@@ -257,7 +246,7 @@ def write(trace: Trace, path: Path) -> None:
 
     A sample is a call path in a location, which is its label `thread`.
     """
-    profile, texts = Profile(trace), _Texts()
+    profile, texts = Profile(trace), _Numbers()
     metrics: dict[tuple[int, int], dict[tuple[str, str], float]] = {}
     kinds: dict[tuple[str, str], int] = {}
     for row in trace.side_table("path_metrics").to_arrow().to_pylist():

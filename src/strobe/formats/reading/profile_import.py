@@ -240,27 +240,22 @@ class CallTree:
     def save(self) -> None:
         """Write the totals of every path."""
         process = self._process
-        total: dict[int, list[int | Fraction]] = {}
-        # Paths are numbered after their callers: from the last to the first, all callees are summed before their
-        # caller.
-        waiting = sorted(self._own)
-        reached = set(waiting)
-        for path in waiting:
-            above = process.parent(path)
-            while above >= 0 and above not in reached:
-                reached.add(above)
-                above = process.parent(above)
+        reached: set[int] = set()
+        for path in self._own:
+            while path >= 0 and path not in reached:
+                reached.add(path)
+                path = process.parent(path)
         nothing: list[int | Fraction] = [0] * (len(self._weights) + 1)
-        for path in reached:
-            total[path] = list(self._own.get(path, nothing))
         order = sorted(reached)
+        total = {path: list(self._own.get(path, nothing)) for path in order}
         shown = self._weights[self._shown]
         scale = shown.ns if shown.ns is not None else Fraction(1)
         # Rounded once, at the bottom: totals are sums of the shown values, to the nanosecond.
-        own_ns = {path: round(self._own[path][self._shown] * scale) if path in self._own else 0 for path in order}
-        rounded = sum(own_ns[path] != self._own[path][self._shown] * scale for path in self._own)
+        own_ns = {path: round(total[path][self._shown] * scale) for path in order}
+        rounded = sum(own_ns[path] != total[path][self._shown] * scale for path in order)
         process.core.count("weights_rounded", rounded)
         total_ns = dict(own_ns)
+        # Paths are numbered after their callers: all callees are summed before their caller.
         for path in reversed(order):
             above = process.parent(path)
             if above >= 0:

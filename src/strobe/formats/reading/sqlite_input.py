@@ -195,14 +195,12 @@ class SqliteInput:
         found: dict[int, object] = {}
         for batch in self.batches(table, (key, value)):
             keys = batch.integers(key)
-            if keys is None or (value not in batch.whole and value not in batch.coded):
+            if keys is None:
                 return found
-            values: list[object] = (
-                [None if code == NONE else batch.words[value][code] for code in batch.coded[value].tolist()]
-                if value in batch.coded
-                else [None if number == NONE else number for number in batch.whole[value].tolist()]
-            )
-            found.update((k, v) for k, v in zip(keys.tolist(), values, strict=True) if k != NONE and v is not None)
+            words = batch.words.get(value)
+            for number, cell in zip(keys.tolist(), batch.cells(value).tolist(), strict=True):
+                if NONE not in (number, cell):
+                    found[number] = cell if words is None else words[cell]
         return found
 
     def derive(self, name: str, statement: str, columns: Mapping[str, str]) -> None:
