@@ -171,10 +171,11 @@ def test_numbers_lead_to_the_timeline(devices: Page, recorded: Ran) -> None:
     why = card.get_by_role("list", name="Why GPU 0 idled")
     # The program sleeps for 30 ms a step, and longer where the machine is busy.
     assert recorded.longest_gap_ms >= 30
-    longest = why.get_by_role("button", name=re.compile(r"longest [\d.]+ ms")).first
-    shown = float((longest.get_attribute("aria-label") or longest.inner_text()).split("longest ")[1].split(" ms")[0])
-    assert shown == pytest.approx(recorded.longest_gap_ms, rel=0.01)
-    longest.click()
+    # One for each cause: on a busy machine the longest gap need not have the cause of most idle time.
+    gaps = why.get_by_role("button", name=re.compile(r"longest [\d.]+ ms"))
+    shown = [float(text.split()[1]) for text in gaps.all_inner_texts()]
+    assert max(shown) == pytest.approx(recorded.longest_gap_ms, rel=0.01)
+    gaps.first.click()
     expect(devices).to_have_url(re.compile("page=timeline.*gap="))
     expect(devices.get_by_role("complementary", name="Facts about what is chosen")).to_contain_text("Idle")
 

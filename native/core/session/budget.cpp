@@ -15,6 +15,7 @@ namespace strobe {
 // Shares of max_bytes at which detail is given up: the rest of the way costs less and less.
 constexpr double kSteps[] = {0.5, 0.7, 0.85};
 constexpr int64_t kLookEveryNs = 20000000, kWindowNs = 1000000000;
+constexpr uint64_t kLooksBySize = 32;
 // Of functions that are left out at the second step: called so often, and shorter.
 constexpr uint64_t kHotCalls = 1000;
 constexpr int64_t kHotNs = 10000;
@@ -61,6 +62,7 @@ void Budget::begin(const strobe_options& options, const std::string& folder, Col
   collector_ = wanted(options) ? collector : nullptr;
   max_bytes_ = options.max_bytes, max_overhead_ = options.max_overhead;
   level_ = 0;
+  seen_bytes_ = 0;
   spent_ns_ = 0;
   next_look_ns_ = next_folder_ns_ = monotonic_ns();
   next_overhead_ns_ = next_look_ns_ + kWindowNs;
@@ -94,8 +96,12 @@ bool Budget::exceeds_overhead(int64_t now) {
 }
 
 void Budget::keep(int64_t now) {
-  if (!collector_ || files_.failed() || now < next_look_ns_) return;
+  if (!collector_ || files_.failed()) return;
+  // Also soon after much was written: a program that calls faster than that would be past all steps at the first look.
+  const bool grown = max_bytes_ && files_.bytes() - seen_bytes_ >= max_bytes_ / kLooksBySize;
+  if (now < next_look_ns_ && !grown) return;
   next_look_ns_ = now + kLookEveryNs;
+  seen_bytes_ = files_.bytes();
   uint32_t level = level_;
   if (max_bytes_) {
     if (now >= next_folder_ns_) {

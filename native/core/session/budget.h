@@ -58,7 +58,7 @@ class Budget {
   double max_overhead_ = 0;
   uint32_t level_ = 0;  // of detail that is given up
   int64_t next_look_ns_ = 0, next_folder_ns_ = 0, next_overhead_ns_ = 0;
-  uint64_t other_bytes_ = 0;
+  uint64_t other_bytes_ = 0, seen_bytes_ = 0;  // seen: of the block file, at the last look
   double spent_ns_ = 0, program_cpu_ns_ = 0;
 };
 
