@@ -346,8 +346,10 @@ def test_processes_have_the_names_that_the_program_gives_them(workshop: Workshop
     workshop.write(
         "program.py",
         """
-        import concurrent.futures, multiprocessing as mp, os
+        import concurrent.futures, multiprocessing as mp, os, warnings
         from child import child
+        # Python 3.12 warns of a fork beside threads; whether those of a pool are gone by then is a matter of luck.
+        warnings.simplefilter("ignore", DeprecationWarning)
         if __name__ == "__main__":
             for method in ("fork", "spawn", "forkserver"):
                 with mp.get_context(method).Pool(1) as pool:
