@@ -38,7 +38,7 @@ class Run:
         return np.abs(np.searchsorted(self.operator_start_ns, a_ns) - np.searchsorted(self.operator_start_ns, b_ns))
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3])
+@pytest.fixture(scope="module", params=[1, 2])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     workshop = Workshop(tmp_path_factory.mktemp("example"))
     truth_file = workshop.folder / "truth.json"
