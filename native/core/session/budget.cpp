@@ -15,7 +15,7 @@ namespace strobe {
 // Shares of max_bytes at which detail is given up: the rest of the way costs less and less.
 constexpr double kSteps[] = {0.5, 0.7, 0.85};
 constexpr int64_t kLookEveryNs = 20000000, kWindowNs = 1000000000;
-constexpr uint64_t kLooksBySize = 32;
+constexpr uint64_t kLooksBySize = 32;  // also whenever one of so many parts of max_bytes was written
 // Of functions that are left out at the second step: called so often, and shorter.
 constexpr uint64_t kHotCalls = 1000;
 constexpr int64_t kHotNs = 10000;
