@@ -27,6 +27,7 @@ _PARTS = {
     "forward": ("the forward pass", "look for new shapes, lazy initialisation, or another program on the same cores"),
     "backward": ("the backward pass", "look for new shapes, or another program on the same cores"),
     "optimizer": ("the optimizer", "look for work that is done every k steps only"),
+    "validation": ("a validation", "validate less often, or with fewer batches"),
     "rest": ("work outside of operators", "look for logging, checkpoints, garbage collection, or printing"),
 }
 

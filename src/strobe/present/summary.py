@@ -39,6 +39,7 @@ _GROUP_OF_PART = {
     "forward": "compute",
     "backward": "compute",
     "optimizer": "compute",
+    "validation": "compute",
     "rest": "host",
 }
 # From these shares of a step on, a loop is input-bound or host-bound. (torch_tb_profiler advises from 5 % on; the
@@ -240,8 +241,8 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: t
     if share["rest"] >= HOST_BOUND:
         text = f"host-bound: {format_share(share['rest'])} of every step is spent outside of operators"
         return Verdict("host-bound", text, share["rest"])
-    compute = share["forward"] + share["backward"] + share["optimizer"]
-    most = max(("forward", "backward", "optimizer"), key=lambda name: share[name])
+    computing = {name: share[name] for name, group in _GROUP_OF_PART.items() if group == "compute"}
+    compute, most = sum(computing.values()), max(computing, key=computing.__getitem__)
     text = f"compute-bound: operators take {format_share(compute)} of every step, {format_share(share[most])} in {most}"
     return Verdict("compute-bound", text, compute)
 
@@ -250,7 +251,9 @@ def _step(usual: Usual) -> StepSummary:
     steps = usual.steps
     duration = steps.duration_ns[usual.members]
     parts = tuple(
-        Part(name, _GROUP_OF_PART[name], round(part), part / usual.median_ns) for name, part in usual.parts_ns.items()
+        Part(name, _GROUP_OF_PART[name], round(part), part / usual.median_ns)
+        for name, part in usual.parts_ns.items()
+        if part or name != "validation"  # few steps have one
     )
     return StepSummary(
         count=len(steps),

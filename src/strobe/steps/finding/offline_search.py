@@ -16,7 +16,7 @@ from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Stream
-from strobe.steps.training_activities import PARTS, activities
+from strobe.steps.training_activities import PARTS, work_of
 from strobe.trace.folded import ALL, PART
 
 
@@ -70,14 +70,15 @@ def steps_of_loop(
     folded: FoldedTime | None = None,
 ) -> LoopSteps:
     """Cut a thread into the iterations of one loop. `followed`: another loop begins where its last step ends."""
-    acts = activities(stream)
+    work = work_of(stream)
+    acts = work.activities
     cuts = cut(stream, loop, acts)
     if followed and len(cuts) > 1 and not cuts.complete[-1]:
         cuts = cuts.chosen(slice(0, -1))  # it is the first one of the loop that follows
     if folded is not None and folded.is_inside(cuts.start_ns):
         ends = folded.until_folded(cuts.start_ns, cuts.end_ns)
         cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
-    parts = split(acts, cuts)
+    parts = split(work, cuts, cut_anywhere=loop.kind == "structure")
     reason, recorded = loop.reason, None
     updates = round(len(loop.rows) / max(1, len(cuts)))
     if loop.kind == "optimizer" and updates > 1:
