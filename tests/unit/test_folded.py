@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
 from tests.unit.folding import ALL, NONE, FoldedProcess, Iteration, OnlineLoop, iterations_of, part_of
-from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
+from tests.unit.hand_made import MS, HandMadeProcess, make_trace, move, span, train_steps
 
 KEPT = {12, 13, 30, 41}
 VALIDATIONS = dict.fromkeys(range(9, 60, 10), ("validate", 30 * MS))
@@ -242,16 +242,6 @@ def test_a_checkpoint_seen_once_before_the_loop_was_accepted_is_the_class_it_is_
 def test_two_loops_are_two_phases_and_what_is_usual_in_one_is_not_in_the_other():
     one = train_steps(60)
     later = one[-1].end_ns + 5 * MS
-
-    def move(each, by):
-        return span(
-            each.name,
-            each.start_ns + by,
-            each.end_ns + by,
-            *(move(c, by) for c in each.children),
-            paradigm=each.paradigm,
-            role=each.role,
-        )
 
     two = [move(each, later) for each in train_steps(40, forward_ns=40 * MS, stalls={30: 200 * MS})]
     threads = {"main": [*one, *two]}

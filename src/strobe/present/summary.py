@@ -13,6 +13,7 @@ import numpy as np
 from strobe.advice import rank
 from strobe.answers.ask import ask
 from strobe.breakdown.data_pipeline import pipelines
+from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
@@ -47,6 +48,9 @@ _GROUP_OF_PART = {
 INPUT_BOUND = 0.2
 HOST_BOUND = 0.4
 _OF_RUN = ("program", "command", "host", "process_count", "started_unix_ns", "duration_ns")  # as in Info
+
+# Waiting for a core is told from this share of the time of all steps on.
+_LEAST_WAIT = 0.05
 
 # Cost of reporting one span in a framework, without that of the recorder; `./dev bench cost ranges`: 110 to 160 ns.
 _REPORTING_NS = 130
@@ -210,7 +214,7 @@ def summarise(trace: Trace) -> Summary:
         findings=tuple(rank.findings(trace)),
         hot_kind=hot_kind,
         hot=hot,
-        quality=_quality(trace),
+        quality=_quality(trace, usual),
     )
 
 
@@ -297,7 +301,7 @@ def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
 _NO_GPU_LOSS = ("gpu_recorded_with",)
 
 
-def _quality(trace: Trace) -> Quality:
+def _quality(trace: Trace, usual: Usual | None) -> Quality:
     info = trace.info
     total = _counted(trace)
     processes, quality = rows_of(trace.processes), rows_of(trace.quality)
@@ -308,6 +312,11 @@ def _quality(trace: Trace) -> Quality:
     losses += [text for what, text in notes if what in ("unreadable", "unrecorded")]
     losses += dict.fromkeys(text for what, text in notes if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
     remarks = [text for what, text in notes if what in ("other_pythons", "other_programs", "gpus_not_read")]
+    if usual:
+        waited = waited_for_core_ns(trace, usual.steps, np.arange(len(usual.steps)))
+        share = waited / max(1, int(usual.steps.duration_ns.sum()))
+        if share >= _LEAST_WAIT:
+            remarks.append(f"other programs ran: the main thread waited for a core {format_share(share)} of its time")
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")
