@@ -228,7 +228,8 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: t
         return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
     if usual is None:
         busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
-        return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}")
+        do = "; strobe.step() at the end of the loop's body marks its steps" if not trace.info.source else ""
+        return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}{do}")
     share = {name: part / usual.median_ns for name, part in usual.parts_ns.items()}
     waits = share["data_wait"]
     if waits >= INPUT_BOUND and on_gpus:  # waiting while the GPU computes is not a loss
