@@ -30,8 +30,9 @@ void Cutter::add_elsewhere(int64_t start_ns, int64_t end_ns) {
   if (!backward_here_ && elsewhere_.size() < kMost) elsewhere_.push_back({start_ns, end_ns});
 }
 
-void Cutter::add_call(Interval call, bool of_module) {
+void Cutter::add_call(Interval call, uint32_t path, bool of_module) {
   if (call.end_ns - call.start_ns < kLeastCallNs) return;
+  if (calls_.size() < kMost) calls_.emplace_back(call, path);
   const bool idle = activities_.empty() || activities_.back().end_ns <= call.start_ns;
   if (!idle && !of_module) return;
   std::vector<Interval>& calls = of_module ? work_.modules : work_.others;
@@ -207,7 +208,11 @@ Cut Cutter::earliest(const Cut& open_wait) const {
   }
 }
 
-void Cutter::split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const {
+void Cutter::split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
+                   int64_t (&parts_ns)[kParts]) {
+  work_.rare.clear();
+  for (const auto& [call, path] : calls_)
+    if (call.start_ns >= from.fed_ns && call.end_ns <= end_ns && rare(path)) enclose(work_.rare, call);
   const Part before = work_.last_before(first_since(from.fed_ns), dropped_);
   work_.split(from.ns, from.fed_ns, end_ns, before, kind_ == LoopKind::structure ? kBackward : kRest, parts_ns);
 }
@@ -227,6 +232,7 @@ void Cutter::forget(int64_t before_ns) {
   const auto over = [&](const Interval& each) { return each.end_ns <= before_ns; };
   std::erase_if(work_.modules, over);
   std::erase_if(work_.others, over);
+  std::erase_if(calls_, [&](const auto& each) { return over(each.first); });
   std::erase_if(work_.closures, over);
 }
 

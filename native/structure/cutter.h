@@ -36,7 +36,7 @@ class Cutter {
   // The backward pass of another thread: on a GPU it leaves no operators in the main thread.
   void add_elsewhere(int64_t start_ns, int64_t end_ns);
   // Calls of functions, and updates that ran backward passes, once they have ended.
-  void add_call(Interval call, bool of_module);
+  void add_call(Interval call, uint32_t path, bool of_module);
   void add_closure(Interval update);
   // Where the iteration of this mark has begun; nothing where the mark does not begin one.
   std::optional<Cut> cut(const Mark& mark);
@@ -51,7 +51,9 @@ class Cutter {
 
   // Whether the loop's own data are waited for at this call path.
   bool feeds(uint32_t path) const { return path == feeding_path_; }
-  void split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const;
+  // `rare`: whether only some iterations call the function at a call path.
+  void split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
+             int64_t (&parts_ns)[kParts]);
   // The first wait of a validation: data are waited for and run forward after the last update.
   std::optional<Activity> validation(const Cut& from, int64_t end_ns) const;
   void forget(int64_t before_ns);
@@ -76,6 +78,7 @@ class Cutter {
   bool early_ = false;  // the iteration of the next mark has begun already
   bool unfed_ = false;  // the last one began at its mark: no data were waited for
   Work work_;
+  std::vector<std::pair<Interval, uint32_t>> calls_;  // of functions, with their call paths, in order of end
   std::vector<Activity>& activities_ = work_.activities;
   Part dropped_ = kRest;  // what came last before the activities
   std::vector<Interval> elsewhere_;

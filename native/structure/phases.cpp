@@ -45,6 +45,25 @@ size_t Work::updates_end(size_t from, size_t until, size_t apart) const {
   return end;
 }
 
+// Calls between two times of functions that only some iterations call, that run no backward pass, and whose operators
+// do not lead up to one: they wait for data of their own, or come first after an update.
+std::vector<Interval> Work::validations(int64_t from_ns, int64_t until_ns) const {
+  std::vector<Interval> found;
+  for (auto each = std::ranges::lower_bound(rare, from_ns, {}, &Interval::start_ns); each != rare.end(); ++each) {
+    if (each->start_ns >= until_ns) break;
+    const size_t begin = first_since(each->start_ns), end = first_since(each->end_ns);
+    bool passes = false, waits = false;
+    for (size_t i = begin; i < end; i++)
+      passes |= activities[i].part == kBackward, waits |= activities[i].part == kDataWait;
+    size_t before = begin;  // averages of weights belong to the update
+    while (before > 0 && activities[before - 1].change == Change::in_place) before--;
+    const bool first =
+        (before == 0 || activities[before - 1].part != kForward) && last_before(before, kRest) != kDataWait;
+    if (!passes && (waits || first)) found.push_back(*each);
+  }
+  return found;
+}
+
 int64_t Work::taken_by_others(int64_t from_ns, int64_t until_ns) const {
   int64_t sum = 0;
   for (auto each = std::ranges::lower_bound(others, from_ns, {}, &Interval::end_ns); each != others.end(); ++each) {
@@ -89,6 +108,7 @@ void Work::split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, 
   fed_ns = std::min(fed_ns, end_ns);
   const size_t low = first_since(fed_ns), high = first_since(end_ns);
   if (fed_ns > start_ns) before = kDataWait;
+  const std::vector<Interval> validating = trains ? validations(fed_ns, end_ns) : std::vector<Interval>();
   int64_t last_ns = fed_ns;
   Part last = kRest;
   const auto add = [&](const Activity& activity, Part part) {
@@ -113,7 +133,9 @@ void Work::split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, 
     const bool seeded = end < high && activities[end].part == kBackward && activities[end - 1].change == Change::seeds;
     for (; i < end; i++) {
       const bool seed = seeded && i + 1 == end;
-      add(activities[i], seed ? kBackward : i < found.updates_end ? kOptimizer : found.part);
+      const Activity& each = activities[i];
+      const bool validation = (part == kForward || part == kDataWait) && around(validating, each.start_ns, each.end_ns);
+      add(each, validation ? kValidation : seed ? kBackward : i < found.updates_end ? kOptimizer : found.part);
       if (part != kForward && !zeroes(activities[i])) before = part;
     }
   }

@@ -33,6 +33,7 @@ struct Work {
   std::vector<Activity> activities;
   std::vector<Interval> modules;   // calls of modules: what is done in them is forward, also between operators
   std::vector<Interval> others;    // calls of functions without any activity: what is done in them is no part of it
+  std::vector<Interval> rare;      // calls of functions that only some iterations call
   std::vector<Interval> closures;  // updates that run backward passes themselves
 
   size_t first_since(int64_t ns) const;  // the first activity that starts then or later
@@ -50,6 +51,7 @@ struct Work {
     Part part;
     size_t updates_end;  // those before this one update parameters instead
   };
+  std::vector<Interval> validations(int64_t from_ns, int64_t until_ns) const;
   int64_t taken_by_others(int64_t from_ns, int64_t until_ns) const;
   Operators operators(size_t from, size_t until, size_t high, Part before, Part follows) const;
   size_t end_of_run(size_t from, size_t high) const;

@@ -340,6 +340,7 @@ def parts_of_steps(
     activities: NDArray[int64],
     modules: NDArray[int64],
     others: NDArray[int64],
+    rare: NDArray[int64],
     closures: NDArray[int64],
     steps: NDArray[int64],
     cut_anywhere: bool,

@@ -91,7 +91,7 @@ def judge(path: Path) -> dict[str, object]:
     off = {}
     known = truth["phases_ns"] or {}
     for phase, column in PHASES.items():
-        if taken and (phase in known or "backward" in known):  # other phases are named for their own kind of program
+        if taken and (phase in known or ("backward" in known and phase != "validation")):
             share = sum(row[column] for row in steps) / taken
             off[phase] = 100 * (share - known.get(phase, 0) / whole)
     kinds = LIMITS.get(verdict.kind, set())

@@ -247,6 +247,31 @@ def test_data_that_run_forward_without_a_pass_are_a_validation() -> None:
         assert parts[part] == pytest.approx(usual[part], rel=0.01)
 
 
+def test_what_only_some_steps_do_after_the_update_is_not_forward() -> None:
+    program = Told()
+    for number in range(40):
+        averages_without_a_loader(program)
+        if number % 10 == 5:
+            with program.inside("draw_samples"):
+                program.do("validation", *FORWARD, *FORWARD)
+    found, told = shares_of(program)
+    assert found == pytest.approx(told, abs=0.5)
+
+
+def test_a_loss_that_only_some_steps_have_is_forward() -> None:
+    program = Told()
+    for number in range(40):
+        program.wait()
+        program.forward()
+        if number % 4 == 3:
+            with program.inside("auxiliary_loss"):
+                program.forward()
+        program.backward()
+        program.do("optimizer", STEP)
+    found, told = shares_of(program)
+    assert found == pytest.approx(told, abs=0.3)
+
+
 def test_without_a_backward_pass_nothing_is_a_validation() -> None:
     program = Told()
     for _ in range(20):

@@ -102,7 +102,8 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   record.events = figures_.events();
   record.path_hash = figures_.path_hash();
   record.class_id = classes_.of(figures_, cutter_, begun_, end.ns);
-  cutter_.split(begun_, end.ns, record.parts_ns);
+  const auto rare = [this](uint32_t path) { return IterationClasses::is_rare(figures_, path); };
+  cutter_.split(begun_, end.ns, rare, record.parts_ns);
   const bool kept = plan_.keeps(last || kept_part_ || loop_.silent(), ordinal_, record.duration_ns,
                                 classes_.durations(record.class_id));
   classes_.add_duration(record.class_id, record.duration_ns);

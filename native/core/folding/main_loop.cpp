@@ -68,7 +68,7 @@ void MainLoop::closed(uint32_t path, int64_t start_ns, uint64_t start_position, 
     if (f.part == structure::kBackward) detector_.training_seen();
   }
   if (f.function)
-    cutter_.add_call({start_ns, end_ns}, f.module);
+    cutter_.add_call({start_ns, end_ns}, path, f.module);
   else if (f.part == structure::kOptimizer && f.container)
     cutter_.add_closure({start_ns, end_ns});
   if (f.anchor == kNoAnchor) return;

@@ -125,21 +125,22 @@ nb::tuple fold_of(Input<uint32_t> ids) {
 }
 
 // The parts of each iteration, row by row: strobe.steps.finding.step_parts.
-nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Input<int64_t> others,
+nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Input<int64_t> others, Input<int64_t> rare,
                           Input<int64_t> closures, Input<int64_t> steps, bool cut_anywhere) {
   constexpr size_t kColumns = 4, kStepColumns = 3;
-  if (activities.shape(0) % kColumns || modules.shape(0) % 2 || others.shape(0) % 2 || closures.shape(0) % 2 ||
-      steps.shape(0) % kStepColumns)
-    throw std::invalid_argument("a table of activities, intervals or steps ends within a row");
+  Work work;
+  const auto intervals = {
+      std::pair(&modules, &work.modules), {&others, &work.others}, {&rare, &work.rare}, {&closures, &work.closures}};
+  bool whole = activities.shape(0) % kColumns == 0 && steps.shape(0) % kStepColumns == 0;
+  for (const auto& [from, to] : intervals) whole &= from->shape(0) % 2 == 0;
+  if (!whole) throw std::invalid_argument("a table of activities, intervals or steps ends within a row");
   return owned(unlocked([&] {
-    Work work;
     for (size_t i = 0; i < activities.shape(0); i += kColumns) {
       const int64_t* row = activities.data() + i;
       work.activities.push_back({row[0], row[1], 0, 0, Part(row[2]), Change(row[3])});
       work.trains |= row[2] == kBackward;
     }
-    for (const auto& [from, to] :
-         {std::pair(&modules, &work.modules), {&others, &work.others}, {&closures, &work.closures}})
+    for (const auto& [from, to] : intervals)
       for (size_t i = 0; i < from->shape(0); i += 2) to->push_back({from->data()[i], from->data()[i + 1]});
     std::vector<int64_t> all;
     for (size_t i = 0; i < steps.shape(0); i += kStepColumns) {
@@ -189,7 +190,7 @@ void register_structure(nb::module_& m) {
       nb::arg("ids"), nb::arg("updates"),
       "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell");
   m.def("parts_of_steps", &parts_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"),
-        nb::arg("closures"), nb::arg("steps"), nb::arg("cut_anywhere"),
+        nb::arg("rare"), nb::arg("closures"), nb::arg("steps"), nb::arg("cut_anywhere"),
         "The parts of each step, step after step. Rows: activities (start, end, part, change), intervals (start, end), "
         "steps (start, when its data had come, end); ns. cut_anywhere: steps may end before a backward pass");
   m.def(

@@ -26,8 +26,8 @@ _BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run:
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
 
-    Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so no gain is promised. Where
-    usual steps were folded, the outliers of their class count, too.
+    Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so no gain is promised.
+    Where usual steps were folded, the outliers of their class count, too.
     """
     usual = usual_steps(trace)
     if usual is None:
@@ -50,11 +50,12 @@ def run(trace: Trace) -> Iterator[Finding]:
             break
         described = regions[region]
         per_step = float(share[region]) * usual.median_ns
+        lines = f"what it does there shows by line: strobe run --lines {described['name']}" if described["line"] else ""
         yield Finding(
             rule="python",
             what=f"{described['name']} itself takes {format_ns(per_step)} ({format_share(share[region])}) of a step",
-            where=f"{described['file']}:{described['line']}",
-            do=_BESIDE if beside else f"what it does there shows by line: strobe run --lines {described['name']}",
+            where=f"{described['file']}:{described['line']}" if described["line"] else "",
+            do=_BESIDE if beside else lines,
             gain_high_ns=round(per_step),
             confidence="low",
             informative=True,

@@ -10,7 +10,7 @@ import numpy as np
 from strobe.steps.finding.cuts import cut
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.requested_steps import Asked, asked_loops
-from strobe.steps.finding.step_classes import classify
+from strobe.steps.finding.step_classes import classify, rare_calls
 from strobe.steps.finding.step_parts import split
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
@@ -78,7 +78,9 @@ def steps_of_loop(
     if folded is not None and folded.is_inside(cuts.start_ns):
         ends = folded.until_folded(cuts.start_ns, cuts.end_ns)
         cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
-    parts = split(work, cuts, cut_anywhere=loop.kind == "structure")
+    rare = rare_calls(stream, cuts)
+    rare_ns = np.stack([stream.start_ns[rare], stream.end_ns[rare]], axis=1)
+    parts = split(work, cuts, rare_ns, cut_anywhere=loop.kind == "structure")
     reason, recorded = loop.reason, None
     updates = round(len(loop.rows) / max(1, len(cuts)))
     if loop.kind == "optimizer" and updates > 1:
