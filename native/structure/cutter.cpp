@@ -4,8 +4,6 @@
 
 namespace strobe::structure {
 
-constexpr int64_t kMaxPauseNs = 1000000;  // between two operators of a part the interpreter works for that part
-
 void Cutter::begin(LoopKind kind, const Mark& before) {
   kind_ = kind;
   before_ = before;
@@ -15,21 +13,39 @@ void Cutter::begin(LoopKind kind, const Mark& before) {
 }
 
 void Cutter::add(const Activity& activity) {
-  if (activity.part == kBackward) backward_seen_ = backward_here_ = true;
+  if (activity.part == kBackward) work_.trains = backward_here_ = true;
   if (activities_.size() >= kMost) {
     Activity& last = activities_.back();
     if (last.part == activity.part && activity.part != kDataWait) {
       last.end_ns = activity.end_ns;
       return;
     }
-    activities_.erase(activities_.begin(), activities_.begin() + kMost / 2);
+    drop(kMost / 2);
   }
   activities_.push_back(activity);
 }
 
 void Cutter::add_elsewhere(int64_t start_ns, int64_t end_ns) {
-  backward_seen_ = true;
+  work_.trains = true;
   if (!backward_here_ && elsewhere_.size() < kMost) elsewhere_.push_back({start_ns, end_ns});
+}
+
+void Cutter::add_call(Interval call, uint32_t path, bool of_module) {
+  if (call.end_ns - call.start_ns < kLeastCallNs) return;
+  if (calls_.size() < kMost) calls_.emplace_back(call, path);
+  const bool idle = activities_.empty() || activities_.back().end_ns <= call.start_ns;
+  if (!idle && !of_module) return;
+  std::vector<Interval>& calls = of_module ? work_.modules : work_.others;
+  if (calls.size() < kMost) enclose(calls, call);
+}
+
+void Cutter::add_closure(Interval update) {
+  if (work_.closures.size() < kMost) enclose(work_.closures, update);
+}
+
+void Cutter::drop(size_t count) {
+  dropped_ = work_.last_before(count, dropped_);
+  activities_.erase(activities_.begin(), activities_.begin() + std::ptrdiff_t(count));
 }
 
 // Puts the backward pass of other threads into the pauses of this one; several threads at once count once.
@@ -44,10 +60,6 @@ void Cutter::merge_elsewhere() {
       activities_.insert(activities_.begin() + std::ptrdiff_t(at), {start, end, UINT64_MAX, 0xFFFFFFFF, kBackward});
   }
   elsewhere_.clear();
-}
-
-size_t Cutter::first_since(int64_t ns) const {
-  return size_t(std::ranges::lower_bound(activities_, ns, {}, &Activity::start_ns) - activities_.begin());
 }
 
 size_t Cutter::forward_between(size_t low, size_t high) const {
@@ -74,7 +86,8 @@ size_t Cutter::run_of_waits(size_t feeding, size_t lowest, bool anything) const 
   return first;
 }
 
-Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) const {
+Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) {
+  feeding_path_ = activities_[feeding].path;
   const int64_t latest =
       feeding + 1 < activities_.size() ? activities_[feeding + 1].start_ns : activities_[feeding].end_ns;
   Cut cut = asking_(activities_[first], since_ns, latest);
@@ -126,7 +139,7 @@ std::optional<Cut> Cutter::cut_at_ask(const Mark& mark) {
 }
 
 // Iterations with one mark somewhere in them: each begins at the run of waits before its mark, or at the mark.
-Cut Cutter::cut_before(const Mark& mark) const {
+Cut Cutter::cut_before(const Mark& mark) {
   const size_t low = first_since(before_.start_ns);
   for (size_t i = first_since(mark.start_ns); i-- > low;)
     if (activities_[i].part == kDataWait) return asked(run_of_waits(i, low, true), i, before_.start_ns);
@@ -195,31 +208,13 @@ Cut Cutter::earliest(const Cut& open_wait) const {
   }
 }
 
-void Cutter::split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const {
-  std::fill(std::begin(parts_ns), std::end(parts_ns), 0);
-  const int64_t fed_ns = std::min(from.fed_ns, end_ns);
-  const size_t low = first_since(fed_ns), high = first_since(end_ns);
-  // Operators are forward if they follow a data wait or lead up to a backward pass: so is a validation. Others, such as
-  // those that read a loss or copy a checkpoint, are rest.
-  Part before = from.fed_ns > from.ns ? kDataWait : kRest;
-  for (size_t i = low; i < high;) {
-    const Part part = activities_[i].part;
-    size_t end = i;
-    while (end < high && activities_[end].part == part) end++;
-    const Part after = end < high ? activities_[end].part : kRest;
-    const bool stray = backward_seen_ && part == kForward && before != kDataWait && after != kBackward;
-    for (size_t k = i; k < end && !stray; k++) {
-      const Activity& a = activities_[k];
-      parts_ns[part] += std::min(a.end_ns, end_ns) - a.start_ns;
-      if (k + 1 < end && activities_[k + 1].start_ns - a.end_ns <= kMaxPauseNs)
-        parts_ns[part] += activities_[k + 1].start_ns - a.end_ns;
-    }
-    before = part;
-    i = end;
-  }
-  parts_ns[kDataWait] += fed_ns - from.ns;
-  parts_ns[kRest] = end_ns - from.ns;
-  for (int part = kDataWait; part < kRest; part++) parts_ns[kRest] -= parts_ns[part];
+void Cutter::split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
+                   int64_t (&parts_ns)[kParts]) {
+  work_.rare.clear();
+  for (const auto& [call, path] : calls_)
+    if (call.start_ns >= from.fed_ns && call.end_ns <= end_ns && rare(path)) enclose(work_.rare, call);
+  const Part before = work_.last_before(first_since(from.fed_ns), dropped_);
+  work_.split(from.ns, from.fed_ns, end_ns, before, kind_ == LoopKind::structure ? kBackward : kRest, parts_ns);
 }
 
 std::optional<Activity> Cutter::validation(const Cut& from, int64_t end_ns) const {
@@ -233,7 +228,12 @@ std::optional<Activity> Cutter::validation(const Cut& from, int64_t end_ns) cons
 }
 
 void Cutter::forget(int64_t before_ns) {
-  activities_.erase(activities_.begin(), activities_.begin() + std::ptrdiff_t(first_since(before_ns)));
+  drop(first_since(before_ns));
+  const auto over = [&](const Interval& each) { return each.end_ns <= before_ns; };
+  std::erase_if(work_.modules, over);
+  std::erase_if(work_.others, over);
+  std::erase_if(calls_, [&](const auto& each) { return over(each.first); });
+  std::erase_if(work_.closures, over);
 }
 
 }  // namespace strobe::structure

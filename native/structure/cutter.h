@@ -1,6 +1,5 @@
 // cutter.h - where one iteration ends and the next begins, and what each is made of, decided mark by mark. The rules
-// are those of strobe.steps.finding.cuts and step_parts: marks count the iterations, which are cut where the loop asks
-// for data.
+// are those of strobe.steps.finding.cuts: marks count the iterations, which are cut where the loop asks for data.
 #pragma once
 #include <stdint.h>
 #include <functional>
@@ -8,17 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "structure/iterations.h"
+#include "structure/phases.h"
 
 namespace strobe::structure {
-
-// An outermost span of the main thread that is a part of a step; they do not overlap.
-struct Activity {
-  int64_t start_ns, end_ns;
-  uint64_t position;  // of its enter in the ring
-  uint32_t path;
-  Part part;
-};
 
 struct Mark {
   int64_t start_ns, end_ns;
@@ -44,6 +35,9 @@ class Cutter {
   void add(const Activity& activity);
   // The backward pass of another thread: on a GPU it leaves no operators in the main thread.
   void add_elsewhere(int64_t start_ns, int64_t end_ns);
+  // Calls of functions, and updates that ran backward passes, once they have ended.
+  void add_call(Interval call, uint32_t path, bool of_module);
+  void add_closure(Interval update);
   // Where the iteration of this mark has begun; nothing where the mark does not begin one.
   std::optional<Cut> cut(const Mark& mark);
   // The next cut before its mark has come, where what is known by now leaves no doubt, or little doubt if `hurry`; the
@@ -55,7 +49,11 @@ class Cutter {
   // yet.
   Cut earliest(const Cut& open_wait) const;
 
-  void split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const;
+  // Whether the loop's own data are waited for at this call path.
+  bool feeds(uint32_t path) const { return path == feeding_path_; }
+  // `rare`: whether only some iterations call the function at a call path.
+  void split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
+             int64_t (&parts_ns)[kParts]);
   // The first wait of a validation: data are waited for and run forward after the last update.
   std::optional<Activity> validation(const Cut& from, int64_t end_ns) const;
   void forget(int64_t before_ns);
@@ -63,28 +61,30 @@ class Cutter {
  private:
   static constexpr size_t kMost = 1u << 15;
   void merge_elsewhere();
-  size_t first_since(int64_t ns) const;
+  void drop(size_t count);
+  size_t first_since(int64_t ns) const { return work_.first_since(ns); }
   size_t forward_between(size_t low, size_t high) const;
   bool like_a_forward(size_t operators) const;
   size_t run_of_waits(size_t feeding, size_t lowest, bool anything) const;
-  Cut asked(size_t first, size_t feeding, int64_t since_ns) const;
+  Cut asked(size_t first, size_t feeding, int64_t since_ns);
   Cut cut_at_waits(int64_t until_ns);
   std::optional<Cut> cut_at_feeds(size_t now);
   std::optional<Cut> cut_at_ask(const Mark& mark);
-  Cut cut_before(const Mark& mark) const;
+  Cut cut_before(const Mark& mark);
 
   const Asking asking_;
   LoopKind kind_ = LoopKind::structure;
   Mark before_{};       // the last mark
   bool early_ = false;  // the iteration of the next mark has begun already
   bool unfed_ = false;  // the last one began at its mark: no data were waited for
-  std::vector<Activity> activities_;
-  struct Interval {
-    int64_t start_ns, end_ns;
-  };
+  Work work_;
+  std::vector<std::pair<Interval, uint32_t>> calls_;  // of functions, with their call paths, in order of end
+  std::vector<Activity>& activities_ = work_.activities;
+  Part dropped_ = kRest;  // what came last before the activities
   std::vector<Interval> elsewhere_;
   double usual_forward_ = 0;  // operators of a usual forward pass
-  bool backward_seen_ = false, backward_here_ = false;
+  bool backward_here_ = false;
+  uint32_t feeding_path_ = 0xFFFFFFFF;
   // Loaders as marks: the first and the last wait of the run that feeds the next iteration, and the one before.
   std::optional<Activity> asked_, fed_;
   int64_t fed_before_ns_ = 0;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
+
+#include "structure/update_groups.h"
 
 namespace strobe::structure {
 
@@ -192,9 +195,21 @@ std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t n
     choice.reason = "the program marks its steps itself (" + anchor.name + ")";
     return choice;
   }
+  choice.confidence = "medium";
+  choice.group = anchor.kind == LoopKind::optimizer ? updates_per_step(events.ids, at) : 1;
+  if (choice.group == 0) return {};
+  if (choice.group > 1) {
+    choice.per_iteration = choice.group;
+    choice.iterations = anchor.count / choice.group;
+    std::vector<int64_t> times;
+    for (size_t i = 0; i < at.size(); i++)
+      if ((anchor.count + i + 1 - at.size()) % choice.group == 0) times.push_back(choice.times_ns[i]);
+    choice.times_ns = std::move(times);
+    choice.reason = number(choice.group) + " updates of " + anchor.name + " in turn make a step";
+    return choice;
+  }
   const std::vector<Level> levels = find_levels(events.ids, without_silence(events.times), {3, 64});
   const Level* level = innermost_with(at, levels);
-  choice.confidence = "medium";
   if (!level) {
     choice.reason = "one step per " + anchor.name + "; nothing else repeats with it";
     return choice;
@@ -241,7 +256,7 @@ std::optional<Choice> Detector::choose_by_score(const Window& events, bool opera
 
 // Levels are compared by what marks them: the one's item occurs once in nearly each iteration of the other, too.
 bool Detector::agree(const Choice& a, const Choice& b) {
-  if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level) return false;
+  if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level || a.group != b.group) return false;
   if (!a.by_level) return true;
   if (std::abs(a.per_iteration - b.per_iteration) > 0.1 * b.per_iteration || a.among_operators != b.among_operators)
     return false;

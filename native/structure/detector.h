@@ -21,6 +21,7 @@ struct Choice {
   LoopKind kind = LoopKind::structure;
   uint32_t anchor = no_anchor;    // number of the anchor's name
   double per_iteration = 1;       // anchors in one iteration
+  uint32_t group = 1;             // every so many anchors, counted from the first one, end an iteration
   bool by_level = false;          // the level's item marks an iteration, not the anchor: there are several of it
   bool among_operators = false;   // the window that the item belongs to
   Item marker;                    // node or edge between nodes, where by_level
@@ -41,6 +42,7 @@ class Detector {
   void operator_began(uint32_t node, int64_t ns) { add(operators_, node, ns); }
   void call_began(uint32_t node, int64_t ns) { add(calls_, node, ns); }
   void anchor_ended(uint32_t anchor, int64_t ns);
+  uint64_t anchors_ended(uint32_t anchor) const { return anchors_[anchor].count; }
   // A training is under way: the loader alone is not believed before it has been asked often without an update.
   void training_seen() { training_ = true; }
 

@@ -63,13 +63,13 @@ bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, st
   return true;
 }
 
-constexpr int kColumns = 12;
+constexpr int kColumns = 12, kFirstPart = 8;
 
 // Columns: loop, start minus the end before it, duration, events minus those before, path hash (number of its first
-// occurrence in this chunk), class, detail, detail_ns minus start, the parts but for the rest; then the distinct
-// hashes.
+// occurrence in this chunk), class, detail, detail_ns minus start, the parts up to the optimizer; then the distinct
+// hashes, and a column of validations, which older traces lack.
 std::string encode_iterations(const std::vector<IterationRecord>& iterations) {
-  std::vector<uint64_t> columns[kColumns], hashes;
+  std::vector<uint64_t> columns[kColumns], hashes, validation;
   int64_t end_ns = 0, events = 0;
   for (const IterationRecord& it : iterations) {
     // A run has few paths: the last ones are found at once.
@@ -91,6 +91,7 @@ std::string encode_iterations(const std::vector<IterationRecord>& iterations) {
         zigzag(it.parts_ns[kOptimizer]),
     };
     for (int i = 0; i < kColumns; i++) columns[i].push_back(values[i]);
+    validation.push_back(zigzag(it.parts_ns[kValidation]));
     end_ns = it.start_ns + it.duration_ns;
     events = it.events;
   }
@@ -98,6 +99,7 @@ std::string encode_iterations(const std::vector<IterationRecord>& iterations) {
   w.u32(uint32_t(hashes.size()));
   for (int i = 0; i < kColumns; i++) append_column(w.bytes, columns[i]);
   append_column(w.bytes, hashes);
+  append_column(w.bytes, validation);
   return std::move(w.bytes);
 }
 
@@ -105,10 +107,11 @@ bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count,
                        uint32_t& next) {
   ByteReader c{payload};
   const uint32_t distinct = c.u32();
-  std::vector<uint64_t> columns[kColumns], hashes;
+  std::vector<uint64_t> columns[kColumns], hashes, validation(count, 0);
   for (auto& column : columns)
     if (!read_column(c, count, column)) return false;
   if (!read_column(c, distinct, hashes)) return false;
+  if (!c.bytes.empty() && !read_column(c, count, validation)) return false;
   int64_t end_ns = 0, events = 0;
   for (uint32_t i = 0; i < count; i++) {
     IterationRecord it;
@@ -124,7 +127,7 @@ bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count,
     it.detail_ns = it.start_ns + unzigzag(columns[7][i]);
     it.parts_ns[kRest] = it.duration_ns;
     for (int part = kDataWait; part < kRest; part++) {
-      it.parts_ns[part] = unzigzag(columns[8 + part][i]);
+      it.parts_ns[part] = unzigzag(part == kValidation ? validation[i] : columns[kFirstPart + part][i]);
       it.parts_ns[kRest] -= it.parts_ns[part];
     }
     end_ns = it.start_ns + it.duration_ns;

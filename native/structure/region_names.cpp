@@ -1,5 +1,8 @@
 #include "structure/region_names.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "include/strobe.h"
 
 namespace strobe::structure {
@@ -43,6 +46,26 @@ int8_t part_of_region(std::string_view name, uint8_t paradigm) {
   if (is_backward(name)) return kBackward;
   if (name.starts_with("Optimizer.")) return kOptimizer;
   return name.find("::") != name.npos || name.starts_with(kCompiled) ? int8_t(kForward) : kNoPart;
+}
+
+Change change_of_region(std::string_view name) {
+  if (name.starts_with(kZeroGrad)) return Change::zeroes;
+  if (name == "aten::ones_like") return Change::seeds;
+  constexpr std::string_view kAten = "aten::", kForeach = "_foreach_";
+  if (!name.starts_with(kAten) || !name.ends_with('_')) return Change::none;
+  name.remove_prefix(kAten.size());
+  if (name.starts_with(kForeach)) return Change::in_place;
+  constexpr std::string_view kUpdates[] = {"add_", "sub_", "mul_", "div_", "addcmul_", "addcdiv_", "lerp_", "zero_"};
+  return std::ranges::find(kUpdates, name) != std::end(kUpdates) ? Change::in_place : Change::none;
+}
+
+bool is_module_call(std::string_view name, uint8_t paradigm) {
+  if (paradigm != STROBE_PYTHON) return false;
+  constexpr std::string_view kForwardCall = "forward", kModule = "nn.Module: ";
+  if (name.starts_with(kModule)) return true;
+  if (!name.ends_with(kForwardCall)) return false;
+  name.remove_suffix(kForwardCall.size());
+  return name.empty() || name.ends_with('.') || name.ends_with(": ");
 }
 
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm) {

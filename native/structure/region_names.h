@@ -12,6 +12,11 @@ constexpr int8_t kNoPart = -1;
 
 // Part of a step that a region belongs to; kNoPart for all others.
 int8_t part_of_region(std::string_view name, uint8_t paradigm);
+// What it does to parameters: operators of which updates are made change them in place, `Optimizer.zero_grad` zeroes
+// their gradients. `loss.backward()` begins with `aten::ones_like`.
+Change change_of_region(std::string_view name);
+// The call of a module, as Python's functions are called: `Net.forward`, `model.py(12): forward`, `nn.Module: Net_0`.
+bool is_module_call(std::string_view name, uint8_t paradigm);
 // A node of the backward pass, or the range in which PyTorch's engine runs it.
 bool is_backward(std::string_view name);
 

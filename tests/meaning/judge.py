@@ -25,6 +25,7 @@ PHASES = {
     "forward": "forward_ns",
     "backward": "backward_ns",
     "optimizer": "optimizer_ns",
+    "validation": "validation_ns",
 }
 # Kinds of a verdict in words of truth.LIMITS.
 LIMITS = {
@@ -88,10 +89,11 @@ def judge(path: Path) -> dict[str, object]:
     whole = sum(each["end_ns"] - each["begin_ns"] for each in truth["steps"])
     taken = sum(row["duration_ns"] for row in steps)
     off = {}
+    known = truth["phases_ns"] or {}
     for phase, column in PHASES.items():
-        if truth["phases_ns"] is not None and taken:
+        if taken and (phase in known or ("backward" in known and phase != "validation")):
             share = sum(row[column] for row in steps) / taken
-            off[phase] = 100 * (share - truth["phases_ns"].get(phase, 0) / whole)
+            off[phase] = 100 * (share - known.get(phase, 0) / whole)
     kinds = LIMITS.get(verdict.kind, set())
     return {
         "name": path.stem,

@@ -32,7 +32,8 @@ def command(path: Path) -> list[str]:
     if first.startswith("# run:"):
         run = first.removeprefix("# run:").strip()
     if run.startswith("mpirun"):
-        root = os.environ.get("MEANING_MPI")
+        mpich = HERE.parents[1] / ".venv" / "mpich"  # `./dev record` makes it
+        root = os.environ.get("MEANING_MPI") or (mpich if mpich.exists() else None)
         start = (
             [f"{root}/bin/mpirun", *run.split()[1:], f"{root}/bin/python"] if root else [*run.split(), sys.executable]
         )

@@ -145,7 +145,7 @@ def test_a_recorder_that_is_too_dear_gives_up_detail_and_chosen_counters_are_the
     found = {str(row["metric"]) for row in rows if "budget" not in str(row["metric"])}
     cpu = {f"cpu {who}" for who in ("main thread", "python threads", "compute threads", "other threads", "strobe")}
     faults, io = {"minor page faults", "major page faults"}, {"read", "written", "read from disk", "written to disk"}
-    assert found == cpu | faults | io
+    assert found == cpu | faults | io | {"main thread waits for a core"}
     times = sorted({row["time_ns"] for row in rows if row["metric"] == "cpu main thread"})
 
     def total(metric: str) -> float:

@@ -137,7 +137,10 @@ def test_iterations_lie_where_the_program_says(kept: Recorded) -> None:
         asked, came = kept.truth["begun"][step]
         assert asked - 2_000_000 < begun_ns <= came
     assert np.array_equal(start[1:], (start + kept.iterations["duration_ns"])[:-1])
-    parts = sum(kept.iterations[f"{part}_ns"] for part in ("data_wait", "forward", "backward", "optimizer", "rest"))
+    parts = sum(
+        kept.iterations[f"{part}_ns"]
+        for part in ("data_wait", "forward", "backward", "optimizer", "validation", "rest")
+    )
     assert np.array_equal(parts, kept.iterations["duration_ns"])
 
 

@@ -150,7 +150,7 @@ def test_all_steps_are_there(kept: strobe.Trace, everything: strobe.Trace) -> No
     assert slow["cause"] == "rest"
     assert slow["detail"] != "none", "what is slow is kept"
     for row in steps:
-        parts = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "rest_ns")
+        parts = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "validation_ns", "rest_ns")
         assert sum(row[part] for part in parts) == row["duration_ns"]
     for before, after in pairwise(steps):
         assert before["start_ns"] + before["duration_ns"] <= after["start_ns"]

@@ -90,7 +90,7 @@ def classes(rows: Sequence[Sequence[int]]) -> bytes:
 
 
 def iterations(first: int, rows: Sequence[tuple[int, ...]]) -> bytes:
-    """Rows are (loop, start, duration, events, path hash, class, detail, detail start, four parts in ns)."""
+    """Rows are (loop, start, duration, events, path hash, class, detail, detail start, four or five parts in ns)."""
     hashes = list(dict.fromkeys(row[4] for row in rows))
     coded, end, events = [], 0, 0
     for loop, start, duration, began, path_hash, class_id, detail, detail_ns, *parts in rows:
@@ -99,7 +99,7 @@ def iterations(first: int, rows: Sequence[tuple[int, ...]]) -> bytes:
         coded.append([*fixed, class_id, detail, since, *map(zigzag, parts)])
         end, events = start + duration, began
     columns = [column(values) for values in zip(*coded, strict=True)]
-    payload = struct.pack("<I", len(hashes)) + b"".join(columns) + column(hashes)
+    payload = struct.pack("<I", len(hashes)) + b"".join(columns[:12]) + column(hashes) + b"".join(columns[12:])
     return chunk(ITERATIONS, payload, location=first, count=len(rows))
 
 

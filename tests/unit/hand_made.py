@@ -327,3 +327,15 @@ def train_steps(
             add(name, duration)
         spans.extend(parts)
     return spans
+
+
+def move(each: Span, by_ns: int) -> Span:
+    """The same span later."""
+    return span(
+        each.name,
+        each.start_ns + by_ns,
+        each.end_ns + by_ns,
+        *(move(c, by_ns) for c in each.children),
+        paradigm=each.paradigm,
+        role=each.role,
+    )

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from strobe import registry
 from strobe.advice.outlier import ordinal, rhythm
 from strobe.advice.rank import findings
-from tests.unit.hand_made import FETCH, FETCH_ALONE, MS, HandMadeProcess, make_trace, span, train_steps
+from strobe.present.summary import summarise
+from tests.unit.hand_made import FETCH, FETCH_ALONE, MS, HandMadeProcess, make_trace, move, span, train_steps
 
 
 def by_rule(trace):
@@ -68,6 +69,57 @@ def test_a_loader_that_stalls_sometimes_is_an_outlier_and_not_a_data_wait():
     assert [place["text"] for place in finding.evidence] != []
 
 
+SLOW = (21, 33, 40)
+
+
+def slow_steps(*, after_ns=0, **more):
+    """75 steps, of which three take longer: by what `more` gives to `train_steps`, and a pause after them."""
+    steps, now = [], 0
+    for number in range(75):
+        usual = {"wait_ns": MS // 10, "python_ns": MS + 1000 * (number % 11)}
+        one = train_steps(1, **usual | (more if number in SLOW else {}))
+        steps += [move(each, now) for each in one]
+        now = steps[-1].end_ns + (after_ns if number in SLOW else 0)
+    return steps
+
+
+def busy(waited):
+    """A reading every 100 ms of how much of its time the main thread waited for a core."""
+    times = [100 * MS * number for number in range(12)]
+    return {
+        "metric": 0, "name": "main thread waits for a core", "unit": "cores", "location": 2**32 - 1,
+        "time_ns": times, "value": [waited] * len(times),
+    }  # fmt: skip
+
+
+def test_the_call_that_grew_is_named_with_what_it_usually_takes():
+    finding = by_rule(make_trace({"main": slow_steps(forward_ns=64 * MS)}))["outlier"]
+    assert "60.00 ms longer, in aten::conv2d: step 21, 33, 40" in finding.what
+    assert finding.do == "it takes 64.00 ms there, 4.00 ms in a usual step"
+
+
+def test_a_function_whose_own_time_grew_is_named():
+    finding = by_rule(make_trace({"main": slow_steps(python_ns=61 * MS)}))["outlier"]
+    assert "ms longer, in train_step: step 21, 33, 40" in finding.what
+
+
+def test_where_no_call_grew_nothing_is_guessed():
+    finding = by_rule(make_trace({"main": slow_steps(after_ns=60 * MS)}))["outlier"]
+    assert "60.00 ms longer, in work outside of operators: step 21, 33, 40" in finding.what
+    assert finding.do.startswith("no recorded call grew by half of that")
+
+
+@pytest.mark.parametrize("waited", [0.0, 0.9])
+def test_a_busy_machine_is_no_fault_of_the_program(waited):
+    process = HandMadeProcess({"main": slow_steps(forward_ns=64 * MS)}, metrics=[busy(waited)])
+    finding = by_rule(make_trace(process))["outlier"]
+    assert finding.informative == (waited > 0)
+    assert ("waited" in finding.do) == (waited > 0)
+    assert (finding.gain_high_ns == 0) == (waited > 0)
+    remarks = summarise(make_trace(process)).quality.remarks
+    assert any("waited for a core" in each for each in remarks) == (waited > 0)
+
+
 def test_two_slow_steps_are_mentioned_without_a_promise():
     finding = by_rule(make_trace({"main": train_steps(60, wait_ns=MS // 10, stalls={20: 80 * MS, 33: 80 * MS})}))[
         "outlier"
@@ -88,6 +140,7 @@ def test_python_inside_the_step_is_named_with_its_function():
     finding = by_rule(make_trace({"main": train_steps(60, wait_ns=MS // 10, python_ns=8 * MS)}))["python"]
     assert finding.what.startswith("train_step itself takes 8.00 ms (44 %)")
     assert finding.confidence == "low"
+    assert finding.informative  # a C library's work is in its own time, too: nobody knows what a rewrite gains
 
 
 def test_a_gain_that_the_run_would_not_notice_is_no_finding():

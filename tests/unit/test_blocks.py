@@ -257,13 +257,15 @@ def test_a_process_that_cannot_be_read_does_not_hide_the_others(tmp_path):
     assert any("process-2.blocks" in loss for loss in summarise(trace).quality.losses)
 
 
-def test_what_was_folded_reads_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("validation", [(), (30,)], ids=["of older versions", "with validations"])
+def test_what_was_folded_reads_back(tmp_path: Path, validation: tuple[int, ...]) -> None:
     """Loops, classes, records and statistics as the twin writes them, with what a recovery writes again skipped."""
     rows = [
         (0, 1_000, 500, 12, 2**63 + 5, 0, 0, 1_000, 100, 50, 200, 100),
         (0, 1_500, 700, 12, 7, 1, 2, 1_500, 0, 50, 200, 100),
         (0, 2_200, 400, 15, 2**63 + 5, 0, 1, 2_450, 1, 2, 3, 4),
     ]
+    rows = [(*row, *validation) for row in rows]
     folded = [
         (0, 0, 2**32 - 1, 0, 0, -500, 0, 0, 0.0, {}),
         (0, 1, 0, 3, 600, 450, 100, 300, 140_000.0, {13: 1, 15: 1, 16: 1}),
@@ -284,10 +286,11 @@ def test_what_was_folded_reads_back(tmp_path: Path) -> None:
     )
     reader = ProcessReader(str(path), None)
     names = ("loop", "start_ns", "duration_ns", "events", "path_hash", "class_id", "detail", "detail_ns")
-    parts = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns")
+    parts = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "validation_ns")[: 4 + len(validation)]
     found = reader.iterations()
     assert list(zip(*(found[name].tolist() for name in names + parts), strict=True)) == rows
-    assert found["rest_ns"].tolist() == [50, 350, 390]
+    assert found["rest_ns"].tolist() == [each - sum(validation) for each in (50, 350, 390)]
+    assert found["validation_ns"].tolist() == [sum(validation)] * 3
     assert reader.classes() == [[], [2, 0]]
     (loop,) = reader.loops()
     assert (loop["kind"], loop["name"], loop["ended_ns"]) == ("optimizer", "Optimizer.step#SGD.step", -1)

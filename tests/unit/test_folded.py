@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
 from tests.unit.folding import ALL, NONE, FoldedProcess, Iteration, OnlineLoop, iterations_of, part_of
-from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
+from tests.unit.hand_made import MS, HandMadeProcess, make_trace, move, span, train_steps
 
 KEPT = {12, 13, 30, 41}
 VALIDATIONS = dict.fromkeys(range(9, 60, 10), ("validate", 30 * MS))
@@ -132,7 +132,7 @@ def test_what_a_span_that_stays_holds_is_not_its_own_time():
         steps = [span("step", b, b + 30, span("aten::mm", b + 5, b + 25)) for b in (10, 40)]
         return {"main": [span("main", 0, 100, *steps)]}
 
-    rest = (0, 0, 0, 0, 30)
+    rest = (0, 0, 0, 0, 0, 30)
     its = [Iteration(10, 40, rest, "step"), Iteration(40, 70, rest, "step", ALL)]
     trace = make_trace(FoldedProcess(thread(), its, loops=[OnlineLoop("structure", "step", 0)]))
     assert trace.span_count == 3
@@ -209,7 +209,7 @@ def test_iterations_inside_of_recorded_ones_are_those_in_detail_and_end_with_the
         last = min(end for end in ends if end > row["start_ns"])
         until = row["start_ns"] + row["duration_ns"]
         assert until in (last, row["start_ns"] + exact[row["start_ns"]]["duration_ns"]), row
-        parts = [row[f"{part}_ns"] for part in ("data_wait", "forward", "backward", "optimizer", "rest")]
+        parts = [row[f"{part}_ns"] for part in ("data_wait", "forward", "backward", "optimizer", "validation", "rest")]
         assert sum(parts) == row["duration_ns"]
     assert "seen only where there is detail: 44 of 48 recorded iterations are statistics only" in inside.about
 
@@ -242,16 +242,6 @@ def test_a_checkpoint_seen_once_before_the_loop_was_accepted_is_the_class_it_is_
 def test_two_loops_are_two_phases_and_what_is_usual_in_one_is_not_in_the_other():
     one = train_steps(60)
     later = one[-1].end_ns + 5 * MS
-
-    def move(each, by):
-        return span(
-            each.name,
-            each.start_ns + by,
-            each.end_ns + by,
-            *(move(c, by) for c in each.children),
-            paradigm=each.paradigm,
-            role=each.role,
-        )
 
     two = [move(each, later) for each in train_steps(40, forward_ns=40 * MS, stalls={30: 200 * MS})]
     threads = {"main": [*one, *two]}
@@ -335,7 +325,7 @@ def test_a_worker_that_folds_by_its_own_iterations_is_counted_with_the_steps_it_
         fetches = [span("fetch", b, b + MS, span("read", b, b + MS // 2)) for b in begins]
         if keep is None:
             return HandMadeProcess({"worker": fetches}, pid=101, main=False)
-        rest = (0, 0, 0, 0, MS)
+        rest = (0, 0, 0, 0, 0, MS)
         its = [Iteration(b, b + MS, rest, "step", ALL if i in keep else NONE) for i, b in enumerate(begins)]
         loops = [OnlineLoop("structure", "fetch", 0)]
         return FoldedProcess({"worker": fetches}, its, loops=loops, pid=101, main=False)
@@ -381,7 +371,7 @@ def test_a_loop_without_anchor_begins_where_its_marker_ran_first():
     begins = [each.start_ns for each in thread() if each.name == "body"]
     ends = [*begins[1:], begins[-1] + 10 * MS - 20_000]
     its = [
-        Iteration(b, e, (0, 0, 0, 0, e - b), "step", ALL if i == 3 else NONE)
+        Iteration(b, e, (0, 0, 0, 0, 0, e - b), "step", ALL if i == 3 else NONE)
         for i, (b, e) in enumerate(zip(begins, ends, strict=True))
     ]
     trace = make_trace(

@@ -293,7 +293,9 @@ def test_steps_come_with_class_parts_and_outliers(training: Page) -> None:
     assert len(slow) == 2
     assert {row["cause"] for row in slow} == {"data_wait"}
     for row in steps.to_pylist():
-        parts = sum(row[f"{part}_ns"] for part in ("data_wait", "forward", "backward", "optimizer", "rest"))
+        parts = sum(
+            row[f"{part}_ns"] for part in ("data_wait", "forward", "backward", "optimizer", "validation", "rest")
+        )
         assert parts == row["duration_ns"]
 
 

@@ -17,7 +17,7 @@ from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_st
 from tests.unit.test_server import page_of
 
 KEPT = {12, 13, 30, 41}
-PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
+PARTS = ("data_wait", "forward", "backward", "optimizer", "validation", "rest")
 END = 10**9
 
 
@@ -159,7 +159,7 @@ def test_what_was_folded_outside_of_steps_is_told() -> None:
 def test_a_span_that_holds_folded_steps_says_so_and_what_is_its_own(tmp_path: Path) -> None:
     # main 0..100 > step 10..40 (folded) and step 40..70 (kept); mm inside of both
     steps = [span("step", b, b + 30, span("aten::mm", b + 5, b + 25)) for b in (10, 40)]
-    rest = (0, 0, 0, 0, 30)
+    rest = (0, 0, 0, 0, 0, 30)
     its = [Iteration(10, 40, rest, "step"), Iteration(40, 70, rest, "step", ALL)]
     process = FoldedProcess({"main": [span("main", 0, 100, *steps)]}, its, loops=[OnlineLoop("structure", "step", 0)])
     page = page_of(process, folder=tmp_path)
@@ -176,7 +176,7 @@ def test_a_span_that_holds_folded_steps_says_so_and_what_is_its_own(tmp_path: Pa
 def test_of_two_spans_of_one_path_the_own_time_is_that_outside_of_folded_steps(tmp_path: Path) -> None:
     # epoch 0..50 holds a folded step 10..40, epoch 50..100 another one; both epochs work 20 beside them.
     epochs = [span("epoch", b, b + 50, span("step", b + 10, b + 40, span("aten::mm", b + 15, b + 35))) for b in (0, 50)]
-    its = [Iteration(b + 10, b + 40, (0, 0, 0, 0, 30), "step") for b in (0, 50)]
+    its = [Iteration(b + 10, b + 40, (0, 0, 0, 0, 0, 30), "step") for b in (0, 50)]
     process = FoldedProcess({"main": epochs}, its, loops=[OnlineLoop("structure", "step", 0)])
     epoch = page_of(process, folder=tmp_path).json("span?location=0&start_ns=50&end_ns=100&depth=0")
     assert isinstance(epoch, dict)

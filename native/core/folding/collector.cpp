@@ -102,7 +102,8 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   record.events = figures_.events();
   record.path_hash = figures_.path_hash();
   record.class_id = classes_.of(figures_, cutter_, begun_, end.ns);
-  cutter_.split(begun_, end.ns, record.parts_ns);
+  const auto rare = [this](uint32_t path) { return IterationClasses::is_rare(figures_, path); };
+  cutter_.split(begun_, end.ns, rare, record.parts_ns);
   const bool kept = plan_.keeps(last || kept_part_ || loop_.silent(), ordinal_, record.duration_ns,
                                 classes_.durations(record.class_id));
   classes_.add_duration(record.class_id, record.duration_ns);
@@ -268,8 +269,13 @@ void Collector::end_last_iteration() {
     if (columns.start_ns[row] < end_ns) continue;  // inside of what was accepted already
     const uint32_t path = columns.path[row];
     if (figures_.usage(path) <= 1 || columns.duration_ns[row] == kOpen) break;
-    if (facts_.of(path).part == structure::kDataWait) break;  // asked again: a new one begins
     end_ns = columns.start_ns[row] + columns.duration_ns[row];
+    if (!cutter_.feeds(path)) continue;
+    // Asked again: a new one begins, unless in vain, and something else is done with the end of the data.
+    const size_t next = builder.first_since(end_ns);
+    if (next < builder.rows() && 2 * figures_.usage(columns.path[next]) < figures_.iterations()) continue;
+    end_ns = columns.start_ns[row];
+    break;
   }
   end_iteration({end_ns, end_ns, 0}, row, true);
   in_iteration_ = false;

@@ -35,14 +35,15 @@ void IterationClasses::add_duration(uint32_t class_id, int64_t duration_ns) {
   of_all_.add(duration_ns);
 }
 
+bool IterationClasses::is_rare(const IterationFigures& figures, uint32_t path) {
+  const uint64_t usage = figures.usage(path);
+  return usage && double(usage) <= kUnusual * double(figures.iterations());
+}
+
 uint32_t IterationClasses::of(const IterationFigures& figures, const structure::Cutter& cutter,
                               const structure::Cut& from, int64_t end_ns) {
-  const double most = kUnusual * double(figures.iterations());
   const double least_ns = kWorthAClass * double(of_all_.median());
-  const auto unusual = [&](uint32_t path) {
-    const uint64_t usage = figures.usage(path);
-    return usage && double(usage) <= most;
-  };
+  const auto unusual = [&](uint32_t path) { return is_rare(figures, path); };
   const auto validation = cutter.validation(from, end_ns);
   bool enclosed = false;
   std::vector<std::pair<int64_t, uint32_t>> extras;
@@ -56,7 +57,7 @@ uint32_t IterationClasses::of(const IterationFigures& figures, const structure::
     extras.emplace_back(touch.first_ns, paths_.region(touch.path));
     enclosed |= validation && touch.first_ns <= validation->start_ns && touch.last_ns >= validation->end_ns;
   }
-  if (validation && double(++validations_) <= std::max(1.0, most) && !enclosed)
+  if (validation && double(++validations_) <= std::max(1.0, kUnusual * double(figures.iterations())) && !enclosed)
     extras.emplace_back(validation->start_ns, 0);
   std::sort(extras.begin(), extras.end());
   IterationClass regions;

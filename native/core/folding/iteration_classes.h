@@ -29,6 +29,8 @@ class IterationClasses {
   IterationClasses(PathFactsTable& facts, PathTable& paths) : facts_(facts), paths_(paths) {}
   // A loop was accepted whose latest iterations began at these times.
   void begin_loop(const std::vector<int64_t>& times_ns);
+  // Whether at most half of the iterations call the function at a call path.
+  static bool is_rare(const IterationFigures& figures, uint32_t path);
   // The class of the iteration that has ended: the functions that at most half of the iterations call, and that cost
   // enough.
   uint32_t of(const IterationFigures& figures, const structure::Cutter& cutter, const structure::Cut& from,

@@ -64,18 +64,22 @@ void MainLoop::closed(uint32_t path, int64_t start_ns, uint64_t start_position, 
   const PathFacts& f = facts_.of(path);
   if (start_position == open_wait_.position) open_wait_ = structure::kNowhere;
   if (f.part >= 0 && f.activity()) {
-    cutter_.add({start_ns, end_ns, start_position, path, structure::Part(f.part)});
+    cutter_.add({start_ns, end_ns, start_position, path, structure::Part(f.part), f.change});
     if (f.part == structure::kBackward) detector_.training_seen();
   }
+  if (f.function)
+    cutter_.add_call({start_ns, end_ns}, path, f.module);
+  else if (f.part == structure::kOptimizer && f.container)
+    cutter_.add_closure({start_ns, end_ns});
   if (f.anchor == kNoAnchor) return;
   const Mark here{start_ns, end_ns, start_position, position};
+  detector_.anchor_ended(f.anchor, end_ns);
   if (choice_ && f.anchor == choice_->anchor) {
     if (choice_->by_level)
       last_anchor_ = here, anchored_ = true;
-    else if (!begins_iteration(choice_->kind))
+    else if (!begins_iteration(choice_->kind) && detector_.anchors_ended(f.anchor) % choice_->group == 0)
       mark(here);
   }
-  detector_.anchor_ended(f.anchor, end_ns);
   if (detector_.due()) analyse(end_ns, here);
 }
 

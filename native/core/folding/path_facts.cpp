@@ -15,6 +15,8 @@ void PathFactsTable::learn(uint32_t path) {
   facts_.emplace_back();
   PathFacts& f = facts_.back();
   f.part = structure::part_of_region(name, paradigm);
+  f.change = structure::change_of_region(name);
+  f.module = structure::is_module_call(name, paradigm);
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;
   if (paradigm == STROBE_PYTHON || paradigm == STROBE_USER)

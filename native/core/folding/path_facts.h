@@ -23,6 +23,8 @@ struct PathFacts {
   bool container : 1 = false;  // holds other parts of the step
   bool covered : 1 = false;    // an activity lies above
   bool function : 1 = false, torch : 1 = false, recursive : 1 = false;
+  bool module : 1 = false;  // the call of a module
+  structure::Change change = structure::Change::none;
   bool activity() const { return part >= 0 && !container && !covered; }
 };
 static_assert(sizeof(PathFacts) == 24);  // there are many

@@ -38,7 +38,8 @@ namespace {
   X(kSent, "sent by the machine", "bytes/s", "network")              \
   X(kThrottled, "throttled by the control group", "cores", "cgroup") \
   X(kCgroupMemory, "memory of the control group", "bytes", "cgroup") \
-  X(kLoad, "load of the machine", "tasks", "load")
+  X(kLoad, "load of the machine", "tasks", "load")                   \
+  X(kMainWait, "main thread waits for a core", "cores", "cpu")
 
 enum Metric : uint32_t {
 #define STROBE_NUMBER(number, ...) number,
@@ -136,7 +137,9 @@ void ProcessMetrics::read_threads(Totals& totals) {
     ids.push_back(id);
     snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", id);
     if (read_small(path, text, sizeof text) <= 0) continue;
-    double cpu_ns = strtod(text, nullptr);
+    char* rest;
+    const double cpu_ns = strtod(text, &rest);  // then the time in which it could have run and was not let
+    if (id == main_id) totals[kMainWait] = strtod(rest, nullptr);
     if (threads_) thread_cpu_ns_[id] = cpu_ns;
     if (groups_of_threads_.size() > 4096) groups_of_threads_.clear();  // a program that makes threads without end
     auto known = groups_of_threads_.find(id);

@@ -162,7 +162,8 @@ class Reader {
     out["class_id"] = of_iterations(&Record::class_id);
     out["detail"] = of_iterations([](const Record& it) { return uint8_t(it.detail); });
     out["detail_ns"] = of_iterations(&Record::detail_ns);
-    const char* parts[structure::kParts] = {"data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "rest_ns"};
+    const char* parts[structure::kParts] = {"data_wait_ns", "forward_ns",    "backward_ns",
+                                            "optimizer_ns", "validation_ns", "rest_ns"};
     for (int i = 0; i < structure::kParts; i++)
       out[parts[i]] = of_iterations([i](const Record& it) { return it.parts_ns[i]; });
     return out;

@@ -11,7 +11,9 @@
 #include "structure/flow_graph.h"
 #include "structure/levels.h"
 #include "structure/loops.h"
+#include "structure/phases.h"
 #include "structure/region_names.h"
+#include "structure/update_groups.h"
 
 namespace nb = nanobind;
 using namespace strobe;
@@ -122,6 +124,36 @@ nb::tuple fold_of(Input<uint32_t> ids) {
                         column(folded.runs, &TripRun::trips), column(folded.runs, &TripRun::times));
 }
 
+// The parts of each iteration, row by row: strobe.steps.finding.step_parts.
+nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Input<int64_t> others, Input<int64_t> rare,
+                          Input<int64_t> closures, Input<int64_t> steps, bool cut_anywhere) {
+  constexpr size_t kColumns = 4, kStepColumns = 3;
+  Work work;
+  const auto intervals = {
+      std::pair(&modules, &work.modules), {&others, &work.others}, {&rare, &work.rare}, {&closures, &work.closures}};
+  bool whole = activities.shape(0) % kColumns == 0 && steps.shape(0) % kStepColumns == 0;
+  for (const auto& [from, to] : intervals) whole &= from->shape(0) % 2 == 0;
+  if (!whole) throw std::invalid_argument("a table of activities, intervals or steps ends within a row");
+  return owned(unlocked([&] {
+    for (size_t i = 0; i < activities.shape(0); i += kColumns) {
+      const int64_t* row = activities.data() + i;
+      work.activities.push_back({row[0], row[1], 0, 0, Part(row[2]), Change(row[3])});
+      work.trains |= row[2] == kBackward;
+    }
+    for (const auto& [from, to] : intervals)
+      for (size_t i = 0; i < from->shape(0); i += 2) to->push_back({from->data()[i], from->data()[i + 1]});
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < steps.shape(0); i += kStepColumns) {
+      const int64_t* row = steps.data() + i;
+      int64_t parts_ns[kParts];
+      const Part before = work.last_before(work.first_since(row[1]), kRest);
+      work.split(row[0], row[1], row[2], before, cut_anywhere ? kBackward : kRest, parts_ns);
+      all.insert(all.end(), std::begin(parts_ns), std::end(parts_ns));
+    }
+    return all;
+  }));
+}
+
 nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uint32_t> runs_begin,
                           Input<uint32_t> runs_end, Input<uint32_t> trips, Input<uint32_t> times) {
   const size_t elements = event.shape(0), runs = trips.shape(0);
@@ -140,10 +172,27 @@ nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uin
 }  // namespace
 
 void register_structure(nb::module_& m) {
+  m.attr("LEAST_CALL_NS") = kLeastCallNs;
   m.def(
-      "part_of_region",
-      [](const std::string& name, uint8_t paradigm) { return int(strobe::structure::part_of_region(name, paradigm)); },
-      nb::arg("name"), nb::arg("paradigm"), "Part of a step that a region belongs to, by its name; -1: none");
+      "work_of_region",
+      [](const std::string& name, uint8_t paradigm) {
+        return nb::make_tuple(int(part_of_region(name, paradigm)), int(change_of_region(name)),
+                              is_module_call(name, paradigm));
+      },
+      nb::arg("name"), nb::arg("paradigm"),
+      "By its name: the part of a step that a region belongs to (-1: none), what it does to parameters (0: nothing, 1: "
+      "changes them in place, 2: zeroes gradients), and whether it is the call of a module");
+  m.def(
+      "updates_per_step",
+      [](Input<uint32_t> ids, Input<uint32_t> updates) {
+        return unlocked([&] { return updates_per_step(view(ids), view(updates)); });
+      },
+      nb::arg("ids"), nb::arg("updates"),
+      "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell");
+  m.def("parts_of_steps", &parts_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"),
+        nb::arg("rare"), nb::arg("closures"), nb::arg("steps"), nb::arg("cut_anywhere"),
+        "The parts of each step, step after step. Rows: activities (start, end, part, change), intervals (start, end), "
+        "steps (start, when its data had come, end); ns. cut_anywhere: steps may end before a backward pass");
   m.def(
       "anchor_of_region",
       [](const std::string& name, uint8_t paradigm) {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from strobe.breakdown.growth import BY_THE_MACHINE, grown_call, waited_for_core_ns
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.steps.usual_steps import evidence, usual_steps
@@ -27,13 +28,24 @@ def run(trace: Trace) -> Iterator[Finding]:
             continue
         of_class = steps.steady & (names == each.class_name) & (steps.loop == each.loop)
         after = of_class & (np.arange(len(steps)) >= each.since)
+        before = of_class & ~after
         change = each.after_ns / each.before_ns - 1
+        slow, fast = (
+            np.flatnonzero(rows & ~steps.outlier) for rows in ((after, before) if change > 0 else (before, after))
+        )
+        cost = abs(each.after_ns - each.before_ns) * len(slow)
+        if waited_for_core_ns(trace, steps, slow) >= BY_THE_MACHINE * cost:
+            continue
+        growth = grown_call(trace, steps, slow, fast)
         gain = max(0.0, each.after_ns - each.before_ns) * int(after.sum()) / usual.count
         yield Finding(
             rule="drift",
             what=f"from step {format_count(each.since)} on, `{each.class_name}` takes {format_share(abs(change))} "
             f"{'longer' if change > 0 else 'less'}: {format_ns(each.after_ns)} instead of {format_ns(each.before_ns)}",
-            do="look for what grows or changes with time: memory, data, logs, a schedule, the machine's clock",
+            do=f"most of it is in {growth.name}: {format_ns(growth.slow_ns)} instead of {format_ns(growth.usual_ns)}"
+            if growth
+            else "no recorded call changed by half of that: see the metrics of the run on the timeline",
+            where=growth.where if growth else "",
             gain_high_ns=round(gain),
             confidence="medium",
             informative=True,

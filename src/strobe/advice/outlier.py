@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from strobe.model.plugins import Evidence, Finding, Rule
+from strobe.breakdown.growth import BY_THE_MACHINE, Growth, grown_call, waited_for_core_ns
+from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
@@ -22,12 +24,13 @@ MOST_COMPARED = 40
 # What slow steps cost in all, below which nobody cares.
 LEAST_TOTAL_NS = 10_000_000
 
-_PARTS = {
-    "data_wait": ("waiting for data", "find what makes the fetch of these batches slow: storage, one sample, a refill"),
-    "forward": ("the forward pass", "look for new shapes, lazy initialisation, or another program on the same cores"),
-    "backward": ("the backward pass", "look for new shapes, or another program on the same cores"),
-    "optimizer": ("the optimizer", "look for work that is done every k steps only"),
-    "rest": ("work outside of operators", "look for logging, checkpoints, garbage collection, or printing"),
+_WORDS = {
+    "data_wait": "waiting for data",
+    "forward": "the forward pass",
+    "backward": "the backward pass",
+    "optimizer": "the optimizer",
+    "validation": "a validation",
+    "rest": "work outside of operators",
 }
 
 
@@ -85,29 +88,45 @@ def run(trace: Trace) -> Iterator[Finding]:
         for group, spacing in ((rows[regular], every), (rows[~regular], 0)):
             if over[group].sum() >= LEAST_TOTAL_NS:
                 gain = (float(np.minimum(over[group], own[group, part]).sum()), float(over[group].sum()))
-                places = evidence(trace, steps, group[np.argsort(-over[group])[:5]])
-                yield _finding(group, usual.count, name, spacing, gain, places)
+                order = group[np.argsort(-over[group])]
+                alike = np.flatnonzero(np.isin(names, names[group]) & steps.steady & ~steps.outlier)
+                waited = waited_for_core_ns(trace, steps, group)
+                by_the_machine = waited >= BY_THE_MACHINE * gain[1]
+                known = by_the_machine or name == "data_wait"
+                growth = None if known else grown_call(trace, steps, order, alike)
+                found = _finding(group, usual.count, name, spacing, gain, growth)
+                if by_the_machine:
+                    do = f"other programs had its cores: the main thread waited {format_ns(waited)} for one meanwhile"
+                    found = replace(found, do=do, gain_low_ns=0, gain_high_ns=0, informative=True)
+                yield replace(found, evidence=evidence(trace, steps, order[:5]))
 
 
 def _finding(
-    rows: Ints, count: int, part: str, every: int, gain_ns: tuple[float, float], evidence: tuple[Evidence, ...]
+    rows: Ints, count: int, part: str, every: int, gain_ns: tuple[float, float], growth: Growth | None
 ) -> Finding:
-    words, do = _PARTS[part]
-    longer = f"{format_ns(gain_ns[1] / len(rows))} longer, in {words}"
+    longer = f"{format_ns(gain_ns[1] / len(rows))} longer, in {growth.name if growth else _WORDS[part]}"
     if every:
         what = f"every {ordinal(every)} step takes {longer} ({len(rows)} times: step {_listed(rows)})"
     else:
         what = f"{len(rows)} of {count} steps take{'s' if len(rows) == 1 else ''} {longer}: step {_listed(rows)}"
     enough = len(rows) >= LEAST_TIMES
+    if part == "data_wait":
+        do = "find what makes the fetch of these batches slow: storage, one sample, a refill"
+    elif growth is None:
+        do = "no recorded call grew by half of that: --sample 100 shows what else ran"
+    elif growth.usual_ns:
+        do = f"it takes {format_ns(growth.slow_ns)} there, {format_ns(growth.usual_ns)} in a usual step"
+    else:
+        do = f"it runs in these steps only, for {format_ns(growth.slow_ns)}: run it less often, or beside the loop"
     return Finding(
         rule="outlier",
         what=what,
         do=do,
+        where=growth.where if growth else "",
         gain_low_ns=round(max(0.0, gain_ns[0]) / count) if enough else 0,
         gain_high_ns=round(gain_ns[1] / count) if enough else 0,
         confidence="high" if every else "medium",
         informative=not enough,
-        evidence=evidence,
     )
 
 

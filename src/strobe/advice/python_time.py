@@ -18,10 +18,7 @@ from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.10
 MOST = 3
-# Python code that becomes array code gains about ten times at best; below half, the rewrite was not worth it.
-BEST, WORST = 0.9, 0.5
 
-_DO = "check for Python loops, files, printing, sleeping: vectorise, or do it less often"
 # Another tool has CUPTI's callbacks: what a function waits for GPUs is not taken out of its own time.
 _BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls has their times"
 
@@ -29,7 +26,7 @@ _BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run:
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
 
-    Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so the confidence is low.
+    Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so no gain is promised.
     Where usual steps were folded, the outliers of their class count, too.
     """
     usual = usual_steps(trace)
@@ -53,14 +50,15 @@ def run(trace: Trace) -> Iterator[Finding]:
             break
         described = regions[region]
         per_step = float(share[region]) * usual.median_ns
+        lines = f"what it does there shows by line: strobe run --lines {described['name']}" if described["line"] else ""
         yield Finding(
             rule="python",
             what=f"{described['name']} itself takes {format_ns(per_step)} ({format_share(share[region])}) of a step",
-            where=f"{described['file']}:{described['line']}",
-            do=_BESIDE if beside else _DO,
-            gain_low_ns=0 if beside else round(per_step * WORST),
-            gain_high_ns=round(per_step * BEST),
+            where=f"{described['file']}:{described['line']}" if described["line"] else "",
+            do=_BESIDE if beside else lines,
+            gain_high_ns=round(per_step),
             confidence="low",
+            informative=True,
         )
 
 

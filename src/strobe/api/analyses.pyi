@@ -1246,10 +1246,13 @@ class Analyses:
             duration_ns (int64, ns): until the next step begins, or the loop's body ends
             class (string): path through the loop: train, train+validation, ...; partial if cut off
             data_wait_ns (int64, ns): waiting for data
-            forward_ns (int64, ns): forward operators, those of a validation too
-            backward_ns (int64, ns): backward pass
-            optimizer_ns (int64, ns): optimizer: update and zeroing of gradients
-            rest_ns (int64, ns): everything else; the five parts add up to the duration
+            forward_ns (int64, ns): forward: what leads up to a backward pass; without a backward pass, all
+                operators
+            backward_ns (int64, ns): backward pass, from its first to its last node
+            optimizer_ns (int64, ns): optimizer: update and zeroing of gradients, clipping and averages of
+                weights
+            validation_ns (int64, ns): of a training: data that run forward without a backward pass
+            rest_ns (int64, ns): everything else; the six parts add up to the duration
             steady (bool): false for the slow steps of the warm-up and for steps that are cut off
             outlier (bool): takes much longer than its class usually does
             cause (string): of a slow step: the part that exceeds its median the most (its column without

@@ -26,8 +26,8 @@ LOCATION_KINDS = ("thread", "stream", "task")
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")
 Group = Annotated[str, GROUPS]
 
-# Parts of a step, in the order in which they are shown. `rest` is what no operator accounts for.
-PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
+# Parts of a step, in the order in which they are shown. `rest` is what none of the others accounts for.
+PARTS = ("data_wait", "forward", "backward", "optimizer", "validation", "rest")
 Part = Annotated[str, PARTS]
 
 _GROUP_OF_ROLE = {

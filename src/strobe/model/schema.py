@@ -120,10 +120,15 @@ STEPS = TABLES["steps"] = (
     Column("duration_ns", "int64", "ns", "until the next step begins, or the loop's body ends"),
     Column("class", "string", "", "path through the loop: train, train+validation, ...; partial if cut off"),
     Column("data_wait_ns", "int64", "ns", "waiting for data"),
-    Column("forward_ns", "int64", "ns", "forward operators, those of a validation too"),
-    Column("backward_ns", "int64", "ns", "backward pass"),
-    Column("optimizer_ns", "int64", "ns", "optimizer: update and zeroing of gradients"),
-    Column("rest_ns", "int64", "ns", "everything else; the five parts add up to the duration"),
+    Column(
+        "forward_ns", "int64", "ns", "forward: what leads up to a backward pass; without a backward pass, all operators"
+    ),
+    Column("backward_ns", "int64", "ns", "backward pass, from its first to its last node"),
+    Column(
+        "optimizer_ns", "int64", "ns", "optimizer: update and zeroing of gradients, clipping and averages of weights"
+    ),
+    Column("validation_ns", "int64", "ns", "of a training: data that run forward without a backward pass"),
+    Column("rest_ns", "int64", "ns", "everything else; the six parts add up to the duration"),
     Column("steady", "bool", "", "false for the slow steps of the warm-up and for steps that are cut off", extra=True),
     Column("outlier", "bool", "", "takes much longer than its class usually does"),
     Column("cause", "string", "", "of a slow step: the part that exceeds its median the most (its column without _ns)"),

@@ -15,6 +15,7 @@ _COLOURS = {
     "forward": "#57a5dd",
     "backward": "#4a6fd0",
     "optimizer": "#3fae90",
+    "validation": "#a07ad0",
     "compute": "#4a8bd6",
     "communication": "#d46cac",
     "sync": "#d9652f",

@@ -13,6 +13,7 @@ import numpy as np
 from strobe.advice import rank
 from strobe.answers.ask import ask
 from strobe.breakdown.data_pipeline import pipelines
+from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
@@ -39,6 +40,7 @@ _GROUP_OF_PART = {
     "forward": "compute",
     "backward": "compute",
     "optimizer": "compute",
+    "validation": "compute",
     "rest": "host",
 }
 # From these shares of a step on, a loop is input-bound or host-bound. (torch_tb_profiler advises from 5 % on; the
@@ -46,6 +48,9 @@ _GROUP_OF_PART = {
 INPUT_BOUND = 0.2
 HOST_BOUND = 0.4
 _OF_RUN = ("program", "command", "host", "process_count", "started_unix_ns", "duration_ns")  # as in Info
+
+# Waiting for a core is told from this share of the time of all steps on.
+_LEAST_WAIT = 0.05
 
 # Cost of reporting one span in a framework, without that of the recorder; `./dev bench cost ranges`: 110 to 160 ns.
 _REPORTING_NS = 130
@@ -209,7 +214,7 @@ def summarise(trace: Trace) -> Summary:
         findings=tuple(rank.findings(trace)),
         hot_kind=hot_kind,
         hot=hot,
-        quality=_quality(trace),
+        quality=_quality(trace, usual),
     )
 
 
@@ -223,7 +228,8 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: t
         return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
     if usual is None:
         busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
-        return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}")
+        do = "; strobe.step() at the end of the loop's body marks its steps" if not trace.info.source else ""
+        return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}{do}")
     share = {name: part / usual.median_ns for name, part in usual.parts_ns.items()}
     waits = share["data_wait"]
     if waits >= INPUT_BOUND and on_gpus:  # waiting while the GPU computes is not a loss
@@ -240,8 +246,8 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: t
     if share["rest"] >= HOST_BOUND:
         text = f"host-bound: {format_share(share['rest'])} of every step is spent outside of operators"
         return Verdict("host-bound", text, share["rest"])
-    compute = share["forward"] + share["backward"] + share["optimizer"]
-    most = max(("forward", "backward", "optimizer"), key=lambda name: share[name])
+    computing = {name: share[name] for name, group in _GROUP_OF_PART.items() if group == "compute"}
+    compute, most = sum(computing.values()), max(computing, key=computing.__getitem__)
     text = f"compute-bound: operators take {format_share(compute)} of every step, {format_share(share[most])} in {most}"
     return Verdict("compute-bound", text, compute)
 
@@ -250,7 +256,9 @@ def _step(usual: Usual) -> StepSummary:
     steps = usual.steps
     duration = steps.duration_ns[usual.members]
     parts = tuple(
-        Part(name, _GROUP_OF_PART[name], round(part), part / usual.median_ns) for name, part in usual.parts_ns.items()
+        Part(name, _GROUP_OF_PART[name], round(part), part / usual.median_ns)
+        for name, part in usual.parts_ns.items()
+        if part or name != "validation"  # few steps have one
     )
     return StepSummary(
         count=len(steps),
@@ -294,7 +302,7 @@ def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
 _NO_GPU_LOSS = ("gpu_recorded_with",)
 
 
-def _quality(trace: Trace) -> Quality:
+def _quality(trace: Trace, usual: Usual | None) -> Quality:
     info = trace.info
     total = _counted(trace)
     processes, quality = rows_of(trace.processes), rows_of(trace.quality)
@@ -305,6 +313,11 @@ def _quality(trace: Trace) -> Quality:
     losses += [text for what, text in notes if what in ("unreadable", "unrecorded")]
     losses += dict.fromkeys(text for what, text in notes if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
     remarks = [text for what, text in notes if what in ("other_pythons", "other_programs", "gpus_not_read")]
+    if usual:
+        waited = waited_for_core_ns(trace, usual.steps, np.arange(len(usual.steps)))
+        share = waited / max(1, int(usual.steps.duration_ns.sum()))
+        if share >= _LEAST_WAIT:
+            remarks.append(f"other programs ran: the main thread waited for a core {format_share(share)} of its time")
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")

@@ -10,10 +10,10 @@ import numpy as np
 from strobe.model.kinds import PARADIGMS
 from strobe.model.kinds import PARTS as PARTS
 from strobe.native import core
-from strobe.steps.thread_spans import Bools, Ints, Stream, outermost
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Ints, Stream, outermost
 from strobe.tables.column_arrays import Columns
 
-DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, REST = range(5)
+DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, VALIDATION, REST = range(len(PARTS))
 _NOT_AN_ACTIVITY = -1
 
 # Between two operators of a part the interpreter works for that part; longer pauses are something else.
@@ -31,68 +31,99 @@ STEP_HINT = "strobe.step"
 class Activities(Columns):
     """The outermost spans that are a part of a step, in order; they do not overlap. Nanoseconds.
 
-    `part` is one of DATA_WAIT, FORWARD (any other operator), BACKWARD, OPTIMIZER. `row` is the span's row in the
-    stream, -1 for what another thread ran.
+    `part` is one of DATA_WAIT, FORWARD (any other operator), BACKWARD, OPTIMIZER. `change`: what an operator does to
+    parameters, as `core.work_of_region` numbers it. `row` is the span's row in the stream, -1 for what another thread
+    ran.
     """
 
     row: Ints
     start_ns: Ints
     end_ns: Ints
     part: Ints
+    change: Ints
     region: Ints
     call_path: Ints
 
 
-def part_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
-    """Return which part of a step each region belongs to, -1 for those that belong to none.
+@dataclass(frozen=True)
+class Work:
+    """What a training thread does; rows (start, end) of spans are the outermost ones in order.
 
-    The rules are those that the recorder goes by while the program runs: native/structure/region_names.cpp.
+    `modules_ns`: calls of modules. `others_ns`: calls of functions without any activity. `closures_ns`: updates that
+    run backward passes themselves (LBFGS, PyTorch Lightning).
     """
+
+    activities: Activities
+    modules_ns: Ints
+    others_ns: Ints
+    closures_ns: Ints
+
+
+def part_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
+    """Return which part of a step each region belongs to, -1 for those that belong to none."""
+    return _work_of_regions(names, paradigms)[:, 0]
+
+
+def _work_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
+    """The columns of `core.work_of_region` for every region: the recorder goes by the same rules."""
     number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
-    parts = [core.part_of_region(name, number[paradigm]) for name, paradigm in zip(names, paradigms, strict=True)]
-    return np.array(parts, dtype=np.int64)
+    rows = [core.work_of_region(name, number[paradigm]) for name, paradigm in zip(names, paradigms, strict=True)]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
 def activities(stream: Stream) -> Activities:
     """Reduce a stream to its activities."""
-    part = part_of_regions(stream.names, stream.paradigms)[stream.region]
-    _open_containers(stream, part)
+    return work_of(stream).activities
+
+
+def work_of(stream: Stream) -> Work:
+    """Return what the thread of a stream does."""
+    of_region = _work_of_regions(stream.names, stream.paradigms)
+    part, change, module = of_region[stream.region].T.copy()
+    closures = _open_containers(stream, part)
     rows = np.flatnonzero(part >= 0)
     rows = rows[outermost(stream.start_ns[rows], stream.end_ns[rows])]
     found = Activities(
-        rows, stream.start_ns[rows], stream.end_ns[rows], part[rows], stream.region[rows], stream.call_path[rows]
+        row=rows,
+        start_ns=stream.start_ns[rows],
+        end_ns=stream.end_ns[rows],
+        part=part[rows],
+        change=change[rows],
+        region=stream.region[rows],
+        call_path=stream.call_path[rows],
     )
-    return _with_backward(found, stream.backward_ns) if len(stream.backward_ns) else found
+    if len(stream.backward_ns):
+        found = _with_backward(found, stream.backward_ns)
+    function = np.isin(np.array(stream.paradigms, dtype=object), FUNCTION_PARADIGMS)[stream.region]
+    calls = np.flatnonzero((function | (module > 0)) & (stream.duration_ns >= core.LEAST_CALL_NS))
+    modules = calls[module[calls] > 0]
+    begun = [
+        np.searchsorted(found.end_ns, stream.start_ns[calls], side="right"),
+        np.searchsorted(found.start_ns, stream.end_ns[calls]),
+    ]
+    others = calls[(begun[0] >= begun[1]) & (module[calls] == 0)]
+    return Work(found, *(_intervals(stream, rows) for rows in (modules, others, closures)))
 
 
-def _open_containers(stream: Stream, part: Ints) -> None:
+def _intervals(stream: Stream, rows: Ints) -> Ints:
+    """The outermost of the given rows, as (start, end)."""
+    rows = rows[outermost(stream.start_ns[rows], stream.end_ns[rows])]
+    return np.stack([stream.start_ns[rows], stream.end_ns[rows]], axis=1)
+
+
+def _open_containers(stream: Stream, part: Ints) -> Ints:
     """Look into spans that hold another part of the step: they are not activities themselves.
 
-    Users put ranges around a whole step. Some optimizer steps run the backward pass (closures: LBFGS, PyTorch
-    Lightning): what comes after a backward pass, until gradients are zeroed for the next one, is the optimizer's work.
+    Users put ranges around a whole step. Some optimizer steps run the backward pass (closures): their rows are
+    returned.
     """
     forward, optimizer = np.flatnonzero(part == FORWARD), np.flatnonzero(part == OPTIMIZER)
     backward = np.flatnonzero(part == BACKWARD)
     others = np.flatnonzero((part != FORWARD) & (part != _NOT_AN_ACTIVITY))
     part[forward[_count_inside(stream, forward, others) > 0]] = _NOT_AN_ACTIVITY
-    end = stream.end_ns
-    for row in optimizer[_count_inside(stream, optimizer, backward) > 0].tolist():
-        part[row] = _NOT_AN_ACTIVITY
-        inside = np.arange(row + 1, np.searchsorted(stream.start_ns, end[row]))
-        part[inside[_own_work(part[inside], stream.start_ns[inside], end[inside])]] = OPTIMIZER
-
-
-def _own_work(part: Ints, start_ns: Ints, end_ns: Ints) -> Bools:
-    """Which spans inside of an optimizer step that runs backward passes are its own work."""
-    passes, zeroings = np.flatnonzero(part == BACKWARD), np.flatnonzero(part == OPTIMIZER)
-    begun = np.searchsorted(passes, np.arange(len(part)))  # nodes of backward passes that began before each span
-    zeroed = np.searchsorted(zeroings, np.arange(len(part)))
-    before = passes[np.maximum(begun, 1) - 1]
-    after = np.append(passes, len(part) - 1)[begun]
-    last = begun == len(passes)
-    later: Bools = (part == FORWARD) & (begun > 0) & (start_ns >= end_ns[before])
-    own: Bools = later & (zeroed == zeroed[before]) & (last | (zeroed[after] > zeroed))
-    return own
+    closures = optimizer[_count_inside(stream, optimizer, backward) > 0]
+    part[closures] = _NOT_AN_ACTIVITY
+    return closures
 
 
 def _count_inside(stream: Stream, outer: Ints, rows: Ints) -> Ints:
@@ -113,6 +144,7 @@ def _with_backward(found: Activities, elsewhere_ns: Ints) -> Activities:
     alone = outermost(start, end)  # several threads at once count once
     start, end = start[alone], end[alone]
     nowhere = np.full(len(start), -1, dtype=np.int64)
-    passes = Activities(nowhere, start, end, np.full(len(start), BACKWARD, dtype=np.int64), nowhere, nowhere)
+    part, change = np.full(len(start), BACKWARD, dtype=np.int64), np.zeros(len(start), dtype=np.int64)
+    passes = Activities(nowhere, start, end, part, change, nowhere, nowhere)
     together = Activities.joined([found, passes])
     return together.chosen(np.argsort(together.start_ns, kind="stable"))

@@ -39,6 +39,7 @@ export const PART_TITLES: Readonly<Record<StepPart, string>> = {
   forward: "forward",
   backward: "backward",
   optimizer: "optimizer",
+  validation: "validation",
   rest: "rest",
 };
 const PART_COLORS: Readonly<Record<StepPart, Oklch>> = {
@@ -46,6 +47,7 @@ const PART_COLORS: Readonly<Record<StepPart, Oklch>> = {
   forward: { l: 0.72, c: 0.11, h: 240 },
   backward: { l: 0.54, c: 0.15, h: 262 },
   optimizer: { l: 0.68, c: 0.12, h: 170 },
+  validation: { l: 0.64, c: 0.13, h: 305 },
   rest: { l: 0.6, c: 0.015, h: 260 },
 };
 

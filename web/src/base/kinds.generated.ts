@@ -3,7 +3,7 @@
 
 export const GROUPS = ["data", "compute", "communication", "sync", "copy", "host", "other"] as const;
 export type Group = (typeof GROUPS)[number];
-export const PARTS = ["data_wait", "forward", "backward", "optimizer", "rest"] as const;
+export const PARTS = ["data_wait", "forward", "backward", "optimizer", "validation", "rest"] as const;
 export type StepPart = (typeof PARTS)[number];
 export const LOCATION_KINDS = ["thread", "stream", "task"] as const;
 export type LocationKind = (typeof LOCATION_KINDS)[number];

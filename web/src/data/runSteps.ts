@@ -8,7 +8,10 @@ import type { StepsAbout as Sent, TABLES } from "./wire/wire.generated";
 
 type StepRow = RowOfRoute<"steps">;
 /** One iteration of the dominant loop; where `count` is above 1, it stands for its neighbours too. */
-export type Step = Omit<StepRow, "dataWaitNs" | "forwardNs" | "backwardNs" | "optimizerNs" | "restNs"> & {
+export type Step = Omit<
+  StepRow,
+  "dataWaitNs" | "forwardNs" | "backwardNs" | "optimizerNs" | "validationNs" | "restNs"
+> & {
   readonly parts: Readonly<Record<StepPart, number>>;
 };
 

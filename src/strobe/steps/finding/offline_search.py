@@ -10,13 +10,13 @@ import numpy as np
 from strobe.steps.finding.cuts import cut
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.requested_steps import Asked, asked_loops
-from strobe.steps.finding.step_classes import classify
+from strobe.steps.finding.step_classes import classify, rare_calls
 from strobe.steps.finding.step_parts import split
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Stream
-from strobe.steps.training_activities import PARTS, activities
+from strobe.steps.training_activities import PARTS, work_of
 from strobe.trace.folded import ALL, PART
 
 
@@ -70,14 +70,17 @@ def steps_of_loop(
     folded: FoldedTime | None = None,
 ) -> LoopSteps:
     """Cut a thread into the iterations of one loop. `followed`: another loop begins where its last step ends."""
-    acts = activities(stream)
+    work = work_of(stream)
+    acts = work.activities
     cuts = cut(stream, loop, acts)
     if followed and len(cuts) > 1 and not cuts.complete[-1]:
         cuts = cuts.chosen(slice(0, -1))  # it is the first one of the loop that follows
     if folded is not None and folded.is_inside(cuts.start_ns):
         ends = folded.until_folded(cuts.start_ns, cuts.end_ns)
         cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
-    parts = split(acts, cuts)
+    rare = rare_calls(stream, cuts)
+    rare_ns = np.stack([stream.start_ns[rare], stream.end_ns[rare]], axis=1)
+    parts = split(work, cuts, rare_ns, cut_anywhere=loop.kind == "structure")
     reason, recorded = loop.reason, None
     updates = round(len(loop.rows) / max(1, len(cuts)))
     if loop.kind == "optimizer" and updates > 1:

@@ -59,8 +59,8 @@ def base_class(trains: bool, works: bool) -> str:
     return "train" if trains else "inference" if works else "step"
 
 
-def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collection[str]) -> dict[str, Begun]:
-    """Functions that only some steps call, and that cost enough to matter; the outermost ones, by name."""
+def rare_calls(stream: Stream, cuts: Cuts) -> Ints:
+    """Return the rows of the calls of functions that only some steps call, the outermost ones."""
     step = np.searchsorted(cuts.fed_ns, stream.start_ns, side="right") - 1
     rows = np.flatnonzero((step >= 0) & (stream.end_ns <= cuts.end_ns[step]))
     paths, counts = occurrences_in_groups(stream.call_path[rows], step[rows])
@@ -69,11 +69,17 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collectio
     named = np.array([paradigm in FUNCTION_PARADIGMS for paradigm in stream.paradigms], dtype=bool)[stream.path_region]
     unusual &= named
     outermost = unusual & (innermost(stream.path_parent, unusual, stream.path_parent) < 0)
+    return rows[outermost[stream.call_path[rows]]]
 
+
+def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collection[str]) -> dict[str, Begun]:
+    """Functions that only some steps call, and that cost enough to matter; the outermost ones, by name."""
     cost: dict[str, Counter[int]] = defaultdict(Counter)
     begun: dict[str, Begun] = defaultdict(dict)
-    for row in rows[outermost[stream.call_path[rows]]].tolist():
-        name, number = label(stream.names[stream.region[row]]), int(step[row])
+    rows = rare_calls(stream, cuts)
+    step = np.searchsorted(cuts.fed_ns, stream.start_ns[rows], side="right") - 1
+    for row, number in zip(rows.tolist(), step.tolist(), strict=True):
+        name = label(stream.names[stream.region[row]])
         cost[name][number] += int(stream.duration_ns[row])
         begun[name].setdefault(number, int(stream.start_ns[row]))
     worth = [

@@ -63,6 +63,10 @@ def anchored_loop(
     """
     if kind in MARKS or events is None:
         return rows, None, 1.0
+    updates = np.searchsorted(events.rows, rows)
+    size = core.updates_per_step(events.ids.astype(np.uint32), updates.astype(np.uint32)) if kind == "optimizer" else 1
+    if size > 1:
+        return rows[size - 1 :: size], None, float(size)
     level = _innermost_with(rows, events, levels)
     if level is None:
         return rows, None, 1.0

@@ -112,6 +112,8 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     loop = MainLoop(kind, rows, "medium", "", name, own, levels.get(OPERATORS, ()), level, agreeing)
     if kind in MARKS:
         return _marked(loop, choices)
+    if level is None and several > 1:
+        return replace(loop, reason=f"{several:.0f} updates of {name} in turn make a step")
     if level is None:
         return replace(loop, reason=f"one step per {name}; nothing else repeats with it")
     if several > 1:

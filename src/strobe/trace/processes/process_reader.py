@@ -86,7 +86,8 @@ class ProcessReader(Protocol):
         """Return one entry per iteration of these loops, in order.
 
         loop, start_ns, duration_ns, events (spans of the main thread), path_hash, class_id, detail (0 none, 1 part, 2
-        all), detail_ns (from when on, for a part), data_wait_ns, forward_ns, backward_ns, optimizer_ns, rest_ns.
+        all), detail_ns (from when on, for a part), data_wait_ns, forward_ns, backward_ns, optimizer_ns,
+        validation_ns, rest_ns.
         """
 
     def classes(self) -> list[list[int]]:

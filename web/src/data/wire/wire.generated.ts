@@ -163,7 +163,7 @@ const STACK = { row: "number", start_ns: "number", duration_ns: "number", self_n
 const STEPS = { process: "number", step: "number", start_ns: "number", duration_ns: "number", class: "text",
   class_rank: "number", outlier: "flag", warm_up: "flag", cause: "text", count: "number", loop: "number",
   detail: DETAILS, data_wait_ns: "number", forward_ns: "number", backward_ns: "number", optimizer_ns: "number",
-  rest_ns: "number" } as const;
+  validation_ns: "number", rest_ns: "number" } as const;
 const TREE = { parent: "number", call_path: "number", device: "number", calls: "number", total_ns: "number",
   self_ns: "number", gpu_ns: "number", region: "number", line: "number", name: "text", group: GROUPS,
   file: "text" } as const;

@@ -15,7 +15,7 @@ const step = (number: number, detail: Detail): Step => ({
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, rest: 99 },
+  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: 99 },
   detail,
   loop: 0,
   warmUp: false,

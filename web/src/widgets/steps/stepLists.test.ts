@@ -13,7 +13,7 @@ const step = (number: number, durationNs: number, more: Partial<Step> = {}): Ste
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: durationNs, forward: 0, backward: 0, optimizer: 0, rest: 0 },
+  parts: { data_wait: durationNs, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: 0 },
   detail: "all",
   loop: 0,
   warmUp: false,
@@ -71,7 +71,7 @@ describe("pictures of all steps", () => {
     expect(histogramOf([step(0, 50)], 4).most).toBe(1);
   });
   test("parts without time are not drawn", () =>
-    expect(partsOf({ data_wait: 0, forward: 5, backward: 0, optimizer: 2, rest: 0 })).toEqual([
+    expect(partsOf({ data_wait: 0, forward: 5, backward: 0, optimizer: 2, validation: 0, rest: 0 })).toEqual([
       { phase: "forward", ns: 5 },
       { phase: "optimizer", ns: 2 },
     ]));

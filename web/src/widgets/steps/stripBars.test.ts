@@ -13,7 +13,7 @@ const step = (number: number, durationNs: number, more: Partial<Step> = {}): Ste
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, rest: 0 },
+  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: 0 },
   detail: "all",
   loop: 0,
   warmUp: false,

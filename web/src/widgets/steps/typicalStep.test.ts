@@ -14,7 +14,7 @@ const step = (number: number, durationNs: number, detail: Detail = "all", name =
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, rest: durationNs },
+  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: durationNs },
   detail,
   loop: 0,
   warmUp: number === 0,

@@ -1,0 +1,147 @@
+#include "structure/phases.h"
+
+#include <algorithm>
+
+namespace strobe::structure {
+
+namespace {
+
+constexpr int64_t kMaxPauseNs = 1000000;  // between two operators of a part the interpreter works for that part
+constexpr int64_t kMaxCallNs = 100000;    // before a part begins: the call that leads to it
+// Between two operators that change a parameter, where a program updates its parameters itself: `p -= rate * p.grad`.
+constexpr size_t kMostBetweenUpdates = 2;
+
+bool zeroes(const Activity& activity) { return activity.change == Change::zeroes; }
+
+// The interval that [from, until) lies in.
+const Interval* around(const std::vector<Interval>& intervals, int64_t from, int64_t until) {
+  const auto after = std::ranges::upper_bound(intervals, from, {}, &Interval::start_ns);
+  if (after == intervals.begin()) return nullptr;
+  const Interval& last = *std::prev(after);
+  return until <= last.end_ns ? &last : nullptr;
+}
+
+}  // namespace
+
+void enclose(std::vector<Interval>& intervals, Interval outer) {
+  while (!intervals.empty() && intervals.back().start_ns >= outer.start_ns) intervals.pop_back();
+  intervals.push_back(outer);
+}
+
+size_t Work::first_since(int64_t ns) const {
+  return size_t(std::ranges::lower_bound(activities, ns, {}, &Activity::start_ns) - activities.begin());
+}
+
+Part Work::last_before(size_t at, Part otherwise) const {
+  while (at > 0 && (zeroes(activities[at - 1]) || activities[at - 1].part == kForward)) at--;
+  return at > 0 ? activities[at - 1].part : otherwise;
+}
+
+// Where a run of operators ends that begins at `from` and changes parameters: others may come between, `apart` at most.
+size_t Work::updates_end(size_t from, size_t until, size_t apart) const {
+  size_t end = from;
+  for (size_t i = from; i < until && i - end <= apart; i++)
+    if (activities[i].change == Change::in_place) end = i + 1;
+  return end;
+}
+
+// Calls between two times of functions that only some iterations call, that run no backward pass, and whose operators
+// do not lead up to one: they wait for data of their own, or come first after an update.
+std::vector<Interval> Work::validations(int64_t from_ns, int64_t until_ns) const {
+  std::vector<Interval> found;
+  for (auto each = std::ranges::lower_bound(rare, from_ns, {}, &Interval::start_ns); each != rare.end(); ++each) {
+    if (each->start_ns >= until_ns) break;
+    const size_t begin = first_since(each->start_ns), end = first_since(each->end_ns);
+    bool passes = false, waits = false;
+    for (size_t i = begin; i < end; i++)
+      passes |= activities[i].part == kBackward, waits |= activities[i].part == kDataWait;
+    size_t before = begin;  // averages of weights belong to the update
+    while (before > 0 && activities[before - 1].change == Change::in_place) before--;
+    const bool first =
+        (before == 0 || activities[before - 1].part != kForward) && last_before(before, kRest) != kDataWait;
+    if (!passes && (waits || first)) found.push_back(*each);
+  }
+  return found;
+}
+
+int64_t Work::taken_by_others(int64_t from_ns, int64_t until_ns) const {
+  int64_t sum = 0;
+  for (auto each = std::ranges::lower_bound(others, from_ns, {}, &Interval::end_ns); each != others.end(); ++each) {
+    if (each->start_ns >= until_ns) break;
+    sum += std::min(each->end_ns, until_ns) - std::max(each->start_ns, from_ns);
+  }
+  return sum;
+}
+
+size_t Work::end_of_run(size_t from, size_t high) const {
+  size_t end = from;
+  while (end < high && activities[end].part == activities[from].part) end++;
+  return end;
+}
+
+// What operators [from, until) are. `high`: the activities of the iteration end there. `before`: what came before them;
+// `follows`: what comes after the iteration.
+Work::Operators Work::operators(size_t from, size_t until, size_t high, Part before, Part follows) const {
+  // Some updates run the backward pass (LBFGS, PyTorch Lightning): what comes after a pass, until gradients are zeroed
+  // for the next one or to the end, is the update's own work.
+  if (const Interval* closure = around(closures, activities[from].start_ns, activities[from].end_ns))
+    if (before == kBackward &&
+        (until == high || zeroes(activities[until]) || activities[until].start_ns >= closure->end_ns))
+      return {kOptimizer, from};
+  size_t next = until;
+  while (next < high && (zeroes(activities[next]) || activities[next].part == kForward)) next++;
+  const Part after = next < high ? activities[next].part : follows;
+  const bool own = before == kBackward;  // no optimizer's step has come
+  if (after == kBackward) {
+    const bool updated = (own || before == kOptimizer) && !(from > 0 && zeroes(activities[from - 1]));
+    return {kForward, updated ? updates_end(from, until, own ? 1 : 0) : from};
+  }
+  if (before == kDataWait) return {after == kOptimizer ? kForward : kValidation, from};
+  if (before != kBackward && before != kOptimizer) return {kRest, from};
+  if (own && after == kOptimizer) return {kOptimizer, from};  // gradients are clipped, scaled, reduced
+  return {kRest, updates_end(from, until, own ? kMostBetweenUpdates : 0)};
+}
+
+void Work::split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, Part follows,
+                 int64_t (&parts_ns)[kParts]) const {
+  std::fill(std::begin(parts_ns), std::end(parts_ns), 0);
+  fed_ns = std::min(fed_ns, end_ns);
+  const size_t low = first_since(fed_ns), high = first_since(end_ns);
+  if (fed_ns > start_ns) before = kDataWait;
+  const std::vector<Interval> validating = trains ? validations(fed_ns, end_ns) : std::vector<Interval>();
+  int64_t last_ns = fed_ns;
+  Part last = kRest;
+  const auto add = [&](const Activity& activity, Part part) {
+    int64_t pause = activity.start_ns - last_ns;
+    const bool whole =
+        (part == kBackward && last == kBackward) || (part == kForward && around(modules, last_ns, activity.start_ns));
+    if (!whole && pause >= kLeastCallNs) pause -= taken_by_others(last_ns, activity.start_ns);
+    if (whole || pause <= (part == last ? kMaxPauseNs : kMaxCallNs)) parts_ns[part] += pause;
+    last_ns = std::min(activity.end_ns, end_ns);
+    last = part;
+    parts_ns[part] += last_ns - activity.start_ns;
+  };
+  for (size_t i = low; i < high;) {
+    const Part part = activities[i].part;
+    const size_t end = end_of_run(i, high);
+    Operators found{part, i};
+    if (trains && part == kForward) {
+      found = operators(i, end, high, before, follows);
+    } else if (trains && part == kDataWait && end < high && activities[end].part == kForward) {
+      if (operators(end, end_of_run(end, high), high, part, follows).part == kValidation) found.part = kValidation;
+    }
+    const bool seeded = end < high && activities[end].part == kBackward && activities[end - 1].change == Change::seeds;
+    for (; i < end; i++) {
+      const bool seed = seeded && i + 1 == end;
+      const Activity& each = activities[i];
+      const bool validation = (part == kForward || part == kDataWait) && around(validating, each.start_ns, each.end_ns);
+      add(each, validation ? kValidation : seed ? kBackward : i < found.updates_end ? kOptimizer : found.part);
+      if (part != kForward && !zeroes(activities[i])) before = part;
+    }
+  }
+  parts_ns[kDataWait] += fed_ns - start_ns;
+  parts_ns[kRest] = end_ns - start_ns;
+  for (int part = kDataWait; part < kRest; part++) parts_ns[kRest] -= parts_ns[part];
+}
+
+}  // namespace strobe::structure

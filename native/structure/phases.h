@@ -1,0 +1,61 @@
+// phases.h - what an iteration is made of: waiting for data, forward, backward, optimizer, and the rest. Decided by the
+// order of what its thread did, never by where a helper call stands. The one place of these rules; Python asks here.
+#pragma once
+#include <stdint.h>
+#include <vector>
+
+#include "structure/iterations.h"
+
+namespace strobe::structure {
+
+// An outermost span of the main thread that is a part of a step; they do not overlap.
+struct Activity {
+  int64_t start_ns, end_ns;
+  uint64_t position;  // of its enter in the ring
+  uint32_t path;
+  Part part;
+  Change change = Change::none;
+};
+
+struct Interval {
+  int64_t start_ns, end_ns;
+};
+
+// Shorter calls of functions without any activity are taken for a part of what is around them.
+constexpr int64_t kLeastCallNs = 250000;
+
+// Adds an interval in the place of those inside of it; intervals come in order of end.
+void enclose(std::vector<Interval>& intervals, Interval outer);
+
+// What the thread of a loop did, in order of start.
+struct Work {
+  bool trains = false;  // there are backward passes
+  std::vector<Activity> activities;
+  std::vector<Interval> modules;   // calls of modules: what is done in them is forward, also between operators
+  std::vector<Interval> others;    // calls of functions without any activity: what is done in them is no part of it
+  std::vector<Interval> rare;      // calls of functions that only some iterations call
+  std::vector<Interval> closures;  // updates that run backward passes themselves
+
+  size_t first_since(int64_t ns) const;  // the first activity that starts then or later
+
+  // Splits the iteration [start_ns, end_ns), whose data had come at `fed_ns`. `before`: what came before its first
+  // activity. `follows`: kBackward where it may end between the operators that lead up to a pass and the pass, else
+  // kRest. The parts add up to the length.
+  void split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, Part follows,
+             int64_t (&parts_ns)[kParts]) const;
+  // What came last before activity `at`; gradients that are zeroed do not count.
+  Part last_before(size_t at, Part otherwise) const;
+
+ private:
+  struct Operators {
+    Part part;
+    size_t updates_end;  // those before this one update parameters instead
+  };
+  std::vector<Interval> validations(int64_t from_ns, int64_t until_ns) const;
+  int64_t taken_by_others(int64_t from_ns, int64_t until_ns) const;
+  Operators operators(size_t from, size_t until, size_t high, Part before, Part follows) const;
+  size_t end_of_run(size_t from, size_t high) const;
+  size_t updates_end(size_t from, size_t until, size_t apart) const;
+};
+
+}  // namespace strobe::structure
