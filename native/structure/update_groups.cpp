@@ -17,11 +17,12 @@ constexpr size_t kMostKinds = 64;
 
 using Set = std::vector<uint32_t>;
 
-// The distinct operators between each update and the one before.
+// The distinct operators between each update and the one before. Those of the first update are left out: it makes what
+// the others use again.
 std::vector<Set> operators_of(std::span<const uint32_t> ids, std::span<const uint32_t> updates) {
   std::vector<Set> sets;
   std::map<uint32_t, size_t> used;
-  for (size_t i = 1; i < updates.size(); i++) {
+  for (size_t i = 2; i < updates.size(); i++) {
     Set set(ids.begin() + updates[i - 1], ids.begin() + updates[i]);
     std::ranges::sort(set);
     set.erase(std::unique(set.begin(), set.end()), set.end());

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strobe.native import core
 from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
@@ -262,6 +263,17 @@ def test_updates_of_several_kinds_in_turn_are_one_step(critics: int, loader: boo
     found = steps_of(training.stream())
     assert_true(found, training)
     assert f"{critics + 1} updates" in found.reason
+
+
+def test_the_first_update_makes_no_kind_of_its_own() -> None:
+    """It makes what the others use: operators 8 and 9 run once; 7 runs in all others."""
+    ids = [1, 2, 8, 9, 3]
+    updates = [2]
+    for _ in range(6):
+        ids += [1, 2, 7, 3]
+        updates.append(len(ids) - 2)
+    for seen in range(2, 8):
+        assert core.updates_per_step(np.array(ids, dtype=np.uint32), np.array(updates[:seen], dtype=np.uint32)) == 1
 
 
 def test_a_validation_every_few_steps_does_not_make_updates_a_group() -> None:
