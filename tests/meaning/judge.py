@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,8 +15,9 @@ from pathlib import Path
 
 import strobe
 from strobe.api.imports import opened
+from strobe.model.plugins import Finding
 from strobe.present.summary import summarise
-from tests.meaning.verify import command, run_trace
+from tests.meaning.verify import command, environment, run_trace
 
 HERE = Path(__file__).parent
 PHASES = {
@@ -30,20 +30,27 @@ PHASES = {
 # Kinds of a verdict in words of truth.LIMITS.
 LIMITS = {
     "input-bound": {"data"},
-    "compute-bound": {"operators", "gpu"},
-    "communication-bound": {"communication", "straggler", "balanced"},
+    "compute-bound": {"operators", "gpu", "balanced"},
+    "communication-bound": {"communication", "balanced"},
+    "imbalanced": {"straggler"},
+    "python-bound": {"python", "launch", "balanced"},
     "host-bound": {"python", "launch", "synchronisation"},
+    "lock-bound": {"lock", "synchronisation"},
+    "io-bound": {"io"},
+    "gc-bound": {"garbage-collection"},
+    "gil-bound": {"lock", "python"},
+    "starved": {"starvation"},
+    "waiting": {"synchronisation", "communication"},
 }
 
 
-def record(path: Path, folder: Path) -> tuple[dict[int, dict], Path]:
+def record(path: Path, folder: Path, keep: str) -> tuple[dict[int, dict], Path]:
     """Run a program under strobe; return its truth by rank, and the trace."""
     truths, trace = folder / "truth", folder / "run.strobe"
     truths.mkdir()
     start = command(path)
-    words = [sys.executable, "-m", "strobe", "run", "--quiet", "-o", str(trace), "--", *start]
-    env = dict(os.environ, MEANING_TRUTH=str(truths), OMP_NUM_THREADS="1", PYTHONPATH=str(HERE))
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    words = [sys.executable, "-m", "strobe", "run", "--quiet", "--keep", keep, "-o", str(trace), "--", *start]
+    done = subprocess.run(words, cwd=folder, env=environment(truths), capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise SystemError(done.stderr[-2000:])
     read = [json.loads(each.read_text()) for each in sorted(truths.iterdir())]
@@ -71,10 +78,12 @@ def in_place(truth: list[tuple[int, int]], found: list[tuple[int, int]]) -> int:
     return matched
 
 
-def judge(path: Path) -> dict[str, object]:
+def judge(path: Path, keep: str) -> dict[str, object]:
     """One row of the table."""
     with tempfile.TemporaryDirectory() as temporary:
-        truths, folder = (written if path.parent.name == "traces" else record)(path, Path(temporary))
+        truths, folder = (
+            written(path, Path(temporary)) if path.parent.name == "traces" else record(path, Path(temporary), keep)
+        )
         truth = truths[0]
         trace = strobe.open(folder)
         steps = trace.ask("steps").to_pylist()
@@ -85,7 +94,8 @@ def judge(path: Path) -> dict[str, object]:
         found = [
             (row["start_ns"] + trace.zero_ns, row["start_ns"] + trace.zero_ns + row["duration_ns"]) for row in steps
         ]
-        verdict = summarise(trace).verdict
+        summary = summarise(trace)
+        verdict = summary.verdict
     whole = sum(each["end_ns"] - each["begin_ns"] for each in truth["steps"])
     taken = sum(row["duration_ns"] for row in steps)
     off = {}
@@ -104,7 +114,21 @@ def judge(path: Path) -> dict[str, object]:
         "limiting": truth["limiting"],
         "verdict": verdict.kind,
         "right": bool(kinds & {truth["limiting"], *truth["limiting_also"]}),
+        "confidence": verdict.confidence,
+        "text": verdict.text,
+        "problem": judged_problem(truth["problem"], verdict.text, summary.findings),
+        "findings": [f"{each.rule}: {each.what} [{each.where}]" for each in summary.findings],
     }
+
+
+def judged_problem(problem: dict | None, verdict: str, findings: tuple[Finding, ...]) -> str:
+    """ "", or what is wrong with what is said about a planted problem, or about a healthy program."""
+    gains = [each for each in findings if not each.informative]
+    if problem is None:
+        return f"FALSE ADVICE: {gains[0].what}" if gains else ""
+    place = problem["where"].rpartition(":")[2].rpartition(".")[2]
+    first = [f"{each.what} {each.where} {each.do}" for each in (*gains, *findings)[:1]]
+    return "" if any(place in text for text in (verdict, *first)) else f"NOT NAMED: {problem['where']}"
 
 
 def main() -> int:
@@ -112,14 +136,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--set-aside", action="store_true", help="those that are set aside, not the others")
+    parser.add_argument("--keep", default="10", help="as of strobe run")
+    parser.add_argument("--verbose", action="store_true", help="verdict and findings of all, not only where wrong")
     arguments = parser.parse_args()
     folder = HERE / "set_aside" if arguments.set_aside else HERE
     cases = [*sorted(folder.glob("programs/*.py")), *sorted(folder.glob("traces/*.py"))]
     paths = [path for path in cases if not arguments.names or path.stem in arguments.names]
-    right = dict.fromkeys(("steps", "phases", "limiting"), 0)
+    right = dict.fromkeys(("steps", "phases", "limiting", "problem"), 0)
     for path in paths:
         try:
-            row = judge(path)
+            row = judge(path, arguments.keep)
         except (SystemError, subprocess.TimeoutExpired, strobe.StrobeError) as error:
             print(f"{path.stem:<32} failed: {str(error)[-200:]}", flush=True)
             continue
@@ -133,6 +159,9 @@ def main() -> int:
             f" {'' if row['right'] else 'WRONG':<6} {row['off'] or ''}",
             flush=True,
         )
+        right["problem"] += not row["problem"]
+        if arguments.verbose or row["problem"] or not row["right"]:
+            print(f"    {row['confidence']}: {row['text']}", *row["findings"], row["problem"], sep="\n    ", flush=True)
     print(f"of {len(paths)}: " + ", ".join(f"{what} right in {count}" for what, count in right.items()))
     return 0
 

@@ -9,13 +9,13 @@ from tests.meaning.judge import HERE, judge
 
 @pytest.mark.parametrize("name", ["engine_steps", "marks_data_bound", "marks_launch_bound", "one_mark"])
 def test_steps_of_traces_are_where_their_writers_put_them(name: str) -> None:
-    row = judge(HERE / "traces" / f"{name}.py")
+    row = judge(HERE / "traces" / f"{name}.py", "10")
     assert row["true"] == row["found"] == row["in place"]
     assert row["right"], row
 
 
 @pytest.mark.torch
 def test_a_training_is_judged_by_its_own_truth() -> None:
-    row = judge(HERE / "programs" / "accumulate_micro.py")
+    row = judge(HERE / "programs" / "accumulate_micro.py", "10")
     assert (row["true"], row["found"], row["in place"]) == (30, 30, 30)
     assert row["right"], row

@@ -1,6 +1,6 @@
 """Runs cases twice to see whether their truth is stable: `python tests/meaning/verify.py [--times N] [NAME ...]`.
 
-MPI programs run with `$MEANING_MPI/bin/mpirun` and its `python` where that is set. Exit status 1 where a case fails or
+MPI programs run with `$MEANING_MPI/bin/mpirun` where that is set, and mpi4py. Exit status 1 where a case fails or
 differs.
 """
 
@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+MPI = Path(os.environ.get("MEANING_MPI") or HERE.parents[1] / ".venv" / "mpich")  # `./dev record` makes it
 EXACT = ("unit", "count", "levels", "limiting", "limiting_rank")
 
 
@@ -32,11 +33,8 @@ def command(path: Path) -> list[str]:
     if first.startswith("# run:"):
         run = first.removeprefix("# run:").strip()
     if run.startswith("mpirun"):
-        mpich = HERE.parents[1] / ".venv" / "mpich"  # `./dev record` makes it
-        root = os.environ.get("MEANING_MPI") or (mpich if mpich.exists() else None)
-        start = (
-            [f"{root}/bin/mpirun", *run.split()[1:], f"{root}/bin/python"] if root else [*run.split(), sys.executable]
-        )
+        mpirun = MPI / "bin" / "mpirun"
+        start = [str(mpirun) if mpirun.exists() else "mpirun", *run.split()[1:], sys.executable]
     elif run.startswith("torchrun"):
         start = [sys.executable, "-m", "torch.distributed.run", *run.split()[1:]]
     else:
@@ -44,14 +42,21 @@ def command(path: Path) -> list[str]:
     return [*start, str(path), *args]
 
 
+def environment(truths: Path) -> dict[str, str]:
+    """One thread per process; the modules here, and MPI, are found."""
+    modules = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    library = next(iter((MPI / "lib").glob("libmpi.so.*")), None)
+    mpi = {"MPI4PY_LIBMPI": str(library)} if library else {}
+    return dict(os.environ, MEANING_TRUTH=str(truths), PYTHONPATH=modules, OMP_NUM_THREADS="1", **mpi)
+
+
 def run_program(path: Path) -> tuple[dict[int, dict], float]:
     """The truth of every rank, and the seconds it took."""
     with tempfile.TemporaryDirectory() as folder:
         truths = Path(folder, "truth")
         truths.mkdir()
-        path_of_modules = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-        env = dict(os.environ, MEANING_TRUTH=str(truths), PYTHONPATH=path_of_modules, OMP_NUM_THREADS="1")
         began = time.monotonic()
+        env = environment(truths)
         done = subprocess.run(command(path), cwd=folder, env=env, capture_output=True, text=True, timeout=120)
         took = time.monotonic() - began
         if done.returncode:

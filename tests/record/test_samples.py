@@ -78,7 +78,7 @@ def test_python_native_and_waiting_are_what_the_program_measured(run: Run) -> No
     cpu, waited = Counter[tuple[object, object]](), Counter[object]()
     for row in rows:
         cpu[names[row["location"]], row["state"]] += row["cpu_ns"]
-        if row["state"] == "waiting" and "waiting_part" in row["call_stack"]:
+        if row["state"] == "sleep" and "waiting_part" in row["call_stack"]:
             waited[names[row["location"]]] += row["period_ns"]
     for thread, (python, native) in run.truth.items():
         assert cpu[thread, "python"] / 1e9 == pytest.approx(python, rel=0.2, abs=0.06)
@@ -86,6 +86,83 @@ def test_python_native_and_waiting_are_what_the_program_measured(run: Run) -> No
     # A sleep lasts as long as it was asked for, or longer.
     assert waited["main thread"] > 0.8 * 0.2e9
     assert waited["other"] > 0.8 * 0.4e9
+
+
+def test_what_a_thread_waits_for_and_the_collector_are_told_apart(workshop: Workshop) -> None:
+    """Each function waits for as long as it writes down; `collecting` takes the CPU time of the collector."""
+    program = workshop.write(
+        "states.py",
+        """
+        import gc, json, select, socket, threading, time
+
+        held, inside = threading.Lock(), threading.Event()
+
+        def hold():
+            with held:
+                inside.set()
+                time.sleep(0.4)
+
+        def lock():
+            threading.Thread(target=hold).start()
+            inside.wait()
+            with held:
+                pass
+
+        def sockets():
+            near, far = socket.socketpair()
+            threading.Timer(0.3, far.send, [b"1"]).start()
+            near.recv(1)
+            select.select([near], [], [], 0.2)
+
+        def collect():
+            for _ in range(30):
+                gc.collect()
+
+        def spin(until):
+            while time.monotonic() < until:
+                pass
+
+        def gil():
+            until = time.monotonic() + 0.6
+            other = threading.Thread(target=spin, args=(until,))
+            other.start()
+            spin(until)
+            other.join()
+
+        garbage = [[i, [i]] for i in range(200_000)]
+        took = {}
+        for each in (lock, sockets, collect, gil):
+            clock = time.thread_time if each is collect else time.monotonic
+            begin = clock()
+            each()
+            took[each.__name__] = clock() - begin
+        print(json.dumps(took))
+        """,
+    )
+    recorded = workshop.recorded("--sample", "500", str(program))
+    assert recorded.returncode == 0
+    took = json.loads(recorded.stdout)
+    trace = strobe.open(recorded.trace)
+    main = cast("list[str]", trace.locations.column("name")).index("main thread")
+    seen = Counter[tuple[str, object]]()
+    for row in listed(trace.side_table("samples")):
+        for function in took:
+            if row["location"] == main and f"{function} (" in (row["call_stack"] or ""):
+                seen[function, row["state"]] += row["cpu_ns" if row["state"] == "collecting" else "period_ns"]
+    share = {key: ns / 1e9 / took[key[0]] for key, ns in seen.items()}
+    assert share["lock", "lock"] > 0.8
+    assert share["sockets", "socket"] > 0.8
+    assert share["collect", "collecting"] == pytest.approx(1, abs=0.25)
+    assert share["gil", "gil"] > 0.1
+
+
+@pytest.mark.parametrize(("options", "fewest", "most"), [((), 30, 1000), (("--trace=-samples",), 0, 0)])
+def test_by_default_a_few_samples_are_taken_beside_the_calls(
+    workshop: Workshop, options: tuple[str, ...], fewest: int, most: int
+) -> None:
+    trace = strobe.open(workshop.recorded(*options, str(workshop.write("split.py", PROGRAM))).trace)
+    assert fewest <= len(trace.side_table("samples")) <= most
+    assert trace.span_count > 0
 
 
 def test_functions_and_lines_are_the_ones_that_ran(run: Run) -> None:

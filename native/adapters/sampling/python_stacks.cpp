@@ -233,6 +233,13 @@ int32_t PythonStacks::line(const PythonStack& stack) {
   return after == code.lines.begin() ? 0 : std::prev(after)->second;
 }
 
+bool PythonStacks::collects(uintptr_t interpreter, uintptr_t thread) {
+  const ForeignMemory::Part parts[] = {{interpreter + layout_.collecting, sizeof(int)},
+                                       {layout_.gil + layout_.gil_holder, sizeof(uintptr_t)}};
+  const char* found = memory_.read(parts, 2);
+  return found && load<int>(found) && load<uintptr_t>(found, sizeof(int)) == thread;
+}
+
 bool PythonStacks::still_there(const PythonStack& stack) {
   constexpr size_t word = sizeof(uintptr_t);
   const ForeignMemory::Part parts[] = {

@@ -53,6 +53,8 @@ class PythonStacks {
   int32_t line(const PythonStack& stack);  // of the innermost frame, 0 unknown
   // Whether the innermost frame is still at that instruction, and it is one that may call C code.
   bool still_there(const PythonStack& stack);
+  // Whether the thread collects garbage: the collector runs, and it holds the GIL.
+  bool collects(uintptr_t interpreter, uintptr_t thread);
 
  private:
   Code* check(uintptr_t at, const char* copied);

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,8 +35,74 @@ constexpr int kResting = 16;                 // looks in a row at a thread that 
 constexpr uint64_t kRestingEvery = 4;        // samples between two looks at such a thread
 constexpr int64_t kWaitingRowNs = 50000000;  // a thread that does nothing gets a row as seldom as that
 
-enum State : uint8_t { kPython, kNative, kReady, kWaiting };
-constexpr const char* kStateNames[] = {"python", "native", "ready", "waiting"};
+enum State : uint8_t { kPython, kNative, kCollecting, kReady, kGil, kLock, kFile, kSocket, kSleep, kWaiting };
+constexpr const char* kStateNames[] = {"python", "native", "collecting", "ready", "gil",
+                                       "lock",   "file",   "socket",     "sleep", "waiting"};
+constexpr size_t kStates = std::size(kStateNames);
+constexpr bool ran(State state) { return state <= kCollecting; }
+
+// What a thread that sleeps in this call of the kernel waits for; `file`: whether its first argument is one.
+State waited_for(long call, bool file) {
+  switch (call) {
+    case SYS_futex:
+    case SYS_flock:
+    case SYS_semop:
+    case SYS_semtimedop:
+      return kLock;
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+      return kSleep;
+    case SYS_read:
+    case SYS_write:
+    case SYS_readv:
+    case SYS_writev:
+      return file ? kFile : kSocket;
+    case SYS_pread64:
+    case SYS_pwrite64:
+    case SYS_preadv:
+    case SYS_pwritev:
+    case SYS_preadv2:
+    case SYS_pwritev2:
+    case SYS_sendfile:
+    case SYS_copy_file_range:
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_sync:
+    case SYS_syncfs:
+    case SYS_sync_file_range:
+    case SYS_msync:
+    case SYS_ftruncate:
+    case SYS_openat:
+    case SYS_renameat2:
+    case SYS_unlinkat:
+    case SYS_getdents64:
+#ifdef SYS_open  // calls that 64-bit ARM has no more
+    case SYS_open:
+    case SYS_rename:
+    case SYS_unlink:
+    case SYS_stat:
+#endif
+      return kFile;
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_epoll_pwait:
+#ifdef SYS_poll
+    case SYS_poll:
+    case SYS_select:
+    case SYS_epoll_wait:
+#endif
+      return kSocket;
+    default:
+      return kWaiting;
+  }
+}
 
 int64_t cpu_ns(clockid_t clock) {  // -1: the thread is gone
   timespec t;
@@ -101,7 +169,7 @@ class Sampler {
     pthread_setname_np(pthread_self(), "strobe-samples");
     thread_id_ = uint32_t(thread_id());
     strobe_hide_thread();
-    for (int i = 0; i < 4; i++) state_text_[i] = strobe_text(kStateNames[i]);
+    for (size_t i = 0; i < kStates; i++) state_text_[i] = strobe_text(kStateNames[i]);
     uint64_t random = uint64_t(monotonic_ns()) | 1;
     int64_t next = monotonic_ns(), counted_ns = next, own_cpu = 0;
     for (uint64_t n = 0, list_at = 0; !quit_; n++) {
@@ -187,15 +255,24 @@ class Sampler {
     return name;
   }
 
-  // Of a thread that is on no processor: whether it wants one or the GIL, or sleeps in a call of the kernel.
+  // Of a thread that is on no processor: whether it wants one or the GIL, or for what it sleeps in a call of the
+  // kernel.
   State asleep(uint64_t id) {
     const std::string call = small_file(id, "syscall");
     if (call.compare(0, 7, "running") == 0) return kReady;
     char* end;
     const long number = strtol(call.c_str(), &end, 10);
-    const auto word = uintptr_t(strtoull(end, nullptr, 16));
-    const bool of_gil = number == SYS_futex && word >= layout_.gil && word < layout_.gil + layout_.gil_bytes;
-    return of_gil ? kReady : kWaiting;
+    if (end == call.c_str()) return kWaiting;  // the kernel does not tell
+    const auto first = uintptr_t(strtoull(end, nullptr, 16));
+    if (number == SYS_futex && first >= layout_.gil && first < layout_.gil + layout_.gil_bytes) return kGil;
+    const bool moves = number == SYS_read || number == SYS_write || number == SYS_readv || number == SYS_writev;
+    return waited_for(number, moves && is_file_of_program(int(first)));
+  }
+
+  // Whether a descriptor is a file, not a pipe or a socket.
+  static bool is_file_of_program(int fd) {
+    struct stat facts;
+    return fstat(fd, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISBLK(facts.st_mode));
   }
 
   bool look(uintptr_t at, Thread& t, int64_t now) {
@@ -206,7 +283,7 @@ class Sampler {
     }
     if (cpu == t.seen_cpu) {  // has done nothing since
       t.resting += t.resting < kResting;
-      const State state = t.state == kPython || t.state == kNative ? asleep(t.id) : t.state;
+      const State state = ran(t.state) ? asleep(t.id) : t.state;
       if (state != t.state || now - t.since_ns >= kWaitingRowNs) {
         t.state = state;
         row(t, now, t.cpu);
@@ -231,13 +308,13 @@ class Sampler {
     // sees it run. Where we take its processor whenever we look (a machine with a single one), it counts for where it
     // was stopped: in C code, if that is the very place where it was the last time.
     const State state = asleep(t.id);
-    if (state != kReady || ++t.unseen <= kMostUnseen) {
+    if ((state != kReady && state != kGil) || ++t.unseen <= kMostUnseen) {
       t.state = state;
       row(t, now, t.cpu);
       return true;
     }
     const bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
-    t.state = same && t.state == kNative ? kNative : kPython;
+    if (t.state == kNative && !same) t.state = kPython;
     row(t, now, cpu);
     return true;
   }
@@ -252,7 +329,7 @@ class Sampler {
     }
     bool inside = !t.stack.moved;
     for (int i = 0; inside && i < kLooks; i++) inside = stacks_.still_there(t.stack);
-    t.state = inside ? kNative : kPython;
+    t.state = stacks_.collects(interpreter_, at) ? kCollecting : inside ? kNative : kPython;
     if (!stacks_.codes(t.stack, t.checked, codes_)) {
       t.checked.clear();
       return false;
@@ -300,7 +377,7 @@ class Sampler {
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
   size_t text_bytes_ = 0;
-  uint32_t state_text_[4] = {};
+  uint32_t state_text_[kStates] = {};
   pthread_t thread_{};
   std::atomic<uint32_t> thread_id_{0};
   std::atomic<uint32_t> wake_{0};

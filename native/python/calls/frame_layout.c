@@ -101,6 +101,8 @@ void* frame_layout_fill(struct frame_layout* layout) {
   layout->gil = (uintptr_t)PyInterpreterState_Main()->ceval.gil;
 #endif
   layout->gil_bytes = sizeof(struct _gil_runtime_state);
+  layout->gil_holder = offsetof(struct _gil_runtime_state, last_holder);
+  layout->collecting = offsetof(PyInterpreterState, gc) + offsetof(struct _gc_runtime_state, collecting);
   layout->text_bytes = sizeof(PyCompactUnicodeObject);
   for (size_t i = 0; i < sizeof calls_out; i++) layout->calls_out[calls_out[i]] = 1;
   return PyInterpreterState_Main();

@@ -29,8 +29,9 @@ struct frame_layout {
   size_t text_bytes; /* header to copy for text_facts */
   /* Of the header of a str that was copied: 0 where it is none that can be read. `width`: bytes a character. */
   int (*text_facts)(const void* header, size_t* length, size_t* width, size_t* data_offset);
-  uintptr_t gil; /* who waits for the GIL sleeps on a word in here */
-  size_t gil_bytes;
+  uintptr_t gil;                /* who waits for the GIL sleeps on a word in here */
+  size_t gil_bytes, gil_holder; /* in there: the thread state that has it, or had it last */
+  size_t collecting;            /* of PyInterpreterState: whether garbage is collected */
   /* By opcode: whether the instruction may call C code that takes long: calls, operators, iteration. */
   uint8_t calls_out[256];
 };

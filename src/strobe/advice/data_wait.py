@@ -8,6 +8,7 @@ import numpy as np
 
 from strobe.answers import sql
 from strobe.breakdown.data_pipeline import FETCH, pipelines
+from strobe.breakdown.host_time import fetching
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.training_activities import DATA_WAIT
@@ -16,6 +17,8 @@ from strobe.trace.trace import Trace
 
 # Waiting this part of a step is worth a finding; torch_tb_profiler's rule fires at 5 %, too.
 LEAST_SHARE = 0.05
+# A worker hands a batch over in some tenths of a millisecond: less is not saved by one, nor is it what limits the loop.
+_LEAST_NS, _LEAST_GAIN = 1_000_000, 0.2
 # It must not be the business of a few slow steps: those are outliers (rule `outlier`).
 LEAST_STEPS = 0.2
 
@@ -27,7 +30,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     Without worker processes, the wait is the fetch itself. Workers do it beside the step, so at most the shorter of
     fetch and rest of the step is saved; at least half of that, as long as a core is free. With workers, the wait is
     what they fall short by: more of them save it all (upper bound) unless the machine has no core left (lower bound:
-    nothing).
+    nothing). Below 20 % of a step, or a millisecond, no gain is promised.
     """
     usual = usual_steps(trace)
     if usual is None:
@@ -56,13 +59,18 @@ def run(trace: Trace) -> Iterator[Finding]:
         do = f"raise num_workers{above} while cores are free, or make a fetch cheaper (decoding, transforms)"
     process = np.flatnonzero(usual.usual)
     worst = process[np.argsort(-wait)[:5]]
+    place = fetching(trace)
+    gains = typical >= _LEAST_NS and share >= _LEAST_GAIN
     yield Finding(
         rule="data.wait",
         what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of every step for its next batch"
-        + (", fetched in the loop itself" if alone else f", with {workers or 'some'} loader workers"),
-        do=do,
-        gain_low_ns=round(low),
-        gain_high_ns=round(high),
+        + (", fetched in the loop itself" if alone else f", with {workers or 'some'} loader workers")
+        + (f", mostly in {place.name}" if place else ""),
+        where=place.where if place else "",
+        do=do if gains else "",
+        gain_low_ns=round(low) if gains else 0,
+        gain_high_ns=round(high) if gains else 0,
+        informative=not gains,
         confidence="high" if alone else "medium",
         evidence=evidence(trace, steps, worst),
     )

@@ -34,7 +34,7 @@ def run(trace: Trace) -> Iterator[Finding]:
             np.flatnonzero(rows & ~steps.outlier) for rows in ((after, before) if change > 0 else (before, after))
         )
         cost = abs(each.after_ns - each.before_ns) * len(slow)
-        if waited_for_core_ns(trace, steps, slow) >= BY_THE_MACHINE * cost:
+        if waited_for_core_ns(trace, steps.process, steps.start_ns[slow], steps.end_ns[slow]) >= BY_THE_MACHINE * cost:
             continue
         growth = grown_call(trace, steps, slow, fast)
         gain = max(0.0, each.after_ns - each.before_ns) * int(after.sum()) / usual.count

@@ -21,6 +21,8 @@ LEAST_TIMES = 3
 # So many of the steps that a rhythm would have must be slow.
 LEAST_PRESENT = 0.75
 MOST_COMPARED = 40
+# A call explains slow steps if it takes so many times its usual time there.
+GROWN = 3
 # What slow steps cost in all, below which nobody cares.
 LEAST_TOTAL_NS = 10_000_000
 
@@ -90,7 +92,7 @@ def run(trace: Trace) -> Iterator[Finding]:
                 gain = (float(np.minimum(over[group], own[group, part]).sum()), float(over[group].sum()))
                 order = group[np.argsort(-over[group])]
                 alike = np.flatnonzero(np.isin(names, names[group]) & steps.steady & ~steps.outlier)
-                waited = waited_for_core_ns(trace, steps, group)
+                waited = waited_for_core_ns(trace, steps.process, steps.start_ns[group], steps.end_ns[group])
                 by_the_machine = waited >= BY_THE_MACHINE * gain[1]
                 known = by_the_machine or name == "data_wait"
                 growth = None if known else grown_call(trace, steps, order, alike)
@@ -109,7 +111,9 @@ def _finding(
         what = f"every {ordinal(every)} step takes {longer} ({len(rows)} times: step {_listed(rows)})"
     else:
         what = f"{len(rows)} of {count} steps take{'s' if len(rows) == 1 else ''} {longer}: step {_listed(rows)}"
-    enough = len(rows) >= LEAST_TIMES
+    # Any machine makes some steps slower, and with them whatever runs there.
+    explained = growth is not None and growth.slow_ns >= GROWN * growth.usual_ns
+    enough = len(rows) >= LEAST_TIMES and (every > 0 or explained or part == "data_wait")
     if part == "data_wait":
         do = "find what makes the fetch of these batches slow: storage, one sample, a refill"
     elif growth is None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from strobe.breakdown.host_time import host_times
 from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.selection import select_steps
 from strobe.steps.usual_steps import usual_steps
 from strobe.sums.path_statistics import path_statistics
+from strobe.sums.samples import frame_of
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
@@ -21,6 +25,17 @@ MOST = 3
 
 # Another tool has CUPTI's callbacks: what a function waits for GPUs is not taken out of its own time.
 _BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls has their times"
+
+_DOES = {
+    "python": "mostly in the interpreter",
+    "native": "mostly in native code that it calls",
+    "collecting": "mostly collecting garbage",
+    "gil": "mostly waiting for the GIL",
+    "lock": "mostly waiting for a lock or another thread",
+    "file": "mostly waiting for files",
+    "socket": "mostly waiting for a socket or pipe",
+    "sleep": "mostly asleep",
+}
 
 
 def run(trace: Trace) -> Iterator[Finding]:
@@ -45,21 +60,36 @@ def run(trace: Trace) -> Iterator[Finding]:
     share[[row["paradigm"] != "python" for row in regions]] = 0.0
     tasks = [at.location for at in location_rows(trace) if (at.process, at.kind) == (process, "task")]
     beside = with_calls(trace, tasks)
+    does = next((each.functions for each in host_times(trace) if each.process == process), {})
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
             break
         described = regions[region]
         per_step = float(share[region]) * usual.median_ns
         lines = f"what it does there shows by line: strobe run --lines {described['name']}" if described["line"] else ""
+        spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step{_spent(does, described)}"
         yield Finding(
             rule="python",
-            what=f"{described['name']} itself takes {format_ns(per_step)} ({format_share(share[region])}) of a step",
+            what=f"{described['name']} itself takes {spent}",
             where=f"{described['file']}:{described['line']}" if described["line"] else "",
             do=_BESIDE if beside else lines,
             gain_high_ns=round(per_step),
             confidence="low",
             informative=True,
         )
+
+
+def _spent(functions: Mapping[str, Counter[str]], region: Mapping[str, Any]) -> str:
+    """What a function does most of its time, from samples: a phrase, or "" where they do not tell."""
+    states = Counter[str]()
+    for frame, own in functions.items():
+        name, file, line = frame_of(frame)
+        if line == region["line"] and name == region["name"] and file.endswith(region["file"]):
+            states.update(own)
+    if not states:
+        return ""
+    (state, ns), *_ = states.most_common(1)
+    return f", {_DOES[state]}" if state in _DOES and 2 * ns >= sum(states.values()) else ""
 
 
 RULE = Rule("python", "Python takes the time", run, needs=("python",))

@@ -9,6 +9,7 @@ import numpy as np
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.usual_steps import evidence, usual_steps
+from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
 # A class that costs less than this part of all steps is not mentioned.
@@ -25,6 +26,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         return
     steps = usual.steps
     names = np.array(steps.classes, dtype=object)
+    places = {each.name: f"{each.file}:{each.line}" for each in region_rows(trace) if each.file and each.line}
     mean = float(steps.duration_ns[steps.steady].mean())
     of_loop = steps.steady & (steps.loop == usual.loop)
     for name in dict.fromkeys(names[of_loop].tolist()):
@@ -38,6 +40,7 @@ def run(trace: Trace) -> Iterator[Finding]:
             rule="classes",
             what=f"{what}: {len(rows)} of {usual.count} steps take {format_ns(float(np.median(extra)))} longer,"
             f" {format_share(cost / mean)} of the time of all steps",
+            where=places.get(what.partition(" and ")[0], ""),
             gain_high_ns=round(cost),
             confidence="high",
             informative=True,

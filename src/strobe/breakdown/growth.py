@@ -77,16 +77,16 @@ def _times(trace: Trace, location: int, steps: ProcessSteps, rows: Ints) -> tupl
     return seen, times
 
 
-def waited_for_core_ns(trace: Trace, steps: ProcessSteps, rows: Ints) -> int:
+def waited_for_core_ns(trace: Trace, process: int, start_ns: Ints, end_ns: Ints) -> int:
     """Return how long the main thread could have run and was not let, in the readings that lie in the given steps.
 
     A reading counts as a whole: it stands for the time since the one before. 0 where this was not read.
     """
     for each in trace.readings():
-        if (each.metric, each.process) == (_WAIT, steps.process) and len(each.time_ns) > 1:
+        if (each.metric, each.process) == (_WAIT, process) and len(each.time_ns) > 1:
             waited = each.values[1:] * np.diff(each.time_ns)
-            first = np.searchsorted(each.time_ns[1:], steps.start_ns[rows])
-            last = np.searchsorted(each.time_ns[1:], steps.end_ns[rows], side="left") + 1
+            first = np.searchsorted(each.time_ns[1:], start_ns)
+            last = np.searchsorted(each.time_ns[1:], end_ns, side="left") + 1
             touched = np.zeros(len(waited) + 2, dtype=np.int64)
             np.add.at(touched, first, 1)
             np.add.at(touched, np.minimum(last, len(waited) + 1), -1)

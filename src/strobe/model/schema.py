@@ -343,7 +343,7 @@ TABLES["samples"] = (
     Column("time_ns", "int64", "ns", "when"),
     Column("call_stack", "string", "", "what was running, a line each: outermost first; null where it was not unwound"),
     Column("cpu", "int64", "", "processor that it ran on", extra=True),
-    Column("state", "string", "", "state of the thread; of recordings: python, native, ready (to run), waiting"),
+    Column("state", "string", "", "state of the thread; of recordings: see `strobe samples`"),
     Column("weight", "int64", "", "reading of the counter that triggers samples", extra=True),
     Column("line", "int64", "", "line that was running in the innermost function", extra=True),
     Column("period_ns", "int64", "ns", "time that the sample stands for: since the thread's sample before"),

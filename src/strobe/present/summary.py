@@ -12,16 +12,15 @@ import numpy as np
 
 from strobe.advice import rank
 from strobe.answers.ask import ask
-from strobe.breakdown.data_pipeline import pipelines
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_ns, format_share
-from strobe.present.gpus import Gpu, gpu_verdict, gpus
+from strobe.present.gpus import Gpu, gpus
+from strobe.present.verdict import Verdict, verdict
 from strobe.steps.selection import select
-from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.path_statistics import path_statistics
 from strobe.tables.table import Table
@@ -43,10 +42,6 @@ _GROUP_OF_PART = {
     "validation": "compute",
     "rest": "host",
 }
-# From these shares of a step on, a loop is input-bound or host-bound. (torch_tb_profiler advises from 5 % on; the
-# verdict names the main problem.)
-INPUT_BOUND = 0.2
-HOST_BOUND = 0.4
 _OF_RUN = ("program", "command", "host", "process_count", "started_unix_ns", "duration_ns")  # as in Info
 
 # Waiting for a core is told from this share of the time of all steps on.
@@ -54,18 +49,6 @@ _LEAST_WAIT = 0.05
 
 # Cost of reporting one span in a framework, without that of the recorder; `./dev bench cost ranges`: 110 to 160 ns.
 _REPORTING_NS = 130
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Where the time goes, in a sentence.
-
-    `kind`: input-bound, communication-bound, host-bound, compute-bound, no-steps, or empty.
-    """
-
-    kind: str
-    text: str
-    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -207,7 +190,7 @@ def summarise(trace: Trace) -> Summary:
         name=trace.path.name,
         path=str(trace.path.absolute()),
         **{name: getattr(info, name) for name in _OF_RUN},
-        verdict=_verdict(trace, usual, hot, on_gpus),
+        verdict=_verdict(trace, usual, on_gpus, hot),
         step=_step(usual) if usual else None,
         gpus=on_gpus,
         classes=_classes(usual) if usual else (),
@@ -218,38 +201,18 @@ def summarise(trace: Trace) -> Summary:
     )
 
 
-def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: tuple[Gpu, ...]) -> Verdict:
-    if not trace.span_count + trace.folded_count:
-        counted = _counted(trace)
-        if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond
-            closed = max(1, counted["unrecorded_ms"]) * 10**6
-            text = "nothing was recorded: the recording window never opened, or nothing ran while it was open"
-            return Verdict("empty", f"{text} (it was closed for {format_ns(closed)})")
-        return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
-    if usual is None:
-        busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
-        do = "; strobe.step() at the end of the loop's body marks its steps" if not trace.info.source else ""
-        return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}{do}")
-    share = {name: part / usual.median_ns for name, part in usual.parts_ns.items()}
-    waits = share["data_wait"]
-    if waits >= INPUT_BOUND and on_gpus:  # waiting while the GPU computes is not a loss
-        waits = next((each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process), waits)
-    if waits >= INPUT_BOUND:
-        text = f"input-bound: the loop spends {format_share(waits)} of every step waiting for its next batch"
-        idle = " while the GPU is idle" if on_gpus else ""
-        return Verdict("input-bound", text + idle, waits)
-    if on_gpus:
-        return Verdict(*gpu_verdict(on_gpus))
-    if share["rest"] == 1.0:
-        where = f"{format_share(hot[0].share)} of a step is in {hot[0].name} itself" if hot else "its parts are unknown"
-        return Verdict("host-bound", f"a loop without framework operators; {where}", 1.0)
-    if share["rest"] >= HOST_BOUND:
-        text = f"host-bound: {format_share(share['rest'])} of every step is spent outside of operators"
-        return Verdict("host-bound", text, share["rest"])
-    computing = {name: share[name] for name, group in _GROUP_OF_PART.items() if group == "compute"}
-    compute, most = sum(computing.values()), max(computing, key=computing.__getitem__)
-    text = f"compute-bound: operators take {format_share(compute)} of every step, {format_share(share[most])} in {most}"
-    return Verdict("compute-bound", text, compute)
+def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: tuple[Hot, ...]) -> Verdict:
+    if trace.span_count + trace.folded_count or any(
+        len(trace.side_table(name)) for name in ("samples", "sample_totals")
+    ):
+        busiest = f"{format_share(hot[0].share)} of the recorded time is in {hot[0].name} itself" if hot else ""
+        return verdict(trace, usual, on_gpus, busiest)
+    counted = _counted(trace)
+    if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond
+        closed = max(1, counted["unrecorded_ms"]) * 10**6
+        text = "nothing was recorded: the recording window never opened, or nothing ran while it was open"
+        return Verdict("empty", f"{text} (it was closed for {format_ns(closed)})")
+    return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
 
 
 def _step(usual: Usual) -> StepSummary:
@@ -314,7 +277,7 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
     losses += dict.fromkeys(text for what, text in notes if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
     remarks = [text for what, text in notes if what in ("other_pythons", "other_programs", "gpus_not_read")]
     if usual:
-        waited = waited_for_core_ns(trace, usual.steps, np.arange(len(usual.steps)))
+        waited = waited_for_core_ns(trace, usual.steps.process, usual.steps.start_ns, usual.steps.end_ns)
         share = waited / max(1, int(usual.steps.duration_ns.sum()))
         if share >= _LEAST_WAIT:
             remarks.append(f"other programs ran: the main thread waited for a core {format_share(share)} of its time")

@@ -140,4 +140,4 @@ def _find_asked(trace: Trace, asked: Asked) -> Steps:
 def _without_threads(trace: Trace) -> str:
     if trace.span_count:
         return "no step can be found: only GPUs were recorded, not the program that used them"
-    return "no step can be found: this is a profile without times" if trace.folded_count else "nothing was recorded"
+    return "no step can be found: this is a profile without times" if trace.folded_count else "no call was recorded"

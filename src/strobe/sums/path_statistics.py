@@ -5,7 +5,7 @@ Array code: one pass over each location, no Python per span.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +47,6 @@ class PathStatistics:
 
 def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     """Sum up by call path what was selected in all locations: spans, and the statistics of what was folded."""
-    parent, region = path_tree(trace)
     tasks = all(location["kind"] == "task" for location in trace.definitions.locations)
     # Spans are read by native code without the GIL: threads do what a pool of processes would, which must start first.
     threads = trace.workers.threads if isinstance(trace.workers, Workers) else _AT_A_TIME
@@ -55,6 +54,11 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
         rows = _path_sums(trace, selection, tasks, threads)["rows"]
     else:
         rows = over_processes(trace, _PATH_SUMS, selection=selection, tasks=tasks)["rows"]
+    return _statistics(trace, rows)
+
+
+def _statistics(trace: Trace, rows: pa.Table) -> PathStatistics:
+    parent, region = path_tree(trace)
     at = rows.column("call_path").to_numpy()
     columns = {name: np.zeros(len(region), dtype=np.int64) for name in _JOINS}
     for name, column in columns.items():
@@ -63,17 +67,27 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     return PathStatistics(**columns, parent=parent, region=region, outermost=outermost(parent, region))
 
 
-def _path_sums(part: Trace, selection: Selection, tasks: bool, threads: int = _AT_A_TIME) -> dict[str, pa.Table]:
+def location_statistics(trace: Trace, selection: Selection, location: int) -> PathStatistics:
+    """Sum up by call path what was selected in one location."""
+    return _statistics(trace, _path_sums(trace, selection, tasks=True, only=location)["rows"])
+
+
+def _path_sums(
+    part: Trace, selection: Selection, tasks: bool, threads: int = _AT_A_TIME, only: int | None = None
+) -> dict[str, pa.Table]:
     """Return a row for each call path that was selected. `tasks`: whether those are the program's time."""
     count = len(part.call_paths)
     columns = {name: np.zeros(count, dtype=np.int64) for name in _JOINS}
     columns["min_ns"][:] = np.iinfo(np.int64).max
     touched = np.zeros(count, dtype=bool)
-    for sums in _sums_of_spans(part, selection, tasks, threads):
+    # Tasks (a profiler's row, asynchronous work) are the program's time only if there is nothing else.
+    counts = np.array([tasks or location["kind"] != "task" for location in part.definitions.locations], dtype=bool)
+    if only is not None:
+        counts &= np.arange(len(counts)) == only
+    for sums in _sums_of_spans(part, selection, np.flatnonzero(counts).tolist(), threads):
         values: dict[str, Any] = {**sums}
         for name, join in _JOINS.items():
             join(columns[name], values[name], out=columns[name], where=sums["calls"] > 0)
-    counts = np.array([tasks or location["kind"] != "task" for location in part.definitions.locations], dtype=bool)
     for chosen in selected_statistics(part, selection):
         folded = chosen.chosen(counts[chosen.location])
         touched[folded.call_path] = True
@@ -88,11 +102,9 @@ def _path_sums(part: Trace, selection: Selection, tasks: bool, threads: int = _A
 _PATH_SUMS = MapCombine(_path_sums, Tables({"rows": Join(("call_path",), least=("min_ns",), most=("max_ns",))}))
 
 
-def _sums_of_spans(part: Trace, selection: Selection, tasks: bool, threads: int) -> Iterator[PathSums]:
-    """Yield the sums of each location, some of which are read at a time."""
-    # Tasks (a profiler's row, asynchronous work) are the program's time only if there is nothing else.
-    kinds = [location["kind"] for location in part.definitions.locations]
-    chosen = {at: selection.stretches(at) for at, kind in enumerate(kinds) if kind != "task" or tasks}
+def _sums_of_spans(part: Trace, selection: Selection, locations: Sequence[int], threads: int) -> Iterator[PathSums]:
+    """Yield the sums of each of these locations, some of which are read at a time."""
+    chosen = {at: selection.stretches(at) for at in locations}
     if len(chosen) == 1:
         ((location, stretches),) = chosen.items()
         yield part.path_sums(location, stretches)

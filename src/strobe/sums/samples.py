@@ -8,8 +8,13 @@ from dataclasses import dataclass
 
 from strobe.trace.trace import Trace
 
-RUNNING = ("python", "native")
-STATES = (*RUNNING, "ready", "waiting")
+# A thread runs in the interpreter, in C code, or in the garbage collector; it could run, but waits for a processor
+# (`ready`) or for the GIL; or it sleeps in the kernel: for a lock or another thread, for a file, for a socket or pipe,
+# for a time, or for something else.
+RUNNING = ("python", "native", "collecting")
+READY = ("ready", "gil")
+WAITING = ("lock", "file", "socket", "sleep", "waiting")
+STATES = (*RUNNING, *READY, *WAITING)
 _FRAME = re.compile(r"(.+) \((.+):(\d{1,9})\)")
 
 
@@ -30,13 +35,22 @@ class SampleSum:
     other_ns: int
 
 
-def sample_sums(trace: Trace) -> list[SampleSum]:
-    """Return the sums of a trace, none if nothing was sampled."""
-    return [*_sums(trace, "samples"), *_sums(trace, "sample_totals")]
+def sample_sums(trace: Trace, location: int | None = None, window: tuple[int, int] | None = None) -> list[SampleSum]:
+    """Return the sums of a trace, none if nothing was sampled.
+
+    `location`: of this one only. `window`: of single samples only those in [begin, end), ns; what was folded has no
+    times.
+    """
+    return [*_sums(trace, "samples", location, window), *_sums(trace, "sample_totals", location)]
 
 
-def _sums(trace: Trace, table: str) -> Iterator[SampleSum]:
+def _sums(trace: Trace, table: str, location: int | None, window: tuple[int, int] | None = None) -> Iterator[SampleSum]:
     rows = trace.side_table(table).to_arrow()
+    if location is not None:
+        rows = rows.filter(rows.column("location").to_numpy() == location)
+    if window is not None:
+        times = rows.column("time_ns").to_numpy()
+        rows = rows.filter((times >= window[0]) & (times < window[1]))
     if not len(rows):
         return
     folded = table == "sample_totals"

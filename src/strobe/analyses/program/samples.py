@@ -2,11 +2,12 @@
 
 Sum samples by function, by line, or by thread; those of folded steps are among them.
 
-A sample stands for the time since its thread's sample before. python and native are CPU time: the interpreter ran,
-or it was inside of one call or operator of C code. ready: the thread waited for the GIL or for a processor, and
-what is left of the time of samples that ran. waiting: it slept in the kernel. All of these are of the innermost
-function; total is the time that ran (python and native) in it and in what it calls, recursion counted once. share:
-python + native as a part of that of everything. By line: the line of the innermost function, of steps that were
+A sample stands for the time since its thread's sample before. python, native and collecting are CPU time: the
+interpreter ran, it was inside of one call or operator of C code, or garbage was collected. ready: the thread waited
+for the GIL or for a processor, and what is left of the time of samples that ran. waiting: it slept in the kernel; lock
+(or another thread), file, socket (or pipe) and sleep are parts of it. All of these are of the innermost function;
+total is the time that ran in it and in what it calls, recursion counted once. share: the time that ran as a part of
+that of everything. By line: the line of the innermost function, of steps that were
 kept. Imported samples without a time count as 1 ns each.
 """
 
@@ -35,8 +36,14 @@ ANALYSIS = Analysis(
         Column("share", "float64", "", "part of the time that ran, 0 to 1"),
         Column("python_ns", "int64", "ns", "the interpreter ran it"),
         Column("native_ns", "int64", "ns", "it was in C code"),
+        Column("collecting_ns", "int64", "ns", "it collected garbage", extra=True),
         Column("ready_ns", "int64", "ns", "it waited for the GIL or for a processor"),
+        Column("gil_ns", "int64", "ns", "of ready: it waited for the GIL", extra=True),
         Column("waiting_ns", "int64", "ns", "it waited for something else"),
+        Column("lock_ns", "int64", "ns", "of waiting: for a lock or another thread", extra=True),
+        Column("file_ns", "int64", "ns", "of waiting: for a file", extra=True),
+        Column("socket_ns", "int64", "ns", "of waiting: for a socket or a pipe", extra=True),
+        Column("sleep_ns", "int64", "ns", "of waiting: until a time", extra=True),
         *when(Column("total_ns", "int64", "ns", "time that ran in it and in what it calls"), by="function"),
     ),
 )

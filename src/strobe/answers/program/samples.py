@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from strobe.analyses.program.samples import ANALYSIS
-from strobe.sums.samples import RUNNING, STATES, frame_of, sample_sums
+from strobe.sums.samples import READY, RUNNING, STATES, WAITING, frame_of, sample_sums
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -28,7 +28,7 @@ def run(trace: Trace, *, by: str) -> Table:
         if by == "line":
             key = (inner[0], inner[1], each.line or None)
         own[key][state] += each.ran_ns
-        own[key]["waiting" if state == "waiting" else "ready"] += each.other_ns
+        own[key][state if state in WAITING else "ready"] += each.other_ns
         samples[key] += each.samples
         running = each.ran_ns * (state in RUNNING)
         everything += running
@@ -41,6 +41,8 @@ def run(trace: Trace, *, by: str) -> Table:
             "samples": samples[key],
             "share": sum(own[key][state] for state in RUNNING) / max(1, everything),
             **{f"{state}_ns": own[key][state] for state in STATES},
+            "ready_ns": sum(own[key][state] for state in READY),
+            "waiting_ns": sum(own[key][state] for state in WAITING),
             "total_ns": total[key],
         }
         for key in dict.fromkeys([*own, *total])

@@ -93,7 +93,7 @@ export type FlowLoop = ReturnType<typeof flowLoop>;
 const structure = object({ process: number, stream: text, confidence: text, reason: text, streams: list(text),
   levels: list(level), graph: flow, loops: list(flowLoop), expression: text, kept_steps: maybe(number) });
 export type Structure = ReturnType<typeof structure>;
-const verdict = object({ kind: text, text: text, share: maybe(number) });
+const verdict = object({ kind: text, text: text, share: maybe(number), confidence: orElse(text, "") });
 export type Verdict = ReturnType<typeof verdict>;
 const part = object({ name: text, group: choice(GROUPS), duration_ns: number, share: number });
 export type Part = ReturnType<typeof part>;

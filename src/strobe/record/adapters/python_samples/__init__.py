@@ -6,24 +6,29 @@ from strobe.model.option import Option
 from strobe.record.adapter import Adapter
 from strobe.record.options.recorder_options import Setting, per_second
 
-_USUAL = "1000"
+# Beside recorded calls, a few samples tell what the time between them is; alone, they tell everything.
+_BESIDE_CALLS, _ALONE = "100", "1000"
 
 
 class _PythonSamples(Adapter):
     def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
         """Return whether a rate or `--trace` requests samples: each implies the other; a rate of 0 refuses them."""
-        if settings["sample"].text:
-            return per_second(settings["sample"].text) > 0
-        if chosen:
-            settings["sample"] = Setting(_USUAL, f"samples in --trace ({settings['trace'].origin})")
+        rate = settings["sample"]
+        if rate.text and not rate.origin.startswith("preset"):
+            return per_second(rate.text) > 0
+        asked = {word.strip().lstrip("+") for word in settings["trace"].text.split(",")}
+        if chosen and asked & {"samples", "python_samples"}:
+            settings["sample"] = Setting(_ALONE, f"samples in --trace ({settings['trace'].origin})")
+        elif rate.text and not chosen:
+            settings["sample"] = Setting("0", f"no samples in --trace ({settings['trace'].origin})")
         return chosen
 
 
 ADAPTER = _PythonSamples(
     "python_samples",
     short="samples",
-    presets=("sampling",),
-    preset_options={"sampling": {"sample": _USUAL}},
+    presets=("auto", "sampling"),
+    preset_options={"auto": {"sample": _BESIDE_CALLS}, "sampling": {"sample": _ALONE}},
     options=(
         Option(
             "sample",

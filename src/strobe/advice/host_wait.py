@@ -1,0 +1,69 @@
+"""Rule `host.wait`: the main thread waits for a lock, the GIL or files, or collects garbage, for much of a step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from strobe.breakdown.host_time import host_times, own_frame
+from strobe.model.plugins import Finding, Rule
+from strobe.model.units import format_ns, format_share
+from strobe.steps.thread_spans import main_location
+from strobe.sums.samples import frame_of, sample_sums
+from strobe.trace.definition_rows import location_rows
+from strobe.trace.trace import Trace
+
+LEAST_SHARE = 0.1
+
+_WORDS = {
+    "lock": ("waits {} for a lock or another thread", "hold the lock for less time"),
+    "gil": ("waits {} for the GIL", "let other threads do less in Python: C code without the GIL, or processes"),
+    "file": ("waits {} for files", "read and write beside the loop, in larger pieces, or less often"),
+    "collecting": (
+        "collects garbage for {}",
+        "gc.freeze() after the set-up, a higher gc.set_threshold(), fewer cycles",
+    ),
+}
+
+
+def run(trace: Trace) -> Iterator[Finding]:
+    """Yield a finding for each of these kinds of host time that takes 10 % of the steps of a rank, the one with most.
+
+    At most all of it is saved; the lower bound is nothing. Where there are no steps, it is of the run, and no gain.
+    """
+    times = host_times(trace)
+    for kind, (words, do) in _WORDS.items() if times else ():
+        found = max(times, key=lambda each: each.kinds_ns[kind] / each.duration_ns)
+        share, place = found.kinds_ns[kind] / found.duration_ns, found.places.get(kind)
+        if share < LEAST_SHARE:
+            continue
+        per_step = found.per_step_ns[kind]
+        told = f"{format_ns(per_step)} ({format_share(share)}) of {'every step' if found.steps else 'the run'}"
+        beside = _other_threads(trace, found.process) if kind in ("lock", "gil") else ""
+        yield Finding(
+            rule="host.wait",
+            what=f"the main thread {words.format(told)}" + (f", in {place.name}" if place else ""),
+            where=place.where if place else "",
+            do=f"{do}{beside}",
+            gain_high_ns=round(per_step) if found.steps else 0,
+            confidence="medium",
+            informative=not found.steps,
+        )
+
+
+def _other_threads(trace: Trace, process: int) -> str:
+    """What other threads of the process do most, but for waiting for locks themselves; "" where nothing is known."""
+    main = main_location(trace, process)
+    others = {each.location: each.name for each in location_rows(trace) if each.process == process}
+    busy = Counter[tuple[int, str]]()
+    for each in sample_sums(trace):
+        if each.location in others and each.location != main and each.state not in ("lock", "waiting"):
+            busy[each.location, own_frame(each.stack)] += each.ran_ns + each.other_ns
+    if not busy:
+        return ""
+    location, frame = busy.most_common(1)[0][0]
+    name, file, line = frame_of(frame)
+    return f"; thread {others[location]} is in {name}{f' ({file}:{line})' if file else ''} most"
+
+
+RULE = Rule("host.wait", "The main thread waits", run)

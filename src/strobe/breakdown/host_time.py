@@ -1,0 +1,253 @@
+"""Host time: what the main thread of each rank did in the steps, or in the whole run: from spans, and from samples.
+
+Waiting for data, communication and operators are measured. What is left is split as the samples of the thread are, less
+those of the three: an estimate. Without samples it is `unobserved`. While the thread waits for a core, it is doing what
+it would do with one; `starved_ns` is that time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strobe.breakdown.growth import waited_for_core_ns
+from strobe.model.kinds import GPU_PARADIGMS
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.selection import Selection, select, select_steps
+from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import Bools, main_location
+from strobe.steps.training_activities import DATA_WAIT
+from strobe.sums.path_statistics import location_statistics, one_for_each_name
+from strobe.sums.samples import RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
+from strobe.trace.definition_rows import Process, Region, location_rows, process_rows, region_rows
+from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
+
+MEASURED = ("data", "communication", "operators")
+KINDS = (*MEASURED, *RUNNING, "gil", *WAITING, "unobserved")
+# Fewer samples than this tell nothing.
+_FEWEST_SAMPLES = 20
+# What only waits, or asks the system to, on behalf of the program's own function: the standard library and packages.
+_NOT_ITS_OWN = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/")
+_IMPORTS = "(<frozen importlib"
+# Frames in which the thread waits for its next batch, and in which it waits for other ranks.
+_LOADER, _FETCH = "/torch/utils/data/", "/torch/utils/data/_utils/fetch.py"
+_OF_RANKS = ("/torch/distributed/", "/torch/autograd/")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The function of the program in which most of the time of a kind passed, and how much of it (0 to 1)."""
+
+    name: str
+    where: str  # file:line, "" where unknown
+    share: float
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """The time of a process's main thread by kind (KINDS), ns: the kinds add up to `duration_ns`.
+
+    steps: the steady steps of the main loop, with a step's mean `duration_ns / steps`; 0: of the whole run, without
+    what was imported. starved_ns: of all of that, when others had its cores. samples: those of the thread meanwhile.
+    functions: their time by the program's own function (as a line of a call stack has it), and by state.
+    """
+
+    process: int
+    rank: int | None
+    steps: int
+    duration_ns: int
+    starved_ns: int
+    samples: int
+    kinds_ns: dict[str, int]
+    places: dict[str, Place]
+    functions: dict[str, Counter[str]]
+
+    @property
+    def per_step_ns(self) -> dict[str, float]:
+        """Means of a step."""
+        return {kind: ns / max(1, self.steps) for kind, ns in self.kinds_ns.items()}
+
+
+@cached_on_trace
+def host_times(trace: Trace) -> tuple[HostTime, ...]:
+    """Return the host time of every rank, or of the first process that has steps, else of the main process."""
+    of_steps = {each.process: each for each in find_steps(trace).processes if each.steady.any()}
+    processes = process_rows(trace)
+    ranks = [each for each in processes if each.rank is not None]
+    if of_steps:
+        chosen = [each for each in ranks if each.process in of_steps] or [processes[min(of_steps)]]
+        return tuple(_of_steps(trace, each, of_steps[each.process]) for each in chosen)
+    chosen = ranks or [each for each in processes if each.main][:1]
+    return tuple(found for each in chosen if (found := _of_run(trace, each)) is not None)
+
+
+def _of_steps(trace: Trace, process: Process, steps: ProcessSteps) -> HostTime:
+    loop = int(np.bincount(steps.loop, weights=steps.duration_ns * steps.steady).argmax())
+    rows = np.flatnonzero(steps.steady & (steps.loop == loop))
+    selection = select_steps(trace, {process.process: rows + steps.first_number})
+    location = main_location(trace, process.process)
+    assert location is not None
+    window = int(steps.start_ns[rows[0]]), int(steps.end_ns[rows[-1]])
+    sums = sample_sums(trace, location, window)
+    duration = int(steps.duration_ns[rows].sum())
+    data = int(steps.parts_ns[rows, DATA_WAIT].sum())
+    starved = waited_for_core_ns(trace, process.process, steps.start_ns[rows], steps.end_ns[rows])
+    return _split(trace, process, location, selection, sums, duration, data, len(rows), starved)
+
+
+def _of_run(trace: Trace, process: Process) -> HostTime | None:
+    # A thread that ran no recorded function holds no spans.
+    threads = [each for each in location_rows(trace) if (each.process, each.kind) == (process.process, "thread")]
+    own = (each.location for each in threads if each.thread_id == process.pid)
+    location = next(own, main_location(trace, process.process))
+    sums = [] if location is None else sample_sums(trace, location)
+    sums = [each for each in sums if not any(_IMPORTS in frame for frame in each.stack)]
+    if location is None or sum(each.samples for each in sums) < _FEWEST_SAMPLES:
+        return None
+    duration = sum(each.ran_ns + each.other_ns for each in sums)
+    return _split(trace, process, location, select(trace, "all"), sums, duration, 0, 0, 0)
+
+
+def _split(
+    trace: Trace,
+    process: Process,
+    location: int,
+    selection: Selection,
+    sums: Sequence[SampleSum],
+    duration: int,
+    data: int,
+    steps: int,
+    starved: int,
+) -> HostTime:
+    own = location_statistics(trace, selection, location)
+    regions = region_rows(trace)
+    kind = np.array([_kind_of(region) for region in regions], dtype=object)[own.region]
+    fed = _below(own.parent, np.array([regions[at].group == "data" for at in own.region.tolist()], dtype=bool))
+    measured, named = {"data": data}, one_for_each_name(trace)
+    places: dict[str, Place] = {}
+    for name in ("communication", "operators"):
+        time_ns = own.own_ns * ((kind == name) & ~fed)
+        measured[name] = int(time_ns.sum())
+        if measured[name] > 0:
+            # Calls of MPI have a region for each peer.
+            by_region = np.bincount(named[own.region], weights=time_ns)
+            most = int(by_region.argmax())
+            places[name] = Place(regions[most].name, "", float(by_region[most] / measured[name]))
+    if data and (found := fetching(trace)) is not None:
+        places["data"] = found
+    rest = max(0, duration - sum(measured.values()))
+    talks = bool(measured["communication"]) or len(trace.side_table("collective_spans")) > 0
+    states, functions, waited = _by_state(sums, talks)
+    samples = sum(each.samples for each in sums)
+    kinds = dict.fromkeys(KINDS, 0) | measured
+    seen = sum(states.values()) + sum(waited.values())
+    if samples < _FEWEST_SAMPLES or not seen:
+        kinds["unobserved"] = rest
+    else:
+        # Samples of a part of the steps stand for all.
+        scale = duration / seen
+        left = Counter({state: round(ns * scale) for state, ns in states.items()})
+        waits = round(waited["communication"] * scale)
+        _take(left, ("native", "python"), measured["operators"])
+        _take(left, ("native", *WAITING, "python"), max(0, measured["communication"] - waits))
+        if waits > measured["communication"]:
+            rest -= min(rest, waits - measured["communication"])
+            kinds["communication"] = waits
+        whole = sum(left.values())
+        for state, ns in left.items():
+            kinds[state] = round(ns / whole * rest) if whole else 0
+        kinds["unobserved"] = 0 if whole else rest
+        places |= {state: found for state in states if (found := _place(sums, functions, state)) is not None}
+    largest = max(kinds, key=kinds.__getitem__)
+    kinds[largest] += duration - sum(kinds.values())  # what rounding left
+    return HostTime(
+        process.process, process.rank, steps, duration, min(starved, duration), samples, kinds, places, functions
+    )
+
+
+@cached_on_trace
+def fetching(trace: Trace) -> Place | None:
+    """Return the program's own function in which most of the making of batches passes, in any process, by samples."""
+    by_frame = Counter[str]()
+    for each in sample_sums(trace):
+        if any(_FETCH in frame for frame in each.stack):
+            by_frame[own_frame(each.stack)] += each.ran_ns + each.other_ns
+    if not by_frame:
+        return None
+    (frame, ns), *_ = by_frame.most_common(1)
+    name, file, line = frame_of(frame)
+    return Place(name, f"{file}:{line}" if file else "", ns / sum(by_frame.values()))
+
+
+def _by_state(sums: Sequence[SampleSum], talks: bool) -> tuple[Counter[str], dict[str, Counter[str]], Counter[str]]:
+    """Return the time by state, by the program's own function and state; and what waits for data and other ranks."""
+    states, waited = Counter[str](), Counter[str]()
+    functions: dict[str, Counter[str]] = {}
+    for each in sums:
+        state, time_ns = _state(each), each.ran_ns + each.other_ns
+        if any(_LOADER in frame for frame in each.stack):
+            waited["data"] += time_ns
+        elif talks and state in WAITING and any(name in frame for frame in each.stack for name in _OF_RANKS):
+            waited["communication"] += time_ns
+        else:
+            states[state] += time_ns
+            functions.setdefault(own_frame(each.stack), Counter())[state] += time_ns
+    ready, ran = states.pop("ready", 0), sum(states[state] for state in RUNNING)
+    for state in RUNNING if ran else ():
+        states[state] += round(ready * states[state] / ran)
+    return states, functions, waited
+
+
+def _state(each: SampleSum) -> str:
+    return each.state if each.state in STATES else "python"
+
+
+def own_frame(stack: Sequence[str]) -> str:
+    """Return the innermost frame of the program itself, as a line; the innermost of all where none is."""
+    return next((frame for frame in reversed(stack) if not any(part in frame for part in _NOT_ITS_OWN)), stack[-1])
+
+
+def _place(sums: Sequence[SampleSum], functions: dict[str, Counter[str]], state: str) -> Place | None:
+    """The function with most of a state, and the line in it where it was at least half of that time, else its first."""
+    frame = max(functions, key=lambda each: functions[each][state], default=None)
+    if frame is None or not functions[frame][state]:
+        return None
+    lines = Counter[int]()
+    for each in sums:
+        if each.stack[-1] == frame and _state(each) == state:
+            lines[each.line] += each.ran_ns + each.other_ns
+    name, file, line = frame_of(frame)
+    (at, ns), *_ = lines.most_common(1) or [(0, 0)]
+    if at and 2 * ns >= functions[frame][state]:
+        line = at
+    share = functions[frame][state] / sum(each[state] for each in functions.values())
+    return Place(name, f"{file}:{line}" if file else "", share)
+
+
+def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:
+    """Take so much from the states, in this order."""
+    for state in states:
+        taken = min(left[state], ns)
+        left[state] -= taken
+        ns -= taken
+
+
+def _kind_of(region: Region) -> str:
+    if region.paradigm == "mpi" or region.group == "communication":
+        return "communication"
+    if region.paradigm in ("python", "user", "nvtx", "itt", "strobe", "other", *GPU_PARADIGMS):
+        return ""
+    return "operators" if region.group == "compute" or region.paradigm in ("torch", "onednn") else ""
+
+
+def _below(parent: np.ndarray, wanted: Bools) -> Bools:
+    """Which call paths have a wanted one above them, or are one; parents come first."""
+    found = wanted.copy()
+    for path, above in enumerate(parent.tolist()):
+        if above >= 0 and found[above]:
+            found[path] = True
+    return found

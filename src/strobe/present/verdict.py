@@ -1,0 +1,159 @@
+"""The verdict: what limits the loop of a run, in one sentence made of the figures of `breakdown.host_time`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strobe.breakdown.data_pipeline import pipelines
+from strobe.breakdown.host_time import HostTime, Place, host_times
+from strobe.model.units import format_ns, format_share
+from strobe.present.gpus import Gpu, gpu_verdict
+from strobe.steps.steps import find_steps
+from strobe.steps.usual_steps import Usual
+from strobe.trace.trace import Trace
+
+# A loop that waits for data this share of its time while its GPU is idle is input-bound.
+INPUT_BOUND = 0.2
+# Uneven work limits a job if the ranks lose this share of their time by it, and a single rank is to blame if it works
+# so much longer than the one that comes next.
+_UNEVEN, _ALONE = 0.15, 1.2
+# Of what is told beside the main kind: at least this share of it, and of the time.
+_BESIDE, _WORTH_NAMING = 0.5, 0.1
+# The main kind is ahead of the next by this share of the time: the verdict is sure, or fairly sure.
+_SURE, _FAIRLY_SURE = 0.2, 0.07
+# Other programs had the cores for this share of the time: that limits the loop, whatever it does.
+_STARVED = 0.5
+# A function that holds less of a kind is not named.
+_MOST_OF_IT = 0.3
+
+# Kinds of host time that are one cause, what the cause is called, and what the main thread does.
+_CAUSES = {
+    "input-bound": (("data",), "waits for its next batch"),
+    "communication-bound": (("communication",), "is in calls that communicate"),
+    "compute-bound": (("operators", "native"), "computes"),
+    "python-bound": (("python",), "is in the Python interpreter"),
+    "gc-bound": (("collecting",), "collects garbage"),
+    "gil-bound": (("gil",), "waits for the GIL"),
+    "lock-bound": (("lock",), "waits for a lock or another thread"),
+    "io-bound": (("file",), "waits for files"),
+    "sleeping": (("sleep",), "sleeps"),
+    "waiting": (("socket", "waiting"), "waits for a socket, a pipe or another process"),
+    "host-bound": (("unobserved",), "is outside of operators"),
+}
+_NATIVE = "native code outside of operators"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What limits the loop, in a sentence.
+
+    kind: input-bound, communication-bound, imbalanced (one rank works longer than the others), compute-bound,
+    python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting, starved, host-bound (what it does is not
+    known), no-steps, or empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where
+    nothing is claimed.
+    """
+
+    kind: str
+    text: str
+    share: float | None = None
+    confidence: str = ""
+
+
+def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: str) -> Verdict:
+    """Return what limits the loop of a run that recorded something.
+
+    `busiest`: a phrase for what takes most of the recorded time, or "".
+    """
+    times = host_times(trace)
+    if usual is None:
+        reason = find_steps(trace).reason.partition(": ")[2]
+        do = "; strobe.step() at the end of the loop's body marks its steps" if not trace.info.source else ""
+        if not times:
+            return Verdict("no-steps", f"{reason}{f'; {busiest}' if busiest else ''}{do}")
+        found = _of_host(times, busiest)
+        return Verdict(found.kind, f"{found.text}; {reason}{do}", found.share, "low")
+    if on_gpus:
+        waits = usual.parts_ns["data_wait"] / usual.median_ns
+        if waits >= INPUT_BOUND:  # waiting while the GPU computes is not a loss
+            own = (each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process)
+            waits = next(own, waits)
+        if waits >= INPUT_BOUND:
+            text = f"input-bound: the loop spends {format_share(waits)} of every step waiting for its next batch"
+            return Verdict("input-bound", f"{text} while the GPU is idle", waits, "medium")
+        kind, text, share = gpu_verdict(on_gpus)
+        if kind == "host-bound":
+            text += f": {_of_host(times[:1], '').text.partition(': ')[2]}"
+        return Verdict(kind, text, share, "medium")
+    return _uneven(times) or _of_host(times, busiest)
+
+
+def _uneven(times: Sequence[HostTime]) -> Verdict | None:
+    """The verdict of a job in which one rank works longer than the others, who wait for it."""
+    if len(times) < 2 or not all(each.steps for each in times):
+        return None
+    step_ns = np.array([each.duration_ns / each.steps for each in times])
+    works_ns = step_ns - np.array([each.per_step_ns["communication"] for each in times])
+    most, lost = int(works_ns.argmax()), float((works_ns.max() - works_ns.mean()) / step_ns.mean())
+    others = np.delete(works_ns, most)
+    if lost < _UNEVEN or works_ns[most] < _ALONE * others.max():
+        return None
+    rank, usual = times[most].rank, float(np.median(others))
+    text = f"rank {rank} works {format_ns(works_ns[most])} of every step, "
+    text += "the other" if len(others) == 1 else f"the median of the {len(others)} others"
+    text += f" {format_ns(usual)}; even work would save {format_share(lost)}"
+    works = {kind: ns for kind, ns in times[most].kinds_ns.items() if kind not in ("communication", "unobserved")}
+    text += _named(times[most : most + 1], max(works, key=works.__getitem__), "most of its work")
+    return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
+
+
+def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
+    """The verdict by what the main threads of all ranks do most."""
+    whole = sum(each.duration_ns for each in times)
+    share = {name: sum(each.kinds_ns[name] for each in times) / max(1, whole) for name in times[0].kinds_ns}
+    causes = {kind: sum(share[name] for name in names) for kind, (names, _) in _CAUSES.items()}
+    kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
+    margin = causes[kind] - causes[second]
+    confidence = "high" if margin >= _SURE else "medium" if margin >= _FAIRLY_SURE else "low"
+    beside = [f"{format_share(causes[second])} it {_CAUSES[second][1]}"]
+    if causes[second] < max(_WORTH_NAMING, _BESIDE * causes[kind]):
+        beside.clear()
+    if kind == "host-bound":
+        confidence = "low"
+        beside += [busiest] if busiest else []
+    starved = sum(each.starved_ns for each in times) / max(1, whole)
+    if starved >= _STARVED and len(times) == 1:
+        text = (
+            f"the main thread waits for a core {format_share(starved)} of the loop's time: more wants to run than can"
+        )
+        return Verdict("starved", f"starved: {text}", starved, "medium")
+    text = "; ".join((f"{kind}: {_does(kind, share, times)}", *beside))
+    if len(times) > 1:
+        text += f" (mean of {len(times)} ranks)"
+    if starved >= _STARVED:
+        text, confidence = f"{text}; they wait for a core {format_share(starved)} of the time", "low"
+    return Verdict(kind, text, causes[kind], confidence)
+
+
+def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
+    names, does = _CAUSES[kind]
+    of = "of the loop's time" if times[0].steps else "of the run"
+    if kind == "compute-bound" and share["operators"] >= share["native"]:
+        return f"operators take {format_share(share['operators'])} {of}{_named(times, 'operators')}"
+    if kind == "compute-bound":
+        return f"{_NATIVE} takes {format_share(share['native'])} {of}{_named(times, 'native')}"
+    if kind == "host-bound":
+        return f"{format_share(share['unobserved'])} {of} is spent outside of operators"
+    main = max(names, key=share.__getitem__)
+    return f"the main thread {does} {format_share(sum(share[name] for name in names))} {of}{_named(times, main)}"
+
+
+def _named(times: Sequence[HostTime], kind: str, what: str = "") -> str:
+    """Where most of a kind passes, on the rank that has most of it; `what` that is instead of its share."""
+    place: Place | None = max(times, key=lambda each: each.kinds_ns[kind]).places.get(kind)
+    if place is None or place.share < _MOST_OF_IT:
+        return ""
+    where = f" ({place.where.rpartition('/')[2]})" if place.where else ""
+    return f", {what or f'{format_share(place.share)} of it'} in {place.name}{where}"
