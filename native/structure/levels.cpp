@@ -155,15 +155,6 @@ std::vector<Measured> best_levels(const Alternation& alternation, std::span<cons
   return best;
 }
 
-// How often `inner` occurs in each interval of `outer`.
-std::vector<uint32_t> trips(Positions outer, Positions inner) {
-  std::vector<uint32_t> counts(outer.size() - 1, 0);
-  size_t at = std::ranges::lower_bound(inner, outer[0]) - inner.begin();
-  for (size_t i = 0; i < counts.size(); ++i)
-    for (; at < inner.size() && inner[at] < outer[i + 1]; ++at) ++counts[i];
-  return counts;
-}
-
 // Occurrences of `inner` from the first to the last of `outer`.
 size_t inside(Positions outer, Positions inner) {
   return size_t(std::ranges::lower_bound(inner, outer.back()) - std::ranges::lower_bound(inner, outer.front()));
@@ -180,7 +171,7 @@ void nest(std::vector<Level>& levels) {
     }
     if (!parent) continue;
     child.parent = int32_t(parent - levels.data());
-    std::vector<uint32_t> counts = trips(parent->positions, child.positions);
+    std::vector<uint32_t> counts = trips(*parent, child);
     const auto half = counts.begin() + ptrdiff_t(counts.size() / 2);
     std::ranges::nth_element(counts, half);
     child.trips_min = *std::min_element(counts.begin(), half + 1);
@@ -193,16 +184,23 @@ void nest(std::vector<Level>& levels) {
 
 std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
                                const LevelOptions& options) {
+  const size_t first = (ids.size() - std::min(ids.size(), options.most_events)) / 2;
+  ids = ids.subspan(first, std::min(ids.size(), options.most_events));
+  times = times.subspan(first, ids.size());
   if (ids.size() < 2) return {};
   // Two occurrences are the least that have an interval.
   const Occurrences occurrences(ids, std::max(options.min_count, 2u));
-  const std::span<const Candidate> candidates = occurrences.candidates();
+  std::span<const Candidate> candidates = occurrences.candidates();
+  const auto too_many =
+      std::ranges::upper_bound(candidates, options.max_count, {}, [](auto& c) { return c.at.size(); });
+  candidates = candidates.first(size_t(too_many - candidates.begin()));
   const Alternation alternation = alternation_classes(candidates, std::max(options.most_open, 1u));
   std::vector<Level> levels;
   for (Measured& each : best_levels(alternation, candidates, times, options.max_levels)) {
     const Positions at = candidates[each.marker].at;
     levels.push_back(std::move(each.level));
     levels.back().positions.assign(at.begin(), at.end());
+    for (uint32_t& position : levels.back().positions) position += uint32_t(first);
   }
   nest(levels);
   return levels;

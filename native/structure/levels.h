@@ -4,6 +4,7 @@
 // sequences with many items (tests/unit/levels_twin.py is that version, and the executable description of this file).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,12 +35,27 @@ struct Level {
   std::vector<uint32_t> positions;  // where the marker occurs, as indices into the sequence (an edge: of its target)
 };
 
+// How many of `inner` lie in each interval between two of `outer`; both ascending.
+template <class T>
+std::vector<uint32_t> trips(std::span<const T> outer, std::span<const T> inner) {
+  std::vector<uint32_t> counts(outer.size() - 1, 0);
+  size_t at = size_t(std::ranges::lower_bound(inner, outer[0]) - inner.begin());
+  for (size_t i = 0; i < counts.size(); ++i)
+    for (; at < inner.size() && inner[at] < outer[i + 1]; ++at) ++counts[i];
+  return counts;
+}
+inline std::vector<uint32_t> trips(const Level& outer, const Level& inner) {
+  return trips<uint32_t>(outer.positions, inner.positions);
+}
+
 struct LevelOptions {
   uint32_t min_count = 3;    // rarer items are not looked at
   uint32_t max_levels = 64;  // levels returned, best score first
   // An item is compared with so many classes of its count at most, the latest ones. In a program with loops few begin
   // within one iteration; if more did, members of one loop would be in several classes, but none is lost.
   uint32_t most_open = 1024;
+  uint32_t max_count = 0xFFFFFFFFu;  // items that are more frequent are not looked at
+  size_t most_events = 1u << 21;     // longer sequences are judged by so many events from their middle
 };
 
 // `ids` are event signatures, `times` their nanoseconds in ascending order; both of the same length.

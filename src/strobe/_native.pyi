@@ -353,6 +353,19 @@ def find_levels(
     ids: NDArray[uint32], times: NDArray[int64], min_count: int, max_levels: int, most_open: int = ...
 ) -> list[tuple[Any, ...]]: ...
 
+# (pair or None, index of the level, promotion, event or None, rival, enclosing, below, confidence)
+def choose_step(
+    kind: int,
+    ids: NDArray[uint32],
+    starts: NDArray[int64],
+    times: NDArray[int64],
+    waited: NDArray[int64],
+    rows: NDArray[int64],
+    parents: NDArray[int64],
+    levels: Sequence[tuple[Any, ...]],
+) -> tuple[tuple[Any, ...] | None, int, str, int | None, bool, bool, bool, str] | None: ...
+def innermost_with(anchors: NDArray[uint32], levels: Sequence[tuple[Any, ...]]) -> int: ...
+
 class Graph:
     """A finished flow graph: the columns of strobe.structure.flow_graph, and what is computed from them."""
 

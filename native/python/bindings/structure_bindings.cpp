@@ -13,6 +13,7 @@
 #include "structure/loops.h"
 #include "structure/phases.h"
 #include "structure/region_names.h"
+#include "structure/step_choice.h"
 #include "structure/update_groups.h"
 
 namespace nb = nanobind;
@@ -28,18 +29,68 @@ std::span<const T> view(const Input<T>& array) {
 
 nb::object source_of(const Item& marker) { return marker.is_node() ? nb::none() : nb::object(nb::int_(marker.source)); }
 
-// One tuple per level, in the order of the fields of strobe.steps.loop_choice.levels.Level.
+// In the order of the fields of strobe.steps.loop_choice.levels.Level.
+nb::tuple tuple_of(Level level) {
+  return nb::make_tuple(owned(std::move(level.positions)), level.count, level.spine, level.coverage, level.cvn,
+                        level.score, level.parent, level.trips_min, level.trips_median, level.trips_max,
+                        source_of(level.marker), level.marker.target);
+}
+
+// What a choice needs of such tuples, of levels of so many events.
+std::vector<Level> levels_from(const nb::list& tuples, size_t events) {
+  std::vector<Level> levels;
+  for (const nb::handle each : tuples) {
+    const auto positions = nb::cast<Input<uint32_t>>(each[0]);
+    const std::span<const uint32_t> at = view(positions);
+    if (at.size() < 2 || at.back() >= events) throw std::invalid_argument("a level is not one of these events");
+    Level level;
+    level.count = nb::cast<uint32_t>(each[1]);
+    level.spine = nb::cast<double>(each[2]);
+    level.coverage = nb::cast<double>(each[3]);
+    level.cvn = nb::cast<double>(each[4]);
+    level.score = nb::cast<double>(each[5]);
+    if (!each[10].is_none()) level.marker.source = nb::cast<uint32_t>(each[10]);
+    level.positions.assign(at.begin(), at.end());
+    levels.push_back(std::move(level));
+  }
+  return levels;
+}
+
 nb::list levels_of(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_count, uint32_t max_levels,
                    uint32_t most_open) {
   if (ids.shape(0) != times.shape(0)) throw std::invalid_argument("ids and times differ in length");
   std::vector<Level> levels =
       unlocked([&] { return find_levels(view(ids), view(times), {min_count, max_levels, most_open}); });
   nb::list result;
-  for (auto& level : levels)
-    result.append(nb::make_tuple(owned(std::move(level.positions)), level.count, level.spine, level.coverage, level.cvn,
-                                 level.score, level.parent, level.trips_min, level.trips_median, level.trips_max,
-                                 source_of(level.marker), level.marker.target));
+  for (auto& level : levels) result.append(tuple_of(std::move(level)));
   return result;
+}
+
+nb::object step_of(uint8_t kind, Input<uint32_t> ids, Input<int64_t> starts, Input<int64_t> times,
+                   Input<int64_t> waited, Input<int64_t> rows, Input<int64_t> parents, const nb::list& levels) {
+  const size_t events = ids.shape(0);
+  if (starts.shape(0) != events || times.shape(0) != events || rows.shape(0) != events ||
+      (waited.shape(0) && waited.shape(0) != events))
+    throw std::invalid_argument("ids, times and rows differ in length");
+  if (events && (rows.data()[0] < 0 || size_t(rows.data()[events - 1]) >= parents.shape(0)))
+    throw std::invalid_argument("rows without a parent");
+  std::vector<Level> found = levels_from(levels, events);
+  const auto choice = unlocked([&] {
+    return choose_step(
+        {SequenceKind(kind), view(ids), view(starts), view(times), view(waited), view(rows), view(parents)}, found);
+  });
+  if (!choice) return nb::none();
+  return nb::make_tuple(choice->pair ? nb::object(tuple_of(*choice->pair)) : nb::none(), choice->level,
+                        choice->promotion,
+                        choice->other == StepChoice::no_event ? nb::none() : nb::object(nb::int_(choice->other)),
+                        choice->rival, choice->enclosing, choice->below, choice->confidence);
+}
+
+// Index of the level, -1 without any.
+int innermost_of(Input<uint32_t> anchors, const nb::list& levels) {
+  const std::vector<Level> found = levels_from(levels, SIZE_MAX);
+  const Level* level = unlocked([&] { return innermost_with(view(anchors), found); });
+  return level ? int(level - found.data()) : -1;
 }
 
 // `durations` below 0: the event did not end.
@@ -207,6 +258,13 @@ void register_structure(nb::module_& m) {
   m.def("find_levels", &levels_of, nb::arg("ids"), nb::arg("times"), nb::arg("min_count"), nb::arg("max_levels"),
         nb::arg("most_open") = LevelOptions{}.most_open,
         "Loop levels of an event sequence, best score first; see strobe.steps.loop_choice.levels");
+  m.def("choose_step", &step_of, nb::arg("kind"), nb::arg("ids"), nb::arg("starts"), nb::arg("times"),
+        nb::arg("waited"), nb::arg("rows"), nb::arg("parents"), nb::arg("levels"),
+        "Which of its levels is the step of a sequence; see strobe.steps.loop_choice.choice. (The pair of iterations "
+        "that is the step, or index of the level; why; the event that ends the reason; rival, enclosing, below; "
+        "confidence), or None");
+  m.def("innermost_with", &innermost_of, nb::arg("anchors"), nb::arg("levels"),
+        "The innermost level that has an anchor, of which these are the positions, in nearly all iterations; -1: none");
   nb::class_<GraphTables>(m, "Graph", "A finished flow graph; see strobe.steps.loops.flow_graph")
       .def("nodes", &nodes_of)
       .def("edges", &edges_of)

@@ -9,7 +9,7 @@ import numpy as np
 from strobe.model.kinds import PARADIGMS
 from strobe.native import core
 from strobe.steps.loop_choice.events import Events
-from strobe.steps.loop_choice.levels import Level
+from strobe.steps.loop_choice.levels import Level, as_native
 from strobe.steps.thread_spans import Ints, Stream, outermost
 
 # The kinds of anchors in order of authority, each with the occurrences that its names need at least. Which region is
@@ -63,13 +63,14 @@ def anchored_loop(
     """
     if kind in MARKS or events is None:
         return rows, None, 1.0
-    updates = np.searchsorted(events.rows, rows)
-    size = core.updates_per_step(events.ids.astype(np.uint32), updates.astype(np.uint32)) if kind == "optimizer" else 1
+    anchors = np.searchsorted(events.rows, rows).astype(np.uint32)
+    size = core.updates_per_step(events.ids.astype(np.uint32), anchors) if kind == "optimizer" else 1
     if size > 1:
         return rows[size - 1 :: size], None, float(size)
-    level = _innermost_with(rows, events, levels)
-    if level is None:
+    innermost = core.innermost_with(anchors, [as_native(level) for level in levels])
+    if innermost < 0:
         return rows, None, 1.0
+    level = levels[innermost]
     marks = events.rows[level.positions]
     seen = int(np.count_nonzero((rows >= marks[0]) & (rows <= marks[-1])))
     if abs(seen - level.count) <= max(1, 0.1 * seen):
@@ -78,17 +79,3 @@ def anchored_loop(
     after = np.searchsorted(rows, marks, side="left")
     lasts = rows[np.unique(np.concatenate([after[after > 0] - 1, [len(rows) - 1]]))]
     return lasts, level, seen / level.count
-
-
-def _innermost_with(anchor: Ints, events: Events, levels: Sequence[Level]) -> Level | None:
-    """The innermost level that has an anchor in at least 90 % of its iterations and is not more frequent than it."""
-    fitting = [
-        level
-        for level in levels
-        if level.count <= 1.1 * len(anchor)
-        and np.mean(np.diff(np.searchsorted(anchor, events.rows[level.positions])) > 0) >= 0.9
-    ]
-    if not fitting:
-        return None
-    most = max(level.count for level in fitting)
-    return max((level for level in fitting if level.count >= 0.9 * most), key=lambda level: level.score)

@@ -16,8 +16,6 @@ _KIND_OF_PARADIGM = {"torch": OPERATORS, "cuda": KERNELS, "hip": KERNELS, "mpi":
 
 # How far up a function is looked for among its own callers.
 _RECURSION_DEPTH = 32
-# Longer sequences are judged by this many events from their middle; the marks are then found in all of it.
-WINDOW_EVENTS = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,8 @@ class Events:
         return Events(self.kind, self.rows[which], self.ids[which], self.starts_ns[which], self.times_ns[which])
 
     def levels(self, *, min_count: int = 3, most: int = 64) -> list[Level]:
-        """Loop levels of the sequence, or of the middle of a long one; their positions are indices of events here."""
-        first = max(0, (len(self) - WINDOW_EVENTS) // 2)
-        window = slice(first, first + WINDOW_EVENTS)
-        found = find_levels(self.ids[window], self.times_ns[window], min_count=min_count, max_levels=most)
-        return [replace(level, positions=level.positions + first) for level in found] if first else found
+        """Loop levels of the sequence; their positions are indices of events here."""
+        return find_levels(self.ids, self.times_ns, min_count=min_count, max_levels=most)
 
     def occurrences(self, level: Level) -> Ints:
         """Indices of all events that a level's marker matches; its positions cover no more than a window."""

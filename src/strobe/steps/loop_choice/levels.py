@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,7 @@ def find_levels(
 
     `ids` name what happened (small or large, any numbering below 2^32), `times_ns` when, in ascending order. Items that
     occur less than `min_count` times are ignored. 10 to 20 ns per event of a program with loops, about 60 of noise.
+    Longer sequences are judged by 2^21 events from their middle.
 
     An item is compared with the latest 1024 loops of its count only: loops that interleave with far more others may
     have fewer members here.
@@ -57,4 +59,15 @@ def find_levels(
         min_count,
         max_levels,
     )
-    return [Level(positions.astype(np.int64), *measures) for positions, *measures in found]
+    return [level_of(each) for each in found]
+
+
+def level_of(native: tuple[Any, ...]) -> Level:
+    """Return the level that the kernels describe."""
+    positions, *measures = native
+    return Level(positions.astype(np.int64), *measures)
+
+
+def as_native(level: Level) -> tuple[Any, ...]:
+    """Return a level as the kernels take it."""
+    return (level.positions.astype(np.uint32), *(getattr(level, each.name) for each in fields(level)[1:]))

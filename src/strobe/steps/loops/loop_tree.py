@@ -10,7 +10,6 @@ import numpy as np
 from strobe.steps.loop_choice.events import Events, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
-from strobe.steps.loop_choice.promotion import trips
 from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
@@ -150,7 +149,7 @@ def _around(loop: MainLoop) -> list[Level]:
             level
             for level in loop.levels
             if level.count * 1.5 <= len(marks) and level.coverage >= _AROUND * covered and level.spine > 1
-            if (inside := trips(marks, level.positions)).min() >= 1 and inside.mean() >= 1.5
+            if (inside := np.diff(np.searchsorted(marks, level.positions))).min() >= 1 and inside.mean() >= 1.5
         ]
         if not outside:
             return found

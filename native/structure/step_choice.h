@@ -1,0 +1,53 @@
+// step_choice.h - which loop level of a sequence of events is the step, by their structure alone.
+//
+// The recorder asks while the program runs, about its latest events; the reader asks about the spans of a trace. C++
+// because the recorder asks. tests/unit/step_choice_twin.py is the executable description of this file.
+#pragma once
+#include <stdint.h>
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "structure/levels.h"
+
+namespace strobe::structure {
+
+// In the order of strobe.steps.loop_choice.events.KINDS. calls: functions, and what they call but operators and kernels.
+enum class SequenceKind : uint8_t { calls, operators, kernels, mpi };
+
+struct Sequence {
+  SequenceKind kind = SequenceKind::calls;
+  std::span<const uint32_t> ids;
+  std::span<const int64_t> starts_ns;
+  std::span<const int64_t> times_ns;   // starts without silence: what levels are measured in
+  std::span<const int64_t> waited_ns;  // of calls of MPI: how long those before each took; of others: empty
+  std::span<const int64_t> rows;       // of the events among all spans of the thread, ascending
+  std::span<const int64_t> parents;    // of all spans of the thread, -1: none
+};
+
+// The level that is the step, and why it and not the best-scored one.
+struct StepChoice {
+  static constexpr uint32_t no_event = 0xFFFFFFFF;
+  std::optional<Level> pair;  // two iterations that are nearly all there is: they are the step, and no level is
+  size_t level = 0;           // index of the level otherwise
+  // Empty if the level with the best score was taken, and nothing is done every so often. Else why; where the step
+  // could be something else as well, `other` is one of these events.
+  std::string promotion;
+  uint32_t other = no_event;
+  bool rival = false;      // another level of the nest scores nearly as well
+  bool enclosing = false;  // the step is a call of a function, and the loop that it holds varies
+  bool below = false;      // the level with the best score lies around it, and does something every so often
+  const char* confidence = "low";  // `medium` at most: nothing marks a step here
+
+  const Level& of(std::span<const Level> levels) const { return pair ? *pair : levels[level]; }
+};
+
+// `levels`: all of the sequence, best score first. Nothing if none of them looks like a main loop.
+std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Level> levels);
+
+// The innermost level that has an anchor (their positions, ascending) in at least 90 % of its iterations, and is not
+// more frequent than it. nullptr without any.
+const Level* innermost_with(std::span<const uint32_t> anchors, std::span<const Level> levels);
+
+}  // namespace strobe::structure
