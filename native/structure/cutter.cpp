@@ -1,20 +1,31 @@
 #include "structure/cutter.h"
 
 #include <algorithm>
+#include <set>
 
 namespace strobe::structure {
+
+namespace {
+
+constexpr double kUsual = 0.9;  // an operator is usual if it runs in this share of the iterations ...
+// ... and operators between two waits are a forward pass if they hold one in so many of the usual ones. Between the end
+// of one epoch and the first batch of the next run a few operators too: those of the sampler and the seed.
+constexpr size_t kLikeAForward = 3;
+constexpr uint32_t kRemembered = 64;  // iterations; then those until now count half
+constexpr Mark kNotYet{INT64_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX};
+
+}  // namespace
 
 void Cutter::begin(LoopKind kind, const Mark& before) {
   kind_ = kind;
   before_ = before;
   asked_.reset(), fed_.reset();
-  usual_forward_ = 0;
   early_ = unfed_ = false;
 }
 
 void Cutter::add(const Activity& activity) {
   if (activity.part == kBackward) work_.trains = backward_here_ = true;
-  if (activities_.size() >= kMost) {
+  if (bounded_ && activities_.size() >= kMost) {
     Activity& last = activities_.back();
     if (last.part == activity.part && activity.part != kDataWait) {
       last.end_ns = activity.end_ns;
@@ -57,7 +68,8 @@ void Cutter::merge_elsewhere() {
     const int64_t start = at ? std::max(each.start_ns, activities_[at - 1].end_ns) : each.start_ns;
     const int64_t end = at < activities_.size() ? std::min(each.end_ns, activities_[at].start_ns) : each.end_ns;
     if (end > start && activities_.size() < kMost)
-      activities_.insert(activities_.begin() + std::ptrdiff_t(at), {start, end, UINT64_MAX, 0xFFFFFFFF, kBackward});
+      activities_.insert(activities_.begin() + std::ptrdiff_t(at),
+                         {start, end, kNoPosition, 0xFFFFFFFF, 0xFFFFFFFF, kBackward});
   }
   elsewhere_.clear();
 }
@@ -68,56 +80,114 @@ size_t Cutter::forward_between(size_t low, size_t high) const {
   return n;
 }
 
-// At the end of an epoch, before the first batch of the next, a few operators run, too: those of the sampler and seed.
-bool Cutter::like_a_forward(size_t operators) const {
-  return usual_forward_ > 0 ? 3.0 * double(operators) >= usual_forward_ : operators > 0;
+void Cutter::learn_from(size_t low, size_t high) {
+  if (bounded_ && iterations_ == kRemembered) {
+    iterations_ /= 2;
+    for (auto& [region, use] : uses_) use.iterations /= 2;
+    std::erase_if(uses_, [](const auto& each) { return each.second.iterations == 0; });
+  }
+  iterations_++, lesson_++;
+  for (size_t i = low; i < high; i++) {
+    if (activities_[i].position == kNoPosition) continue;
+    Use& use = uses_[activities_[i].region];
+    if (std::exchange(use.lesson, lesson_) != lesson_) use.iterations++;
+  }
+  usual_.clear();
+  for (const auto& [region, use] : uses_)
+    if (use.iterations >= kUsual * iterations_) usual_.push_back(region);
+  std::ranges::sort(usual_);
+}
+
+void Cutter::learn(std::span<const int64_t> marks_ns) {
+  merge_elsewhere();
+  uses_.clear(), usual_.clear(), iterations_ = 0;
+  const bool updates = kind_ == LoopKind::optimizer;
+  if (!updates && kind_ != LoopKind::data_wait) return;
+  for (size_t i = 1; i < marks_ns.size(); i++) {
+    if (activities_.empty() || activities_.front().start_ns > marks_ns[i - 1]) continue;  // forgotten already
+    const size_t low = first_since(marks_ns[i - 1] + 1), high = first_since(marks_ns[i] + updates);
+    const Lead found = updates ? lead(low, high) : Lead{low, high, false};
+    learn_from(found.first, found.backward);
+  }
+}
+
+bool Cutter::like_a_forward(size_t low, size_t high) const {
+  if (usual_.empty()) return high > low;
+  std::set<uint32_t> found;
+  for (size_t i = low; i < high && found.size() * kLikeAForward < usual_.size(); i++)
+    if (const uint32_t region = activities_[i].region; std::ranges::binary_search(usual_, region)) found.insert(region);
+  return found.size() * kLikeAForward >= usual_.size();
 }
 
 // First of the consecutive waits at the same place in the program that end with the one that feeds the iteration: at
 // the end of an epoch the loader is asked in vain, and then asked again.
-size_t Cutter::run_of_waits(size_t feeding, size_t lowest, bool anything) const {
+size_t Cutter::run_of_waits(size_t feeding, size_t lowest) const {
   size_t first = feeding;
   for (size_t i = feeding; i-- > lowest;) {
     if (activities_[i].part != kDataWait) continue;
-    const bool worked = anything ? first - i > 1 : like_a_forward(forward_between(i + 1, first));
-    if (activities_[i].path != activities_[feeding].path || worked) break;
+    if (activities_[i].path != activities_[feeding].path || like_a_forward(i + 1, first)) break;
     first = i;
   }
   return first;
 }
 
+// When the program asked for data: at the first wait, or where a function was called since then that does nothing else,
+// and ends before the next activity begins: a generator over epochs, a prefetcher. It also makes the iterator and
+// starts the workers.
 Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) {
   feeding_path_ = activities_[feeding].path;
-  const int64_t latest =
+  const int64_t latest_ns =
       feeding + 1 < activities_.size() ? activities_[feeding + 1].start_ns : activities_[feeding].end_ns;
-  Cut cut = asking_(activities_[first], since_ns, latest);
-  cut.fed_ns = activities_[feeding].end_ns;
+  Cut cut{activities_[first].start_ns, activities_[feeding].end_ns, activities_[first].position};
+  for (auto above = around_(cut.position); above; above = around_(cut.position)) {
+    if (above->start_ns < since_ns || above->end_ns > latest_ns) break;
+    cut.ns = above->start_ns, cut.position = above->position;
+  }
   return cut;
 }
 
-// Iterations that end with an update: each begins at the data wait that feeds its first backward pass.
-Cut Cutter::cut_at_waits(int64_t until_ns) {
-  const size_t low = first_since(before_.end_ns), high = first_since(until_ns);
+// What leads up to the first backward pass of an iteration, since its data had come; to its last activity where there
+// is no pass.
+Cutter::Lead Cutter::lead(size_t low, size_t high) const {
   size_t backward = low;
   while (backward < high && activities_[backward].part != kBackward) backward++;
-  if (backward == high && high > low) backward = high - 1;
-  size_t feeding = backward;
-  while (feeding > low && activities_[feeding - 1].part != kDataWait) feeding--;
-  unfed_ = feeding == low;
-  if (unfed_) return {before_.end_ns, before_.end_ns, before_.end_position};
-  feeding--;
-  const Cut cut = asked(run_of_waits(feeding, low, false), feeding, before_.end_ns);
-  const double operators = double(forward_between(feeding + 1, backward));
-  usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + operators) / 8 : operators;
+  const bool passes = backward < high;
+  if (!passes && high > low) backward--;
+  size_t first = backward;
+  while (first > low && activities_[first - 1].part != kDataWait) first--;
+  return {first, backward, passes};
+}
+
+// An iteration without a wait for data begins where the one before has ended; the first one with the usual operators.
+Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) const {
+  if (before_.end_ns > kNoMark.end_ns) return {before_.end_ns, before_.end_ns, before_.end_position};
+  if (backward == activities_.size()) return {mark.start_ns, mark.start_ns, mark.start_position};
+  const auto leads_up = [&](const Activity& each, const Activity& next) {
+    return usual_.empty() ? next.start_ns - each.end_ns <= kMaxPauseNs
+                          : std::ranges::binary_search(usual_, each.region);
+  };
+  size_t first = backward;
+  while (first > low && leads_up(activities_[first - 1], activities_[first])) first--;
+  return {activities_[first].start_ns, activities_[first].start_ns, activities_[first].position};
+}
+
+// Iterations that end with an update: each begins at the data wait that feeds its first backward pass.
+Cut Cutter::cut_at_waits(const Mark& mark) {
+  const size_t low = first_since(before_.end_ns), high = first_since(mark.end_ns);
+  const Lead found = lead(low, high);
+  unfed_ = found.first == low;
+  const Cut cut = unfed_ ? unfed(low, found.backward, mark)
+                         : asked(run_of_waits(found.first - 1, low), found.first - 1, before_.end_ns);
+  const bool over = found.passes || mark.end_ns < kNotYet.end_ns;
+  if (over && before_.end_ns > kNoMark.end_ns) learn_from(found.first, found.backward);
   return cut;
 }
 
 // Iterations that begin where a loader is asked, twice at the end of an epoch, before the usual work follows. `now` is
-// the first activity after that work.
+// the first activity after that work. Where what is done with the data leaves no operators, each wait begins one.
 std::optional<Cut> Cutter::cut_at_feeds(size_t now) {
   const size_t feeding = first_since(fed_->start_ns), first = first_since(asked_->start_ns);
-  const size_t operators = now - std::min(feeding + 1, now);
-  if (!like_a_forward(operators) && usual_forward_ > 0) return {};
+  if (!uses_.empty() && !like_a_forward(feeding + 1, now)) return {};
   const Cut cut = asked(first, feeding, fed_before_ns_);
   fed_before_ns_ = fed_->end_ns;
   return cut;
@@ -125,12 +195,14 @@ std::optional<Cut> Cutter::cut_at_feeds(size_t now) {
 
 std::optional<Cut> Cutter::cut_at_ask(const Mark& mark) {
   const size_t now = first_since(mark.start_ns);
-  if (now == activities_.size()) return {};  // the loader is a part of something else
+  if (now == activities_.size() || activities_[now].position != mark.start_position) {  // a part of something else
+    if (fed_) return {};
+    return Cut{mark.start_ns, mark.start_ns, mark.start_position};
+  }
   std::optional<Cut> cut;
-  if (fed_ && !early_) cut = cut_at_feeds(now);
-  if (cut || early_) {
-    const double operators = double(now - std::min(first_since(fed_->start_ns) + 1, now));
-    usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + operators) / 8 : operators;
+  if (fed_) {
+    if (!early_) cut = cut_at_feeds(now);
+    learn_from(first_since(fed_->start_ns) + 1, now);
   }
   if (cut || early_ || !asked_) asked_ = activities_[now];
   fed_ = activities_[now];
@@ -142,7 +214,7 @@ std::optional<Cut> Cutter::cut_at_ask(const Mark& mark) {
 Cut Cutter::cut_before(const Mark& mark) {
   const size_t low = first_since(before_.start_ns);
   for (size_t i = first_since(mark.start_ns); i-- > low;)
-    if (activities_[i].part == kDataWait) return asked(run_of_waits(i, low, true), i, before_.start_ns);
+    if (activities_[i].part == kDataWait) return asked(run_of_waits(i, low), i, before_.start_ns);
   return {mark.start_ns, mark.start_ns, mark.start_position};
 }
 
@@ -151,7 +223,7 @@ std::optional<Cut> Cutter::cut(const Mark& mark) {
   std::optional<Cut> cut;
   switch (kind_) {
     case LoopKind::optimizer:
-      if (!early_) cut = cut_at_waits(mark.end_ns);
+      if (!early_) cut = cut_at_waits(mark);
       early_ = false;
       break;
     case LoopKind::zero_grad:
@@ -180,13 +252,15 @@ std::optional<Cut> Cutter::cut_early(bool hurry) {
     size_t fed = high, backward = low;  // the last wait before the first backward pass
     for (; backward < high && activities_[backward].part != kBackward; backward++)
       if (activities_[backward].part == kDataWait) fed = backward;
-    // A validation asks for data, too, but more than once: what follows the first wait alone is the next iteration.
-    const bool begun = hurry && fed < high && like_a_forward(forward_between(fed + 1, high)) &&
-                       forward_between(low, run_of_waits(fed, low, false)) == 0;
-    const double usual = usual_forward_;
-    if (backward < high || begun || (unfed_ && fed == high)) cut = cut_at_waits(INT64_MAX);
-    if (backward == high) usual_forward_ = usual;  // it is not over yet
-  } else if (kind_ == LoopKind::data_wait && fed_ && usual_forward_ > 0) {
+    // A validation may ask at the same place, but more than once: what follows the first wait alone is the next
+    // iteration.
+    const bool begun =
+        hurry && fed < high && feeds(activities_[fed].path) && like_a_forward(fed + 1, high) &&
+        std::none_of(
+            activities_.begin() + std::ptrdiff_t(low), activities_.begin() + std::ptrdiff_t(run_of_waits(fed, low)),
+            [&](const Activity& each) { return each.path == activities_[fed].path; });
+    if (backward < high || begun || (unfed_ && fed == high)) cut = cut_at_waits(kNotYet);
+  } else if (kind_ == LoopKind::data_wait && fed_ && (hurry || !usual_.empty())) {
     cut = cut_at_feeds(activities_.size());
   }
   early_ = cut.has_value();

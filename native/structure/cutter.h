@@ -1,9 +1,12 @@
-// cutter.h - where one iteration ends and the next begins, and what each is made of, decided mark by mark. The rules
-// are those of strobe.steps.finding.cuts: marks count the iterations, which are cut where the loop asks for data.
+// cutter.h - where one iteration ends and the next begins, and what each is made of, decided mark by mark: marks count
+// the iterations, which are cut where the loop asks for data. The one place of these rules: the recorder adds
+// activities while the program runs, strobe.steps.finding.cuts all of them after the run.
 #pragma once
 #include <stdint.h>
 #include <functional>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,6 +19,14 @@ struct Mark {
   uint64_t start_position, end_position;
 };
 
+constexpr Mark kNoMark{INT64_MIN, INT64_MIN, 0, 0};  // before the first one
+
+// A span around another.
+struct Around {
+  int64_t start_ns, end_ns;  // INT64_MAX: it has not ended yet
+  uint64_t position;
+};
+
 struct Cut {
   int64_t ns;
   int64_t fed_ns;     // when the data had come: what lies before belongs to getting them
@@ -26,12 +37,14 @@ constexpr Cut kNowhere{INT64_MAX, 0, UINT64_MAX};
 
 class Cutter {
  public:
-  // When the program asked for the data that the wait at `position` brought: there, or where a function was called
-  // after `since_ns` that does nothing else and ended until `latest_ns`.
-  using Asking = std::function<Cut(const Activity& wait, int64_t since_ns, int64_t latest_ns)>;
+  // What lies around the span at a position.
+  using Surroundings = std::function<std::optional<Around>(uint64_t position)>;
 
-  explicit Cutter(Asking asking) : asking_(std::move(asking)) {}
+  // `bounded`: of a very long iteration, and of what was usual long ago, something is forgotten.
+  Cutter(Surroundings around, bool bounded) : around_(std::move(around)), bounded_(bounded) {}
   void begin(LoopKind kind, const Mark& before);
+  // What iterations usually do, from those that are known already: where their marks began, at `marks_ns`.
+  void learn(std::span<const int64_t> marks_ns);
   void add(const Activity& activity);
   // The backward pass of another thread: on a GPU it leaves no operators in the main thread.
   void add_elsewhere(int64_t start_ns, int64_t end_ns);
@@ -60,19 +73,31 @@ class Cutter {
 
  private:
   static constexpr size_t kMost = 1u << 15;
+  struct Lead {
+    size_t first, backward;  // what leads up to the backward pass is [first, backward)
+    bool passes;
+  };
+  struct Use {
+    uint32_t iterations = 0;
+    uint64_t lesson = 0;  // the last one in which it ran
+  };
   void merge_elsewhere();
   void drop(size_t count);
   size_t first_since(int64_t ns) const { return work_.first_since(ns); }
   size_t forward_between(size_t low, size_t high) const;
-  bool like_a_forward(size_t operators) const;
-  size_t run_of_waits(size_t feeding, size_t lowest, bool anything) const;
+  void learn_from(size_t low, size_t high);
+  bool like_a_forward(size_t low, size_t high) const;
+  size_t run_of_waits(size_t feeding, size_t lowest) const;
   Cut asked(size_t first, size_t feeding, int64_t since_ns);
-  Cut cut_at_waits(int64_t until_ns);
+  Lead lead(size_t low, size_t high) const;
+  Cut unfed(size_t low, size_t backward, const Mark& mark) const;
+  Cut cut_at_waits(const Mark& mark);
   std::optional<Cut> cut_at_feeds(size_t now);
   std::optional<Cut> cut_at_ask(const Mark& mark);
   Cut cut_before(const Mark& mark);
 
-  const Asking asking_;
+  const Surroundings around_;
+  const bool bounded_;
   LoopKind kind_ = LoopKind::structure;
   Mark before_{};       // the last mark
   bool early_ = false;  // the iteration of the next mark has begun already
@@ -82,7 +107,12 @@ class Cutter {
   std::vector<Activity>& activities_ = work_.activities;
   Part dropped_ = kRest;  // what came last before the activities
   std::vector<Interval> elsewhere_;
-  double usual_forward_ = 0;  // operators of a usual forward pass
+  // What leads up to a backward pass, or follows a loader as a mark: in how many of `iterations_` each region ran, and
+  // the regions that ran in nearly all, in order.
+  std::unordered_map<uint32_t, Use> uses_;
+  uint32_t iterations_ = 0;
+  uint64_t lesson_ = 0;
+  std::vector<uint32_t> usual_;
   bool backward_here_ = false;
   uint32_t feeding_path_ = 0xFFFFFFFF;
   // Loaders as marks: the first and the last wait of the run that feeds the next iteration, and the one before.

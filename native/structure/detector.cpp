@@ -196,7 +196,10 @@ std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t n
     return choice;
   }
   choice.confidence = "medium";
-  choice.group = anchor.kind == LoopKind::optimizer ? updates_per_step(events.ids, at) : 1;
+  std::vector<uint32_t> waits;
+  for (uint32_t node = 0; node < anchor_of_node_.size(); node++)
+    if (anchor_of_node_[node] && anchors_[anchor_of_node_[node] - 1].kind == LoopKind::data_wait) waits.push_back(node);
+  choice.group = anchor.kind == LoopKind::optimizer ? updates_per_step(events.ids, at, waits) : 1;
   if (choice.group == 0) return {};
   if (choice.group > 1) {
     choice.per_iteration = choice.group;

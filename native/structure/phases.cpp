@@ -6,8 +6,7 @@ namespace strobe::structure {
 
 namespace {
 
-constexpr int64_t kMaxPauseNs = 1000000;  // between two operators of a part the interpreter works for that part
-constexpr int64_t kMaxCallNs = 100000;    // before a part begins: the call that leads to it
+constexpr int64_t kMaxCallNs = 100000;  // before a part begins: the call that leads to it
 // Between two operators that change a parameter, where a program updates its parameters itself: `p -= rate * p.grad`.
 constexpr size_t kMostBetweenUpdates = 2;
 

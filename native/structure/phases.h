@@ -11,16 +11,19 @@ namespace strobe::structure {
 // An outermost span of the main thread that is a part of a step; they do not overlap.
 struct Activity {
   int64_t start_ns, end_ns;
-  uint64_t position;  // of its enter in the ring
-  uint32_t path;
+  uint64_t position;  // of its enter in the ring, or its row in a stream; kNoPosition: another thread ran it
+  uint32_t path, region;
   Part part;
   Change change = Change::none;
 };
+
+constexpr uint64_t kNoPosition = UINT64_MAX;
 
 struct Interval {
   int64_t start_ns, end_ns;
 };
 
+constexpr int64_t kMaxPauseNs = 1000000;  // between two operators of a part the interpreter works for that part
 // Shorter calls of functions without any activity are taken for a part of what is around them.
 constexpr int64_t kLeastCallNs = 250000;
 

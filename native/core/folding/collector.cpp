@@ -5,7 +5,6 @@
 
 namespace strobe {
 
-using structure::Activity;
 using structure::Cut;
 using structure::IterationRecord;
 using structure::LoopKind;
@@ -17,7 +16,7 @@ constexpr int64_t kPastNs = 60000000000;  // activities from before a loop is be
 Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
                      std::function<void()> commit)
     : commit_(std::move(commit)),
-      cutter_([this](const Activity& wait, int64_t since, int64_t latest) { return asked(wait, since, latest); }),
+      cutter_([this](uint64_t position) { return around(position); }, true),
       facts_(regions, paths, detector_),
       loop_(facts_, regions, paths, detector_, cutter_, [this](const structure::Choice& c) { loop_accepted(c); }),
       figures_(facts_),
@@ -73,16 +72,15 @@ void Collector::cut(const Cut& cut) {
   cutter_.forget(cut.ns);
 }
 
-Cut Collector::asked(const Activity& wait, int64_t since_ns, int64_t latest_ns) const {
+std::optional<structure::Around> Collector::around(uint64_t position) const {
   const LocationBuilder& builder = main_->builder;
-  size_t row = builder.first_from(wait.position);
-  if (row >= builder.rows() || builder.position_of(row) != wait.position) return {wait.start_ns, 0, wait.position};
-  const SpanColumns& columns = builder.columns();
-  for (int64_t above; (above = builder.enclosing(row)) >= int64_t(builder.settled()); row = size_t(above)) {
-    const int64_t start = columns.start_ns[size_t(above)], duration = columns.duration_ns[size_t(above)];
-    if (duration == kOpen || start < since_ns || start + duration > latest_ns) break;
-  }
-  return {columns.start_ns[row], 0, builder.position_of(row)};
+  const size_t row = builder.first_from(position);
+  if (row >= builder.rows() || builder.position_of(row) != position) return {};
+  const int64_t above = builder.enclosing(row);
+  if (above < int64_t(builder.settled())) return {};
+  const int64_t start = builder.columns().start_ns[size_t(above)];
+  const int64_t duration = builder.columns().duration_ns[size_t(above)];
+  return {{start, duration == kOpen ? INT64_MAX : start + duration, builder.position_of(size_t(above))}};
 }
 
 void Collector::begin_iteration(const Cut& cut) {

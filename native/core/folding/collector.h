@@ -77,7 +77,7 @@ class Collector {
 
  private:
   void loop_accepted(const structure::Choice& choice);
-  structure::Cut asked(const structure::Activity& wait, int64_t since_ns, int64_t latest_ns) const;
+  std::optional<structure::Around> around(uint64_t position) const;
   void cut(const structure::Cut& cut);
   void begin_iteration(const structure::Cut& cut);
   void end_iteration(const structure::Cut& end, size_t main_rows, bool last);

@@ -64,7 +64,7 @@ void MainLoop::closed(uint32_t path, int64_t start_ns, uint64_t start_position, 
   const PathFacts& f = facts_.of(path);
   if (start_position == open_wait_.position) open_wait_ = structure::kNowhere;
   if (f.part >= 0 && f.activity()) {
-    cutter_.add({start_ns, end_ns, start_position, path, structure::Part(f.part), f.change});
+    cutter_.add({start_ns, end_ns, start_position, path, paths_.region(path), structure::Part(f.part), f.change});
     if (f.part == structure::kBackward) detector_.training_seen();
   }
   if (f.function)
@@ -121,6 +121,7 @@ void MainLoop::accept(const Choice& choice, int64_t ns, const Mark& here) {
   last_anchor_ = here;
   anchored_ = false;
   cutter_.begin(choice.kind, here);
+  cutter_.learn(choice.by_level ? std::span<const int64_t>() : choice.times_ns);
   accepted_(choice);
 }
 

@@ -188,7 +188,7 @@ nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Inp
   return owned(unlocked([&] {
     for (size_t i = 0; i < activities.shape(0); i += kColumns) {
       const int64_t* row = activities.data() + i;
-      work.activities.push_back({row[0], row[1], 0, 0, Part(row[2]), Change(row[3])});
+      work.activities.push_back({row[0], row[1], 0, 0, 0, Part(row[2]), Change(row[3])});
       work.trains |= row[2] == kBackward;
     }
     for (const auto& [from, to] : intervals)
@@ -235,11 +235,12 @@ void register_structure(nb::module_& m) {
       "changes them in place, 2: zeroes gradients), and whether it is the call of a module");
   m.def(
       "updates_per_step",
-      [](Input<uint32_t> ids, Input<uint32_t> updates) {
-        return unlocked([&] { return updates_per_step(view(ids), view(updates)); });
+      [](Input<uint32_t> ids, Input<uint32_t> updates, Input<uint32_t> waits) {
+        return unlocked([&] { return updates_per_step(view(ids), view(updates), view(waits)); });
       },
-      nb::arg("ids"), nb::arg("updates"),
-      "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell");
+      nb::arg("ids"), nb::arg("updates"), nb::arg("waits"),
+      "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell. "
+      "`waits`: the ids of waits for data");
   m.def("parts_of_steps", &parts_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"),
         nb::arg("rare"), nb::arg("closures"), nb::arg("steps"), nb::arg("cut_anywhere"),
         "The parts of each step, step after step. Rows: activities (start, end, part, change), intervals (start, end), "

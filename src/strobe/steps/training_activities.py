@@ -16,9 +16,6 @@ from strobe.tables.column_arrays import Columns
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, VALIDATION, REST = range(len(PARTS))
 _NOT_AN_ACTIVITY = -1
 
-# Between two operators of a part the interpreter works for that part; longer pauses are something else.
-MAX_PAUSE_NS = 1_000_000
-
 # Ranges that PyTorch itself puts into every program (2.13: torch/optim/optimizer.py:513 and 1057,
 # torch/utils/data/dataloader.py:721, torch/profiler/profiler.py).
 OPTIMIZER_STEP = "Optimizer.step#"

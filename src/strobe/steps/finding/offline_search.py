@@ -82,9 +82,6 @@ def steps_of_loop(
     rare_ns = np.stack([stream.start_ns[rare], stream.end_ns[rare]], axis=1)
     parts = split(work, cuts, rare_ns, cut_anywhere=loop.kind == "structure")
     reason, recorded = loop.reason, None
-    updates = round(len(loop.rows) / max(1, len(cuts)))
-    if loop.kind == "optimizer" and updates > 1:
-        reason += f"; {updates} updates per batch"
     if folded is not None:
         parts = folded.with_parts(parts, cuts.start_ns, cuts.end_ns)
         reason += f"; {folded.note(cuts.start_ns)}"

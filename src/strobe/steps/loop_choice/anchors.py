@@ -54,17 +54,19 @@ def one_after_the_other(stream: Stream, kind: str, named: dict[str, Ints]) -> li
 
 
 def anchored_loop(
-    kind: str, rows: Ints, events: Events | None, levels: Sequence[Level]
+    kind: str, rows: Ints, events: Events | None, levels: Sequence[Level], waits: Ints
 ) -> tuple[Ints, Level | None, float]:
     """Find the loop that the marks of one name belong to.
 
     Return the rows of the spans that end (`optimizer`) or mark an iteration; the innermost loop level around them, None
-    if nothing else repeats with them; and the number of anchors per iteration of that level.
+    if nothing else repeats with them; and the number of anchors per iteration of that level. `waits`: the ids of events
+    that are waits for data.
     """
     if kind in MARKS or events is None:
         return rows, None, 1.0
     anchors = np.searchsorted(events.rows, rows).astype(np.uint32)
-    size = core.updates_per_step(events.ids.astype(np.uint32), anchors) if kind == "optimizer" else 1
+    numbers = (events.ids.astype(np.uint32), anchors, waits.astype(np.uint32))
+    size = core.updates_per_step(*numbers) if kind == "optimizer" else 1
     if size > 1:
         return rows[size - 1 :: size], None, float(size)
     innermost = core.innermost_with(anchors, [as_native(level) for level in levels])

@@ -18,6 +18,7 @@ from strobe.steps.loop_choice.choice import Choice, choose
 from strobe.steps.loop_choice.events import MPI, OPERATORS, Events, events_of, without_peers
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.thread_spans import Ints, Stream
+from strobe.steps.training_activities import DATA_WAIT, part_of_regions
 
 # Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time;
 # it is a phase of the run if it takes this share of the main loop's time itself, has so many iterations, and is as much
@@ -105,7 +106,8 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     """A loop that an anchor marks, and how sure it is: whether sequences without the anchor show the same loop."""
     levels = {sequence: events.levels() for sequence, events in sequences.items()}
     own = sequences.get(OPERATORS)
-    rows, level, several = anchored_loop(kind, marks, own, levels.get(OPERATORS, ()))
+    waits = np.flatnonzero(part_of_regions(stream.names, stream.paradigms) == DATA_WAIT)
+    rows, level, several = anchored_loop(kind, marks, own, levels.get(OPERATORS, ()), waits)
     choices = _choices(stream, sequences, levels)
     same = [choice for choice in choices if agree(stream, rows, _rows(choice))]
     agreeing = tuple(choice.events.kind for choice in same)
