@@ -14,7 +14,6 @@ constexpr uint32_t kMostInGroup = 12;  // updates of one step
 constexpr double kRegular = 0.9;       // share of the updates that keep to the rhythm
 constexpr double kLeastShare = 0.05;   // of the updates: operators that come with fewer do not make a kind
 constexpr size_t kMostKinds = 64;
-
 constexpr double kOneBatch = 1.5;  // waits of an update that has any: a validation between updates waits more often
 
 using Set = std::vector<uint32_t>;
@@ -36,15 +35,15 @@ std::vector<Set> operators_of(std::span<const uint32_t> ids, std::span<const uin
   return sets;
 }
 
-// Which updates wait for a batch of data; none where that tells nothing.
+// Which updates, but for the first, wait for a batch of data; none where that tells nothing.
 std::vector<bool> fed_of(std::span<const uint32_t> ids, std::span<const uint32_t> updates,
                          std::span<const uint32_t> waits) {
-  std::vector<bool> fed(updates.size() - 1);
+  std::vector<bool> fed(updates.size() - 2);
   size_t all = 0;
-  for (size_t i = 1; i < updates.size(); i++) {
+  for (size_t i = 2; i < updates.size(); i++) {
     const auto waited = std::count_if(ids.begin() + updates[i - 1], ids.begin() + updates[i],
                                       [&](uint32_t id) { return std::ranges::find(waits, id) != waits.end(); });
-    fed[i - 1] = waited > 0, all += size_t(waited);
+    fed[i - 2] = waited > 0, all += size_t(waited);
   }
   if (double(all) > kOneBatch * double(std::ranges::count(fed, true))) fed.assign(fed.size(), false);
   return fed;
