@@ -22,11 +22,11 @@ def training(folder, *per_step):
 
 
 def test_the_summary_says_what_the_gpu_does_during_the_steps(tmp_path):
-    # 500 us computing, of which the last 100 beside nccl's 400: 300 only communicating, 200 idle.
-    summary = summarise(training(tmp_path, ("gemm", 100, 500), ("ncclDevKernel_AllReduce", 500, 400)))
+    # 300 us computing, of which the last 100 beside nccl's 600: 500 only communicating, 200 idle.
+    summary = summarise(training(tmp_path, ("gemm", 100, 300), ("ncclDevKernel_AllReduce", 300, 600)))
     (gpu,) = summary.gpus
     parts = (gpu.computation, gpu.communication, gpu.copy, gpu.idle)
-    assert parts == pytest.approx((0.5, 0.3, 0.0, 0.2), abs=0.03)
+    assert parts == pytest.approx((0.3, 0.5, 0.0, 0.2), abs=0.03)
     assert sum(parts) == pytest.approx(1)
     assert summary.verdict.kind == "communication-bound"
     assert summary.verdict.share == gpu.communication
@@ -43,10 +43,10 @@ def test_the_verdict_is_about_the_gpu_where_there_is_one(tmp_path, kernels, kind
 
 
 def test_the_verdict_of_several_gpus_is_about_their_mean():
-    two = [Gpu("GPU 0", rank, 100, compute, 0.0, 0.0, 1 - compute) for rank, compute in [(0, 0.9), (1, 0.3)]]
+    two = [Gpu("GPU 0", rank, 100, compute, 0.0, 0.0, 1 - compute) for rank, compute in [(0, 0.7), (1, 0.1)]]
     kind, text, share = gpu_verdict(two)
-    assert (kind, share) == ("host-bound", pytest.approx(0.4))
-    assert "2 GPUs are idle 40 % of the time on average" in text
+    assert (kind, share) == ("host-bound", pytest.approx(0.6))
+    assert "2 GPUs are idle 60 % of the time on average" in text
 
 
 def test_many_gpus_take_few_lines(tmp_path):

@@ -30,6 +30,7 @@ PHASES = {
 # Kinds of a verdict in words of truth.LIMITS.
 LIMITS = {
     "input-bound": {"data"},
+    "transfer-bound": {"data"},
     "compute-bound": {"operators", "gpu", "balanced"},
     "communication-bound": {"communication", "balanced"},
     "imbalanced": {"straggler"},
@@ -58,10 +59,11 @@ def record(path: Path, folder: Path, keep: str) -> tuple[dict[int, dict], Path]:
 
 
 def written(path: Path, folder: Path) -> tuple[dict[int, dict], Path]:
-    """Let a trace's writer write; return its truth by rank, and the file."""
+    """Let a trace's writer write; return its truth by rank, and the file or, of several ranks, the folder."""
     truths, _ = run_trace(path, folder)
-    (file,) = folder.glob("*.json")
-    return truths, opened(file, cache=folder / "cache", talk=False)
+    files = list(folder.glob("*.json"))
+    cache = folder.with_name(f"{folder.name}-cache")
+    return truths, opened(files[0] if len(files) == 1 else folder, cache=cache, talk=False)
 
 
 def in_place(truth: list[tuple[int, int]], found: list[tuple[int, int]]) -> int:

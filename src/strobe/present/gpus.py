@@ -11,9 +11,8 @@ from strobe.model.units import format_share
 from strobe.steps.steps import find_steps
 from strobe.trace.trace import Trace
 
-# From these shares of the time on, idle GPUs or exposed communication are the main problem. (torch_tb_profiler advises
-# on a utilisation below 50 % and on communication above 10 %.)
-IDLE, EXPOSED = 0.3, 0.2
+# What takes at least this part of what the main activity takes is told beside it.
+BESIDE = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,16 +55,17 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
 
 def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
     """Return kind, sentence and share of the main activity of the GPUs; `found` must not be empty."""
-    shares = zip(*((each.idle, each.communication, each.computation) for each in found), strict=True)
-    idle, exposed, computing = (sum(column) / len(found) for column in shares)
     one = len(found) == 1
     who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
-    if exposed >= EXPOSED and exposed >= idle:
-        text = f"{who} {'communicates' if one else 'communicate'} without computing"
-        text += f" {format_share(exposed)} of the time{average}"
-        return "communication-bound", f"communication-bound: {text}", exposed
-    if idle >= IDLE:
-        text = f"{who} {'is' if one else 'are'} idle {format_share(idle)} of the time{average}"
-        return "host-bound", f"host-bound: {text}", idle
-    text = f"{who} {'computes' if one else 'compute'} {format_share(computing)} of the time{average}"
-    return "compute-bound", f"compute-bound: {text}", computing
+    words = {
+        "compute-bound": ("computation", "computes" if one else "compute"),
+        "communication-bound": ("communication", f"{'communicates' if one else 'communicate'} without computing"),
+        "transfer-bound": ("copy", f"{'copies' if one else 'copy'} without computing"),
+        "host-bound": ("idle", "is idle" if one else "are idle"),
+    }
+    shares = {kind: sum(getattr(each, name) for each in found) / len(found) for kind, (name, _) in words.items()}
+    kind, second, *_ = sorted(shares, key=lambda each: -shares[each])
+    text = f"{kind}: {who} {words[kind][1]} {format_share(shares[kind])} of the time{average}"
+    if shares[second] >= BESIDE * shares[kind]:
+        text += f", and {words[second][1]} {format_share(shares[second])}"
+    return kind, text, shares[kind]

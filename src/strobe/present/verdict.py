@@ -10,7 +10,7 @@ import numpy as np
 from strobe.breakdown.data_pipeline import pipelines
 from strobe.breakdown.host_time import HostTime, Place, host_times
 from strobe.model.units import format_ns, format_share
-from strobe.present.gpus import Gpu, gpu_verdict
+from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
 from strobe.trace.trace import Trace
@@ -20,8 +20,8 @@ INPUT_BOUND = 0.2
 # Uneven work limits a job if the ranks lose this share of their time by it, and a single rank is to blame if it works
 # so much longer than the one that comes next.
 _UNEVEN, _ALONE = 0.15, 1.2
-# Of what is told beside the main kind: at least this share of it, and of the time.
-_BESIDE, _WORTH_NAMING = 0.5, 0.1
+# What is told beside the main kind takes at least this share of the time.
+_WORTH_NAMING = 0.1
 # The main kind is ahead of the next by this share of the time: the verdict is sure, or fairly sure.
 _SURE, _FAIRLY_SURE = 0.2, 0.07
 # Other programs had the cores for this share of the time: that limits the loop, whatever it does.
@@ -50,7 +50,7 @@ _NATIVE = "native code outside of operators"
 class Verdict:
     """What limits the loop, in a sentence.
 
-    kind: input-bound, communication-bound, imbalanced (one rank works longer than the others), compute-bound,
+    kind: input-bound, transfer-bound, communication-bound, imbalanced (one rank works longer than others), compute-bound,
     python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting, starved, host-bound (what it does is not
     known), no-steps, or empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where
     nothing is claimed.
@@ -83,6 +83,8 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         if waits >= INPUT_BOUND:
             text = f"input-bound: the loop spends {format_share(waits)} of every step waiting for its next batch"
             return Verdict("input-bound", f"{text} while the GPU is idle", waits, "medium")
+        if (late := _late_gpu(on_gpus)) is not None:
+            return late
         kind, text, share = gpu_verdict(on_gpus)
         if kind == "host-bound":
             text += f": {_of_host(times[:1], '').text.partition(': ')[2]}"
@@ -109,6 +111,21 @@ def _uneven(times: Sequence[HostTime]) -> Verdict | None:
     return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
 
 
+def _late_gpu(on_gpus: Sequence[Gpu]) -> Verdict | None:
+    """The verdict of a job in which one rank's GPU hardly waits in collectives, and the others wait for it."""
+    ranks = [each for each in on_gpus if each.rank is not None]
+    if len(ranks) < 2 or len({each.rank for each in ranks}) < len(ranks):
+        return None
+    works = np.array([1 - each.communication for each in ranks])
+    most, lost = int(works.argmax()), float(works.max() - works.mean())
+    others = np.delete(works, most)
+    if lost < _UNEVEN or works[most] < _ALONE * others.max():
+        return None
+    text = f"the GPU of rank {ranks[most].rank} only communicates {format_share(1 - works[most])} of the time, "
+    text += f"the others {format_share(1 - float(np.median(others)))}: they wait for it"
+    return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
+
+
 def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
     """The verdict by what the main threads of all ranks do most."""
     whole = sum(each.duration_ns for each in times)
@@ -118,7 +135,7 @@ def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
     margin = causes[kind] - causes[second]
     confidence = "high" if margin >= _SURE else "medium" if margin >= _FAIRLY_SURE else "low"
     beside = [f"{format_share(causes[second])} it {_CAUSES[second][1]}"]
-    if causes[second] < max(_WORTH_NAMING, _BESIDE * causes[kind]):
+    if causes[second] < max(_WORTH_NAMING, BESIDE * causes[kind]):
         beside.clear()
     if kind == "host-bound":
         confidence = "low"

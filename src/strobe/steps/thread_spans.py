@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strobe.model.kinds import PARADIGMS
 from strobe.native import core
 from strobe.tables.column_arrays import Bools as Bools
 from strobe.tables.column_arrays import Ints as Ints
-from strobe.trace.definition_rows import location_rows
+from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 
 # What reports the program's own functions and ranges.
@@ -155,17 +157,35 @@ def main_location(trace: Trace, process: int) -> int | None:
 def _threads(trace: Trace) -> dict[int, list[int]]:
     """Locations of every process that hold spans or folded ones, the main thread first: it has the process's number.
 
-    Where the main thread holds none, the thread with most spans stands in for it.
+    Where the main thread holds none, or its number is not the process's, a thread stands in for it: one on which marks
+    of steps lie, updates or waits for data, else the one with most spans.
     """
     folded = {location for each in trace.folded.values() for location in np.unique(each.location).tolist()}
     pids = dict(zip(trace.processes.column("process"), trace.processes.column("pid"), strict=True))
     known = [at for at in location_rows(trace) if at.kind == "thread"]
     having = [at for at in known if at.span_count or at.location in folded]
-    having.sort(key=lambda at: (at.process, at.thread_id != pids[at.process], -at.span_count))
+    known_main = {at.process for at in having if at.thread_id == pids[at.process]}
+    several = Counter(at.process for at in having if at.process not in known_main)
+    marked = _marked(trace, [at.location for at in having if several[at.process] > 1])
+    having.sort(
+        key=lambda at: (at.process, at.thread_id != pids[at.process], at.location not in marked, -at.span_count)
+    )
     threads: dict[int, list[int]] = {}
     for at in having:
         threads.setdefault(at.process, []).append(at.location)
     return threads
+
+
+def _marked(trace: Trace, locations: Sequence[int]) -> set[int]:
+    """Those of some locations that hold an anchor."""
+    if not locations:
+        return set()
+    number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
+    anchor = np.array(
+        [core.anchor_of_region(each.name, number[each.paradigm])[0] != "structure" for each in region_rows(trace)],
+        dtype=bool,
+    )
+    return {at for at in locations if anchor[np.unique(trace.span_arrays(at)["region"])].any()}
 
 
 def _backward_intervals(trace: Trace, locations: Sequence[int], backward: Bools) -> Ints:

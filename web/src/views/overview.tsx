@@ -27,6 +27,7 @@ const KINDS: Readonly<Record<string, string>> = {
   "communication-bound": "bound by communication",
   "host-bound": "bound by the host",
   "compute-bound": "bound by compute",
+  "transfer-bound": "bound by copies",
   imbalanced: "uneven work",
   "python-bound": "bound by Python",
   "gc-bound": "collects garbage",
