@@ -273,7 +273,8 @@ def test_the_first_update_makes_no_kind_of_its_own() -> None:
         ids += [1, 2, 7, 3]
         updates.append(len(ids) - 2)
     for seen in range(2, 8):
-        assert core.updates_per_step(np.array(ids, dtype=np.uint32), np.array(updates[:seen], dtype=np.uint32)) == 1
+        numbers = (np.array(each, dtype=np.uint32) for each in (ids, updates[:seen], []))
+        assert core.updates_per_step(*numbers) == 1
 
 
 def test_a_validation_every_few_steps_does_not_make_updates_a_group() -> None:
