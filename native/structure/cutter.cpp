@@ -21,6 +21,7 @@ void Cutter::begin(LoopKind kind, const Mark& before) {
   before_ = before;
   asked_.reset(), fed_.reset();
   early_ = unfed_ = false;
+  fed_before_ns_ = before.end_ns;
 }
 
 void Cutter::add(const Activity& activity) {
@@ -106,8 +107,8 @@ void Cutter::learn(std::span<const int64_t> marks_ns) {
   for (size_t i = 1; i < marks_ns.size(); i++) {
     if (activities_.empty() || activities_.front().start_ns > marks_ns[i - 1]) continue;  // forgotten already
     const size_t low = first_since(marks_ns[i - 1] + 1), high = first_since(marks_ns[i] + updates);
-    const Lead found = updates ? lead(low, high) : Lead{low, high, false};
-    learn_from(found.first, found.backward);
+    const auto [first, end] = updates ? lead(low, high) : std::pair(low, high);
+    learn_from(first, end);
   }
 }
 
@@ -146,16 +147,15 @@ Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) {
   return cut;
 }
 
-// What leads up to the first backward pass of an iteration, since its data had come; to its last activity where there
-// is no pass.
-Cutter::Lead Cutter::lead(size_t low, size_t high) const {
+// What leads up to the first backward pass of an iteration, since its data had come: [first, backward). To its last
+// activity where there is no pass.
+std::pair<size_t, size_t> Cutter::lead(size_t low, size_t high) const {
   size_t backward = low;
   while (backward < high && activities_[backward].part != kBackward) backward++;
-  const bool passes = backward < high;
-  if (!passes && high > low) backward--;
+  if (backward == high && high > low) backward--;
   size_t first = backward;
   while (first > low && activities_[first - 1].part != kDataWait) first--;
-  return {first, backward, passes};
+  return {first, backward};
 }
 
 // An iteration without a wait for data begins where the one before has ended; the first one with the usual operators.
@@ -174,12 +174,11 @@ Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) const {
 // Iterations that end with an update: each begins at the data wait that feeds its first backward pass.
 Cut Cutter::cut_at_waits(const Mark& mark) {
   const size_t low = first_since(before_.end_ns), high = first_since(mark.end_ns);
-  const Lead found = lead(low, high);
-  unfed_ = found.first == low;
-  const Cut cut = unfed_ ? unfed(low, found.backward, mark)
-                         : asked(run_of_waits(found.first - 1, low), found.first - 1, before_.end_ns);
-  const bool over = found.passes || mark.end_ns < kNotYet.end_ns;
-  if (over && before_.end_ns > kNoMark.end_ns) learn_from(found.first, found.backward);
+  const auto [first, backward] = lead(low, high);
+  unfed_ = first == low;
+  const Cut cut = unfed_ ? unfed(low, backward, mark) : asked(run_of_waits(first - 1, low), first - 1, before_.end_ns);
+  const bool over = mark.end_ns < kNotYet.end_ns || (backward < high && activities_[backward].part == kBackward);
+  if (over && before_.end_ns > kNoMark.end_ns) learn_from(first, backward);
   return cut;
 }
 

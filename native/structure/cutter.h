@@ -73,10 +73,6 @@ class Cutter {
 
  private:
   static constexpr size_t kMost = 1u << 15;
-  struct Lead {
-    size_t first, backward;  // what leads up to the backward pass is [first, backward)
-    bool passes;
-  };
   struct Use {
     uint32_t iterations = 0;
     uint64_t lesson = 0;  // the last one in which it ran
@@ -89,7 +85,7 @@ class Cutter {
   bool like_a_forward(size_t low, size_t high) const;
   size_t run_of_waits(size_t feeding, size_t lowest) const;
   Cut asked(size_t first, size_t feeding, int64_t since_ns);
-  Lead lead(size_t low, size_t high) const;
+  std::pair<size_t, size_t> lead(size_t low, size_t high) const;
   Cut unfed(size_t low, size_t backward, const Mark& mark) const;
   Cut cut_at_waits(const Mark& mark);
   std::optional<Cut> cut_at_feeds(size_t now);

@@ -13,7 +13,8 @@
 
 namespace strobe::structure {
 
-// In the order of strobe.steps.loop_choice.events.KINDS. calls: functions, and what they call but operators and kernels.
+// In the order of strobe.steps.loop_choice.events.KINDS. calls: functions, and what they call but operators and
+// kernels.
 enum class SequenceKind : uint8_t { calls, operators, kernels, mpi };
 
 struct Sequence {
@@ -35,9 +36,9 @@ struct StepChoice {
   // could be something else as well, `other` is one of these events.
   std::string promotion;
   uint32_t other = no_event;
-  bool rival = false;      // another level of the nest scores nearly as well
-  bool enclosing = false;  // the step is a call of a function, and the loop that it holds varies
-  bool below = false;      // the level with the best score lies around it, and does something every so often
+  bool rival = false;              // another level of the nest scores nearly as well
+  bool enclosing = false;          // the step is a call of a function, and the loop that it holds varies
+  bool below = false;              // the level with the best score lies around it, and does something every so often
   const char* confidence = "low";  // `medium` at most: nothing marks a step here
 
   const Level& of(std::span<const Level> levels) const { return pair ? *pair : levels[level]; }

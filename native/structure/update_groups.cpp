@@ -14,17 +14,25 @@ constexpr uint32_t kMostInGroup = 12;  // updates of one step
 constexpr double kRegular = 0.9;       // share of the updates that keep to the rhythm
 constexpr double kLeastShare = 0.05;   // of the updates: operators that come with fewer do not make a kind
 constexpr size_t kMostKinds = 64;
+
 constexpr double kOneBatch = 1.5;  // waits of an update that has any: a validation between updates waits more often
 
 using Set = std::vector<uint32_t>;
+constexpr uint32_t kUnfed = UINT32_MAX;
 
-// The distinct operators between each update and the one before. Those of the first update are left out: it makes what
-// the others use again.
-std::vector<Set> operators_of(std::span<const uint32_t> ids, std::span<const uint32_t> updates) {
+// The distinct operators between each update and the one before; kUnfed where another one waited for the data. Those of
+// the first update are left out: it makes what the others use again.
+std::vector<Set> operators_of(std::span<const uint32_t> ids, std::span<const uint32_t> updates,
+                              std::span<const uint32_t> waits) {
   std::vector<Set> sets;
   std::map<uint32_t, size_t> used;
+  std::vector<size_t> unfed;
+  size_t waited = 0;
   for (size_t i = 2; i < updates.size(); i++) {
     Set set(ids.begin() + updates[i - 1], ids.begin() + updates[i]);
+    const auto n = std::ranges::count_if(set, [&](uint32_t id) { return std::ranges::find(waits, id) != waits.end(); });
+    waited += size_t(n);
+    if (!n) unfed.push_back(sets.size());
     std::ranges::sort(set);
     set.erase(std::unique(set.begin(), set.end()), set.end());
     for (const uint32_t id : set) used[id]++;
@@ -32,21 +40,9 @@ std::vector<Set> operators_of(std::span<const uint32_t> ids, std::span<const uin
   }
   const double least = kLeastShare * double(sets.size());
   for (Set& set : sets) std::erase_if(set, [&](uint32_t id) { return double(used[id]) < least; });
+  if (double(waited) <= kOneBatch * double(sets.size() - unfed.size()))
+    for (const size_t i : unfed) sets[i].push_back(kUnfed);
   return sets;
-}
-
-// Which updates, but for the first, wait for a batch of data; none where that tells nothing.
-std::vector<bool> fed_of(std::span<const uint32_t> ids, std::span<const uint32_t> updates,
-                         std::span<const uint32_t> waits) {
-  std::vector<bool> fed(updates.size() - 2);
-  size_t all = 0;
-  for (size_t i = 2; i < updates.size(); i++) {
-    const auto waited = std::count_if(ids.begin() + updates[i - 1], ids.begin() + updates[i],
-                                      [&](uint32_t id) { return std::ranges::find(waits, id) != waits.end(); });
-    fed[i - 2] = waited > 0, all += size_t(waited);
-  }
-  if (double(all) > kOneBatch * double(std::ranges::count(fed, true))) fed.assign(fed.size(), false);
-  return fed;
 }
 
 }  // namespace
@@ -54,15 +50,12 @@ std::vector<bool> fed_of(std::span<const uint32_t> ids, std::span<const uint32_t
 uint32_t updates_per_step(std::span<const uint32_t> ids, std::span<const uint32_t> updates,
                           std::span<const uint32_t> waits) {
   if (updates.size() < kFewest) return 1;
-  const std::vector<Set> sets = operators_of(ids, updates);
-  const std::vector<bool> fed = fed_of(ids, updates, waits);
+  const std::vector<Set> sets = operators_of(ids, updates, waits);
   std::vector<const Set*> known;  // the smallest of each kind
   std::vector<uint32_t> kinds;
   for (const Set& set : sets) {
-    const bool waited = fed[size_t(&set - sets.data())];
     const auto same = std::ranges::find_if(known, [&](const Set* other) {
-      return waited == fed[size_t(other - sets.data())] &&
-             (std::ranges::includes(set, *other) || std::ranges::includes(*other, set));
+      return std::ranges::includes(set, *other) || std::ranges::includes(*other, set);
     });
     if (same == known.end() && known.size() == kMostKinds) return 1;
     kinds.push_back(uint32_t(same - known.begin()));

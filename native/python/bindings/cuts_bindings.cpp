@@ -21,14 +21,14 @@ class StreamCutter {
  public:
   using Found = std::optional<std::pair<int64_t, int64_t>>;
 
-  StreamCutter(LoopKind kind, Input<int64_t> start_ns, Input<int64_t> duration_ns, Input<int64_t> parent)
+  StreamCutter(uint8_t kind, Input<int64_t> start_ns, Input<int64_t> duration_ns, Input<int64_t> parent)
       : start_ns_(std::move(start_ns)),
         duration_ns_(std::move(duration_ns)),
         parent_(std::move(parent)),
         cutter_([this](uint64_t row) { return around(row); }, false) {
     if (start_ns_.shape(0) != duration_ns_.shape(0) || start_ns_.shape(0) != parent_.shape(0))
       throw std::invalid_argument("starts, durations and parents differ in length");
-    cutter_.begin(kind, kNoMark);
+    cutter_.begin(LoopKind(kind), kNoMark);
   }
   StreamCutter(const StreamCutter&) = delete;
 
@@ -55,9 +55,7 @@ class StreamCutter {
     const int64_t start_ns = start_ns_.data()[above];
     return {{start_ns, start_ns + duration_ns_.data()[above], uint64_t(above)}};
   }
-  static Found found(const std::optional<Cut>& cut) {
-    return cut ? Found({cut->ns, cut->fed_ns}) : std::nullopt;
-  }
+  static Found found(const std::optional<Cut>& cut) { return cut ? Found({cut->ns, cut->fed_ns}) : std::nullopt; }
 
   const Input<int64_t> start_ns_, duration_ns_, parent_;
   Cutter cutter_;
@@ -67,12 +65,9 @@ class StreamCutter {
 
 void register_cuts(nb::module_& m) {
   nb::class_<StreamCutter>(m, "Cutter", "Where the steps of a stream begin: native/structure/cutter.h")
-      .def(
-          "__init__",
-          [](StreamCutter* self, uint8_t kind, Input<int64_t> start_ns, Input<int64_t> duration_ns,
-             Input<int64_t> parent) { new (self) StreamCutter(LoopKind(kind), start_ns, duration_ns, parent); },
-          nb::arg("kind"), nb::arg("start_ns"), nb::arg("duration_ns"), nb::arg("parent"),
-          "kind: by what steps are marked, in order of authority. The others are columns of the stream")
+      .def(nb::init<uint8_t, Input<int64_t>, Input<int64_t>, Input<int64_t>>(), nb::arg("kind"), nb::arg("start_ns"),
+           nb::arg("duration_ns"), nb::arg("parent"),
+           "kind: by what steps are marked, in order of authority. The others are columns of the stream")
       .def("add", &StreamCutter::add, nb::arg("activities"),
            "Rows (start, end, row in the stream or -1, call path, region, part), in order of time")
       .def("learn", &StreamCutter::learn, nb::arg("marks_ns"),
