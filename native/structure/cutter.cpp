@@ -101,9 +101,15 @@ void Cutter::learn_from(size_t low, size_t high) {
 
 void Cutter::learn(std::span<const int64_t> marks_ns) {
   merge_elsewhere();
-  uses_.clear(), usual_.clear(), iterations_ = 0;
+  uses_.clear(), usual_.clear(), first_paths_.clear(), iterations_ = 0;
   const bool updates = kind_ == LoopKind::optimizer;
   if (!updates && kind_ != LoopKind::data_wait) return;
+  if (updates && !marks_ns.empty()) {
+    const size_t first = lead(0, first_since(marks_ns[0] + 1)).second;
+    for (size_t i = 0; i < first; i++) first_paths_.push_back(activities_[i].path);
+    std::ranges::sort(first_paths_);
+    first_paths_.erase(std::unique(first_paths_.begin(), first_paths_.end()), first_paths_.end());
+  }
   for (size_t i = 1; i < marks_ns.size(); i++) {
     if (activities_.empty() || activities_.front().start_ns > marks_ns[i - 1]) continue;  // forgotten already
     const size_t low = first_since(marks_ns[i - 1] + 1), high = first_since(marks_ns[i] + updates);
@@ -158,9 +164,27 @@ std::pair<size_t, size_t> Cutter::lead(size_t low, size_t high) const {
   return {first, backward};
 }
 
+// What comes first that was also done before the first backward pass of all. What lies between an update and that (the
+// loss is logged, the model is evaluated) belongs to the iteration of the update.
+std::optional<size_t> Cutter::opening(size_t low, size_t high) const {
+  for (size_t i = low; i < high; i++)
+    if (std::ranges::binary_search(first_paths_, activities_[i].path)) return i;
+  return {};
+}
+
 // An iteration without a wait for data begins where the one before has ended; the first one with the usual operators.
 Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) const {
-  if (before_.end_ns > kNoMark.end_ns) return {before_.end_ns, before_.end_ns, before_.end_position};
+  if (before_.end_ns > kNoMark.end_ns) {
+    const std::optional<size_t> opens = opening(low, backward);
+    if (!opens || *opens == low) return {before_.end_ns, before_.end_ns, before_.end_position};
+    const Activity& first = activities_[*opens];
+    Cut cut{first.start_ns, first.start_ns, first.position};
+    for (auto above = around_(cut.position); above; above = around_(cut.position)) {
+      if (above->start_ns < activities_[*opens - 1].end_ns) break;
+      cut = {above->start_ns, above->start_ns, above->position};
+    }
+    return cut;
+  }
   if (backward == activities_.size()) return {mark.start_ns, mark.start_ns, mark.start_position};
   const auto leads_up = [&](const Activity& each, const Activity& next) {
     return usual_.empty() ? next.start_ns - each.end_ns <= kMaxPauseNs
@@ -258,7 +282,8 @@ std::optional<Cut> Cutter::cut_early(bool hurry) {
         std::none_of(
             activities_.begin() + std::ptrdiff_t(low), activities_.begin() + std::ptrdiff_t(run_of_waits(fed, low)),
             [&](const Activity& each) { return each.path == activities_[fed].path; });
-    if (backward < high || begun || (unfed_ && fed == high)) cut = cut_at_waits(kNotYet);
+    const bool opened = first_paths_.empty() || opening(low, high);
+    if (backward < high || begun || (unfed_ && fed == high && opened)) cut = cut_at_waits(kNotYet);
   } else if (kind_ == LoopKind::data_wait && fed_ && (hurry || !usual_.empty())) {
     cut = cut_at_feeds(activities_.size());
   }

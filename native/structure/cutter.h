@@ -87,6 +87,7 @@ class Cutter {
   Cut asked(size_t first, size_t feeding, int64_t since_ns);
   std::pair<size_t, size_t> lead(size_t low, size_t high) const;
   Cut unfed(size_t low, size_t backward, const Mark& mark) const;
+  std::optional<size_t> opening(size_t low, size_t high) const;
   Cut cut_at_waits(const Mark& mark);
   std::optional<Cut> cut_at_feeds(size_t now);
   std::optional<Cut> cut_at_ask(const Mark& mark);
@@ -109,6 +110,8 @@ class Cutter {
   uint32_t iterations_ = 0;
   uint64_t lesson_ = 0;
   std::vector<uint32_t> usual_;
+  // Call paths of what was done before the first backward pass of all, in order.
+  std::vector<uint32_t> first_paths_;
   bool backward_here_ = false;
   uint32_t feeding_path_ = 0xFFFFFFFF;
   // Loaders as marks: the first and the last wait of the run that feeds the next iteration, and the one before.
