@@ -1,6 +1,7 @@
 #include "structure/cutter.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace strobe::structure {
@@ -104,12 +105,7 @@ void Cutter::learn(std::span<const int64_t> marks_ns) {
   uses_.clear(), usual_.clear(), first_paths_.clear(), iterations_ = 0;
   const bool updates = kind_ == LoopKind::optimizer;
   if (!updates && kind_ != LoopKind::data_wait) return;
-  if (updates && !marks_ns.empty()) {
-    const size_t first = lead(0, first_since(marks_ns[0] + 1)).second;
-    for (size_t i = 0; i < first; i++) first_paths_.push_back(activities_[i].path);
-    std::ranges::sort(first_paths_);
-    first_paths_.erase(std::unique(first_paths_.begin(), first_paths_.end()), first_paths_.end());
-  }
+  if (updates && !marks_ns.empty()) learn_openings(marks_ns);
   for (size_t i = 1; i < marks_ns.size(); i++) {
     if (activities_.empty() || activities_.front().start_ns > marks_ns[i - 1]) continue;  // forgotten already
     const size_t low = first_since(marks_ns[i - 1] + 1), high = first_since(marks_ns[i] + updates);
@@ -164,25 +160,46 @@ std::pair<size_t, size_t> Cutter::lead(size_t low, size_t high) const {
   return {first, backward};
 }
 
-// What comes first that was also done before the first backward pass of all. What lies between an update and that (the
-// loss is logged, the model is evaluated) belongs to the iteration of the update.
-std::optional<size_t> Cutter::opening(size_t low, size_t high) const {
-  for (size_t i = low; i < high; i++)
-    if (std::ranges::binary_search(first_paths_, activities_[i].path)) return i;
-  return {};
+void Cutter::learn_openings(std::span<const int64_t> marks_ns) {
+  openings_ = 0;
+  const size_t first = lead(0, first_since(marks_ns[0] + 1)).second;
+  for (size_t i = 0; i < first; i++) first_paths_.push_back(activities_[i].path);
+  std::ranges::sort(first_paths_);
+  first_paths_.erase(std::unique(first_paths_.begin(), first_paths_.end()), first_paths_.end());
+  std::map<size_t, size_t> counts;
+  for (size_t i = 1; i < marks_ns.size(); i++) {
+    const size_t low = first_since(marks_ns[i - 1] + 1);
+    counts[openings(low, lead(low, first_since(marks_ns[i] + 1)).second).size()]++;
+  }
+  for (const auto& [count, seen] : counts)
+    if (double(seen) >= kUsual * double(marks_ns.size() - 1)) openings_ = count;
 }
 
-// An iteration without a wait for data begins where the one before has ended; the first one with the usual operators.
-Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) const {
+// Where the first thing is done that was also done before the first backward pass of all, and where it is done again.
+std::vector<size_t> Cutter::openings(size_t low, size_t high) const {
+  std::vector<size_t> found;
+  for (size_t i = low; i < high; i++)
+    if (found.empty() ? std::ranges::binary_search(first_paths_, activities_[i].path)
+                      : activities_[i].path == activities_[found[0]].path)
+      found.push_back(i);
+  return found;
+}
+
+// An iteration without a wait for data begins with what opens it; the first one with the usual operators. What lies
+// between an update and that belongs to the iteration of the update: the loss is logged, the model is evaluated.
+Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
   if (before_.end_ns > kNoMark.end_ns) {
-    const std::optional<size_t> opens = opening(low, backward);
-    if (!opens || *opens == low) return {before_.end_ns, before_.end_ns, before_.end_position};
-    const Activity& first = activities_[*opens];
+    const std::vector<size_t> opens = openings(low, backward);
+    const size_t again = openings_ && opens.size() > openings_ ? opens.size() - openings_ : 0;
+    if (opens.empty() || opens[again] == low) return {before_.end_ns, before_.end_ns, before_.end_position};
+    const Activity& first = activities_[opens[again]];
     Cut cut{first.start_ns, first.start_ns, first.position};
     for (auto above = around_(cut.position); above; above = around_(cut.position)) {
-      if (above->start_ns < activities_[*opens - 1].end_ns) break;
+      if (above->start_ns < activities_[opens[again] - 1].end_ns) break;
       cut = {above->start_ns, above->start_ns, above->position};
     }
+    if (again && work_.evaluations.size() < kMost)
+      work_.evaluations.push_back({activities_[opens[0]].start_ns, cut.ns});
     return cut;
   }
   if (backward == activities_.size()) return {mark.start_ns, mark.start_ns, mark.start_position};
@@ -282,7 +299,7 @@ std::optional<Cut> Cutter::cut_early(bool hurry) {
         std::none_of(
             activities_.begin() + std::ptrdiff_t(low), activities_.begin() + std::ptrdiff_t(run_of_waits(fed, low)),
             [&](const Activity& each) { return each.path == activities_[fed].path; });
-    const bool opened = first_paths_.empty() || opening(low, high);
+    const bool opened = first_paths_.empty() || !openings(low, high).empty();
     if (backward < high || begun || (unfed_ && fed == high && opened)) cut = cut_at_waits(kNotYet);
   } else if (kind_ == LoopKind::data_wait && fed_ && (hurry || !usual_.empty())) {
     cut = cut_at_feeds(activities_.size());
@@ -316,6 +333,8 @@ void Cutter::split(const Cut& from, int64_t end_ns, const std::function<bool(uin
 }
 
 std::optional<Activity> Cutter::validation(const Cut& from, int64_t end_ns) const {
+  for (const Interval& each : work_.evaluations)
+    if (each.start_ns >= from.ns && each.end_ns <= end_ns) return activities_[first_since(each.start_ns)];
   const size_t low = first_since(from.ns), high = first_since(end_ns);
   size_t at = high;
   while (at > low && activities_[at - 1].part != kOptimizer) at--;
@@ -332,6 +351,7 @@ void Cutter::forget(int64_t before_ns) {
   std::erase_if(work_.others, over);
   std::erase_if(calls_, [&](const auto& each) { return over(each.first); });
   std::erase_if(work_.closures, over);
+  std::erase_if(work_.evaluations, over);
 }
 
 }  // namespace strobe::structure

@@ -67,7 +67,9 @@ class Cutter {
   // `rare`: whether only some iterations call the function at a call path.
   void split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
              int64_t (&parts_ns)[kParts]);
-  // The first wait of a validation: data are waited for and run forward after the last update.
+  // When forward passes were run without a backward pass between two iterations that wait for no data.
+  const std::vector<Interval>& evaluations() const { return work_.evaluations; }
+  // The first wait of a validation: data are waited for and run forward after the last update; or an evaluation.
   std::optional<Activity> validation(const Cut& from, int64_t end_ns) const;
   void forget(int64_t before_ns);
 
@@ -86,8 +88,9 @@ class Cutter {
   size_t run_of_waits(size_t feeding, size_t lowest) const;
   Cut asked(size_t first, size_t feeding, int64_t since_ns);
   std::pair<size_t, size_t> lead(size_t low, size_t high) const;
-  Cut unfed(size_t low, size_t backward, const Mark& mark) const;
-  std::optional<size_t> opening(size_t low, size_t high) const;
+  Cut unfed(size_t low, size_t backward, const Mark& mark);
+  std::vector<size_t> openings(size_t low, size_t high) const;
+  void learn_openings(std::span<const int64_t> marks_ns);
   Cut cut_at_waits(const Mark& mark);
   std::optional<Cut> cut_at_feeds(size_t now);
   std::optional<Cut> cut_at_ask(const Mark& mark);
@@ -110,8 +113,10 @@ class Cutter {
   uint32_t iterations_ = 0;
   uint64_t lesson_ = 0;
   std::vector<uint32_t> usual_;
-  // Call paths of what was done before the first backward pass of all, in order.
+  // Call paths of what was done before the first backward pass of all, in order; and how often what opens an iteration
+  // is done in nearly all of them, 0 where that varies.
   std::vector<uint32_t> first_paths_;
+  size_t openings_ = 0;
   bool backward_here_ = false;
   uint32_t feeding_path_ = 0xFFFFFFFF;
   // Loaders as marks: the first and the last wait of the run that feeds the next iteration, and the one before.

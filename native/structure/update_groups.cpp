@@ -14,6 +14,7 @@ constexpr uint32_t kMostInGroup = 12;  // updates of one step
 constexpr double kRegular = 0.9;       // share of the updates that keep to the rhythm
 constexpr double kLeastShare = 0.05;   // of the updates: operators that come with fewer do not make a kind
 constexpr size_t kMostKinds = 64;
+constexpr uint32_t kRounds = 3;  // of a rhythm; two come about by chance
 
 constexpr double kOneBatch = 1.5;  // waits of an update that has any: a validation between updates waits more often
 
@@ -65,7 +66,7 @@ uint32_t updates_per_step(std::span<const uint32_t> ids, std::span<const uint32_
       *same = &set;
   }
   if (known.size() < 2) return 1;
-  for (uint32_t size = 2; size <= kMostInGroup && 2 * size <= kinds.size(); size++) {
+  for (uint32_t size = 2; size <= kMostInGroup && kRounds * size <= kinds.size(); size++) {
     std::vector<std::map<uint32_t, size_t>> counts(size);  // of each kind, by place in the step
     for (size_t i = 0; i < kinds.size(); i++) counts[i % size][kinds[i]]++;
     std::set<uint32_t> usual;
@@ -76,7 +77,7 @@ uint32_t updates_per_step(std::span<const uint32_t> ids, std::span<const uint32_
     }
     if (usual.size() > 1 && double(kept) >= kRegular * double(kinds.size())) return size;
   }
-  return kinds.size() < 2 * kMostInGroup ? 0 : 1;
+  return kinds.size() < kRounds * kMostInGroup ? 0 : 1;
 }
 
 }  // namespace strobe::structure

@@ -656,3 +656,40 @@ def test_a_trace_without_a_loop_says_so_instead_of_listing_steps() -> None:
     table = make_trace({"main": [span(f"phase_{number}", number, number + 1) for number in range(9)]}).ask("steps")
     assert len(table) == 0
     assert table.note.startswith("no steps found: none: no loop stands out")
+
+
+@pytest.mark.parametrize("batches", [0, 1, 5])
+def test_what_follows_an_update_belongs_to_it_until_the_next_batch_is_made(batches: int) -> None:
+    """No loader: a batch is a slice. The loss is logged after each update; every tenth time the model is evaluated."""
+    us, now = 1000, 0
+    spans, begun, evaluated = [], [], {}
+
+    def add(name: str, duration_us: int, **kind: str) -> None:
+        nonlocal now
+        spans.append(span(name, now, now + duration_us * us, **kind))
+        now += duration_us * us
+
+    for _ in range(3):
+        add("aten::randn", 400)
+    for step in range(60):
+        begun.append(now)
+        add("aten::slice", 50)
+        add("aten::conv2d", 2000)
+        add("autograd::engine::evaluate_function: ConvolutionBackward0", 3000)
+        add("Optimizer.step#SGD.step", 500, paradigm="torch", role="range")
+        spans.append(span("log", now, now + 4000 * us, span("aten::item", now + 100 * us, now + 3900 * us)))
+        now += 4000 * us
+        if step % 10 == 9 and batches:
+            before = now
+            for _ in range(batches):
+                add("aten::slice", 50)
+                add("aten::conv2d", 2000)
+            evaluated[step] = now - before
+    (found,) = find_steps(make_trace({"main": spans})).processes
+    assert found.start_ns.tolist() == begun
+    for step in range(59):
+        # What `log` does after its operator may count to what follows.
+        assert found.parts_ns[step, VALIDATION] == pytest.approx(evaluated.get(step, 0), abs=100 * us)
+        assert found.parts_ns[step, FORWARD] == 2050 * us
+        assert found.classes[step] == ("train+validation" if step in evaluated else "train")
+    assert not found.outlier.any()

@@ -23,13 +23,14 @@ class Cuts(Columns):
     """The steps of a stream. Nanoseconds; a step is [start_ns[i], end_ns[i]).
 
     `fed_ns` is when the data of a step had come: what lies before belongs to getting them. `complete` is false for a
-    step whose beginning or end was not recorded.
+    step whose beginning or end was not recorded. From `evaluation_ns` on the model is evaluated: the end, mostly.
     """
 
     start_ns: Ints
     end_ns: Ints
     fed_ns: Ints
     complete: Bools
+    evaluation_ns: Ints
 
 
 def cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
@@ -47,6 +48,11 @@ def _cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
     if loop.kind in ANCHORS:
         return _cut_at_anchors(stream, loop, acts)
     return _cut_at(stream, stream.start_ns[loop.rows], stream.start_ns[loop.rows])
+
+
+def _cuts(start: Ints, end: Ints, fed: Ints, complete: Bools | None = None) -> Cuts:
+    """Steps without an evaluation."""
+    return Cuts(start, end, fed, np.ones(len(start), dtype=bool) if complete is None else complete, end)
 
 
 def cutter_of(stream: Stream, loop: MainLoop) -> core.Cutter:
@@ -75,26 +81,28 @@ def _cut_at_anchors(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
     complete[0] = waited[0] or 2 * np.count_nonzero(waited) <= len(waited)
     if begun is not None and begun[1] > begun[0]:  # its forward pass had begun when recording ended
         ends = [begun[0], stream.end_ns.max()]
-        return Cuts(
-            np.append(start, begun[0]), np.append(start[1:], ends), np.append(fed, begun[1]), np.append(complete, False)
-        )
+        found_ends = np.append(start[1:], ends)
+        return _cuts(np.append(start, begun[0]), found_ends, np.append(fed, begun[1]), np.append(complete, False))
     tails = within(stream.start_ns, mark_end[:-1], start[1:])
     end = _end_of_last(stream, int(mark_end[-1]), np.unique(stream.call_path[tails]))
-    return Cuts(start, np.append(start[1:], end), fed, complete)
+    cuts = _cuts(start, np.append(start[1:], end), fed, complete)
+    evaluated = dict(map(reversed, cutter.evaluations()))
+    begun_ns = [evaluated.get(end_ns, end_ns) for end_ns in cuts.end_ns.tolist()]
+    return replace(cuts, evaluation_ns=np.array(begun_ns, dtype=np.int64))
 
 
 def _cut_at(stream: Stream, start: Ints, fed: Ints) -> Cuts:
     """Steps that begin at given times."""
     inside = within(stream.start_ns, start[:-1], start[1:])
     end = _end_of_last(stream, int(start[-1]), np.unique(stream.call_path[inside]))
-    return Cuts(start, np.append(start[1:], max(end, fed[-1])), fed, np.ones(len(start), dtype=bool))
+    return _cuts(start, np.append(start[1:], max(end, fed[-1])), fed)
 
 
 def _cut_at_ranges(stream: Stream, ranges: Ints) -> Cuts:
     """Steps that are ranges: each lasts until the next one begins."""
     start = stream.start_ns[ranges]
     end = np.append(start[1:], stream.end_ns[ranges[-1]])
-    return Cuts(start, end, start, np.ones(len(start), dtype=bool))
+    return _cuts(start, end, start)
 
 
 def _cut_after(stream: Stream, marks: Ints) -> Cuts:
@@ -105,7 +113,7 @@ def _cut_after(stream: Stream, marks: Ints) -> Cuts:
     while first > 0 and int(stream.call_path[first - 1]) in known:
         first -= 1
     start = np.append(stream.start_ns[first], end[:-1])
-    return Cuts(start, end, start, np.ones(len(start), dtype=bool))
+    return _cuts(start, end, start)
 
 
 def _end_of_last(stream: Stream, begin_ns: int, usual_paths: Ints) -> int:
