@@ -43,8 +43,8 @@ constexpr double like_inner = 0.5, own_work = 0.1, unlike_inner = 0.1;
 constexpr double varying_trips = 0.15, enclosed = 0.9;
 constexpr uint32_t fewest_calls = 20;
 
-// On the other hand, what is done every so often (output, statistics, new neighbours) is not a step, but the loop inside
-// of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
+// On the other hand, what is done every so often (output, statistics, new neighbours) is not a step, but the loop
+// inside of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
 constexpr double most_of_the_time = 0.5;
 // It comes once in so many inner iterations, or in so many where functions are unknown; fewer are parts of a step.
 constexpr uint32_t every_so_often = 5, often_without_functions = 8;
@@ -56,8 +56,8 @@ constexpr double some_of_them = 1.5, in_a_row = 0.05, as_many = 1.5, nearly_all 
 // Done first after the first of so many, it is done where a counter from zero is a multiple.
 constexpr int64_t from_zero = 4;
 
-constexpr double anchored = 0.9;   // share of a level's intervals that hold an anchor
-constexpr double as_often = 1.1;   // levels that differ by less in count are iterations of one loop
+constexpr double anchored = 0.9;  // share of a level's intervals that hold an anchor
+constexpr double as_often = 1.1;  // levels that differ by less in count are iterations of one loop
 constexpr double as_many_of = 0.9;
 
 using Rows = std::vector<int64_t>;
@@ -86,9 +86,8 @@ double share(auto& values, auto&& holds) {
 std::vector<const Level*> by_count(std::span<const Level> levels, bool rarest_first) {
   std::vector<const Level*> sorted;
   for (const Level& level : levels) sorted.push_back(&level);
-  std::ranges::stable_sort(sorted, [=](const Level* a, const Level* b) {
-    return rarest_first ? a->count < b->count : a->count > b->count;
-  });
+  std::ranges::stable_sort(
+      sorted, [=](const Level* a, const Level* b) { return rarest_first ? a->count < b->count : a->count > b->count; });
   return sorted;
 }
 
@@ -123,12 +122,18 @@ MarkedOrNot intervals(const Level& inner, const Level& outer, const std::functio
 }
 int64_t itself(uint32_t position) { return position; }
 
+void sort_unique(Rows& rows) {
+  if (!std::ranges::is_sorted(rows)) std::ranges::sort(rows);  // parents of ascending rows mostly are
+  rows.erase(std::ranges::unique(rows).begin(), rows.end());
+}
+
 // The spans around some others, each once, and -1 first where one has none.
 Rows around(const Sequence& events, const Rows& rows) {
   Rows above;
-  for (const int64_t row : rows) above.push_back(events.parents[size_t(row)]);
-  std::ranges::sort(above);
-  above.erase(std::ranges::unique(above).begin(), above.end());
+  for (const int64_t row : rows)
+    if (const int64_t parent = events.parents[size_t(row)]; above.empty() || above.back() != parent)
+      above.push_back(parent);
+  sort_unique(above);
   return above;
 }
 
@@ -207,7 +212,8 @@ bool is_a_loop_around(const Sequence& events, const Level& inner, const Level& o
   const Ids before = events.ids.first(inner.positions.front());
   const Ids behind = events.ids.subspan(std::min(inner.positions.back() + body, events.ids.size()));
   // How much of its end stands before the first iteration, and how much of its beginning behind the last one.
-  const auto opens = size_t(std::mismatch(own.rbegin(), own.rend(), before.rbegin(), before.rend()).first - own.rbegin());
+  const auto opens =
+      size_t(std::mismatch(own.rbegin(), own.rend(), before.rbegin(), before.rend()).first - own.rbegin());
   const auto ends = size_t(std::ranges::mismatch(own, behind).in1 - own.begin());
   return opens < own.size() && ends < own.size() && opens + ends >= own.size();
 }
@@ -219,11 +225,15 @@ bool is_a_loop_around(const Sequence& events, const Level& inner, const Level& o
 // inner loop and behind it is an outer loop's. Where neither is seen, a large number speaks against an inner loop.
 bool is_every_so_often(const Sequence& events, const Level& inner, const Level& outer) {
   const uint32_t usual = usual_trips(inner, outer);
-  if (usual < 2 || holders(events, inner) != holders(events, outer)) return false;
-  if (functions_known(events) && leaves_some_over(inner, outer)) return true;
-  if (own_time(events, inner, outer) >= most_of_the_time) return false;
-  if (!functions_known(events)) return outer.spine <= no_more && usual >= often_without_functions;
-  return outer.spine <= little_more && usual >= every_so_often && !is_a_loop_around(events, inner, outer);
+  if (usual < 2) return false;
+  const bool functions = functions_known(events);
+  if (!functions || !leaves_some_over(inner, outer)) {
+    if (outer.spine > (functions ? little_more : no_more)) return false;
+    if (usual < (functions ? every_so_often : often_without_functions)) return false;
+    if (own_time(events, inner, outer) >= most_of_the_time) return false;
+    if (functions && is_a_loop_around(events, inner, outer)) return false;
+  }
+  return holders(events, inner) == holders(events, outer);
 }
 
 // Whether an outer iteration does much that its inner iterations never do.
@@ -243,7 +253,8 @@ bool does_something_else(const Sequence& events, const Level& inner, const Level
     for (uint32_t at = marks[i]; at < end; ++at) known[events.ids[at]] = true;
     own.insert(own.end(), events.ids.begin() + end, events.ids.begin() + marks[i + 1]);
   }
-  return double(own.size()) >= own_work * (high - low) && share(own, [&](uint32_t id) { return !known[id]; }) >= unlike_inner;
+  return double(own.size()) >= own_work * (high - low) &&
+         share(own, [&](uint32_t id) { return !known[id]; }) >= unlike_inner;
 }
 
 // Whether each outer iteration has one call of a function that holds its inner iterations.
@@ -253,8 +264,7 @@ bool encloses(const Sequence& events, const Level& inner, const Level& outer) {
     for (int64_t& row : at) row = events.parents[size_t(row)];
     std::erase_if(at, [](int64_t row) { return row < 0; });
     Rows calls = at;
-    std::ranges::sort(calls);
-    calls.erase(std::ranges::unique(calls).begin(), calls.end());
+    sort_unique(calls);
     if (calls.size() + 1 < outer.count || calls.empty()) return false;
     const auto inside = trips<int64_t>(marks, calls);
     if (share(inside, [](uint32_t n) { return n == 1; }) >= enclosed && calls.size() <= size_t{outer.count} + 1 &&
@@ -346,9 +356,11 @@ void find_other(const Sequence& events, const Level& chosen, std::span<const Lev
 
 // The level of two iterations that are nearly all there is.
 std::optional<Level> pair_of(const Sequence& events, const Level* best) {
-  std::vector<Level> found = find_levels(events.ids, events.times_ns, {.min_count = 2, .max_levels = 1, .max_count = 2});
-  if (found.empty() || found[0].spine < pair_spine || found[0].score < pair_score) return {};
-  if (best && found[0].score < 2 * best->score) return {};
+  const double least = std::max(pair_score, best ? 2 * best->score : 0);
+  const LevelOptions options{.min_count = 2, .max_levels = 1, .max_count = 2, .least_score = least};
+  std::vector<Level> found = events.items ? find_levels(*events.items, events.times_ns, options)
+                                          : find_levels(events.ids, events.times_ns, options);
+  if (found.empty() || found[0].spine < pair_spine || found[0].score < least) return {};
   return std::move(found[0]);
 }
 

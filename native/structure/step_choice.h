@@ -13,7 +13,8 @@
 
 namespace strobe::structure {
 
-// In the order of strobe.steps.loop_choice.events.KINDS. calls: functions, and what they call but operators and kernels.
+// In the order of strobe.steps.loop_choice.events.KINDS. calls: functions, and what they call but operators and
+// kernels.
 enum class SequenceKind : uint8_t { calls, operators, kernels, mpi };
 
 struct Sequence {
@@ -24,6 +25,7 @@ struct Sequence {
   std::span<const int64_t> waited_ns;  // of calls of MPI: how long those before each took; of others: empty
   std::span<const int64_t> rows;       // of the events among all spans of the thread, ascending
   std::span<const int64_t> parents;    // of all spans of the thread, -1: none
+  const Occurrences* items = nullptr;  // all that occurs twice or more often, where that is known already
 };
 
 // The level that is the step, and why it and not the best-scored one.
@@ -35,9 +37,9 @@ struct StepChoice {
   // could be something else as well, `other` is one of these events.
   std::string promotion;
   uint32_t other = no_event;
-  bool rival = false;      // another level of the nest scores nearly as well
-  bool enclosing = false;  // the step is a call of a function, and the loop that it holds varies
-  bool below = false;      // the level with the best score lies around it, and does something every so often
+  bool rival = false;              // another level of the nest scores nearly as well
+  bool enclosing = false;          // the step is a call of a function, and the loop that it holds varies
+  bool below = false;              // the level with the best score lies around it, and does something every so often
   const char* confidence = "low";  // `medium` at most: nothing marks a step here
 
   const Level& of(std::span<const Level> levels) const { return pair ? *pair : levels[level]; }

@@ -32,7 +32,10 @@ MPICH = ROOT / ".venv" / "mpich"
 STROBE = str(Path(sys.executable).with_name("strobe"))
 TIMEOUT_S = 300
 # Whatever of these changes may change what is recorded.
-RECORDER = ("src/strobe/record", "native/core", "native/adapters", "native/python", "native/include")
+RECORDER = (
+    *("src/strobe/record", "native/core", "native/structure", "native/adapters", "native/python"),
+    "native/include",
+)
 
 
 @dataclass(frozen=True)
