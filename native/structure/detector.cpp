@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <tuple>
 #include <utility>
 
+#include "structure/occurrences.h"
 #include "structure/update_groups.h"
 
 namespace strobe::structure {
@@ -16,8 +17,7 @@ constexpr uint64_t kLoaderAlone = 64;     // batches without an update after whi
 constexpr uint32_t kLeastIterations = 5;  // of a level
 constexpr double kLeastCoverage = 0.3;    // share of the window's time
 constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed
-constexpr double kLeastScore = 0.75;      // of a level without an anchor
-constexpr double kAnchored = 0.9;         // share of a level's intervals that hold an anchor
+constexpr double kSame = 0.9;             // share of a level's intervals in which the mark of the same level lies once
 constexpr int kAliveIntervals = 3;        // longest intervals since the last iteration
 
 std::vector<int64_t> without_silence(const std::vector<int64_t>& times) {
@@ -40,51 +40,6 @@ int64_t longest_interval(const std::vector<int64_t>& times) {
   int64_t longest = 0;
   for (size_t i = 1; i < times.size(); i++) longest = std::max(longest, times[i] - times[i - 1]);
   return longest;
-}
-
-// How many of the sorted `inner` lie in each interval of `outer`.
-std::vector<uint32_t> counts_between(std::span<const uint32_t> outer, std::span<const uint32_t> inner) {
-  std::vector<uint32_t> counts;
-  auto at = std::ranges::lower_bound(inner, outer[0]);
-  for (size_t i = 0; i + 1 < outer.size(); i++) {
-    const auto end = std::lower_bound(at, inner.end(), outer[i + 1]);
-    counts.push_back(uint32_t(end - at));
-    at = end;
-  }
-  return counts;
-}
-
-const Level* innermost_with(std::span<const uint32_t> anchors, const std::vector<Level>& levels) {
-  std::vector<const Level*> fitting;
-  uint32_t most = 0;
-  for (const Level& level : levels) {
-    if (double(level.count) > 1.1 * double(anchors.size()) || level.count < 2) continue;
-    const auto counts = counts_between(level.positions, anchors);
-    const auto held = std::ranges::count_if(counts, [](uint32_t n) { return n > 0; });
-    if (double(held) < kAnchored * double(counts.size())) continue;
-    fitting.push_back(&level);
-    most = std::max(most, level.count);
-  }
-  const Level* best = nullptr;
-  for (const Level* level : fitting)
-    if (double(level->count) >= 0.9 * most && (!best || level->score > best->score)) best = level;
-  return best;
-}
-
-// The next outer level, if its iterations all hold the same small number of inner ones and it is as regular.
-const Level* promotion(const Level& inner, const std::vector<Level>& levels) {
-  const Level* found = nullptr;
-  for (const Level& outer : levels) {
-    if (outer.count < 8 || outer.count >= inner.count || (found && outer.count <= found->count)) continue;
-    const auto trips = counts_between(outer.positions, inner.positions);
-    const double n = double(trips.size()), mean = std::accumulate(trips.begin(), trips.end(), 0.0) / n;
-    double squares = 0;
-    for (uint32_t t : trips) squares += (t - mean) * (t - mean);
-    if (mean >= 2 && mean <= 64 && std::sqrt(squares / n) < 0.05 * mean && outer.spine >= inner.spine / 2 &&
-        outer.coverage >= 0.8 * inner.coverage && outer.cvn <= std::max(0.15, inner.cvn))
-      found = &outer;
-  }
-  return found;
 }
 
 std::string number(double value) {
@@ -144,8 +99,10 @@ uint32_t Detector::authority() const {
 
 // The window with its oldest event first: it is turned in place, not copied.
 const Detector::Window& Detector::in_order(Window& window) {
-  std::rotate(window.ids.begin(), window.ids.begin() + std::ptrdiff_t(window.oldest), window.ids.end());
-  std::rotate(window.times.begin(), window.times.begin() + std::ptrdiff_t(window.oldest), window.times.end());
+  const auto turn = [&](auto& column) {
+    if (!column.empty()) std::rotate(column.begin(), column.begin() + std::ptrdiff_t(window.oldest), column.end());
+  };
+  turn(window.ids), turn(window.times), turn(window.depths), turn(window.waited);
   window.oldest = 0;
   return window;
 }
@@ -157,9 +114,7 @@ std::optional<Choice> Detector::choose(int64_t now_ns) {
   } else if (training_) {
     return {};  // updates are on their way
   } else {
-    choice = choose_by_score(in_order(calls_), false);
-    const auto other = choose_by_score(in_order(operators_), true);
-    if (other && (!choice || other->score > choice->score)) choice = other;
+    choice = choose_by_structure();
   }
   if (!choice || choice->times_ns.size() < kLeastIterations) return {};
   choice->longest_ns = longest_interval(choice->times_ns);
@@ -237,23 +192,73 @@ std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t n
   return choice;
 }
 
-std::optional<Choice> Detector::choose_by_score(const Window& events, bool operators) {
-  const std::vector<Level> levels = find_levels(events.ids, without_silence(events.times), {kLeastIterations, 64});
-  if (levels.empty() || levels[0].score < kLeastScore) return {};
-  const Level* chosen = &levels[0];
-  bool promoted = false;
-  while (const Level* outer = promotion(*chosen, levels)) chosen = outer, promoted = true;
-  if (chosen->coverage < kLeastCoverage) return {};
+// Both windows are in order.
+Detector::Nest Detector::nest() const {
+  const size_t calls = calls_.ids.size(), operators = operators_.ids.size();
+  Nest nest;
+  nest.parents.reserve(calls + operators);
+  nest.calls.reserve(calls);
+  nest.operators.reserve(operators);
+  const auto is_call = [&](size_t call, size_t other) {
+    if (call == calls || other == operators) return call < calls;
+    const int64_t ns = calls_.times[call], other_ns = operators_.times[other];
+    return ns != other_ns ? ns < other_ns : calls_.depths[call] < operators_.depths[other];
+  };
+  std::vector<std::pair<uint16_t, int64_t>> open;  // depth, row
+  while (nest.parents.size() < calls + operators) {
+    const bool call = is_call(nest.calls.size(), nest.operators.size());
+    std::vector<int64_t>& rows = call ? nest.calls : nest.operators;
+    const uint16_t depth = (call ? calls_ : operators_).depths[rows.size()];
+    while (!open.empty() && open.back().first >= depth) open.pop_back();
+    rows.push_back(int64_t(nest.parents.size()));
+    nest.parents.push_back(open.empty() ? -1 : open.back().second);
+    open.emplace_back(depth, rows.back());
+  }
+  return nest;
+}
+
+std::optional<Choice> Detector::choose_by_structure() {
+  const Window &calls = in_order(calls_), &operators = in_order(operators_);
+  const Nest nested = nest();
+  auto choice = choose_by_structure(calls, functions_seen_ ? SequenceKind::calls : SequenceKind::mpi, nested);
+  auto other = choose_by_structure(operators, SequenceKind::operators, nested);
+  // Calls of MPI alone know less.
+  const auto rank = [&](const Choice& c) {
+    return std::tuple(c.enclosing, c.among_operators || functions_seen_, c.score);
+  };
+  if (other && (!choice || rank(*other) > rank(*choice))) choice = std::move(other);
+  return choice;
+}
+
+std::optional<Choice> Detector::choose_by_structure(const Window& events, SequenceKind kind, const Nest& nest) const {
+  const std::vector<int64_t> times = without_silence(events.times);
+  const Occurrences items(events.ids, 2);
+  const std::vector<Level> levels = find_levels(items, times, {});
+  const bool operators = kind == SequenceKind::operators;
+  const auto step = choose_step({.kind = kind,
+                                 .ids = events.ids,
+                                 .starts_ns = events.times,
+                                 .times_ns = times,
+                                 .waited_ns = kind == SequenceKind::mpi ? events.waited : std::span<const int64_t>(),
+                                 .rows = operators ? nest.operators : nest.calls,
+                                 .parents = nest.parents,
+                                 .items = &items},
+                                levels);
+  if (!step) return {};
+  const Level& chosen = step->of(levels);
+  if (chosen.coverage < kLeastCoverage) return {};
   Choice choice;
   choice.by_level = true;
   choice.among_operators = operators;
-  choice.marker = chosen->marker;
-  choice.iterations = chosen->count;
-  choice.times_ns = times_at(chosen->positions, events.times);
-  choice.score = chosen->score;
-  choice.confidence = promoted || chosen->score < 1 ? "low" : "medium";
-  choice.reason = "no framework marks steps here; " + number(std::floor(chosen->spine)) +
-                  " events and transitions repeat " + std::to_string(chosen->count) + " times";
+  choice.marker = chosen.marker;
+  choice.iterations = chosen.count;
+  choice.times_ns = times_at(chosen.positions, events.times);
+  choice.enclosing = step->enclosing;
+  choice.score = chosen.score;
+  choice.confidence = step->confidence;
+  choice.reason = "no framework marks steps here; " + number(std::floor(chosen.spine)) +
+                  " events and transitions repeat " + std::to_string(chosen.count) + " times";
+  if (!step->promotion.empty()) choice.reason += " (" + step->promotion + ")";
   return choice;
 }
 
@@ -273,8 +278,8 @@ bool Detector::agree(const Choice& a, const Choice& b) {
   };
   const auto earlier = occurrences(a.marker), later = occurrences(b.marker);
   if (later.size() < 2) return false;
-  const auto counts = counts_between(later, earlier);
-  return double(std::ranges::count(counts, 1u)) >= kAnchored * double(counts.size());
+  const auto counts = trips<uint32_t>(later, earlier);
+  return double(std::ranges::count(counts, 1u)) >= kSame * double(counts.size());
 }
 
 std::optional<Choice> Detector::analyse(int64_t now_ns) {

@@ -1,10 +1,11 @@
 // detector.h - finds the main loop of a process while it runs: two windows of the latest events of its main thread (the
 // operators of PyTorch, and all other calls) are analysed now and then; two analyses that agree are believed.
 //
-// The rules are those of the search after the run (strobe.steps.loop_choice.main_loop): a framework's own ranges
-// (anchors) decide where there are any, otherwise the level with the best score.
+// A framework's own ranges (anchors) decide where there are any, otherwise step_choice.h, as after the run
+// (strobe.steps.loop_choice.main_loop).
 #pragma once
 #include <stdint.h>
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "structure/iterations.h"
 #include "structure/levels.h"
+#include "structure/step_choice.h"
 
 namespace strobe::structure {
 
@@ -28,6 +30,7 @@ struct Choice {
   uint64_t iterations = 0;        // seen until now
   std::vector<int64_t> times_ns;  // when the latest of them were marked
   int64_t longest_ns = 0;         // longest of the intervals between these
+  bool enclosing = false;         // see StepChoice
   double score = 0;
   std::string reason, confidence;
 };
@@ -39,8 +42,16 @@ class Detector {
   void set_anchor(uint32_t node, uint32_t anchor);
   std::string_view anchor_name(uint32_t anchor) const { return anchors_[anchor].name; }
 
-  void operator_began(uint32_t node, int64_t ns) { add(operators_, node, ns); }
-  void call_began(uint32_t node, int64_t ns) { add(calls_, node, ns); }
+  // `depth`: how many spans were open.
+  void operator_began(uint32_t node, int64_t ns, size_t depth) { add(operators_, node, ns, depth); }
+  void call_began(uint32_t node, int64_t ns, size_t depth, bool mpi) {
+    const uint32_t at = add(calls_, node, ns, depth);
+    if (functions_seen_) return;
+    if (at == calls_.waited.size()) calls_.waited.push_back(0);
+    calls_.waited[at] = waited_ns_;
+    if (!mpi) functions_seen_ = true, calls_.waited = {};
+  }
+  void mpi_ended(int64_t duration_ns) { waited_ns_ += duration_ns; }
   void anchor_ended(uint32_t anchor, int64_t ns);
   uint64_t anchors_ended(uint32_t anchor) const { return anchors_[anchor].count; }
   // A training is under way: the loader alone is not believed before it has been asked often without an update.
@@ -61,7 +72,14 @@ class Detector {
   struct Window {
     std::vector<uint32_t> ids;
     std::vector<int64_t> times;
-    uint32_t oldest = 0;  // where the next event goes, once it is full
+    std::vector<uint16_t> depths;  // they tell what was open, and take less memory; the deepest recursions share one
+    std::vector<int64_t> waited;   // in calls of MPI until then; empty once functions have been seen
+    uint32_t oldest = 0;           // where the next event goes, once it is full
+  };
+  // The parents of all that the windows hold, in order of time, -1 where they began before; and which of these rows the
+  // events of each window are.
+  struct Nest {
+    std::vector<int64_t> parents, calls, operators;
   };
   struct Anchor {
     LoopKind kind;
@@ -69,20 +87,26 @@ class Detector {
     uint64_t count = 0;
     int64_t first_ns = 0, last_ns = 0;
   };
-  void add(Window& window, uint32_t node, int64_t ns) {
-    if (window.ids.size() < kWindow) {
-      window.ids.push_back(node), window.times.push_back(ns);
-    } else {
-      window.ids[window.oldest] = node, window.times[window.oldest] = ns;
-      window.oldest = (window.oldest + 1) & (kWindow - 1);
-    }
+  // Returns where the event is now.
+  uint32_t add(Window& window, uint32_t node, int64_t ns, size_t depth) {
     if (++events_ >= next_events_) due_ = true;
+    const auto capped = uint16_t(std::min<size_t>(depth, UINT16_MAX));
+    const uint32_t at = window.ids.size() < kWindow ? uint32_t(window.ids.size()) : window.oldest;
+    if (at == window.ids.size()) {
+      window.ids.push_back(node), window.times.push_back(ns), window.depths.push_back(capped);
+    } else {
+      window.ids[at] = node, window.times[at] = ns, window.depths[at] = capped;
+      window.oldest = (at + 1) & (kWindow - 1);
+    }
+    return at;
   }
   static const Window& in_order(Window& window);
   uint32_t authority() const;
   std::optional<Choice> choose(int64_t now_ns);
   std::optional<Choice> choose_anchored(const Anchor& anchor, uint32_t number);
-  static std::optional<Choice> choose_by_score(const Window& events, bool operators);
+  Nest nest() const;
+  std::optional<Choice> choose_by_structure();
+  std::optional<Choice> choose_by_structure(const Window& events, SequenceKind kind, const Nest& nest) const;
   bool agree(const Choice& a, const Choice& b);
 
   Window operators_, calls_;
@@ -90,6 +114,8 @@ class Detector {
   std::vector<uint32_t> anchor_of_node_;  // anchor + 1
   uint32_t authority_ = 0;                // anchor that the schedule goes by, + 1
   bool training_ = false, due_ = false;
+  bool functions_seen_ = false;  // calls of other things than MPI
+  int64_t waited_ns_ = 0;        // in calls of MPI
   uint64_t events_ = 0, next_events_ = 512, next_anchors_ = 5;
   std::optional<Choice> last_, believed_;
 };

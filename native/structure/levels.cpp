@@ -182,27 +182,34 @@ void nest(std::vector<Level>& levels) {
 
 }  // namespace
 
-std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
-                               const LevelOptions& options) {
-  const size_t first = (ids.size() - std::min(ids.size(), options.most_events)) / 2;
-  ids = ids.subspan(first, std::min(ids.size(), options.most_events));
-  times = times.subspan(first, ids.size());
-  if (ids.size() < 2) return {};
+std::vector<Level> find_levels(const Occurrences& items, std::span<const int64_t> times, const LevelOptions& options) {
+  const auto rarer = [&](uint64_t count) {  // they are in order of their count
+    return size_t(std::ranges::lower_bound(items.candidates(), count, {}, [](auto& c) { return c.at.size(); }) -
+                  items.candidates().begin());
+  };
   // Two occurrences are the least that have an interval.
-  const Occurrences occurrences(ids, std::max(options.min_count, 2u));
-  std::span<const Candidate> candidates = occurrences.candidates();
-  const auto too_many =
-      std::ranges::upper_bound(candidates, options.max_count, {}, [](auto& c) { return c.at.size(); });
-  candidates = candidates.first(size_t(too_many - candidates.begin()));
+  const size_t first = rarer(std::max(options.min_count, 2u)), last = rarer(uint64_t{options.max_count} + 1);
+  const auto candidates = items.candidates().subspan(first, std::max(first, last) - first);
+  if (candidates.empty() || highest_score(double(candidates.size()), candidates.back().at.size()) < options.least_score)
+    return {};
   const Alternation alternation = alternation_classes(candidates, std::max(options.most_open, 1u));
   std::vector<Level> levels;
   for (Measured& each : best_levels(alternation, candidates, times, options.max_levels)) {
     const Positions at = candidates[each.marker].at;
     levels.push_back(std::move(each.level));
     levels.back().positions.assign(at.begin(), at.end());
-    for (uint32_t& position : levels.back().positions) position += uint32_t(first);
   }
   nest(levels);
+  return levels;
+}
+
+std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
+                               const LevelOptions& options) {
+  const size_t events = std::min(ids.size(), most_events), first = (ids.size() - events) / 2;
+  const Occurrences items(ids.subspan(first, events), std::max(options.min_count, 2u));
+  std::vector<Level> levels = find_levels(items, times.subspan(first, events), options);
+  for (Level& level : levels)
+    for (uint32_t& position : level.positions) position += uint32_t(first);
   return levels;
 }
 

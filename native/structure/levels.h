@@ -55,13 +55,19 @@ struct LevelOptions {
   // within one iteration; if more did, members of one loop would be in several classes, but none is lost.
   uint32_t most_open = 1024;
   uint32_t max_count = 0xFFFFFFFFu;  // items that are more frequent are not looked at
-  size_t most_events = 1u << 21;     // longer sequences are judged by so many events from their middle
+  double least_score = 0;            // where no level could have it, none is looked for
 };
 
 // `ids` are event signatures, `times` their nanoseconds in ascending order; both of the same length.
 // O(n) plus the prefixes that are compared: 10 to 25 ns per event in programs with loops, 50 to 75 where nothing
 // repeats.
+// A sequence of more than `most_events` is judged by so many from its middle.
+constexpr size_t most_events = size_t{1} << 21;
 std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
                                const LevelOptions& options);
+
+// The same with what has been counted already; `items` may hold rarer ones, too.
+class Occurrences;
+std::vector<Level> find_levels(const Occurrences& items, std::span<const int64_t> times, const LevelOptions& options);
 
 }  // namespace strobe::structure

@@ -122,12 +122,18 @@ MarkedOrNot intervals(const Level& inner, const Level& outer, const std::functio
 }
 int64_t itself(uint32_t position) { return position; }
 
+void sort_unique(Rows& rows) {
+  if (!std::ranges::is_sorted(rows)) std::ranges::sort(rows);  // parents of ascending rows mostly are
+  rows.erase(std::ranges::unique(rows).begin(), rows.end());
+}
+
 // The spans around some others, each once, and -1 first where one has none.
 Rows around(const Sequence& events, const Rows& rows) {
   Rows above;
-  for (const int64_t row : rows) above.push_back(events.parents[size_t(row)]);
-  std::ranges::sort(above);
-  above.erase(std::ranges::unique(above).begin(), above.end());
+  for (const int64_t row : rows)
+    if (const int64_t parent = events.parents[size_t(row)]; above.empty() || above.back() != parent)
+      above.push_back(parent);
+  sort_unique(above);
   return above;
 }
 
@@ -219,11 +225,15 @@ bool is_a_loop_around(const Sequence& events, const Level& inner, const Level& o
 // inner loop and behind it is an outer loop's. Where neither is seen, a large number speaks against an inner loop.
 bool is_every_so_often(const Sequence& events, const Level& inner, const Level& outer) {
   const uint32_t usual = usual_trips(inner, outer);
-  if (usual < 2 || holders(events, inner) != holders(events, outer)) return false;
-  if (functions_known(events) && leaves_some_over(inner, outer)) return true;
-  if (own_time(events, inner, outer) >= most_of_the_time) return false;
-  if (!functions_known(events)) return outer.spine <= no_more && usual >= often_without_functions;
-  return outer.spine <= little_more && usual >= every_so_often && !is_a_loop_around(events, inner, outer);
+  if (usual < 2) return false;
+  const bool functions = functions_known(events);
+  if (!functions || !leaves_some_over(inner, outer)) {
+    if (outer.spine > (functions ? little_more : no_more)) return false;
+    if (usual < (functions ? every_so_often : often_without_functions)) return false;
+    if (own_time(events, inner, outer) >= most_of_the_time) return false;
+    if (functions && is_a_loop_around(events, inner, outer)) return false;
+  }
+  return holders(events, inner) == holders(events, outer);
 }
 
 // Whether an outer iteration does much that its inner iterations never do.
@@ -254,8 +264,7 @@ bool encloses(const Sequence& events, const Level& inner, const Level& outer) {
     for (int64_t& row : at) row = events.parents[size_t(row)];
     std::erase_if(at, [](int64_t row) { return row < 0; });
     Rows calls = at;
-    std::ranges::sort(calls);
-    calls.erase(std::ranges::unique(calls).begin(), calls.end());
+    sort_unique(calls);
     if (calls.size() + 1 < outer.count || calls.empty()) return false;
     const auto inside = trips<int64_t>(marks, calls);
     if (share(inside, [](uint32_t n) { return n == 1; }) >= enclosed && calls.size() <= size_t{outer.count} + 1 &&
@@ -347,10 +356,11 @@ void find_other(const Sequence& events, const Level& chosen, std::span<const Lev
 
 // The level of two iterations that are nearly all there is.
 std::optional<Level> pair_of(const Sequence& events, const Level* best) {
-  std::vector<Level> found =
-      find_levels(events.ids, events.times_ns, {.min_count = 2, .max_levels = 1, .max_count = 2});
-  if (found.empty() || found[0].spine < pair_spine || found[0].score < pair_score) return {};
-  if (best && found[0].score < 2 * best->score) return {};
+  const double least = std::max(pair_score, best ? 2 * best->score : 0);
+  const LevelOptions options{.min_count = 2, .max_levels = 1, .max_count = 2, .least_score = least};
+  std::vector<Level> found = events.items ? find_levels(*events.items, events.times_ns, options)
+                                          : find_levels(events.ids, events.times_ns, options);
+  if (found.empty() || found[0].spine < pair_spine || found[0].score < least) return {};
   return std::move(found[0]);
 }
 

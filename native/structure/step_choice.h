@@ -25,6 +25,7 @@ struct Sequence {
   std::span<const int64_t> waited_ns;  // of calls of MPI: how long those before each took; of others: empty
   std::span<const int64_t> rows;       // of the events among all spans of the thread, ascending
   std::span<const int64_t> parents;    // of all spans of the thread, -1: none
+  const Occurrences* items = nullptr;  // all that occurs twice or more often, where that is known already
 };
 
 // The level that is the step, and why it and not the best-scored one.

@@ -33,8 +33,8 @@ class LocationRows final : public SpanObserver {
 
   void entered(uint32_t path, int64_t ns, uint64_t position) override {
     const uint32_t node = graph.enter(readers_.facts.of(path).signature.bits(), ns);
+    if (main()) readers_.loop.entered(path, node, open_.size(), ns, position);
     open_.push_back({node, position});
-    if (main()) readers_.loop.entered(path, node, ns, position);
   }
 
   void closed(uint32_t path, size_t depth, int64_t start_ns, int64_t end_ns, uint64_t position) override {

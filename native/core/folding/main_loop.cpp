@@ -28,7 +28,7 @@ MainLoop::MainLoop(PathFactsTable& facts, RegionTable& regions, PathTable& paths
       cutter_(cutter),
       accepted_(std::move(accepted)) {}
 
-void MainLoop::entered(uint32_t path, uint32_t node, int64_t ns, uint64_t position) {
+void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, uint64_t position) {
   PathFacts& f = facts_.of(path);
   if (!f.node) {
     f.node = node + 1;
@@ -53,9 +53,9 @@ void MainLoop::entered(uint32_t path, uint32_t node, int64_t ns, uint64_t positi
     }
     previous = node;
     if (f.torch)
-      detector_.operator_began(node, ns);
+      detector_.operator_began(node, ns, depth);
     else
-      detector_.call_began(node, ns);
+      detector_.call_began(node, ns, depth, f.mpi);
   }
   if (detector_.due()) analyse(ns, here);
 }
@@ -71,6 +71,7 @@ void MainLoop::closed(uint32_t path, int64_t start_ns, uint64_t start_position, 
     cutter_.add_call({start_ns, end_ns}, path, f.module);
   else if (f.part == structure::kOptimizer && f.container)
     cutter_.add_closure({start_ns, end_ns});
+  if (f.mpi) detector_.mpi_ended(end_ns - start_ns);
   if (f.anchor == kNoAnchor) return;
   const Mark here{start_ns, end_ns, start_position, position};
   detector_.anchor_ended(f.anchor, end_ns);

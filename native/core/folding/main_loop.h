@@ -20,7 +20,7 @@ class MainLoop {
   MainLoop(PathFactsTable& facts, RegionTable& regions, PathTable& paths, structure::Detector& detector,
            structure::Cutter& cutter, Accepted accepted);
 
-  void entered(uint32_t path, uint32_t node, int64_t ns, uint64_t position);
+  void entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, uint64_t position);
   void closed(uint32_t path, int64_t start_ns, uint64_t start_position, int64_t end_ns, uint64_t position);
 
   const structure::Choice* choice() const { return choice_.get(); }  // nullptr: no loop is believed in

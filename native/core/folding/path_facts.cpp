@@ -19,6 +19,7 @@ void PathFactsTable::learn(uint32_t path) {
   f.module = structure::is_module_call(name, paradigm);
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;
+  f.mpi = paradigm == STROBE_MPI;
   if (paradigm == STROBE_PYTHON || paradigm == STROBE_USER)
     f.signature = structure::Signature::of_function(region, parent == kNoPath ? 0 : paths_.region(parent));
   else if (paradigm == STROBE_MPI)

@@ -1,0 +1,110 @@
+// The detector finds loops in a window of the latest events, with what is known of the calls that hold them.
+#include "structure/detector.h"
+
+#include <random>
+
+#include "tests/check.h"
+
+using namespace strobe::structure;
+
+namespace {
+
+enum Node : uint32_t { kMain, kRequest, kPrepare, kToken, kAttention, kNorm, kFeed, kFinish, kSend, kReduce, kOperators = 100, kOnce = 1000 };
+
+// A thread that calls functions, operators and MPI, one after the other; analyses are made when they are due.
+class Thread {
+ public:
+  void enter(uint32_t node) {
+    now_ns_ += 100'000;
+    if (node >= kOperators && node < kOnce)
+      detector.operator_began(node, now_ns_, open_++);
+    else
+      detector.call_began(node, now_ns_, open_++, node == kSend || node == kReduce);
+    if (!detector.due()) return;
+    if (auto found = detector.analyse(now_ns_)) {
+      choice = std::move(found);
+      detector.believe(&*choice);
+    }
+  }
+  void leave(int64_t took_ns = 1'000'000) {
+    now_ns_ += took_ns;
+    --open_;
+  }
+  void call(uint32_t node, int64_t took_ns = 1'000'000) {
+    enter(node);
+    leave(took_ns);
+  }
+  void work(int64_t ns) { now_ns_ += ns; }
+
+  Detector detector;
+  std::optional<Choice> choice;
+
+ private:
+  size_t open_ = 0;
+  int64_t now_ns_ = 0;
+};
+
+// Requests of a varying number of tokens, each with so many operators, behind so many calls that come but once.
+void a_function_that_holds_a_varying_loop_is_the_step(uint32_t before, uint32_t operators) {
+  Thread thread;
+  thread.enter(kMain);
+  for (uint32_t k = 0; k < before; ++k) thread.call(kOnce + k, 1000);
+  std::mt19937 random(5);
+  for (size_t requests = 4000; requests > 0; --requests) {
+    thread.enter(kRequest);
+    thread.call(kPrepare);
+    for (size_t token = 3 + random() % 22; token > 0; --token) {
+      thread.enter(kToken);
+      for (uint32_t k = 0; k < operators; ++k) thread.call(kOperators + k);
+      for (const Node part : {kAttention, kNorm, kFeed}) thread.call(part);
+      thread.leave();
+    }
+    thread.call(kFinish);
+    thread.leave();
+  }
+  CHECK(thread.choice && !thread.choice->among_operators && thread.choice->enclosing);
+  const uint32_t marker = thread.choice->marker.target;  // in a window that begins within a request, it may be its end
+  CHECK(marker == kRequest || marker == kPrepare || marker == kFinish);
+}
+
+// A report after every eighth sweep has more in it than a sweep; the same call of main() holds both.
+void a_report_every_so_often_is_not_a_step(uint32_t before) {
+  Thread thread;
+  thread.enter(kMain);
+  for (uint32_t k = 0; k < before; ++k) thread.call(kOnce + k, 1000);
+  for (int number = 0; number < 60'000; ++number) {
+    thread.enter(kRequest);
+    for (const Node part : {kPrepare, kFinish}) thread.call(part);
+    thread.leave();
+    if (number % 8 == 0)
+      for (const Node part : {kToken, kAttention, kNorm, kFeed}) thread.call(part, 10'000);
+  }
+  CHECK(thread.choice && thread.choice->marker.target != kToken && thread.choice->marker.is_node());
+  CHECK(thread.choice->reason.ends_with("(each does the same, and something else is done every 8)"));
+}
+
+// Every eighth call waits for other ranks: that is not work, and no iteration of its own.
+void waiting_for_other_ranks_is_not_a_step() {
+  Thread thread;
+  for (int number = 0; number < 3000; ++number) {
+    thread.work(4'000'000);
+    thread.call(kSend);
+    thread.detector.mpi_ended(1'000'000);
+    if (number % 8 != 7) continue;
+    thread.call(kReduce, 200'000'000);
+    thread.detector.mpi_ended(200'000'000);
+  }
+  CHECK(thread.choice && thread.choice->marker.target == kSend && thread.choice->marker.is_node());
+}
+
+}  // namespace
+
+int main() {
+  a_function_that_holds_a_varying_loop_is_the_step(0, 0);
+  a_function_that_holds_a_varying_loop_is_the_step(0, 10);
+  a_function_that_holds_a_varying_loop_is_the_step(150'000, 0);  // main() has left the window before they begin
+  a_function_that_holds_a_varying_loop_is_the_step(150'000, 10);
+  for (const uint32_t before : {0, 150'000}) a_report_every_so_often_is_not_a_step(before);
+  waiting_for_other_ranks_is_not_a_step();
+  return 0;
+}
