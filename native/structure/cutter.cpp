@@ -138,6 +138,16 @@ size_t Cutter::run_of_waits(size_t feeding, size_t lowest) const {
   return first;
 }
 
+// Where the outermost function around an activity was called that was called since then and ends until then.
+Cut Cutter::called(const Activity& activity, int64_t since_ns, int64_t latest_ns) const {
+  Cut cut{activity.start_ns, activity.start_ns, activity.position};
+  for (auto above = around_(cut.position); above; above = around_(cut.position)) {
+    if (above->start_ns < since_ns || above->end_ns > latest_ns) break;
+    cut = {above->start_ns, above->start_ns, above->position};
+  }
+  return cut;
+}
+
 // When the program asked for data: at the first wait, or where a function was called since then that does nothing else,
 // and ends before the next activity begins: a generator over epochs, a prefetcher. It also makes the iterator and
 // starts the workers.
@@ -145,11 +155,8 @@ Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) {
   feeding_path_ = activities_[feeding].path;
   const int64_t latest_ns =
       feeding + 1 < activities_.size() ? activities_[feeding + 1].start_ns : activities_[feeding].end_ns;
-  Cut cut{activities_[first].start_ns, activities_[feeding].end_ns, activities_[first].position};
-  for (auto above = around_(cut.position); above; above = around_(cut.position)) {
-    if (above->start_ns < since_ns || above->end_ns > latest_ns) break;
-    cut.ns = above->start_ns, cut.position = above->position;
-  }
+  Cut cut = called(activities_[first], since_ns, latest_ns);
+  cut.fed_ns = activities_[feeding].end_ns;
   return cut;
 }
 
@@ -175,15 +182,9 @@ std::optional<size_t> Cutter::opening(size_t low, size_t high) const {
 // An iteration without a wait for data begins where the one before has ended; the first one with the usual operators.
 Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) const {
   if (before_.end_ns > kNoMark.end_ns) {
-    const std::optional<size_t> opens = opening(low, backward);
+    const std::optional<size_t> opens = opening(low, std::min(backward + 1, activities_.size()));
     if (!opens || *opens == low) return {before_.end_ns, before_.end_ns, before_.end_position};
-    const Activity& first = activities_[*opens];
-    Cut cut{first.start_ns, first.start_ns, first.position};
-    for (auto above = around_(cut.position); above; above = around_(cut.position)) {
-      if (above->start_ns < activities_[*opens - 1].end_ns) break;
-      cut = {above->start_ns, above->start_ns, above->position};
-    }
-    return cut;
+    return called(activities_[*opens], activities_[*opens - 1].end_ns, INT64_MAX);
   }
   if (backward == activities_.size()) return {mark.start_ns, mark.start_ns, mark.start_position};
   const auto leads_up = [&](const Activity& each, const Activity& next) {
