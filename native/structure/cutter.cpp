@@ -134,6 +134,16 @@ size_t Cutter::run_of_waits(size_t feeding, size_t lowest) const {
   return first;
 }
 
+// Where the outermost function around an activity was called that was called since then and ends until then.
+Cut Cutter::called(const Activity& activity, int64_t since_ns, int64_t latest_ns) const {
+  Cut cut{activity.start_ns, activity.start_ns, activity.position};
+  for (auto above = around_(cut.position); above; above = around_(cut.position)) {
+    if (above->start_ns < since_ns || above->end_ns > latest_ns) break;
+    cut = {above->start_ns, above->start_ns, above->position};
+  }
+  return cut;
+}
+
 // When the program asked for data: at the first wait, or where a function was called since then that does nothing else,
 // and ends before the next activity begins: a generator over epochs, a prefetcher. It also makes the iterator and
 // starts the workers.
@@ -141,11 +151,8 @@ Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) {
   feeding_path_ = activities_[feeding].path;
   const int64_t latest_ns =
       feeding + 1 < activities_.size() ? activities_[feeding + 1].start_ns : activities_[feeding].end_ns;
-  Cut cut{activities_[first].start_ns, activities_[feeding].end_ns, activities_[first].position};
-  for (auto above = around_(cut.position); above; above = around_(cut.position)) {
-    if (above->start_ns < since_ns || above->end_ns > latest_ns) break;
-    cut.ns = above->start_ns, cut.position = above->position;
-  }
+  Cut cut = called(activities_[first], since_ns, latest_ns);
+  cut.fed_ns = activities_[feeding].end_ns;
   return cut;
 }
 
@@ -169,7 +176,8 @@ void Cutter::learn_openings(std::span<const int64_t> marks_ns) {
   std::map<size_t, size_t> counts;
   for (size_t i = 1; i < marks_ns.size(); i++) {
     const size_t low = first_since(marks_ns[i - 1] + 1);
-    counts[openings(low, lead(low, first_since(marks_ns[i] + 1)).second).size()]++;
+    const size_t backward = lead(low, first_since(marks_ns[i] + 1)).second;
+    counts[openings(low, std::min(backward + 1, activities_.size())).size()]++;
   }
   for (const auto& [count, seen] : counts)
     if (double(seen) >= kUsual * double(marks_ns.size() - 1)) openings_ = count;
@@ -189,15 +197,10 @@ std::vector<size_t> Cutter::openings(size_t low, size_t high) const {
 // between an update and that belongs to the iteration of the update: the loss is logged, the model is evaluated.
 Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
   if (before_.end_ns > kNoMark.end_ns) {
-    const std::vector<size_t> opens = openings(low, backward);
+    const std::vector<size_t> opens = openings(low, std::min(backward + 1, activities_.size()));
     const size_t again = openings_ && opens.size() > openings_ ? opens.size() - openings_ : 0;
     if (opens.empty() || opens[again] == low) return {before_.end_ns, before_.end_ns, before_.end_position};
-    const Activity& first = activities_[opens[again]];
-    Cut cut{first.start_ns, first.start_ns, first.position};
-    for (auto above = around_(cut.position); above; above = around_(cut.position)) {
-      if (above->start_ns < activities_[opens[again] - 1].end_ns) break;
-      cut = {above->start_ns, above->start_ns, above->position};
-    }
+    const Cut cut = called(activities_[opens[again]], activities_[opens[again] - 1].end_ns, INT64_MAX);
     if (again && work_.evaluations.size() < kMost)
       work_.evaluations.push_back({activities_[opens[0]].start_ns, cut.ns});
     return cut;

@@ -109,9 +109,10 @@ def test_the_reader_cuts_where_the_recorder_did(kind: str, data: st.DataObject) 
     loop = MainLoop(kind, rows, "medium", "")
     # A validation that asks where the training asks leaves a doubt until its second batch.
     nearly = st.booleans() if program.validates != "here" else st.just(False)
-    pressed = data.draw(st.lists(st.tuples(st.integers(0, program.now_ns), nearly), max_size=20).map(sorted))
+    acts = activities(stream)
+    pressed = data.draw(st.lists(st.tuples(st.sampled_from(acts.end_ns.tolist()), nearly), max_size=40).map(sorted))
     found = recorded(stream, loop, pressed)
-    cuts = cut(stream, loop, activities(stream))
+    cuts = cut(stream, loop, acts)
     steps = list(zip(cuts.start_ns.tolist(), cuts.fed_ns.tolist(), strict=True))
     assert len(found) > 1
     assert steps[-len(found) :] == found

@@ -60,12 +60,13 @@ class Training(Program):
         super().__init__()
         self.truth: list[tuple[int, int]] = []
 
-    def step(self, *, wait_us: float = 50, wait: str = WORKERS_WAIT, ask_twice: bool = False) -> None:
+    def step(self, *, wait_us: float = 50, wait: str | None = WORKERS_WAIT, ask_twice: bool = False) -> None:
         begin = self.now_ns
-        if ask_twice:
+        if ask_twice and wait:
             self.run(wait, us=5)
             self.run("aten::empty", "aten::random_")  # the seed of the next epoch
-        self.run(wait, us=wait_us)
+        if wait:
+            self.run(wait, us=wait_us)
         update(self)
         self.truth.append((begin, self.now_ns))
 
@@ -277,10 +278,11 @@ def test_the_first_update_makes_no_kind_of_its_own() -> None:
         assert core.updates_per_step(given_ids, given_updates, no_waits) == 1
 
 
-def test_a_validation_every_few_steps_does_not_make_updates_a_group() -> None:
+@pytest.mark.parametrize("loader", [False, True])
+def test_a_validation_every_few_steps_does_not_make_updates_a_group(loader: bool) -> None:
     training = Training()
     for number in range(40):
-        training.step()
+        training.step(wait=WORKERS_WAIT if loader else None)
         if number % 5 == 4:
             validating(training, SINGLE_WAIT, function=None)
     assert len(steps_of(training.stream())) == 40
