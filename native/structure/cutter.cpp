@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace strobe::structure {
 
@@ -173,14 +174,17 @@ void Cutter::learn_openings(std::span<const int64_t> marks_ns) {
   for (size_t i = 0; i < first; i++) first_paths_.push_back(activities_[i].path);
   std::ranges::sort(first_paths_);
   first_paths_.erase(std::unique(first_paths_.begin(), first_paths_.end()), first_paths_.end());
-  std::map<size_t, size_t> counts;
-  for (size_t i = 1; i < marks_ns.size(); i++) {
+  // The first few marks: the recorder knows no more when it believes in a loop.
+  std::map<std::pair<uint32_t, size_t>, size_t> seen;  // by path and how often
+  const size_t most = std::min(marks_ns.size(), kTeachers);
+  for (size_t i = 1; i < most; i++) {
     const size_t low = first_since(marks_ns[i - 1] + 1);
     const size_t backward = lead(low, first_since(marks_ns[i] + 1)).second;
-    counts[openings(low, std::min(backward + 1, activities_.size())).size()]++;
+    const std::vector<size_t> found = openings(low, std::min(backward + 1, activities_.size()));
+    if (!found.empty()) seen[{activities_[found[0]].path, found.size()}]++;
   }
-  for (const auto& [count, seen] : counts)
-    if (double(seen) >= kUsual * double(marks_ns.size() - 1)) openings_ = count;
+  for (const auto& [opens, times] : seen)
+    if (times + 2 >= most) std::tie(opening_path_, openings_) = opens;
 }
 
 // Where the first thing is done that was also done before the first backward pass of all, and where it is done again.
@@ -198,7 +202,8 @@ std::vector<size_t> Cutter::openings(size_t low, size_t high) const {
 Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
   if (before_.end_ns > kNoMark.end_ns) {
     const std::vector<size_t> opens = openings(low, std::min(backward + 1, activities_.size()));
-    const size_t again = openings_ && opens.size() > openings_ ? opens.size() - openings_ : 0;
+    const bool known = openings_ && !opens.empty() && activities_[opens[0]].path == opening_path_;
+    const size_t again = known && opens.size() > openings_ ? opens.size() - openings_ : 0;
     if (opens.empty() || opens[again] == low) return {before_.end_ns, before_.end_ns, before_.end_position};
     const Cut cut = called(activities_[opens[again]], activities_[opens[again] - 1].end_ns, INT64_MAX);
     if (again && work_.evaluations.size() < kMost)
@@ -303,7 +308,8 @@ std::optional<Cut> Cutter::cut_early(bool hurry) {
             activities_.begin() + std::ptrdiff_t(low), activities_.begin() + std::ptrdiff_t(run_of_waits(fed, low)),
             [&](const Activity& each) { return each.path == activities_[fed].path; });
     const bool opened = first_paths_.empty() || !openings(low, high).empty();
-    if (backward < high || begun || (unfed_ && fed == high && opened)) cut = cut_at_waits(kNotYet);
+    if (backward < high || begun || (unfed_ && fed == high && opened && (hurry || !openings_)))
+      cut = cut_at_waits(kNotYet);
   } else if (kind_ == LoopKind::data_wait && fed_ && (hurry || !usual_.empty())) {
     cut = cut_at_feeds(activities_.size());
   }

@@ -74,7 +74,7 @@ class Cutter {
   void forget(int64_t before_ns);
 
  private:
-  static constexpr size_t kMost = 1u << 15;
+  static constexpr size_t kMost = 1u << 15, kTeachers = 5;
   struct Use {
     uint32_t iterations = 0;
     uint64_t lesson = 0;  // the last one in which it ran
@@ -114,9 +114,10 @@ class Cutter {
   uint32_t iterations_ = 0;
   uint64_t lesson_ = 0;
   std::vector<uint32_t> usual_;
-  // Call paths of what was done before the first backward pass of all, in order; and how often what opens an iteration
-  // is done in nearly all of them, 0 where that varies.
+  // Call paths of what was done before the first backward pass of all, in order; what opens an iteration, and how often
+  // it is done until the backward pass, 0 where that varies.
   std::vector<uint32_t> first_paths_;
+  uint32_t opening_path_ = 0xFFFFFFFF;
   size_t openings_ = 0;
   bool backward_here_ = false;
   uint32_t feeding_path_ = 0xFFFFFFFF;

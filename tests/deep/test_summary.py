@@ -44,7 +44,7 @@ def test_the_verdict_is_about_the_gpu_where_there_is_one(tmp_path, kernels, kind
 
 def test_the_verdict_of_several_gpus_is_about_their_mean():
     two = [Gpu("GPU 0", rank, 100, compute, 0.0, 0.0, 1 - compute) for rank, compute in [(0, 0.7), (1, 0.1)]]
-    kind, text, share = gpu_verdict(two)
+    kind, text, share, _ = gpu_verdict(two)
     assert (kind, share) == ("host-bound", pytest.approx(0.6))
     assert "2 GPUs are idle 60 % of the time on average" in text
 

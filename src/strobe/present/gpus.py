@@ -53,8 +53,11 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
     return tuple(found)
 
 
-def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
-    """Return kind, sentence and share of the main activity of the GPUs; `found` must not be empty."""
+def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float, float]:
+    """Return kind, sentence and share of the main activity of the GPUs, and by how much it is ahead of the next.
+
+    `found` must not be empty.
+    """
     one = len(found) == 1
     who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
     words = {
@@ -68,4 +71,4 @@ def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
     text = f"{kind}: {who} {words[kind][1]} {format_share(shares[kind])} of the time{average}"
     if shares[second] >= BESIDE * shares[kind]:
         text += f", and {words[second][1]} {format_share(shares[second])}"
-    return kind, text, shares[kind]
+    return kind, text, shares[kind], shares[kind] - shares[second]

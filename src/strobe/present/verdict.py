@@ -50,7 +50,7 @@ _NATIVE = "native code outside of operators"
 class Verdict:
     """What limits the loop, in a sentence.
 
-    kind: input-bound, transfer-bound, communication-bound, imbalanced (one rank works longer than others), compute-bound,
+    kind: input-bound, transfer-bound, communication-bound, imbalanced (one rank works longer), compute-bound,
     python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting, starved, host-bound (what it does is not
     known), no-steps, or empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where
     nothing is claimed.
@@ -85,10 +85,10 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
             return Verdict("input-bound", f"{text} while the GPU is idle", waits, "medium")
         if (late := _late_gpu(on_gpus)) is not None:
             return late
-        kind, text, share = gpu_verdict(on_gpus)
+        kind, text, share, margin = gpu_verdict(on_gpus)
         if kind == "host-bound":
             text += f": {_of_host(times[:1], '').text.partition(': ')[2]}"
-        return Verdict(kind, text, share, "medium")
+        return Verdict(kind, text, share, _confidence(margin))
     return _uneven(times) or _of_host(times, busiest)
 
 
@@ -133,7 +133,7 @@ def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
     causes = {kind: sum(share[name] for name in names) for kind, (names, _) in _CAUSES.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
     margin = causes[kind] - causes[second]
-    confidence = "high" if margin >= _SURE else "medium" if margin >= _FAIRLY_SURE else "low"
+    confidence = _confidence(margin)
     beside = [f"{format_share(causes[second])} it {_CAUSES[second][1]}"]
     if causes[second] < max(_WORTH_NAMING, BESIDE * causes[kind]):
         beside.clear()
@@ -152,6 +152,10 @@ def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
     if starved >= _STARVED:
         text, confidence = f"{text}; they wait for a core {format_share(starved)} of the time", "low"
     return Verdict(kind, text, causes[kind], confidence)
+
+
+def _confidence(margin: float) -> str:
+    return "high" if margin >= _SURE else "medium" if margin >= _FAIRLY_SURE else "low"
 
 
 def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
