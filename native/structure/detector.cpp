@@ -242,6 +242,8 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
                                  .waited_ns = kind == SequenceKind::mpi ? events.waited : std::span<const int64_t>(),
                                  .rows = operators ? nest.operators : nest.calls,
                                  .parents = nest.parents,
+                                 .begins_before = events.ids.size() == kWindow,
+                                 .goes_on = true,
                                  .items = &items},
                                 levels);
   if (!step) return {};
@@ -262,24 +264,39 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   return choice;
 }
 
+std::vector<uint32_t> Detector::occurrences(const Choice& choice) {
+  const Window& events = in_order(choice.among_operators ? operators_ : calls_);
+  const Item& item = choice.marker;
+  std::vector<uint32_t> at;
+  for (uint32_t i = 0; i < events.ids.size(); i++)
+    if (events.ids[i] == item.target && (item.is_node() || (i > 0 && events.ids[i - 1] == item.source)))
+      at.push_back(i);
+  return at;
+}
+
 // Levels are compared by what marks them: the one's item occurs once in nearly each iteration of the other, too.
 bool Detector::agree(const Choice& a, const Choice& b) {
   if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level || a.group != b.group) return false;
   if (!a.by_level) return true;
   if (std::abs(a.per_iteration - b.per_iteration) > 0.1 * b.per_iteration || a.among_operators != b.among_operators)
     return false;
-  const Window& events = in_order(a.among_operators ? operators_ : calls_);
-  auto occurrences = [&](const Item& item) {
-    std::vector<uint32_t> at;
-    for (uint32_t i = 0; i < events.ids.size(); i++)
-      if (events.ids[i] == item.target && (item.is_node() || (i > 0 && events.ids[i - 1] == item.source)))
-        at.push_back(i);
-    return at;
-  };
-  const auto earlier = occurrences(a.marker), later = occurrences(b.marker);
+  const auto earlier = occurrences(a), later = occurrences(b);
   if (later.size() < 2) return false;
   const auto counts = trips<uint32_t>(later, earlier);
   return double(std::ranges::count(counts, 1u)) >= kSame * double(counts.size());
+}
+
+// Which of two nested levels is the step is often known from where their loop begins: what was decided then stays,
+// while each iteration of the one holds the same number of the other and the beginning has left the window.
+bool Detector::decided_earlier(const Choice& believed, const Choice& now) {
+  if (!believed.by_level || !now.by_level || believed.among_operators != now.among_operators) return false;
+  auto outer = occurrences(believed), inner = occurrences(now);
+  if (outer.size() > inner.size()) std::swap(outer, inner);
+  if (outer.size() < 2 || (now.among_operators ? operators_ : calls_).ids.size() < kWindow) return false;
+  uint32_t longest = 0;
+  for (size_t i = 0; i + 1 < inner.size(); i++) longest = std::max(longest, inner[i + 1] - inner[i]);
+  const auto [fewest, most] = std::ranges::minmax(trips<uint32_t>(outer, inner));
+  return inner.front() <= longest && fewest > 0 && most - fewest <= 1;
 }
 
 std::optional<Choice> Detector::analyse(int64_t now_ns) {
@@ -297,7 +314,7 @@ std::optional<Choice> Detector::analyse(int64_t now_ns) {
   std::optional<Choice> now = choose(now_ns);
   const bool agreed = now && last_ && agree(*last_, *now);
   last_ = now;
-  if (!agreed || (believed_ && agree(*believed_, *now))) return {};
+  if (!agreed || (believed_ && (agree(*believed_, *now) || decided_earlier(*believed_, *now)))) return {};
   return now;
 }
 

@@ -107,7 +107,9 @@ class Detector {
   Nest nest() const;
   std::optional<Choice> choose_by_structure();
   std::optional<Choice> choose_by_structure(const Window& events, SequenceKind kind, const Nest& nest) const;
+  std::vector<uint32_t> occurrences(const Choice& choice);
   bool agree(const Choice& a, const Choice& b);
+  bool decided_earlier(const Choice& believed, const Choice& now);
 
   Window operators_, calls_;
   std::vector<Anchor> anchors_;

@@ -152,11 +152,24 @@ Rows holders(const Sequence& events, const Level& level) {
   }
 }
 
+// Whether a loop is seen to begin and to end: what lies before its first mark or behind its last one is more than what
+// lies between two of them, or the sequence begins and ends there, too.
+struct Ends {
+  bool first, last;
+};
+Ends seen_ends(const Sequence& events, const Level& level) {
+  uint32_t longest = 0;
+  for (size_t i = 0; i + 1 < level.positions.size(); ++i)
+    longest = std::max(longest, level.positions[i + 1] - level.positions[i]);
+  return {!events.begins_before || level.positions.front() > longest,
+          !events.goes_on || events.ids.size() - level.positions.back() > longest};
+}
+
 // Whether the inner iterations before the first outer mark and behind the last one are less than a whole loop.
 //
 // Those of a function that is called before and after what marks the outer level are one together. Something done first
 // after one of many is done where a counter that began at zero is a multiple.
-bool leaves_some_over(const Level& inner, const Level& outer) {
+bool leaves_some_over(const Sequence& events, const Level& inner, const Level& outer) {
   const std::vector<uint32_t> inside = trips(outer, inner);
   const int64_t usual = std::lrint(median(inside));
   const auto until = [&](uint32_t at) { return std::ranges::lower_bound(inner.positions, at); };
@@ -164,7 +177,9 @@ bool leaves_some_over(const Level& inner, const Level& outer) {
   const int64_t behind = inner.positions.end() - until(outer.positions.back());
   if (before == 0 && inside[0] < usual) before = inside[0];  // the first mark lies before the loop
   if (std::max(before, behind) > usual) return false;        // it runs elsewhere, too
-  return (before + behind) % usual != 0 || (before == 1 && usual >= from_zero);
+  const Ends seen = seen_ends(events, inner);
+  if (seen.first && before == 1 && usual >= from_zero) return true;
+  return seen.first && seen.last && (before + behind) % usual != 0;
 }
 
 // The share of an outer iteration's time that its inner iterations do not take.
@@ -215,7 +230,10 @@ bool is_a_loop_around(const Sequence& events, const Level& inner, const Level& o
   const auto opens =
       size_t(std::mismatch(own.rbegin(), own.rend(), before.rbegin(), before.rend()).first - own.rbegin());
   const auto ends = size_t(std::ranges::mismatch(own, behind).in1 - own.begin());
-  return opens < own.size() && ends < own.size() && opens + ends >= own.size();
+  if (opens == own.size() || ends == own.size()) return false;
+  const Ends seen = seen_ends(events, inner);
+  return (seen.first && opens > 0 && !seen.last) || (seen.last && ends > 0 && !seen.first) ||
+         (seen.first && seen.last && opens + ends >= own.size());
 }
 
 // Whether the outer level is something that is done once in a fixed number of iterations of the inner one.
@@ -227,7 +245,7 @@ bool is_every_so_often(const Sequence& events, const Level& inner, const Level& 
   const uint32_t usual = usual_trips(inner, outer);
   if (usual < 2) return false;
   const bool functions = functions_known(events);
-  if (!functions || !leaves_some_over(inner, outer)) {
+  if (!functions || !leaves_some_over(events, inner, outer)) {
     if (outer.spine > (functions ? little_more : no_more)) return false;
     if (usual < (functions ? every_so_often : often_without_functions)) return false;
     if (own_time(events, inner, outer) >= most_of_the_time) return false;
@@ -347,7 +365,7 @@ void find_other(const Sequence& events, const Level& chosen, std::span<const Lev
   for (const Level* outer : by_count(levels, false)) {
     if (outer->count >= chosen.count || !is_every_so_often(events, chosen, *outer)) continue;
     const int64_t often = std::lrint(median(trips(*outer, chosen)));
-    if (!choice.below && (often > most_often || leaves_some_over(chosen, *outer))) continue;
+    if (!choice.below && (often > most_often || leaves_some_over(events, chosen, *outer))) continue;
     choice.promotion = text("each does the same, and something else is done every %lld", (long long)often);
     choice.other = outer->positions[0];
     return;

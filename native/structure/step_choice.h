@@ -21,11 +21,12 @@ struct Sequence {
   SequenceKind kind = SequenceKind::calls;
   std::span<const uint32_t> ids;
   std::span<const int64_t> starts_ns;
-  std::span<const int64_t> times_ns;   // starts without silence: what levels are measured in
-  std::span<const int64_t> waited_ns;  // of calls of MPI: how long those before each took; of others: empty
-  std::span<const int64_t> rows;       // of the events among all spans of the thread, ascending
-  std::span<const int64_t> parents;    // of all spans of the thread, -1: none
-  const Occurrences* items = nullptr;  // all that occurs twice or more often, where that is known already
+  std::span<const int64_t> times_ns;            // starts without silence: what levels are measured in
+  std::span<const int64_t> waited_ns;           // of calls of MPI: how long those before each took; of others: empty
+  std::span<const int64_t> rows;                // of the events among all spans of the thread, ascending
+  std::span<const int64_t> parents;             // of all spans of the thread, -1: none
+  bool begins_before = false, goes_on = false;  // whether it was cut out of a longer sequence, at which end
+  const Occurrences* items = nullptr;           // all that occurs twice or more often, where that is known already
 };
 
 // The level that is the step, and why it and not the best-scored one.

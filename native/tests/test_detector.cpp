@@ -9,7 +9,20 @@ using namespace strobe::structure;
 
 namespace {
 
-enum Node : uint32_t { kMain, kRequest, kPrepare, kToken, kAttention, kNorm, kFeed, kFinish, kSend, kReduce, kOperators = 100, kOnce = 1000 };
+enum Node : uint32_t {
+  kMain,
+  kRequest,
+  kPrepare,
+  kToken,
+  kAttention,
+  kNorm,
+  kFeed,
+  kFinish,
+  kSend,
+  kReduce,
+  kOperators = 100,
+  kOnce = 1000
+};
 
 // A thread that calls functions, operators and MPI, one after the other; analyses are made when they are due.
 class Thread {
@@ -23,6 +36,7 @@ class Thread {
     if (!detector.due()) return;
     if (auto found = detector.analyse(now_ns_)) {
       choice = std::move(found);
+      ++accepted;
       detector.believe(&*choice);
     }
   }
@@ -38,6 +52,7 @@ class Thread {
 
   Detector detector;
   std::optional<Choice> choice;
+  int accepted = 0;
 
  private:
   size_t open_ = 0;
@@ -79,8 +94,21 @@ void a_report_every_so_often_is_not_a_step(uint32_t before) {
     if (number % 8 == 0)
       for (const Node part : {kToken, kAttention, kNorm, kFeed}) thread.call(part, 10'000);
   }
-  CHECK(thread.choice && thread.choice->marker.target != kToken && thread.choice->marker.is_node());
+  CHECK(thread.accepted == 1 && thread.choice->marker.target != kToken && thread.choice->marker.is_node());
   CHECK(thread.choice->reason.ends_with("(each does the same, and something else is done every 8)"));
+}
+
+// Ten sweeps lie between what begins an iteration and what ends it: a loop in a loop, of which the last one has not
+// come to its end yet. It stays the step when its beginning has left the window.
+void a_loop_with_work_before_and_behind_it_is_the_step() {
+  Thread thread;
+  thread.enter(kMain);
+  for (int number = 0; number < 40'000; ++number) {
+    thread.call(kPrepare, 10'000);
+    for (int sweep = 0; sweep < 10; ++sweep) thread.call(kToken);
+    thread.call(kFinish, 10'000);
+  }
+  CHECK(thread.accepted == 1 && thread.choice->marker.target != kToken);
 }
 
 // Every eighth call waits for other ranks: that is not work, and no iteration of its own.
@@ -105,6 +133,7 @@ int main() {
   a_function_that_holds_a_varying_loop_is_the_step(150'000, 0);  // main() has left the window before they begin
   a_function_that_holds_a_varying_loop_is_the_step(150'000, 10);
   for (const uint32_t before : {0, 150'000}) a_report_every_so_often_is_not_a_step(before);
+  a_loop_with_work_before_and_behind_it_is_the_step();
   waiting_for_other_ranks_is_not_a_step();
   return 0;
 }

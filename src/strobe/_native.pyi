@@ -374,6 +374,8 @@ def choose_step(
     rows: NDArray[int64],
     parents: NDArray[int64],
     levels: Sequence[tuple[Any, ...]],
+    begins_before: bool = False,
+    goes_on: bool = False,
 ) -> tuple[tuple[Any, ...] | None, int, str, int | None, bool, bool, bool, str] | None: ...
 def innermost_with(anchors: NDArray[uint32], levels: Sequence[tuple[Any, ...]]) -> int: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -72,6 +73,14 @@ _NEARLY_ALL = 0.9
 _FROM_ZERO = 4
 
 
+@dataclass(frozen=True)
+class CutOut(Events):
+    """Events that were cut out of a longer sequence, at which end."""
+
+    begins_before: bool = False
+    goes_on: bool = False
+
+
 def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None) -> Choice | None:
     """Choose the step among the levels of a sequence; None if none of them looks like a main loop."""
     levels = events.levels() if levels is None else levels
@@ -102,7 +111,7 @@ def _other_choice(stream: Stream, events: Events, chosen: Level, levels: Sequenc
         if outer.count >= chosen.count or not is_every_so_often(stream, events, chosen, outer):
             continue
         often = round(float(np.median(trips(chosen.positions, outer.positions))))
-        if not below and (often > _MOST_OFTEN or leaves_some_over(chosen, outer)):
+        if not below and (often > _MOST_OFTEN or leaves_some_over(events, chosen, outer)):
             continue
         name = stream.names[stream.region[events.rows[outer.positions[0]]]]
         return f"each does the same, and something else is done every {often}: {name}, the other choice"
@@ -230,7 +239,7 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
         return False
     if not _side_by_side(stream, events, inner, outer):
         return False
-    if events.kind in (CALLS, MPI) and leaves_some_over(inner, outer):
+    if events.kind in (CALLS, MPI) and leaves_some_over(events, inner, outer):
         return True
     if _own_time(stream, events, inner, outer) >= _MOST_OF_THE_TIME:
         return False
@@ -240,7 +249,15 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
     return bool(outer.spine <= _NO_MORE and usual >= _OFTEN)
 
 
-def leaves_some_over(inner: Level, outer: Level) -> bool:
+def _seen_ends(events: Events, level: Level) -> tuple[bool, bool]:
+    """Whether a loop is seen to begin and to end: more lies there than between two of its marks, or nothing is cut."""
+    longest = np.diff(level.positions).max()
+    begins_before, goes_on = (events.begins_before, events.goes_on) if isinstance(events, CutOut) else (False, False)
+    first = not begins_before or level.positions[0] > longest
+    return bool(first), bool(not goes_on or len(events) - level.positions[-1] > longest)
+
+
+def leaves_some_over(events: Events, inner: Level, outer: Level) -> bool:
     """Whether the inner iterations before the first outer mark and behind the last one are less than a whole loop.
 
     Those of a function that is called before and after what marks the outer level are one together. Something done
@@ -254,7 +271,10 @@ def leaves_some_over(inner: Level, outer: Level) -> bool:
         before = int(inside[0])  # the first mark lies before the loop
     if max(before, behind) > usual:
         return False  # it runs elsewhere, too
-    return (before + behind) % usual != 0 or (before == 1 and usual >= _FROM_ZERO)
+    first, last = _seen_ends(events, inner)
+    if first and before == 1 and usual >= _FROM_ZERO:
+        return True
+    return first and last and (before + behind) % usual != 0
 
 
 def _side_by_side(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:
@@ -311,8 +331,10 @@ def _is_a_loop_around(events: Events, inner: Level, outer: Level) -> bool:
     before, behind = events.ids[: marks[0]], events.ids[marks[-1] + body :]
     if np.array_equal(before[-len(own) :], own) or np.array_equal(behind[: len(own)], own):
         return False
+    first, last = _seen_ends(events, inner)
     return any(
-        np.array_equal(before[-cut:], own[-cut:]) and np.array_equal(behind[: len(own) - cut], own[:-cut])
+        (np.array_equal(before[-cut:], own[-cut:]) if first else last)
+        and (np.array_equal(behind[: len(own) - cut], own[:-cut]) if last else first)
         for cut in range(1, len(own))
     )
 

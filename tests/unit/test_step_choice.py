@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from strobe.native import core
 from strobe.steps.loop_choice.choice import Choice, choose
-from strobe.steps.loop_choice.events import Events, events_of, without_peers
+from strobe.steps.loop_choice.events import KINDS, MPI, Events, events_of, without_peers
 from strobe.steps.loop_choice.levels import as_native, find_levels
 from strobe.steps.thread_spans import Stream
 from tests.unit import step_choice_twin as twin
@@ -116,6 +116,36 @@ def sequences(stream: Stream) -> Iterator[Events]:
 def test_the_native_decision_is_that_of_its_twin(stream: Stream) -> None:
     for events in sequences(stream):
         assert told(choose(stream, events)) == told(twin.choose(stream, events))
+
+
+@settings(max_examples=200, deadline=None)
+@given(programs(), st.booleans(), st.booleans(), st.floats(0, 1))
+def test_ends_that_are_cut_off_tell_both_as_little(stream: Stream, before: bool, goes_on: bool, at: float) -> None:
+    for kind, whole in events_of(stream).items():
+        edge = int(at * len(whole))
+        part = whole.chosen(slice(edge if before else 0, edge if goes_on and not before else None))
+        events = twin.CutOut(kind, part.rows, part.ids, part.starts_ns, part.times_ns, before, goes_on)
+        duration_ns = stream.duration_ns[events.rows]
+        found = core.choose_step(
+            KINDS.index(kind),
+            events.ids.astype(np.uint32),
+            events.starts_ns,
+            events.times_ns,
+            np.cumsum(duration_ns) - duration_ns if kind == MPI else np.empty(0, dtype=np.int64),
+            events.rows,
+            stream.parent,
+            [as_native(level) for level in events.levels()],
+            before,
+            goes_on,
+        )
+        expected = twin.choose(stream, events)
+        if found is None or expected is None:
+            assert found is expected
+            continue
+        pair, index, promotion, _, *flags = found
+        assert (0 if pair else index) == [level is expected.level for level in expected.levels].index(True)
+        assert expected.promotion.startswith(promotion)
+        assert flags == [expected.rival, expected.enclosing, expected.below, expected.confidence]
 
 
 @settings(max_examples=100, deadline=None)

@@ -67,7 +67,8 @@ nb::list levels_of(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_count
 }
 
 nb::object step_of(uint8_t kind, Input<uint32_t> ids, Input<int64_t> starts, Input<int64_t> times,
-                   Input<int64_t> waited, Input<int64_t> rows, Input<int64_t> parents, const nb::list& levels) {
+                   Input<int64_t> waited, Input<int64_t> rows, Input<int64_t> parents, const nb::list& levels,
+                   bool begins_before, bool goes_on) {
   const size_t events = ids.shape(0);
   if (starts.shape(0) != events || times.shape(0) != events || rows.shape(0) != events ||
       (waited.shape(0) && waited.shape(0) != events))
@@ -76,8 +77,9 @@ nb::object step_of(uint8_t kind, Input<uint32_t> ids, Input<int64_t> starts, Inp
     throw std::invalid_argument("rows without a parent");
   std::vector<Level> found = levels_from(levels, events);
   const auto choice = unlocked([&] {
-    return choose_step(
-        {SequenceKind(kind), view(ids), view(starts), view(times), view(waited), view(rows), view(parents)}, found);
+    return choose_step({SequenceKind(kind), view(ids), view(starts), view(times), view(waited), view(rows),
+                        view(parents), begins_before, goes_on},
+                       found);
   });
   if (!choice) return nb::none();
   return nb::make_tuple(choice->pair ? nb::object(tuple_of(*choice->pair)) : nb::none(), choice->level,
@@ -264,7 +266,8 @@ void register_structure(nb::module_& m) {
         nb::arg("most_open") = LevelOptions{}.most_open,
         "Loop levels of an event sequence, best score first; see strobe.steps.loop_choice.levels");
   m.def("choose_step", &step_of, nb::arg("kind"), nb::arg("ids"), nb::arg("starts"), nb::arg("times"),
-        nb::arg("waited"), nb::arg("rows"), nb::arg("parents"), nb::arg("levels"),
+        nb::arg("waited"), nb::arg("rows"), nb::arg("parents"), nb::arg("levels"), nb::arg("begins_before") = false,
+        nb::arg("goes_on") = false,
         "Which of its levels is the step of a sequence; see strobe.steps.loop_choice.choice. (The pair of iterations "
         "that is the step, or index of the level; why; the event that ends the reason; rival, enclosing, below; "
         "confidence), or None");
