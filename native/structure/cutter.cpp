@@ -204,8 +204,9 @@ Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
     const std::vector<size_t> opens = openings(low, std::min(backward + 1, activities_.size()));
     const bool known = openings_ && !opens.empty() && activities_[opens[0]].path == opening_path_;
     const size_t again = known && opens.size() > openings_ ? opens.size() - openings_ : 0;
-    if (opens.empty() || opens[again] == low) return {before_.end_ns, before_.end_ns, before_.end_position};
-    const Cut cut = called(activities_[opens[again]], activities_[opens[again] - 1].end_ns, INT64_MAX);
+    if (opens.empty()) return {before_.end_ns, before_.end_ns, before_.end_position};
+    const int64_t since_ns = opens[again] > low ? activities_[opens[again] - 1].end_ns : before_.end_ns;
+    const Cut cut = called(activities_[opens[again]], since_ns, INT64_MAX);
     if (again && work_.evaluations.size() < kMost)
       work_.evaluations.push_back({activities_[opens[0]].start_ns, cut.ns});
     return cut;
@@ -324,6 +325,8 @@ Cut Cutter::earliest(const Cut& open_wait) const {
     case LoopKind::zero_grad:
       for (size_t i = first_since(before_.end_ns); i < activities_.size(); i++)
         if (activities_[i].part == kDataWait) return {activities_[i].start_ns, 0, activities_[i].position};
+      // What opens the next one may be under way.
+      if (unfed_ && kind_ == LoopKind::optimizer) return {before_.end_ns, 0, before_.end_position};
       return open_wait;
     case LoopKind::data_wait:
       return asked_ ? Cut{asked_->start_ns, 0, asked_->position} : open_wait;

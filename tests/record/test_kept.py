@@ -141,11 +141,11 @@ def test_all_steps_are_there(kept: strobe.Trace, everything: strobe.Trace) -> No
     # The last validation ends with the program: whether it belongs to the last step is not what this is about.
     assert classes[:-1] == [row["class"] for row in others[:-1]]
     unusual = [i for i, name in enumerate(classes[:-1]) if name != "train"]
-    # Without a loader a step ends with the update, so what follows belongs to the next one.
-    assert unusual == list(range(VALIDATE_EVERY, STEPS - 1, VALIDATE_EVERY))
+    # What follows an update belongs to it, until the next step begins as the first one did.
+    assert unusual == list(range(VALIDATE_EVERY - 1, STEPS - 1, VALIDATE_EVERY))
     in_detail = [row["step"] for row in steps if row["detail"] == "all"]
     assert 10 <= len(in_detail) < STEPS
-    slow = steps[SLOW + 1]
+    slow = steps[SLOW]
     assert slow["outlier"]
     assert slow["cause"] == "rest"
     assert slow["detail"] != "none", "what is slow is kept"

@@ -154,6 +154,7 @@ Code* PythonStacks::check(uintptr_t at, const char* copied) {
   if (!text(facts.name, code.label) || !text(facts.file, file)) return nullptr;
   code.facts = facts;
   code.number = ++next_number_;
+  code.imports = file.starts_with("<frozen importlib");
   code.label += " (" + file + ":" + std::to_string(facts.first_line) + ")";
   return &(codes_[at] = std::move(code));
 }

@@ -23,6 +23,7 @@ struct Code {
   std::string label;                                // "name (file:line)"
   std::vector<std::pair<uint32_t, int32_t>> lines;  // from which instruction on which line; read when asked
   bool lines_read = false;
+  bool imports = false;  // a part of the interpreter's import
 };
 
 struct PythonFrame {

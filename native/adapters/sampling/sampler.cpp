@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <map>
@@ -336,6 +337,12 @@ class Sampler {
     }
     t.checked = t.stack.frames;
     t.line = stacks_.line(t.stack);
+    // What runs because of an import counts as the import: its calls are not recorded either, and its stacks are many.
+    const auto import = std::find_if(codes_.rbegin(), codes_.rend(), [](const Code* code) { return code->imports; });
+    if (import != codes_.rend()) {
+      codes_.erase(codes_.begin(), std::prev(import.base()));
+      t.line = 0;
+    }
     key_.clear();
     for (const Code* code : codes_) key_.append(reinterpret_cast<const char*>(&code->number), 4);
     key_.push_back(char(t.stack.cut));
