@@ -2,7 +2,7 @@
 """Two coupled models, air on rank 0 and sea on rank 1, of equal cost: air steps and sends fluxes, then sea steps and
 sends its surface back. While one computes, the other stands in Recv.
 
-Truth: 90 coupling steps; no rank is slower, but they take turns: limited by synchronisation. Coupled with a lag of one
+Truth: 140 coupling steps; no rank is slower, but they take turns: limited by synchronisation. Coupled with a lag of one
 step, both would compute at the same time; the gain is the measured wait in Recv, about half of the loop.
 """
 
@@ -52,7 +52,7 @@ def couple(steps):
     return cuts, waited
 
 
-cuts, waited = couple(90)
+cuts, waited = couple(140)
 write(
     tile(cuts, "step"),
     unit="coupling step",

@@ -11,87 +11,69 @@ import numpy as np
 from mpi4py import MPI
 from truth import tile, write
 
-CUT, SKIN, DT, SIDE = 2.5, 0.4, 0.002, 11
-
+CUT, SKIN, DT, ATOMS, BOX = 2.5, 0.4, 0.002, 1330, 12.1
 comm = MPI.COMM_WORLD
+n, start = ATOMS // 2, ATOMS // 2 * comm.rank
+rng = np.random.default_rng(7)
+grid = np.stack(np.meshgrid(*[np.arange(11)] * 3, indexing="ij"), -1).reshape(-1, 3)[:ATOMS]
+x = (grid * 1.1 + 0.02 * rng.standard_normal(grid.shape)) % BOX
+mine, theirs = x[start : start + n], x[n - start : ATOMS - start]
+v = 0.8 * rng.standard_normal(grid.shape)[start : start + n]
+waited = 0
 
 
-class Fluid:
-    def __init__(self):
-        grid = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), -1).reshape(-1, 3).astype(float)
-        grid = grid[: len(grid) // comm.size * comm.size]
-        rng = np.random.default_rng(7)
-        self.box = SIDE * 1.1
-        self.n = len(grid) // comm.size
-        self.mine = slice(comm.rank * self.n, (comm.rank + 1) * self.n)
-        self.x = (grid * 1.1 + 0.02 * rng.standard_normal(grid.shape)) % self.box
-        self.v = rng.standard_normal(grid.shape)[self.mine] * 0.8
-        self.f = np.zeros((self.n, 3))
-        self.waited = 0
-
-    def exchange(self):
-        t = monotonic_ns()
-        requests = []
-        for other in range(comm.size):
-            if other != comm.rank:
-                requests.append(comm.Irecv(self.x[other * self.n : (other + 1) * self.n], source=other))
-                requests.append(comm.Isend(self.x[self.mine], dest=other))
-        MPI.Request.Waitall(requests)
-        self.waited += monotonic_ns() - t
-
-    def apart(self, i, j):
-        d = self.x[self.mine][i] - self.x[j]
-        return d - self.box * np.rint(d / self.box)
-
-    def build_lists(self):
-        found = []
-        for i in range(self.n):
-            d2 = np.square(self.apart(i, slice(None))).sum(1)
-            near = np.flatnonzero(d2 < (CUT + SKIN) ** 2)
-            found.append(near[near != i + self.mine.start])
-        self.i = np.repeat(np.arange(self.n), [len(j) for j in found])
-        self.j = np.concatenate(found)
-
-    def forces(self):
-        d = self.apart(self.i, self.j)
-        r2 = np.einsum("ij,ij->i", d, d)
-        s6 = np.where(r2 < CUT**2, r2, np.inf) ** -3.0
-        pull = 24 * (2 * s6 * s6 - s6) / r2
-        for axis in range(3):
-            self.f[:, axis] = np.bincount(self.i, pull * d[:, axis], self.n)
-        self.potential = 2 * (s6 * s6 - s6).sum()
+def exchange():
+    global waited
+    waited -= monotonic_ns()
+    MPI.Request.Waitall([comm.Irecv(theirs, source=1 - comm.rank), comm.Isend(mine, dest=1 - comm.rank)])
+    waited += monotonic_ns()
 
 
-fluid = Fluid()
-fluid.exchange()
-fluid.build_lists()
-fluid.forces()
+def nearest(d):
+    return d - BOX * np.rint(d / BOX)
+
+
+def neighbours():
+    found = []
+    for i in range(n):
+        d2 = np.square(nearest(mine[i] - x)).sum(1)
+        found.append(np.flatnonzero((d2 > 0) & (d2 < (CUT + SKIN) ** 2)))
+    return np.repeat(np.arange(n), [len(j) for j in found]), np.concatenate(found)
+
+
+def forces(i, j):
+    d = nearest(mine[i] - x[j])
+    r2 = np.einsum("ij,ij->i", d, d)
+    s6 = np.where(r2 < CUT**2, r2, np.inf) ** -3.0
+    pull = 24 * (2 * s6 * s6 - s6) / r2
+    return np.stack([np.bincount(i, pull * d[:, k], n) for k in range(3)], 1), 2 * (s6 * s6 - s6).sum()
+
+
+f, potential = forces(*(pairs := neighbours()))
 comm.Barrier()
-fluid.waited = 0
-kinds, cuts = [], [monotonic_ns()]
+cuts = [monotonic_ns()]
 for step in range(1, 401):
-    fluid.v += 0.5 * DT * fluid.f
-    fluid.x[fluid.mine] = (fluid.x[fluid.mine] + DT * fluid.v) % fluid.box
-    fluid.exchange()
+    v += 0.5 * DT * f
+    mine[:] = (mine + DT * v) % BOX
+    exchange()
     if step % 10 == 0:
-        fluid.build_lists()
-    fluid.forces()
-    fluid.v += 0.5 * DT * fluid.f
+        pairs = neighbours()
+    f, potential = forces(*pairs)
+    v += 0.5 * DT * f
     if step % 20 == 0:
-        energies = np.array([fluid.potential, 0.5 * np.square(fluid.v).sum()])
-        t = monotonic_ns()
+        energies = np.array([potential, 0.5 * np.square(v).sum()])
+        waited -= monotonic_ns()
         whole = comm.reduce(energies, root=0)
-        fluid.waited += monotonic_ns() - t
+        waited += monotonic_ns()
         if comm.rank == 0:
             print(f"{step:4d} {whole[0]:12.4f} {whole[1]:12.4f} {whole.sum():12.4f}", flush=True)
-    kinds.append("step" if step % 10 else "step+lists" if step % 20 else "step+lists+output")
     cuts.append(monotonic_ns())
 
 write(
-    tile(cuts, kinds),
+    tile(cuts, (["step"] * 9 + ["step+lists"] + ["step"] * 9 + ["step+lists+output"]) * 20),
     unit="time step",
     rank=comm.rank,
     limiting="balanced",
     limiting_also=["operators"],
-    phases_ns={"communication": fluid.waited},
+    phases_ns={"communication": waited},
 )

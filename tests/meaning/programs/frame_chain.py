@@ -16,16 +16,16 @@ FRAMES = 120
 
 
 class Stage:
+    takes = 0.015
+
     def __init__(self, comm):
         self.comm = comm
         self.rank = comm.Get_rank()
-        self.first = self.rank == 0
-        self.last = self.rank == comm.Get_size() - 1
         self.frame = np.zeros((256, 512))
         self.passing = 0
 
     def receive(self, number):
-        if self.first:
+        if self.rank == 0:
             self.frame[:] = number
             return
         t = time.monotonic_ns()
@@ -33,18 +33,15 @@ class Stage:
         self.passing += time.monotonic_ns() - t
 
     def send(self, number):
-        if self.last:
+        if self.rank == self.comm.Get_size() - 1:
             return
         t = time.monotonic_ns()
         self.comm.Ssend(self.frame, dest=self.rank + 1, tag=number)
         self.passing += time.monotonic_ns() - t
 
     def process(self):
-        self.device()
+        time.sleep(self.takes)
         self.frame += 1
-
-    def device(self):
-        raise NotImplementedError
 
     def run(self):
         cuts = [time.monotonic_ns()]
@@ -56,24 +53,13 @@ class Stage:
         return cuts
 
 
-class ReadOut(Stage):
-    def device(self):
-        time.sleep(0.015)
-
-
 class Register(Stage):
-    def device(self):
-        time.sleep(0.030)
-
-
-class Store(Stage):
-    def device(self):
-        time.sleep(0.015)
+    takes = 0.030
 
 
 if __name__ == "__main__":
     world = MPI.COMM_WORLD
-    stage = (ReadOut, Register, Store)[world.Get_rank()](world)
+    stage = (Stage, Register, Stage)[world.Get_rank()](world)
     world.Barrier()
     cuts = stage.run()
     write(
@@ -85,7 +71,7 @@ if __name__ == "__main__":
         phases_ns={"communication": stage.passing},
         problem=problem(
             "registering takes twice as long as the other stages",
-            "frame_chain.py:Register.device",
+            "frame_chain.py:Stage.process",
             "straggler",
             gain=1 / 3,
         ),

@@ -36,11 +36,11 @@ def main():
     comm = MPI.COMM_WORLD
     rank, size = comm.Get_rank(), comm.Get_size()
     members, variables, steps, substeps = 256, 480, 50, 40
-    x = 8.0 + 0.01 * np.random.default_rng(100 + rank).standard_normal((members // size, variables))
+    start = 8.0 + 0.01 * np.random.default_rng(100 + rank).standard_normal((members // size, variables))
 
     spread = []
     cuts = [time.monotonic_ns()]
-    for x in forecast(x, steps, substeps):
+    for x in forecast(start, steps, substeps):
         spread.append(x.std(axis=0).mean())
         cuts.append(time.monotonic_ns())
 

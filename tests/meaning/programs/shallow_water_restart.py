@@ -1,7 +1,8 @@
 # run: mpirun -n 2
 """Shallow water on a periodic channel; every 10th step rank 0 gathers the fields and writes a restart file.
 
-The file is written in records, each flushed and synced "to be safe", while the other rank stands in a Barrier.
+The file is written in records, each flushed and synced "to be safe", while the other rank stands in a Barrier. The
+disk is a slow one: it takes 10 ms more for each record.
 Truth: 60 steps of two classes, 54 plain and 6 that write; limited by io on rank 0; the gain is the measured time of
 `write_restart` there (told to the other rank at the end), as the file could be written beside the next steps.
 """
@@ -14,13 +15,8 @@ from mpi4py import MPI
 from truth import problem, tile, write
 
 NX, NY = 400, 300
-STEPS, EVERY, RECORDS = 60, 10, 24
+STEPS, EVERY, RECORDS = 60, 10, 16
 FIELDS = ("height", "u", "v")
-
-
-def make_fields(rank):
-    rng = np.random.default_rng(rank)
-    return {name: 1.0 * (name == "height") + 1e-3 * rng.standard_normal((NX, NY)) for name in FIELDS}
 
 
 def step(f, dt=0.05, g=9.81, substeps=2):
@@ -38,11 +34,13 @@ def write_restart(path, whole):
                 out.write(record.tobytes())
                 out.flush()
                 os.fsync(out.fileno())
+                time.sleep(0.01)
 
 
 def main():
     comm = MPI.COMM_WORLD
-    f = make_fields(comm.rank)
+    rng = np.random.default_rng(comm.rank)
+    f = {name: 1.0 * (name == "height") + 1e-3 * rng.standard_normal((NX, NY)) for name in FIELDS}
     whole = {name: np.empty((comm.size * NX, NY)) if comm.rank == 0 else None for name in FIELDS}
     writing = meeting = 0
     comm.Barrier()
@@ -56,12 +54,11 @@ def main():
             b = time.monotonic_ns()
             if comm.rank == 0:
                 write_restart("restart.bin", whole)
-                print(f"wrote step {n}, mean height {whole['height'].mean():.6f}", flush=True)
             c = time.monotonic_ns()
             comm.Barrier()
             meeting, writing = meeting + b - a + time.monotonic_ns() - c, writing + c - b
         cuts.append(time.monotonic_ns())
-    phases = {"communication": meeting, "checkpoint": writing} if comm.rank == 0 else {"communication": meeting}
+    phases = {"communication": meeting, **({} if comm.rank else {"checkpoint": writing})}
     write(
         tile(cuts, lambda i: "step" if (i + 1) % EVERY else "step+restart"),
         unit="time step",

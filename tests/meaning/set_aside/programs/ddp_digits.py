@@ -1,5 +1,5 @@
 # run: torchrun --nproc_per_node 2
-"""An MLP on made-up digits, trained by DistributedDataParallel (gloo) as the tutorial does it: sampler, Trainer, epochs.
+"""An MLP on made-up digits, trained by DistributedDataParallel (gloo) as the tutorial does it.
 
 Healthy: both ranks have the same batches, gradients are reduced while backward runs, which contains these waits.
 Truth: 60 updates in 3 epochs; limited by operators, ranks are balanced.
@@ -20,9 +20,7 @@ from truth import tile, write
 class Trainer:
     def __init__(self, model, loader, optimizer, rank):
         self.model = DistributedDataParallel(model)
-        self.loader = loader
-        self.optimizer = optimizer
-        self.rank = rank
+        self.loader, self.optimizer, self.rank = loader, optimizer, rank
         self.spent = dict.fromkeys(("data", "forward", "backward", "optimizer"), 0)
         self.cuts = []
 
