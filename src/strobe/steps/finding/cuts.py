@@ -86,7 +86,7 @@ def _cut_at_anchors(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
     tails = within(stream.start_ns, mark_end[:-1], start[1:])
     end = _end_of_last(stream, int(mark_end[-1]), np.unique(stream.call_path[tails]))
     cuts = _cuts(start, np.append(start[1:], end), fed, complete)
-    evaluated = dict(map(reversed, cutter.evaluations()))
+    evaluated = {end_ns: begin_ns for begin_ns, end_ns in cutter.evaluations()}
     begun_ns = [evaluated.get(end_ns, end_ns) for end_ns in cuts.end_ns.tolist()]
     return replace(cuts, evaluation_ns=np.array(begun_ns, dtype=np.int64))
 
