@@ -156,12 +156,14 @@ def test_what_a_thread_waits_for_and_the_collector_are_told_apart(workshop: Work
     assert share["gil", "gil"] > 0.1
 
 
-@pytest.mark.parametrize(("options", "fewest", "most"), [((), 30, 1000), (("--trace=-samples",), 0, 0)])
+@pytest.mark.parametrize(("options", "per_second"), [((), 100), (("--trace=-samples",), 0)])
 def test_by_default_a_few_samples_are_taken_beside_the_calls(
-    workshop: Workshop, options: tuple[str, ...], fewest: int, most: int
+    workshop: Workshop, options: tuple[str, ...], per_second: int
 ) -> None:
     trace = strobe.open(workshop.recorded(*options, str(workshop.write("split.py", PROGRAM))).trace)
-    assert fewest <= len(trace.side_table("samples")) <= most
+    # Two threads; those that wait get rows of their own.
+    seconds, count = trace.info.duration_ns / 1e9, len(trace.side_table("samples"))
+    assert per_second / 10 * seconds <= count <= 4 * per_second * seconds
     assert trace.span_count > 0
 
 

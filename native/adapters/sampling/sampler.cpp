@@ -137,10 +137,12 @@ struct Thread {
 class Sampler {
  public:
   // `accounts`: of the sampler before, where this one goes on.
-  Sampler(const frame_layout& layout, uintptr_t interpreter, int64_t period_ns, std::vector<Account> accounts)
+  Sampler(const frame_layout& layout, uintptr_t interpreter, int64_t period_ns, unsigned delay_ms,
+          std::vector<Account> accounts)
       : layout_(layout),
         interpreter_(interpreter),
         period_ns_(period_ns),
+        delay_ms_(delay_ms),
         accounts_(std::move(accounts)),
         stacks_(layout_, memory_) {}
 
@@ -171,6 +173,7 @@ class Sampler {
     thread_id_ = uint32_t(thread_id());
     strobe_hide_thread();
     for (size_t i = 0; i < kStates; i++) state_text_[i] = strobe_text(kStateNames[i]);
+    if (const uint32_t seen = wake_.load(); delay_ms_ && !quit_) futex_wait(wake_, seen, delay_ms_ * 1000);
     uint64_t random = uint64_t(monotonic_ns()) | 1;
     int64_t next = monotonic_ns(), counted_ns = next, own_cpu = 0;
     for (uint64_t n = 0, list_at = 0; !quit_; n++) {
@@ -374,6 +377,7 @@ class Sampler {
   const frame_layout layout_;
   const uintptr_t interpreter_;
   const int64_t period_ns_;
+  const unsigned delay_ms_;
   std::vector<Account> accounts_;
   ForeignMemory memory_;
   PythonStacks stacks_;
@@ -402,7 +406,7 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 
 extern "C" {
 
-int strobe_sampler_start(const frame_layout* layout, void* interpreter, double samples_per_s) {
+int strobe_sampler_start(const frame_layout* layout, void* interpreter, double samples_per_s, unsigned delay_ms) {
   using namespace strobe;
   // The thread is not there in a forked child: what it held is left as it is.
   pthread_once(&once, [] {
@@ -411,7 +415,7 @@ int strobe_sampler_start(const frame_layout* layout, void* interpreter, double s
   });
   std::lock_guard lock(running_mutex);
   if (running) return 0;
-  auto sampler = std::make_unique<Sampler>(*layout, uintptr_t(interpreter), int64_t(1e9 / samples_per_s),
+  auto sampler = std::make_unique<Sampler>(*layout, uintptr_t(interpreter), int64_t(1e9 / samples_per_s), delay_ms,
                                            std::exchange(interrupted, {}));
   if (const int error = sampler->start()) return error;
   running = sampler.release();

@@ -7,10 +7,13 @@
 static double wanted; /* samples a second; 0: the sampler is not to run */
 static int forking;   /* threads that are about to fork */
 
-static int start(void) {
+/* Many a forked child only starts another program: a look would make it a process of the trace. */
+enum { CHILD_DELAY_MS = 100 };
+
+static int start(unsigned delay_ms) {
   struct frame_layout layout;
   void* interpreter = frame_layout_fill(&layout);
-  return strobe_sampler_start(&layout, interpreter, wanted);
+  return strobe_sampler_start(&layout, interpreter, wanted, delay_ms);
 }
 
 /* The sampler never takes the GIL, but may wait for the disk. */
@@ -20,13 +23,15 @@ static void stop(int goes_on) {
   PyEval_RestoreThread(saved);
 }
 
-static void go_on(void) {
-  if (wanted && !forking && start() != 0) strobe_count("not_resumed_after_fork", 1);
+static void go_on_after(unsigned delay_ms) {
+  if (wanted && !forking && start(delay_ms) != 0) strobe_count("not_resumed_after_fork", 1);
 }
+
+static void go_on(void) { go_on_after(0); }
 
 int sampling_start(double samples_per_s) {
   wanted = samples_per_s;
-  const int error = forking ? 0 : start();
+  const int error = forking ? 0 : start(0);
   if (error) wanted = 0;
   return error;
 }
@@ -48,5 +53,5 @@ void sampling_after_fork(void) {
 
 void sampling_forked(void) {
   forking = 0; /* the threads that were about to fork as well are not here */
-  go_on();
+  go_on_after(CHILD_DELAY_MS);
 }
