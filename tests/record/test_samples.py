@@ -218,7 +218,7 @@ def test_a_program_that_closes_every_file_and_forks_is_left_alone(workshop: Work
 
         spin(0.1)
         child = os.fork()
-        spin(0.1)
+        spin(0.4)
         if child:
             assert os.waitpid(child, 0)[1] == 0
             os.closerange(3, 4096)
