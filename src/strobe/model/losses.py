@@ -132,8 +132,6 @@ LOSSES = {
     "texts_folded": "texts kept as `<other texts>` (too many different ones)",
     "totals_not_kept": "calls left out of the exact sums (too many functions, peers and communicators)",
     "mpi_requests_that_failed": "MPI requests that failed",
-    "samples_not_read": "samples without a call stack (the thread continued while it was read)",
-    "sampling_stopped_file_closed": "times sampling ended early (the program closed the sampler's file)",
     "not_resumed_after_fork": "times sampling did not continue after a fork",
     "calls_without_lines_while_traced": "calls without counted lines (a debugger or coverage was tracing the program)",
     "functions_without_lines_counted": "functions whose lines were not counted (no room)",
@@ -183,6 +181,8 @@ REMARKS = {
     "own_cpu_ns": "ns of CPU time used by the recorder's thread",
     "hook_cost_ns": "ns of CPU time added to functions by the hooks (estimated)",
     "sampler_cpu_ns": "ns of CPU time used by sampling",
+    "samples_not_read": "samples without a call stack (the thread continued while it was read)",
+    "sampling_stopped_file_closed": "times sampling ended early (the program closed the sampler's file)",
     "calls_not_counted": "functions without a call count in the file (each shown as 1)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
