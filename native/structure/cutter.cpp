@@ -103,7 +103,7 @@ void Cutter::learn_from(size_t low, size_t high) {
 
 void Cutter::learn(std::span<const int64_t> marks_ns) {
   merge_elsewhere();
-  uses_.clear(), usual_.clear(), first_paths_.clear(), iterations_ = 0;
+  uses_.clear(), usual_.clear(), first_paths_.clear(), lead_paths_.clear(), iterations_ = 0;
   const bool updates = kind_ == LoopKind::optimizer;
   if (!updates && kind_ != LoopKind::data_wait) return;
   if (updates && !marks_ns.empty()) learn_openings(marks_ns);
@@ -179,10 +179,12 @@ void Cutter::learn_openings(std::span<const int64_t> marks_ns) {
   const size_t most = std::min(marks_ns.size(), kTeachers);
   for (size_t i = 1; i < most; i++) {
     const size_t low = first_since(marks_ns[i - 1] + 1);
-    const size_t backward = lead(low, first_since(marks_ns[i] + 1)).second;
-    const std::vector<size_t> found = openings(low, std::min(backward + 1, activities_.size()));
+    const size_t high = first_since(marks_ns[i] + 1), backward = lead(low, high).second;
+    for (size_t at = low; at < backward; at++) lead_paths_.push_back(activities_[at].path);
+    const std::vector<size_t> found = openings(low, std::min(backward + 1, high));
     if (!found.empty()) seen[{activities_[found[0]].path, found.size()}]++;
   }
+  std::ranges::sort(lead_paths_);
   for (const auto& [opens, times] : seen)
     if (times + 2 >= most) std::tie(opening_path_, openings_) = opens;
 }
@@ -201,7 +203,7 @@ std::vector<size_t> Cutter::openings(size_t low, size_t high) const {
 // between an update and that belongs to the iteration of the update: the loss is logged, the model is evaluated.
 Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
   if (before_.end_ns > kNoMark.end_ns) {
-    const std::vector<size_t> opens = openings(low, std::min(backward + 1, activities_.size()));
+    const std::vector<size_t> opens = openings(low, std::min(backward + 1, first_since(mark.end_ns)));
     const bool known = openings_ && !opens.empty() && activities_[opens[0]].path == opening_path_;
     const size_t again = known && opens.size() > openings_ ? opens.size() - openings_ : 0;
     if (opens.empty()) return {before_.end_ns, before_.end_ns, before_.end_position};
@@ -214,7 +216,8 @@ Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
   if (backward == activities_.size()) return {mark.start_ns, mark.start_ns, mark.start_position};
   const auto leads_up = [&](const Activity& each, const Activity& next) {
     return usual_.empty() ? next.start_ns - each.end_ns <= kMaxPauseNs
-                          : std::ranges::binary_search(usual_, each.region);
+                          : std::ranges::binary_search(usual_, each.region) &&
+                                (lead_paths_.empty() || std::ranges::binary_search(lead_paths_, each.path));
   };
   size_t first = backward;
   while (first > low && leads_up(activities_[first - 1], activities_[first])) first--;

@@ -117,6 +117,7 @@ class Cutter {
   // Call paths of what was done before the first backward pass of all, in order; what opens an iteration, and how often
   // it is done until the backward pass, 0 where that varies.
   std::vector<uint32_t> first_paths_;
+  std::vector<uint32_t> lead_paths_;  // of what leads up to the backward pass of others
   uint32_t opening_path_ = 0xFFFFFFFF;
   size_t openings_ = 0;
   bool backward_here_ = false;
