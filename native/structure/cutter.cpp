@@ -27,7 +27,10 @@ void Cutter::begin(LoopKind kind, const Mark& before) {
 }
 
 void Cutter::add(const Activity& activity) {
-  if (activity.part == kBackward) work_.trains = backward_here_ = true;
+  if (activity.part == kBackward) {
+    work_.trains = backward_here_ = true;
+    first_backward_ns_ = std::min(first_backward_ns_, activity.start_ns);
+  }
   if (bounded_ && activities_.size() >= kMost) {
     Activity& last = activities_.back();
     if (last.part == activity.part && activity.part != kDataWait) {
@@ -41,6 +44,7 @@ void Cutter::add(const Activity& activity) {
 
 void Cutter::add_elsewhere(int64_t start_ns, int64_t end_ns) {
   work_.trains = true;
+  first_backward_ns_ = std::min(first_backward_ns_, start_ns);
   if (!backward_here_ && elsewhere_.size() < kMost) elsewhere_.push_back({start_ns, end_ns});
 }
 
@@ -57,7 +61,17 @@ void Cutter::add_closure(Interval update) {
   if (work_.closures.size() < kMost) enclose(work_.closures, update);
 }
 
+// What was done before the first backward pass of all is noted before it is forgotten.
+void Cutter::note_first(size_t end) {
+  for (size_t i = 0; i < end && activities_[i].start_ns < first_backward_ns_; i++) {
+    const uint32_t path = activities_[i].path;
+    if (path >= first_paths_.size()) first_paths_.resize(path + 1);
+    first_paths_[path] = true;
+  }
+}
+
 void Cutter::drop(size_t count) {
+  note_first(count);
   dropped_ = work_.last_before(count, dropped_);
   activities_.erase(activities_.begin(), activities_.begin() + std::ptrdiff_t(count));
 }
@@ -103,7 +117,7 @@ void Cutter::learn_from(size_t low, size_t high) {
 
 void Cutter::learn(std::span<const int64_t> marks_ns) {
   merge_elsewhere();
-  uses_.clear(), usual_.clear(), first_paths_.clear(), lead_paths_.clear(), iterations_ = 0;
+  uses_.clear(), usual_.clear(), lead_paths_.clear(), iterations_ = 0;
   const bool updates = kind_ == LoopKind::optimizer;
   if (!updates && kind_ != LoopKind::data_wait) return;
   if (updates && !marks_ns.empty()) learn_openings(marks_ns);
@@ -170,13 +184,10 @@ std::pair<size_t, size_t> Cutter::lead(size_t low, size_t high) const {
 
 void Cutter::learn_openings(std::span<const int64_t> marks_ns) {
   openings_ = 0;
-  const size_t first = lead(0, first_since(marks_ns[0] + 1)).second;
-  for (size_t i = 0; i < first; i++) first_paths_.push_back(activities_[i].path);
-  std::ranges::sort(first_paths_);
-  first_paths_.erase(std::unique(first_paths_.begin(), first_paths_.end()), first_paths_.end());
+  note_first(first_since(marks_ns[0] + 1));
   // The first few marks: the recorder knows no more when it believes in a loop.
   std::map<std::pair<uint32_t, size_t>, size_t> seen;  // by path and how often
-  const size_t most = std::min(marks_ns.size(), kTeachers);
+  const size_t most = std::min(marks_ns.size(), kFirstMarks);
   for (size_t i = 1; i < most; i++) {
     const size_t low = first_since(marks_ns[i - 1] + 1);
     const size_t high = first_since(marks_ns[i] + 1), backward = lead(low, high).second;
@@ -193,8 +204,7 @@ void Cutter::learn_openings(std::span<const int64_t> marks_ns) {
 std::vector<size_t> Cutter::openings(size_t low, size_t high) const {
   std::vector<size_t> found;
   for (size_t i = low; i < high; i++)
-    if (found.empty() ? std::ranges::binary_search(first_paths_, activities_[i].path)
-                      : activities_[i].path == activities_[found[0]].path)
+    if (found.empty() ? is_first(activities_[i].path) : activities_[i].path == activities_[found[0]].path)
       found.push_back(i);
   return found;
 }
@@ -209,8 +219,8 @@ Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
     if (opens.empty()) return {before_.end_ns, before_.end_ns, before_.end_position};
     const int64_t since_ns = opens[again] > low ? activities_[opens[again] - 1].end_ns : before_.end_ns;
     const Cut cut = called(activities_[opens[again]], since_ns, INT64_MAX);
-    if (again && work_.evaluations.size() < kMost)
-      work_.evaluations.push_back({activities_[opens[0]].start_ns, cut.ns});
+    if (again && work_.unfed_validations.size() < kMost)
+      work_.unfed_validations.push_back({activities_[opens[0]].start_ns, cut.ns});
     return cut;
   }
   if (backward == activities_.size()) return {mark.start_ns, mark.start_ns, mark.start_position};
@@ -348,7 +358,7 @@ void Cutter::split(const Cut& from, int64_t end_ns, const std::function<bool(uin
 }
 
 std::optional<Activity> Cutter::validation(const Cut& from, int64_t end_ns) const {
-  for (const Interval& each : work_.evaluations)
+  for (const Interval& each : work_.unfed_validations)
     if (each.start_ns >= from.ns && each.end_ns <= end_ns) return activities_[first_since(each.start_ns)];
   const size_t low = first_since(from.ns), high = first_since(end_ns);
   size_t at = high;
@@ -366,7 +376,7 @@ void Cutter::forget(int64_t before_ns) {
   std::erase_if(work_.others, over);
   std::erase_if(calls_, [&](const auto& each) { return over(each.first); });
   std::erase_if(work_.closures, over);
-  std::erase_if(work_.evaluations, over);
+  std::erase_if(work_.unfed_validations, over);
 }
 
 }  // namespace strobe::structure

@@ -68,19 +68,21 @@ class Cutter {
   void split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
              int64_t (&parts_ns)[kParts]);
   // When forward passes were run without a backward pass between two iterations that wait for no data.
-  const std::vector<Interval>& evaluations() const { return work_.evaluations; }
-  // The first wait of a validation: data are waited for and run forward after the last update; or an evaluation.
+  const std::vector<Interval>& unfed_validations() const { return work_.unfed_validations; }
+  // The first wait of a validation: data are waited for and run forward after the last update; or one without data.
   std::optional<Activity> validation(const Cut& from, int64_t end_ns) const;
   void forget(int64_t before_ns);
 
  private:
-  static constexpr size_t kMost = 1u << 15, kTeachers = 5;
+  static constexpr size_t kMost = 1u << 15, kFirstMarks = 5;
   struct Use {
     uint32_t iterations = 0;
     uint64_t lesson = 0;  // the last one in which it ran
   };
   void merge_elsewhere();
   void drop(size_t count);
+  void note_first(size_t end);
+  bool is_first(uint32_t path) const { return path < first_paths_.size() && first_paths_[path]; }
   size_t first_since(int64_t ns) const { return work_.first_since(ns); }
   size_t forward_between(size_t low, size_t high) const;
   void learn_from(size_t low, size_t high);
@@ -114,9 +116,10 @@ class Cutter {
   uint32_t iterations_ = 0;
   uint64_t lesson_ = 0;
   std::vector<uint32_t> usual_;
-  // Call paths of what was done before the first backward pass of all, in order; what opens an iteration, and how often
-  // it is done until the backward pass, 0 where that varies.
-  std::vector<uint32_t> first_paths_;
+  // By call path, whether it was done before the first backward pass of all; what opens an iteration, and how often it
+  // is done until the backward pass, 0 where that varies.
+  std::vector<bool> first_paths_;
+  int64_t first_backward_ns_ = INT64_MAX;
   std::vector<uint32_t> lead_paths_;  // of what leads up to the backward pass of others
   uint32_t opening_path_ = 0xFFFFFFFF;
   size_t openings_ = 0;

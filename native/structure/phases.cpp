@@ -135,7 +135,7 @@ void Work::split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, 
       const Activity& each = activities[i];
       const bool validation =
           (part == kForward || part == kDataWait) &&
-          (around(validating, each.start_ns, each.end_ns) || around(evaluations, each.start_ns, each.end_ns));
+          (around(validating, each.start_ns, each.end_ns) || around(unfed_validations, each.start_ns, each.end_ns));
       add(each, validation ? kValidation : seed ? kBackward : i < found.updates_end ? kOptimizer : found.part);
       if (part != kForward && !zeroes(activities[i])) before = part;
     }

@@ -34,11 +34,11 @@ void enclose(std::vector<Interval>& intervals, Interval outer);
 struct Work {
   bool trains = false;  // there are backward passes
   std::vector<Activity> activities;
-  std::vector<Interval> modules;      // calls of modules: what is done in them is forward, also between operators
-  std::vector<Interval> others;       // calls of functions without any activity: what is done in them is no part of it
-  std::vector<Interval> rare;         // calls of functions that only some iterations call
-  std::vector<Interval> closures;     // updates that run backward passes themselves
-  std::vector<Interval> evaluations;  // forward passes without a backward pass, between iterations
+  std::vector<Interval> modules;   // calls of modules: what is done in them is forward, also between operators
+  std::vector<Interval> others;    // calls of functions without any activity: what is done in them is no part of it
+  std::vector<Interval> rare;      // calls of functions that only some iterations call
+  std::vector<Interval> closures;  // updates that run backward passes themselves
+  std::vector<Interval> unfed_validations;  // forward passes without a backward pass, between iterations
 
   size_t first_since(int64_t ns) const;  // the first activity that starts then or later
 

@@ -215,9 +215,8 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
   // A class of its own for what validates, and no class for what is slow; each iteration has the spans that its step
   // made, of which many did not wait for its end. Without a loader a step begins with its first operator.
   // Not what this is about: the first iteration, which was not collected from its start, and what follows the last
-  // update. Where the ring does not hold a third of a forward pass, nobody knows in time whether it is a validation,
-  // nor how the first step began.
-  const bool known = size < 1000;
+  // update. Where the ring does not hold a third of a forward pass, nobody knows in time whether it is a validation.
+  const bool known = size < 1000 || !loader;
   size_t misjudged = 0;
   for (size_t i = 1; i + 1 < file->iterations.size() && known; i++) {
     const auto& it = file->iterations[i];

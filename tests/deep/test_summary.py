@@ -7,6 +7,8 @@ import pytest
 from strobe.present.gpus import Gpu, gpu_verdict
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
+from strobe.present.verdict import verdict
+from strobe.steps.usual_steps import usual_steps
 from tests.deep.kineto import kernel, operator, profile, step
 
 
@@ -47,6 +49,30 @@ def test_the_verdict_of_several_gpus_is_about_their_mean():
     kind, text, share, _ = gpu_verdict(two)
     assert (kind, share) == ("host-bound", pytest.approx(0.6))
     assert "2 GPUs are idle 60 % of the time on average" in text
+
+
+def test_where_the_gpu_is_idle_the_verdict_adds_what_the_main_thread_does(tmp_path):
+    # 600 of each 1000 us are in operators of the main thread
+    text = summarise(training(tmp_path, ("gemm", 0, 300))).verdict.text
+    assert text.startswith("host-bound: the GPU is idle 70 % of the time; operators take 60 % of the loop's time")
+
+
+def test_copies_without_computing_limit_the_loop():
+    kind, text, share, _ = gpu_verdict([Gpu("GPU 0", None, 100, 0.2, 0.0, 0.5, 0.3)])
+    assert (kind, share) == ("transfer-bound", 0.5)
+    assert "the GPU copies without computing 50 % of the time, and is idle 30 %" in text
+
+
+@pytest.mark.parametrize(("waits", "kind"), [((0.6, 0.1, 0.6), "imbalanced"), ((0.6, 0.5, 0.6), "communication-bound")])
+def test_the_rank_whose_gpu_waits_for_no_other_is_late(tmp_path, waits, kind):
+    trace = training(tmp_path, ("gemm", 0, 300))
+    found = [Gpu("GPU 0", rank, 100, 1 - wait, wait, 0.0, 0.0) for rank, wait in enumerate(waits)]
+    verdict_of = verdict(trace, usual_steps(trace), found, "")
+    assert verdict_of.kind == kind
+    if kind == "imbalanced":
+        # (0.9 - (0.4 + 0.9 + 0.4) / 3)
+        assert verdict_of.share == pytest.approx(1 / 3, abs=0.01)
+        assert "the GPU of rank 1 only communicates 10 % of the time, the median of the others 60 %" in verdict_of.text
 
 
 def test_many_gpus_take_few_lines(tmp_path):

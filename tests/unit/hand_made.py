@@ -84,7 +84,10 @@ class HandMadeProcess:
         quality: Mapping[str, int] | None = None,
         metrics: Sequence[Mapping[str, object]] = (),
         rank: int | None = None,
+        places: Mapping[str, tuple[str, int]] | None = None,
     ) -> None:
+        """`places`: file and line of functions by name."""
+        self._places = dict(places or {})
         self._regions: dict[tuple[str, str, str], int] = {}
         self._paths: dict[tuple[int, int], int] = {}
         self._threads = list(threads)
@@ -132,7 +135,7 @@ class HandMadeProcess:
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         return [
-            (number, name, PARADIGMS.index(paradigm), ROLES.index(role), "", 0, "")
+            (number, name, PARADIGMS.index(paradigm), ROLES.index(role), *self._places.get(name, ("", 0)), "")
             for (name, paradigm, role), number in self._regions.items()
         ]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,6 +101,19 @@ def test_the_call_that_grew_is_named_with_what_it_usually_takes():
     assert finding.do == "it takes 64.00 ms there, 4.00 ms in a usual step"
 
 
+@pytest.mark.parametrize(("slow_ms", "gains"), [(100, False), (160, True)])
+def test_a_call_that_grew_a_little_is_the_machine_as_well(slow_ms, gains):
+    """Without a rhythm, three slow steps promise a gain only if their call takes 3 times its usual 40 ms."""
+    steps, now = [], 0
+    for number in range(75):
+        one = train_steps(1, forward_ns=(slow_ms if number in SLOW else 40) * MS, python_ns=MS + 1000 * (number % 11))
+        steps += [move(each, now) for each in one]
+        now = steps[-1].end_ns
+    finding = by_rule(make_trace({"main": steps}))["outlier"]
+    assert re.fullmatch(rf"it takes {slow_ms}.0+ ms there, 40.00 ms in a usual step", finding.do)
+    assert (finding.gain_high_ns > 0) == gains
+
+
 def test_a_function_whose_own_time_grew_is_named():
     finding = by_rule(make_trace({"main": slow_steps(python_ns=61 * MS)}))["outlier"]
     assert "ms longer, in train_step: step 21, 33, 40" in finding.what
@@ -131,8 +147,11 @@ def test_two_slow_steps_are_mentioned_without_a_promise():
 
 def test_validation_is_good_to_know_and_no_problem():
     extras = dict.fromkeys(range(24, 75, 25), ("validate", 30 * MS))
-    finding = by_rule(make_trace({"main": train_steps(75, wait_ns=MS // 10, extras=extras)}))["classes"]
+    steps = train_steps(75, wait_ns=MS // 10, extras=extras)
+    process = HandMadeProcess({"main": steps}, places={"validate": ("/home/me/train.py", 30)})
+    finding = by_rule(make_trace(process))["classes"]
     assert finding.informative
+    assert finding.where == "/home/me/train.py:30"
     assert "validation: 3 of 75 steps take 30.00 ms longer" in finding.what
 
 
@@ -141,6 +160,41 @@ def test_python_inside_the_step_is_named_with_its_function():
     assert finding.what.startswith("train_step itself takes 8.00 ms (44 %)")
     assert finding.confidence == "low"
     assert finding.informative  # a C library's work is in its own time, too: nobody knows what a rewrite gains
+
+
+def with_samples(steps, *stacks, state="python"):
+    """These steps, each with a sample in `zero_grad`: the call stacks in turn."""
+    found = []
+    for number, one in enumerate(each for each in steps if each.name == "train_step"):
+        first, *others = one.children
+        stack = "\n".join(stacks[number % len(stacks)])
+        row = {"time_ns": first.start_ns, "call_stack": stack, "state": state, "line": 9, "period_ns": MS, "cpu_ns": MS}
+        found.append(replace(one, children=(replace(first, tables={"samples": row}), *others)))
+    return [found.pop(0) if each.name == "train_step" else each for each in steps]
+
+
+@pytest.mark.parametrize(
+    ("state", "spent"), [("native", ", mostly in native code that it calls"), ("python", ", mostly in the interpreter")]
+)
+def test_samples_show_what_a_function_does_there(state, spent):
+    steps = train_steps(60, wait_ns=MS // 10, python_ns=8 * MS)
+    spans = with_samples(steps, ["train_step (/home/me/train.py:0)"], state=state)
+    assert by_rule(make_trace({"main": spans}))["python"].what.endswith(f"of a step{spent}")
+
+
+FETCHING = "fetch (/opt/torch/utils/data/_utils/fetch.py:50)"
+
+
+@pytest.mark.parametrize(("others", "named"), [(0, True), (4, False)])
+def test_the_function_in_which_most_of_the_fetching_passes_is_named(others, named):
+    stacks = [
+        [FETCHING, "__getitem__ (/home/me/data.py:20)"],
+        *([FETCHING, f"f{n} (/x/f.py:1)"] for n in range(others)),
+    ]
+    spans = with_samples(train_steps(60, wait_ns=8 * MS), *stacks)
+    finding = by_rule(make_trace({"main": spans}))["data.wait"]
+    assert finding.what.endswith(", mostly in __getitem__") == named
+    assert finding.where == ("/home/me/data.py:20" if named else "")
 
 
 def test_a_gain_that_the_run_would_not_notice_is_no_finding():

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strobe.native import core
 from strobe.steps.finding.offline_search import steps_of
-from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Stream
 from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, PARTS, REST, VALIDATION
@@ -17,6 +15,7 @@ from tests.unit.hand_made import make_trace, span, train_steps
 from tests.unit.streams import BACKWARD as BACKWARD_NAMES
 from tests.unit.streams import FORWARD as FORWARD_NAMES
 from tests.unit.streams import SINGLE_WAIT, STEP, WORKERS_WAIT, ZERO, Program, sample, update
+from tests.unit.trainings import Training, assert_true, validating
 
 
 def without(stream: Stream, *words: str) -> Stream:
@@ -51,36 +50,6 @@ def without(stream: Stream, *words: str) -> Stream:
 
 def only_torch(stream: Stream) -> Stream:
     return without(stream, *(n for n, p in zip(stream.names, stream.paradigms, strict=True) if p != "torch"))
-
-
-class Training(Program):
-    """A training that remembers when each of its steps really began and ended."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.truth: list[tuple[int, int]] = []
-
-    def step(self, *, wait_us: float = 50, wait: str | None = WORKERS_WAIT, ask_twice: bool = False) -> None:
-        begin = self.now_ns
-        if ask_twice and wait:
-            self.run(wait, us=5)
-            self.run("aten::empty", "aten::random_")  # the seed of the next epoch
-        if wait:
-            self.run(wait, us=wait_us)
-        update(self)
-        self.truth.append((begin, self.now_ns))
-
-    def more(self) -> None:
-        """Whatever ran since the last step belongs to it."""
-        self.truth[-1] = (self.truth[-1][0], self.now_ns)
-
-
-def assert_true(found: ProcessSteps, training: Training) -> None:
-    assert found.start_ns.tolist() == [begin for begin, _ in training.truth]
-    ends = (found.start_ns + found.duration_ns).tolist()
-    assert ends == [end for _, end in training.truth]
-    assert (found.parts_ns.sum(axis=1) == found.duration_ns).all()
-    assert (found.parts_ns >= 0).all()
 
 
 def test_a_step_begins_where_the_loop_asks_for_its_data() -> None:
@@ -135,21 +104,6 @@ def test_an_epoch_that_ends_belongs_to_the_step_that_asks_again() -> None:
     assert_true(found, training)
     assert set(found.classes) == {"train"}
     assert found.parts_ns[8, DATA_WAIT] == 5_200 + 2 * 10_200 + 50_200
-
-
-def validating(training: Training, wait: str, *, function: str | None) -> None:
-    def batches() -> None:
-        for _ in range(3):
-            training.run(wait, us=30)
-            training.run(*FORWARD_NAMES[:3], "aten::argmax", us=100)
-        training.run(wait, us=5)  # the end of the validation data
-
-    if function is None:
-        batches()
-    else:
-        with training.inside(function):
-            batches()
-    training.more()
 
 
 @pytest.mark.parametrize("function", ["validate", "evaluate", "Trainer._run_evaluation", None])
@@ -218,74 +172,6 @@ def test_what_only_the_first_step_calls_is_start_up_and_no_class() -> None:
             training.run("import_plugins", us=900)
             training.more()
     assert set(steps_of(training.stream()).classes) == {"train"}
-
-
-def test_an_update_of_several_micro_batches_is_one_step() -> None:
-    training = Training()
-    for _ in range(12):
-        begin = training.now_ns
-        for _ in range(4):
-            training.run(WORKERS_WAIT)
-            training.run(*FORWARD_NAMES, us=100)
-            training.run(*BACKWARD_NAMES, us=100)
-        training.run(STEP, ZERO)
-        training.truth.append((begin, training.now_ns))
-    found = steps_of(training.stream())
-    assert_true(found, training)
-    assert found.parts_ns[3, DATA_WAIT] == 4 * 10_200
-
-
-def test_two_updates_per_batch_are_one_step() -> None:
-    training = Training()
-    for _ in range(15):
-        begin = training.now_ns
-        training.run(WORKERS_WAIT)
-        update(training)
-        update(training)
-        training.truth.append((begin, training.now_ns))
-    assert_true(steps_of(training.stream()), training)
-
-
-CRITIC = ("aten::randn", "aten::linear", "aten::detach", "aten::sub")
-GENERATOR = ("aten::randn", "aten::linear", "aten::tanh", "aten::neg")
-
-
-@pytest.mark.parametrize("critics", [1, 2, 5])
-@pytest.mark.parametrize("loader", [False, True])
-def test_updates_of_several_kinds_in_turn_are_one_step(critics: int, loader: bool) -> None:
-    training = Training()
-    for _ in range(12):
-        begin = training.now_ns
-        for operators in [CRITIC] * critics + [GENERATOR]:
-            if loader and operators is CRITIC:
-                training.run(WORKERS_WAIT)
-            training.run(ZERO, *operators, *BACKWARD_NAMES, STEP)
-        training.truth.append((begin, training.now_ns))
-    found = steps_of(training.stream())
-    assert_true(found, training)
-    assert f"{critics + 1} updates" in found.reason
-
-
-def test_the_first_update_makes_no_kind_of_its_own() -> None:
-    """It makes what the others use: operators 8 and 9 run once; 7 runs in all others."""
-    ids = [1, 2, 8, 9, 3]
-    updates = [2]
-    for _ in range(6):
-        ids += [1, 2, 7, 3]
-        updates.append(len(ids) - 2)
-    for seen in range(2, 8):
-        given_ids, given_updates, no_waits = (np.array(each, dtype=np.uint32) for each in (ids, updates[:seen], []))
-        assert core.updates_per_step(given_ids, given_updates, no_waits) == 1
-
-
-@pytest.mark.parametrize("loader", [False, True])
-def test_a_validation_every_few_steps_does_not_make_updates_a_group(loader: bool) -> None:
-    training = Training()
-    for number in range(40):
-        training.step(wait=WORKERS_WAIT if loader else None)
-        if number % 5 == 4:
-            validating(training, SINGLE_WAIT, function=None)
-    assert len(steps_of(training.stream())) == 40
 
 
 def test_without_a_loader_a_step_begins_after_the_update() -> None:

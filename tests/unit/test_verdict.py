@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -20,7 +21,9 @@ pytestmark = pytest.mark.every_python
 OWN, LIBRARY = "solve (/home/me/model.py:12)", "wait (/usr/lib/python3.11/threading.py:300)"
 
 
-def sampled(states: Sequence[str], *, of_step: int = 10, stack: str = OWN) -> list[Span]:
+def sampled(
+    states: Sequence[str], *, of_step: int = 10, stack: str = OWN, name: str = "solve", part: str = "part"
+) -> list[Span]:
     """Calls of `solve`, each with a sample of 1 ms for `of_step` states in turn, in calls of their own."""
     spans: list[Span] = []
     for step in range(len(states) // of_step):
@@ -37,8 +40,8 @@ def sampled(states: Sequence[str], *, of_step: int = 10, stack: str = OWN) -> li
                 "period_ns": MS,
                 "cpu_ns": MS if ran else 0,
             }
-            parts.append(span(f"part{number}", at, at + MS, tables={"samples": row}))
-        spans.append(span("solve", begin, begin + of_step * MS, *parts))
+            parts.append(span(f"{part}{number}", at, at + MS, tables={"samples": row}))
+        spans.append(span(name, begin, begin + of_step * MS, *parts))
     return spans
 
 
@@ -69,11 +72,84 @@ def test_the_kind_with_most_time_limits_the_loop(states, kind, share):
     assert verdict.confidence == "high"
 
 
-def test_what_waits_in_a_library_is_told_of_the_function_that_called_it():
-    (finding,) = host_waits(of_states(*["lock"] * 5, *["python"] * 5, stack=f"{OWN}\n{LIBRARY}"))
-    assert finding.where == "/home/me/model.py:12"
+def test_the_function_that_waits_for_a_lock_is_named():
+    (finding,) = host_waits(of_states(*["lock"] * 5, *["python"] * 5))
+    assert re.fullmatch(
+        r"the main thread waits \S+ ms \(\d+ %\) a step on average for a lock or another thread, mostly in solve",
+        finding.what,
+    )
+    assert finding.where == "/home/me/model.py:14"
     assert finding.gain_high_ns == pytest.approx(5 * MS, rel=0.02)
     assert finding.gain_low_ns == 0
+
+
+def test_waiting_for_another_thread_is_no_waiting_for_a_lock():
+    trace = of_states(*["lock"] * 8, *["python"] * 2, stack=f"{OWN}\n{LIBRARY}")
+    verdict = summarise(trace).verdict
+    assert (verdict.kind, verdict.share) == ("waiting", pytest.approx(0.8, abs=0.01))
+    assert "in solve (model.py:12)" in verdict.text
+    assert not list(host_waits(trace))
+
+
+def test_what_another_thread_does_meanwhile_is_told():
+    beside = sampled((["python"] * 9 + ["lock"]) * 30, stack="hold (/home/me/model.py:70)", name="hold", part="piece")
+    (finding,) = host_waits(make_trace({"main": sampled((["lock"] * 5 + ["python"] * 5) * 30), "helper": beside}))
+    assert finding.do.endswith("; thread helper is in hold (/home/me/model.py:70) most")
+
+
+def test_of_few_samples_nothing_is_advised():
+    trace = make_trace({"main": sampled((["lock"] * 2 + ["python"] * 8) * 4)})
+    (found,) = host_times(trace)
+    assert found.samples * found.kinds_ns["lock"] / found.duration_ns < 10
+    assert not list(host_waits(trace))
+
+
+@pytest.mark.parametrize(
+    ("frame", "kind"), [("main (/home/me/saxpy)", "compute-bound"), ("solve (/home/me/model.py:12)", "python-bound")]
+)
+def test_samples_without_a_state_are_of_the_language_of_their_function(frame, kind):
+    assert summarise(of_states(*[""] * 10, stack=frame)).verdict.kind == kind
+
+
+@pytest.mark.parametrize(("steps", "confidence"), [(8, "low"), (15, "medium")])
+def test_few_samples_make_a_verdict_less_sure(steps, confidence):
+    # 60 and 40 %: of n samples the difference is known to sqrt(0.96 / n), and 0.2 are 1.8 or 2.4 of these.
+    verdict = summarise(make_trace({"main": sampled((["python"] * 6 + ["native"] * 4) * steps)})).verdict
+    assert (verdict.kind, verdict.confidence) == ("python-bound", confidence)
+
+
+def test_a_run_without_steps_is_told_without_its_imports():
+    inner = []
+    for number in range(200):
+        imports = (
+            "<module> (/home/me/a.py:1)\n_find_and_load (<frozen importlib._bootstrap>:1165)\n<module> (/x/b.py:1)"
+        )
+        stack, state = (imports, "native") if number < 100 else ("work (/home/me/a.py:3)", "python")
+        row: Mapping[str, int | str] = {
+            "time_ns": number * MS, "call_stack": stack, "state": state, "line": 4, "period_ns": MS, "cpu_ns": MS
+        }  # fmt: skip
+        inner.append(span(f"call{number}", number * MS, (number + 1) * MS, tables={"samples": row}))
+    verdict = summarise(make_trace({"main": [span("work", 0, 200 * MS, *inner)]})).verdict
+    assert verdict.kind == "python-bound"
+    assert "the main thread is in the Python interpreter 100 % of the run without its imports" in verdict.text
+    assert verdict.confidence == "low"
+
+
+def waiting_for_a_core(share: float) -> HandMadeProcess:
+    times = [10 * MS * number for number in range(32)]
+    metric = {
+        "metric": 0, "name": "main thread waits for a core", "unit": "cores", "location": 2**32 - 1,
+        "time_ns": times, "value": [share] * len(times),
+    }  # fmt: skip
+    return HandMadeProcess({"main": sampled(["python"] * 300)}, metrics=[metric])
+
+
+@pytest.mark.parametrize(("share", "kind"), [(0.3, "python-bound"), (0.7, "starved")])
+def test_a_machine_with_too_few_cores_limits_the_loop(share, kind):
+    verdict = summarise(make_trace(waiting_for_a_core(share))).verdict
+    assert verdict.kind == kind
+    if kind == "starved":
+        assert "waits for a core 70 % of the loop's time: more threads and processes run than" in verdict.text
 
 
 @settings(max_examples=30, deadline=None)
@@ -101,7 +177,7 @@ def ranks(*works_ms: int, step_ms: int = 40) -> Trace:
 def test_a_rank_that_works_longer_than_the_others_is_named():
     verdict = summarise(ranks(10, 40, 10)).verdict
     assert verdict.kind == "imbalanced"
-    assert "rank 1 works 40.00 ms of every step, the median of the 2 others 10.00 ms" in verdict.text
+    assert "rank 1 works 40.00 ms a step on average, the median of the 2 others 10.00 ms" in verdict.text
     assert verdict.share == pytest.approx(0.5, abs=0.01)  # (40 - 20) / 40
 
 

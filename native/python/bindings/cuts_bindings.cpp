@@ -49,9 +49,9 @@ class StreamCutter {
   }
   Found cut_early(bool hurry) { return found(cutter_.cut_early(hurry)); }
   void forget(int64_t before_ns) { cutter_.forget(before_ns); }
-  std::vector<std::pair<int64_t, int64_t>> evaluations() const {
+  std::vector<std::pair<int64_t, int64_t>> unfed_validations() const {
     std::vector<std::pair<int64_t, int64_t>> found;
-    for (const Interval& each : cutter_.evaluations()) found.emplace_back(each.start_ns, each.end_ns);
+    for (const Interval& each : cutter_.unfed_validations()) found.emplace_back(each.start_ns, each.end_ns);
     return found;
   }
 
@@ -82,7 +82,7 @@ void register_cuts(nb::module_& m) {
       .def("cut", &StreamCutter::cut, nb::arg("row"),
            "When the step of this mark began and when its data had come; None where the mark makes no step")
       .def("cut_early", &StreamCutter::cut_early, nb::arg("hurry"), "The same before its mark, where that is known")
-      .def("evaluations", &StreamCutter::evaluations,
+      .def("unfed_validations", &StreamCutter::unfed_validations,
            "When forward passes ran without a backward pass at the end of a step: (start, end)")
       .def("forget", &StreamCutter::forget, nb::arg("before_ns"));
 }

@@ -179,7 +179,7 @@ nb::tuple fold_of(Input<uint32_t> ids) {
 
 // The parts of each iteration, row by row: strobe.steps.finding.step_parts.
 nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Input<int64_t> others, Input<int64_t> rare,
-                          Input<int64_t> closures, Input<int64_t> evaluations, Input<int64_t> steps,
+                          Input<int64_t> closures, Input<int64_t> unfed_validations, Input<int64_t> steps,
                           bool cut_anywhere) {
   constexpr size_t kColumns = 4, kStepColumns = 3;
   Work work;
@@ -187,7 +187,7 @@ nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Inp
                           {&others, &work.others},
                           {&rare, &work.rare},
                           {&closures, &work.closures},
-                          {&evaluations, &work.evaluations}};
+                          {&unfed_validations, &work.unfed_validations}};
   bool whole = activities.shape(0) % kColumns == 0 && steps.shape(0) % kStepColumns == 0;
   for (const auto& [from, to] : intervals) whole &= from->shape(0) % 2 == 0;
   if (!whole) throw std::invalid_argument("a table of activities, intervals or steps ends within a row");
@@ -248,7 +248,7 @@ void register_structure(nb::module_& m) {
       "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell. "
       "`waits`: the ids of waits for data");
   m.def("parts_of_steps", &parts_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"),
-        nb::arg("rare"), nb::arg("closures"), nb::arg("evaluations"), nb::arg("steps"), nb::arg("cut_anywhere"),
+        nb::arg("rare"), nb::arg("closures"), nb::arg("unfed_validations"), nb::arg("steps"), nb::arg("cut_anywhere"),
         "The parts of each step, step after step. Rows: activities (start, end, part, change), intervals (start, end), "
         "steps (start, when its data had come, end); ns. cut_anywhere: steps may end before a backward pass");
   m.def(

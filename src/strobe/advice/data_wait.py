@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.answers import sql
 from strobe.breakdown.data_pipeline import FETCH, pipelines
-from strobe.breakdown.host_time import fetching
+from strobe.breakdown.host_time import MOSTLY, fetching
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.training_activities import DATA_WAIT
@@ -60,10 +60,11 @@ def run(trace: Trace) -> Iterator[Finding]:
     process = np.flatnonzero(usual.usual)
     worst = process[np.argsort(-wait)[:5]]
     place = fetching(trace)
+    place = place if place is not None and place.share >= MOSTLY else None
     gains = typical >= _LEAST_NS and share >= _LEAST_GAIN
     yield Finding(
         rule="data.wait",
-        what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of every step for its next batch"
+        what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of a usual step for its next batch"
         + (", fetched in the loop itself" if alone else f", with {workers or 'some'} loader workers")
         + (f", mostly in {place.name}" if place else ""),
         where=place.where if place else "",

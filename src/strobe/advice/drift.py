@@ -22,7 +22,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     if usual is None:
         return
     steps = usual.steps
-    names = np.array(steps.classes, dtype=object)
+    names = steps.class_names
     for each in steps.drifts:
         if each.loop != usual.loop:
             continue

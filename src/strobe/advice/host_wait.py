@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from strobe.breakdown.host_time import host_times, own_frame
+from strobe.breakdown.host_time import MOSTLY, host_times, own_frame
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.thread_spans import main_location
@@ -14,6 +14,8 @@ from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.1
+# Fewer samples of a kind may be chance.
+_FEWEST = 10
 
 _WORDS = {
     "lock": ("waits {} for a lock or another thread", "hold the lock for less time"),
@@ -27,7 +29,7 @@ _WORDS = {
 
 
 def run(trace: Trace) -> Iterator[Finding]:
-    """Yield a finding for each of these kinds of host time that takes 10 % of the steps of a rank, the one with most.
+    """Yield a finding for each of these kinds of host time that takes 10 % of the steps of a rank (the one with most).
 
     At most all of it is saved; the lower bound is nothing. Where there are no steps, it is of the run, and no gain.
     """
@@ -35,14 +37,16 @@ def run(trace: Trace) -> Iterator[Finding]:
     for kind, (words, do) in _WORDS.items() if times else ():
         found = max(times, key=lambda each: each.kinds_ns[kind] / each.duration_ns)
         share, place = found.kinds_ns[kind] / found.duration_ns, found.places.get(kind)
-        if share < LEAST_SHARE:
+        if share < LEAST_SHARE or share * found.samples < _FEWEST:
             continue
         per_step = found.per_step_ns[kind]
-        told = f"{format_ns(per_step)} ({format_share(share)}) of {'every step' if found.steps else 'the run'}"
+        spent = f"{format_ns(per_step)} ({format_share(share)}) {'a step on average' if found.steps else 'of the run'}"
+        who = f"the main thread of rank {found.rank}" if len(times) > 1 else "the main thread"
+        place = place if place is not None and place.share >= MOSTLY else None
         beside = _other_threads(trace, found.process) if kind in ("lock", "gil") else ""
         yield Finding(
             rule="host.wait",
-            what=f"the main thread {words.format(told)}" + (f", in {place.name}" if place else ""),
+            what=f"{who} {words.format(spent)}" + (f", mostly in {place.name}" if place else ""),
             where=place.where if place else "",
             do=f"{do}{beside}",
             gain_high_ns=round(per_step) if found.steps else 0,

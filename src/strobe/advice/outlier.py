@@ -74,24 +74,27 @@ def run(trace: Trace) -> Iterator[Finding]:
     if usual is None:
         return
     steps = usual.steps
-    # What is usual in one loop is not in another.
-    names = np.array([f"{loop} {name}" for loop, name in zip(steps.loop, steps.classes, strict=True)], dtype=object)
-    slow = steps.outlier & steps.steady
+    names, loops = steps.class_names, steps.loop
+    slow, usual_ones = np.flatnonzero(steps.outlier & steps.steady), steps.steady & ~steps.outlier
     over, own = steps.duration_ns.astype(np.float64), steps.parts_ns.astype(np.float64)
-    for class_name in dict.fromkeys(names.tolist()):
-        of_class = names == class_name
-        usual_of_class = of_class & steps.steady & ~steps.outlier
-        if usual_of_class.any():
-            over[of_class] -= np.median(steps.duration_ns[usual_of_class])
-            own[of_class] -= np.median(steps.parts_ns[usual_of_class], axis=0)
+    alike_as: dict[tuple[int, str], Ints] = {}
+    for loop, class_name in dict.fromkeys(zip(loops[slow].tolist(), names[slow].tolist(), strict=True)):
+        # What is usual in one loop is not in another.
+        of_class = (loops == loop) & (names == class_name)
+        alike_as[loop, class_name] = np.flatnonzero(of_class & usual_ones)
+        if len(alike := alike_as[loop, class_name]):
+            over[of_class] -= np.median(steps.duration_ns[alike])
+            own[of_class] -= np.median(steps.parts_ns[alike], axis=0)
+    cause = np.array([steps.cause[row] for row in slow.tolist()], dtype=object)
     for part, name in enumerate(PARTS):
-        rows = np.flatnonzero(slow & np.array([cause == name for cause in steps.cause], dtype=bool))
+        rows = slow[cause == name]
         every, regular = rhythm(rows, over[rows])
         for group, spacing in ((rows[regular], every), (rows[~regular], 0)):
             if over[group].sum() >= LEAST_TOTAL_NS:
                 gain = (float(np.minimum(over[group], own[group, part]).sum()), float(over[group].sum()))
                 order = group[np.argsort(-over[group])]
-                alike = np.flatnonzero(np.isin(names, names[group]) & steps.steady & ~steps.outlier)
+                classes = dict.fromkeys(zip(loops[group].tolist(), names[group].tolist(), strict=True))
+                alike = np.sort(np.concatenate([alike_as[each] for each in classes]))
                 waited = waited_for_core_ns(trace, steps.process, steps.start_ns[group], steps.end_ns[group])
                 by_the_machine = waited >= BY_THE_MACHINE * gain[1]
                 known = by_the_machine or name == "data_wait"

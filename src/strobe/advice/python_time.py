@@ -35,6 +35,7 @@ _DOES = {
     "file": "mostly waiting for files",
     "socket": "mostly waiting for a socket or pipe",
     "sleep": "mostly asleep",
+    "waiting": "mostly waiting for another thread or process",
 }
 
 
@@ -80,7 +81,7 @@ def run(trace: Trace) -> Iterator[Finding]:
 
 
 def _spent(functions: Mapping[str, Counter[str]], region: Mapping[str, Any]) -> str:
-    """What a function does most of its time, from samples: a phrase, or "" where they do not tell."""
+    """What a function does most of its time, from samples: a phrase, or "" where they are not clear."""
     states = Counter[str]()
     for frame, own in functions.items():
         name, file, line = frame_of(frame)

@@ -8,6 +8,7 @@ import numpy as np
 
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
+from strobe.steps.finding.step_classes import label
 from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
@@ -25,8 +26,11 @@ def run(trace: Trace) -> Iterator[Finding]:
     if usual is None:
         return
     steps = usual.steps
-    names = np.array(steps.classes, dtype=object)
-    places = {each.name: f"{each.file}:{each.line}" for each in region_rows(trace) if each.file and each.line}
+    names = steps.class_names
+    places: dict[str, set[str]] = {}
+    for each in region_rows(trace):
+        if each.file and each.line:
+            places.setdefault(label(each.name), set()).add(f"{each.file}:{each.line}")
     mean = float(steps.duration_ns[steps.steady].mean())
     of_loop = steps.steady & (steps.loop == usual.loop)
     for name in dict.fromkeys(names[of_loop].tolist()):
@@ -35,12 +39,13 @@ def run(trace: Trace) -> Iterator[Finding]:
         cost = float(extra.sum()) / usual.count
         if name == usual.class_name or cost < LEAST_SHARE * mean:
             continue
+        where = places.get(name.removeprefix(usual.class_name + "+").partition("+")[0], set())
         what = name.removeprefix(usual.class_name + "+").replace("+", " and ")
         yield Finding(
             rule="classes",
             what=f"{what}: {len(rows)} of {usual.count} steps take {format_ns(float(np.median(extra)))} longer,"
             f" {format_share(cost / mean)} of the time of all steps",
-            where=places.get(what.partition(" and ")[0], ""),
+            where=min(where) if len(where) == 1 else "",
             gain_high_ns=round(cost),
             confidence="high",
             informative=True,

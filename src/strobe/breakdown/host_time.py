@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from strobe.model.kinds import GPU_PARADIGMS
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
-from strobe.steps.thread_spans import Bools, main_location
+from strobe.steps.thread_spans import innermost, main_location
 from strobe.steps.training_activities import DATA_WAIT
 from strobe.sums.path_statistics import location_statistics, one_for_each_name
 from strobe.sums.samples import RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
@@ -28,8 +29,10 @@ from strobe.trace.trace_cache import cached_on_trace
 
 MEASURED = ("data", "communication", "operators")
 KINDS = (*MEASURED, *RUNNING, "gil", *WAITING, "unobserved")
-# Fewer samples than this tell nothing.
+# Fewer samples are not split.
 _FEWEST_SAMPLES = 20
+# A function with this share of a kind, or more, is where most of it passes.
+MOSTLY = 0.5
 # What only waits, or asks the system to, on behalf of the program's own function: the standard library and packages.
 _NOT_ITS_OWN = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/")
 _IMPORTS = "(<frozen importlib"
@@ -51,9 +54,10 @@ class Place:
 class HostTime:
     """The time of a process's main thread by kind (KINDS), ns: the kinds add up to `duration_ns`.
 
-    steps: the steady steps of the main loop, with a step's mean `duration_ns / steps`; 0: of the whole run, without
-    what was imported. starved_ns: of all of that, when others had its cores. samples: those of the thread meanwhile.
-    functions: their time by the program's own function (as a line of a call stack has it), and by state.
+    steps: the steady steps of the main loop, with a step's mean `duration_ns / steps`; 0: of the whole run without its
+    imports, which took `imports_ns`. starved_ns: of all of that, when others had its cores. samples: those of the
+    thread meanwhile. functions: their time by the program's own function (as a line of a call stack has it), and by
+    state.
     """
 
     process: int
@@ -65,6 +69,7 @@ class HostTime:
     kinds_ns: dict[str, int]
     places: dict[str, Place]
     functions: dict[str, Counter[str]]
+    imports_ns: int = 0
 
     @property
     def per_step_ns(self) -> dict[str, float]:
@@ -96,7 +101,8 @@ def _of_steps(trace: Trace, process: Process, steps: ProcessSteps) -> HostTime:
     duration = int(steps.duration_ns[rows].sum())
     data = int(steps.parts_ns[rows, DATA_WAIT].sum())
     starved = waited_for_core_ns(trace, process.process, steps.start_ns[rows], steps.end_ns[rows])
-    return _split(trace, process, location, selection, sums, duration, data, len(rows), starved)
+    found = _split(trace, process, sums, duration, _measured(trace, selection, location, data))
+    return replace(found, steps=len(rows), starved_ns=min(starved, duration))
 
 
 def _of_run(trace: Trace, process: Process) -> HostTime | None:
@@ -105,45 +111,23 @@ def _of_run(trace: Trace, process: Process) -> HostTime | None:
     own = (each.location for each in threads if each.thread_id == process.pid)
     location = next(own, main_location(trace, process.process))
     sums = [] if location is None else sample_sums(trace, location)
-    sums = [each for each in sums if not any(_IMPORTS in frame for frame in each.stack)]
+    of_imports = [any(_IMPORTS in frame for frame in each.stack) for each in sums]
+    imports = sum(each.ran_ns + each.other_ns for each in compress(sums, of_imports))
+    sums = [each for each, imported in zip(sums, of_imports, strict=True) if not imported]
     if location is None or sum(each.samples for each in sums) < _FEWEST_SAMPLES:
         return None
     duration = sum(each.ran_ns + each.other_ns for each in sums)
-    return _split(trace, process, location, select(trace, "all"), sums, duration, 0, 0, 0)
+    found = _split(trace, process, sums, duration, _measured(trace, select(trace, "all"), location, 0))
+    return replace(found, imports_ns=imports)
 
 
-def _split(
-    trace: Trace,
-    process: Process,
-    location: int,
-    selection: Selection,
-    sums: Sequence[SampleSum],
-    duration: int,
-    data: int,
-    steps: int,
-    starved: int,
-) -> HostTime:
-    own = location_statistics(trace, selection, location)
-    regions = region_rows(trace)
-    kind = np.array([_kind_of(region) for region in regions], dtype=object)[own.region]
-    fed = _below(own.parent, np.array([regions[at].group == "data" for at in own.region.tolist()], dtype=bool))
-    measured, named = {"data": data}, one_for_each_name(trace)
-    places: dict[str, Place] = {}
-    for name in ("communication", "operators"):
-        time_ns = own.own_ns * ((kind == name) & ~fed)
-        measured[name] = int(time_ns.sum())
-        if measured[name] > 0:
-            # Calls of MPI have a region for each peer.
-            by_region = np.bincount(named[own.region], weights=time_ns)
-            most = int(by_region.argmax())
-            places[name] = Place(regions[most].name, "", float(by_region[most] / measured[name]))
-    if data and (found := fetching(trace)) is not None:
-        places["data"] = found
-    rest = max(0, duration - sum(measured.values()))
-    talks = bool(measured["communication"]) or len(trace.side_table("collective_spans")) > 0
+def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: int, measured: _Measured) -> HostTime:
+    """The host time of a whole run: what is not measured is split as the samples are."""
+    times_ns, places = measured.times_ns, dict(measured.places)
+    talks = bool(times_ns["communication"]) or len(trace.side_table("collective_spans")) > 0
     states, functions, waited = _by_state(sums, talks)
     samples = sum(each.samples for each in sums)
-    kinds = dict.fromkeys(KINDS, 0) | measured
+    kinds, rest = dict.fromkeys(KINDS, 0) | times_ns, max(0, duration - sum(times_ns.values()))
     seen = sum(states.values()) + sum(waited.values())
     if samples < _FEWEST_SAMPLES or not seen:
         kinds["unobserved"] = rest
@@ -152,10 +136,10 @@ def _split(
         scale = duration / seen
         left = Counter({state: round(ns * scale) for state, ns in states.items()})
         waits = round(waited["communication"] * scale)
-        _take(left, ("native", "python"), measured["operators"])
-        _take(left, ("native", *WAITING, "python"), max(0, measured["communication"] - waits))
-        if waits > measured["communication"]:
-            rest -= min(rest, waits - measured["communication"])
+        _take(left, ("native", "python"), times_ns["operators"])
+        _take(left, ("native", *WAITING, "python"), max(0, times_ns["communication"] - waits))
+        if waits > times_ns["communication"]:
+            rest -= min(rest, waits - times_ns["communication"])
             kinds["communication"] = waits
         whole = sum(left.values())
         for state, ns in left.items():
@@ -164,9 +148,36 @@ def _split(
         places |= {state: found for state in states if (found := _place(sums, functions, state)) is not None}
     largest = max(kinds, key=kinds.__getitem__)
     kinds[largest] += duration - sum(kinds.values())  # what rounding left
-    return HostTime(
-        process.process, process.rank, steps, duration, min(starved, duration), samples, kinds, places, functions
-    )
+    return HostTime(process.process, process.rank, 0, duration, 0, samples, kinds, places, functions)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The time of each of the kinds MEASURED, ns, and the function with most of it."""
+
+    times_ns: dict[str, int]
+    places: dict[str, Place]
+
+
+def _measured(trace: Trace, selection: Selection, location: int, data_ns: int) -> _Measured:
+    own = location_statistics(trace, selection, location)
+    regions = region_rows(trace)
+    kind = np.array([_kind_of(region) for region in regions], dtype=object)[own.region]
+    of_data = np.array([regions[at].group == "data" for at in own.region.tolist()], dtype=bool)
+    fed = innermost(own.parent, of_data) >= 0
+    times_ns, named = {"data": data_ns}, one_for_each_name(trace)
+    places: dict[str, Place] = {}
+    for name in ("communication", "operators"):
+        time_ns = own.own_ns * ((kind == name) & ~fed)
+        times_ns[name] = int(time_ns.sum())
+        if times_ns[name] > 0:
+            # Calls of MPI have a region for each peer.
+            by_region = np.bincount(named[own.region], weights=time_ns)
+            most = int(by_region.argmax())
+            places[name] = Place(regions[most].name, "", float(by_region[most] / times_ns[name]))
+    if data_ns and (found := fetching(trace)) is not None:
+        places["data"] = found
+    return _Measured(times_ns, places)
 
 
 @cached_on_trace
@@ -203,12 +214,21 @@ def _by_state(sums: Sequence[SampleSum], talks: bool) -> tuple[Counter[str], dic
 
 
 def _state(each: SampleSum) -> str:
-    return each.state if each.state in STATES else "python"
+    if each.state == "lock" and _of_library(each.stack[-1]):
+        return "waiting"  # an event, a queue, the end of a thread: not a lock of the program's own
+    if each.state in STATES:
+        return each.state
+    # Samples of other tools have no state; Python functions have a file of Python.
+    return "python" if frame_of(each.stack[-1])[1].endswith((".py", ">")) else "native"
+
+
+def _of_library(frame: str) -> bool:
+    return any(part in frame for part in _NOT_ITS_OWN)
 
 
 def own_frame(stack: Sequence[str]) -> str:
     """Return the innermost frame of the program itself, as a line; the innermost of all where none is."""
-    return next((frame for frame in reversed(stack) if not any(part in frame for part in _NOT_ITS_OWN)), stack[-1])
+    return next((frame for frame in reversed(stack) if not _of_library(frame)), stack[-1])
 
 
 def _place(sums: Sequence[SampleSum], functions: dict[str, Counter[str]], state: str) -> Place | None:
@@ -242,12 +262,3 @@ def _kind_of(region: Region) -> str:
     if region.paradigm in ("python", "user", "nvtx", "itt", "strobe", "other", *GPU_PARADIGMS):
         return ""
     return "operators" if region.group == "compute" or region.paradigm in ("torch", "onednn") else ""
-
-
-def _below(parent: np.ndarray, wanted: Bools) -> Bools:
-    """Which call paths have a wanted one above them, or are one; parents come first."""
-    found = wanted.copy()
-    for path, above in enumerate(parent.tolist()):
-        if above >= 0 and found[above]:
-            found[path] = True
-    return found

@@ -113,7 +113,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
         end_ns=done[kept],
         host_start_ns=start[kept],
         host_end_ns=end[kept],
-        classes=tuple(steps.classes[k] for k in kept.tolist()),
+        classes=tuple(steps.class_names[kept].tolist()),
         counted=complete[kept],
         bounds=bounds,
     )
@@ -122,7 +122,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
 def _stands_for_all(steps: ProcessSteps) -> Bools:
     """Which steps may stand for those that are statistics only: neither warm-up, nor kept because they are slow."""
     usual = ~steps.warm_up
-    classes = np.array(steps.classes)
+    classes = steps.class_names
     for name in set(steps.classes):
         members = classes == name
         duration = steps.duration_ns[members]

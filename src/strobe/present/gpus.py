@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from strobe.gpu.devices import devices
 from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, divided
 from strobe.model.units import format_share
@@ -61,14 +63,15 @@ def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float, float]:
     one = len(found) == 1
     who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
     words = {
-        "compute-bound": ("computation", "computes" if one else "compute"),
-        "communication-bound": ("communication", f"{'communicates' if one else 'communicate'} without computing"),
-        "transfer-bound": ("copy", f"{'copies' if one else 'copy'} without computing"),
-        "host-bound": ("idle", "is idle" if one else "are idle"),
+        "compute-bound": "computes" if one else "compute",
+        "communication-bound": f"{'communicates' if one else 'communicate'} without computing",
+        "transfer-bound": f"{'copies' if one else 'copy'} without computing",
+        "host-bound": "is idle" if one else "are idle",
     }
-    shares = {kind: sum(getattr(each, name) for each in found) / len(found) for kind, (name, _) in words.items()}
+    each_gpu = [(each.computation, each.communication, each.copy, each.idle) for each in found]
+    shares = dict(zip(words, np.mean(each_gpu, axis=0).tolist(), strict=True))
     kind, second, *_ = sorted(shares, key=lambda each: -shares[each])
-    text = f"{kind}: {who} {words[kind][1]} {format_share(shares[kind])} of the time{average}"
+    text = f"{kind}: {who} {words[kind]} {format_share(shares[kind])} of the time{average}"
     if shares[second] >= BESIDE * shares[kind]:
-        text += f", and {words[second][1]} {format_share(shares[second])}"
+        text += f", and {words[second]} {format_share(shares[second])}"
     return kind, text, shares[kind], shares[kind] - shares[second]

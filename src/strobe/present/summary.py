@@ -243,7 +243,7 @@ def _step(usual: Usual) -> StepSummary:
 
 def _classes(usual: Usual) -> tuple[StepClass, ...]:
     steps = usual.steps
-    names = np.array(steps.classes, dtype=object)
+    names = steps.class_names
     return tuple(
         StepClass(str(name), count, round(float(np.median(steps.duration_ns[names == name]))))
         for name, count in Counter(steps.classes).most_common(12)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from strobe.breakdown.data_pipeline import pipelines
-from strobe.breakdown.host_time import HostTime, Place, host_times
+from strobe.breakdown.host_time import MEASURED, HostTime, Place, host_times
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
+from strobe.tables.column_arrays import Floats
 from strobe.trace.trace import Trace
 
 # A loop that waits for data this share of its time while its GPU is idle is input-bound.
@@ -22,9 +24,10 @@ INPUT_BOUND = 0.2
 _UNEVEN, _ALONE = 0.15, 1.2
 # What is told beside the main kind takes at least this share of the time.
 _WORTH_NAMING = 0.1
-# The main kind is ahead of the next by this share of the time: the verdict is sure, or fairly sure.
-_SURE, _FAIRLY_SURE = 0.2, 0.07
-# Other programs had the cores for this share of the time: that limits the loop, whatever it does.
+# The main kind is ahead of the next by this share of the time, and by so many standard deviations of what sampling
+# leaves open: the verdict is sure, or fairly sure.
+_SURE, _FAIRLY_SURE = (0.2, 3), (0.07, 2)
+# The main thread waits for a core for this share of the time: that limits the loop, whatever it does.
 _STARVED = 0.5
 # A function that holds less of a kind is not named.
 _MOST_OF_IT = 0.3
@@ -40,7 +43,7 @@ _CAUSES = {
     "lock-bound": (("lock",), "waits for a lock or another thread"),
     "io-bound": (("file",), "waits for files"),
     "sleeping": (("sleep",), "sleeps"),
-    "waiting": (("socket", "waiting"), "waits for a socket, a pipe or another process"),
+    "waiting": (("socket", "waiting"), "waits for a socket, a pipe, or another thread or process"),
     "host-bound": (("unobserved",), "is outside of operators"),
 }
 _NATIVE = "native code outside of operators"
@@ -87,7 +90,7 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
             return late
         kind, text, share, margin = gpu_verdict(on_gpus)
         if kind == "host-bound":
-            text += f": {_of_host(times[:1], '').text.partition(': ')[2]}"
+            text += f"; {_of_host(times, '').text.partition(': ')[2]}"
         return Verdict(kind, text, share, _confidence(margin))
     return _uneven(times) or _of_host(times, busiest)
 
@@ -98,14 +101,12 @@ def _uneven(times: Sequence[HostTime]) -> Verdict | None:
         return None
     step_ns = np.array([each.duration_ns / each.steps for each in times])
     works_ns = step_ns - np.array([each.per_step_ns["communication"] for each in times])
-    most, lost = int(works_ns.argmax()), float((works_ns.max() - works_ns.mean()) / step_ns.mean())
-    others = np.delete(works_ns, most)
-    if lost < _UNEVEN or works_ns[most] < _ALONE * others.max():
+    if (found := _alone(works_ns, float(step_ns.mean()))) is None:
         return None
-    rank, usual = times[most].rank, float(np.median(others))
-    text = f"rank {rank} works {format_ns(works_ns[most])} of every step, "
-    text += "the other" if len(others) == 1 else f"the median of the {len(others)} others"
-    text += f" {format_ns(usual)}; even work would save {format_share(lost)}"
+    most, usual_ns, lost = found
+    text = f"rank {times[most].rank} works {format_ns(works_ns[most])} a step on average, "
+    text += "the other" if len(times) == 2 else f"the median of the {len(times) - 1} others"
+    text += f" {format_ns(usual_ns)}; even work would save up to {format_share(lost)}"
     works = {kind: ns for kind, ns in times[most].kinds_ns.items() if kind not in ("communication", "unobserved")}
     text += _named(times[most : most + 1], max(works, key=works.__getitem__), "most of its work")
     return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
@@ -116,14 +117,21 @@ def _late_gpu(on_gpus: Sequence[Gpu]) -> Verdict | None:
     ranks = [each for each in on_gpus if each.rank is not None]
     if len(ranks) < 2 or len({each.rank for each in ranks}) < len(ranks):
         return None
-    works = np.array([1 - each.communication for each in ranks])
-    most, lost = int(works.argmax()), float(works.max() - works.mean())
+    if (found := _alone(np.array([1 - each.communication for each in ranks]), 1.0)) is None:
+        return None
+    most, usual, lost = found
+    text = f"the GPU of rank {ranks[most].rank} only communicates {format_share(ranks[most].communication)} of the time"
+    text += f", the median of the others {format_share(1 - usual)}: they wait for it"
+    return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
+
+
+def _alone(works: Floats, whole: float) -> tuple[int, float, float] | None:
+    """The one that works longer than any other; the median of the others; what even work would save of the whole."""
+    most, lost = int(works.argmax()), float((works.max() - works.mean()) / whole)
     others = np.delete(works, most)
     if lost < _UNEVEN or works[most] < _ALONE * others.max():
         return None
-    text = f"the GPU of rank {ranks[most].rank} only communicates {format_share(1 - works[most])} of the time, "
-    text += f"the others {format_share(1 - float(np.median(others)))}: they wait for it"
-    return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
+    return most, float(np.median(others)), lost
 
 
 def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
@@ -132,8 +140,9 @@ def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
     share = {name: sum(each.kinds_ns[name] for each in times) / max(1, whole) for name in times[0].kinds_ns}
     causes = {kind: sum(share[name] for name in names) for kind, (names, _) in _CAUSES.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
-    margin = causes[kind] - causes[second]
-    confidence = _confidence(margin)
+    sampled = any(share[name] for cause in (kind, second) for name in _CAUSES[cause][0] if name not in MEASURED)
+    samples = sum(each.samples for each in times) if sampled else 0
+    confidence = _confidence(causes[kind] - causes[second], causes[kind] + causes[second], samples)
     beside = [f"{format_share(causes[second])} it {_CAUSES[second][1]}"]
     if causes[second] < max(_WORTH_NAMING, BESIDE * causes[kind]):
         beside.clear()
@@ -142,10 +151,8 @@ def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
         beside += [busiest] if busiest else []
     starved = sum(each.starved_ns for each in times) / max(1, whole)
     if starved >= _STARVED and len(times) == 1:
-        text = (
-            f"the main thread waits for a core {format_share(starved)} of the loop's time: more wants to run than can"
-        )
-        return Verdict("starved", f"starved: {text}", starved, "medium")
+        text = f"starved: the main thread waits for a core {format_share(starved)} of the loop's time"
+        return Verdict("starved", f"{text}: more threads and processes run than there are cores", starved, "medium")
     text = "; ".join((f"{kind}: {_does(kind, share, times)}", *beside))
     if len(times) > 1:
         text += f" (mean of {len(times)} ranks)"
@@ -154,13 +161,22 @@ def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
     return Verdict(kind, text, causes[kind], confidence)
 
 
-def _confidence(margin: float) -> str:
-    return "high" if margin >= _SURE else "medium" if margin >= _FAIRLY_SURE else "low"
+def _confidence(margin: float, both: float = 0.0, samples: int = 0) -> str:
+    """How sure it is that one share is larger than the next; `both`: their sum, if they come from samples.
+
+    The difference of two shares of a multinomial distribution has the variance (both - margin^2) / samples.
+    """
+    deviation = math.sqrt(max(0.0, both - margin * margin) / samples) if samples else 0.0
+    for name, (least, deviations) in (("high", _SURE), ("medium", _FAIRLY_SURE)):
+        if margin >= max(least, deviations * deviation):
+            return name
+    return "low"
 
 
 def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
     names, does = _CAUSES[kind]
-    of = "of the loop's time" if times[0].steps else "of the run"
+    imported = any(each.imports_ns for each in times)
+    of = "of the loop's time" if times[0].steps else f"of the run{' without its imports' if imported else ''}"
     if kind == "compute-bound" and share["operators"] >= share["native"]:
         return f"operators take {format_share(share['operators'])} {of}{_named(times, 'operators')}"
     if kind == "compute-bound":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -86,12 +87,17 @@ class ProcessSteps:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    @cached_property
+    def class_names(self) -> npt.NDArray[np.object_]:
+        """The class of every step, as an array."""
+        return np.array(self.classes, dtype=object)
+
     @property
     def end_ns(self) -> Ints:
         """End of every step."""
         return self.start_ns + self.duration_ns
 
-    @property
+    @cached_property
     def loop(self) -> Ints:
         """Number of the loop (index into `loops`) that each step is an iteration of."""
         return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
@@ -105,7 +111,7 @@ class ProcessSteps:
     @property
     def drift(self) -> npt.NDArray[np.float64]:
         """By how much the class of each step has changed for good by then, as a part of what it was at first."""
-        change, names, loop = np.zeros(len(self)), np.array(self.classes, dtype=object), self.loop
+        change, names, loop = np.zeros(len(self)), self.class_names, self.loop
         for each in self.drifts:
             since = (loop == each.loop) & (names == each.class_name) & (np.arange(len(self)) >= each.since)
             change[since] = each.after_ns / each.before_ns - 1

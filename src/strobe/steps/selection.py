@@ -128,7 +128,7 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
         if step == "steady":
             wanted &= each.steady
         if step_class is not None:
-            wanted &= np.array([name == step_class for name in each.classes], dtype=bool)
+            wanted &= each.class_names == step_class
         chosen[each.process] = number[wanted]
     kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
     return select_steps(trace, chosen, kind)

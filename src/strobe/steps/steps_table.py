@@ -16,7 +16,7 @@ def steps_columns(steps: Steps, step_class: str | None = None, only: str = "all"
     columns: dict[str, list[pa.Array]] = {column.name: [] for column in TABLES["steps"]}
     for each in steps.processes:
         wanted = each.outlier if only == "outliers" else np.ones(len(each), dtype=bool)
-        classes = np.array(each.classes, dtype=object)
+        classes = each.class_names
         rows = np.flatnonzero(wanted if step_class is None else wanted & (classes == step_class))
         recorded = each.recorded or Recorded.of_none(len(each))
         values = {

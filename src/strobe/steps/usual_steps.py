@@ -14,6 +14,7 @@ from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # The recorder keeps every iteration that takes so many times the running median of its class.
 KEPT_AS_SLOW = 3
@@ -43,6 +44,7 @@ class Usual:
         return int(self.steps.steady.sum())
 
 
+@cached_on_trace
 def usual_steps(trace: Trace) -> Usual | None:
     """Return the usual steps of the first process that has steps, or None where there are none."""
     processes = find_steps(trace).processes
@@ -50,7 +52,7 @@ def usual_steps(trace: Trace) -> Usual | None:
         return None
     steps = processes[0]
     steady = steps.steady
-    names = np.array(steps.classes, dtype=object)
+    names = steps.class_names
     time_ns = np.bincount(steps.loop, weights=steps.duration_ns * steady)
     loop = int(time_ns.argmax())
     of_loop = steady & (steps.loop == loop)

@@ -128,7 +128,7 @@ class StepList:
     def _about(self, main: ProcessSteps | None) -> StepsAbout:
         if main is None:
             return {"kept": 0, "classes": [], "causes": {}, "parts_ns": dict.fromkeys(PARTS, 0), "processes": []}
-        names = np.array(main.classes, dtype=object)
+        names = main.class_names
         classes: list[ClassFacts] = [
             {
                 "name": name,

@@ -23,14 +23,14 @@ class Cuts(Columns):
     """The steps of a stream. Nanoseconds; a step is [start_ns[i], end_ns[i]).
 
     `fed_ns` is when the data of a step had come: what lies before belongs to getting them. `complete` is false for a
-    step whose beginning or end was not recorded. From `evaluation_ns` on the model is evaluated: the end, mostly.
+    step whose beginning or end was not recorded. From `validation_ns` on the model is evaluated: the end, mostly.
     """
 
     start_ns: Ints
     end_ns: Ints
     fed_ns: Ints
     complete: Bools
-    evaluation_ns: Ints
+    validation_ns: Ints
 
 
 def cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
@@ -51,7 +51,7 @@ def _cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
 
 
 def _cuts(start: Ints, end: Ints, fed: Ints, complete: Bools | None = None) -> Cuts:
-    """Steps without an evaluation."""
+    """Steps without a validation."""
     return Cuts(start, end, fed, np.ones(len(start), dtype=bool) if complete is None else complete, end)
 
 
@@ -86,9 +86,9 @@ def _cut_at_anchors(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
     tails = within(stream.start_ns, mark_end[:-1], start[1:])
     end = _end_of_last(stream, int(mark_end[-1]), np.unique(stream.call_path[tails]))
     cuts = _cuts(start, np.append(start[1:], end), fed, complete)
-    evaluated = {end_ns: begin_ns for begin_ns, end_ns in cutter.evaluations()}
-    begun_ns = [evaluated.get(end_ns, end_ns) for end_ns in cuts.end_ns.tolist()]
-    return replace(cuts, evaluation_ns=np.array(begun_ns, dtype=np.int64))
+    validated = {end_ns: begin_ns for begin_ns, end_ns in cutter.unfed_validations()}
+    begun_ns = [validated.get(end_ns, end_ns) for end_ns in cuts.end_ns.tolist()]
+    return replace(cuts, validation_ns=np.array(begun_ns, dtype=np.int64))
 
 
 def _cut_at(stream: Stream, start: Ints, fed: Ints) -> Cuts:

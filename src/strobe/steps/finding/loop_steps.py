@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def joined_steps(process: int, pieces: Sequence[LoopSteps], loops: Sequence[Loop
     counts = [loop.step_count for loop in loops]
     duration = np.concatenate([piece.duration_ns for piece in pieces])
     parts = np.concatenate([piece.parts_ns for piece in pieces])
-    classes = tuple(name for piece in pieces for name in piece.classes)
+    classes = tuple(chain.from_iterable(piece.classes for piece in pieces))
     unusual = find_outliers(duration, parts, classes, counts)
     time_ns = [int(of_loop.sum()) for of_loop in np.split(duration, np.cumsum(counts)[:-1])]
     main = loops[int(np.argmax(time_ns))]

@@ -65,7 +65,7 @@ def find_outliers(
     """
     names = np.array(classes, dtype=object)
     slow, warm_up = np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=bool)
-    cause, drifts = np.full(len(names), "", dtype=object), list[Drift]()
+    cause, drifts = np.full(len(names), -1, dtype=np.int8), list[Drift]()
     first = 0
     for loop, size in enumerate([len(names)] if loop_sizes is None else loop_sizes):
         rows = np.arange(first, first + size)
@@ -86,16 +86,18 @@ def find_outliers(
         warm_up[rows[: min(first_usual, MOST_WARM_UP, size // 5)]] = True
         first += size
     warm_up &= slow
-    return Unusual(slow & ~warm_up, warm_up, tuple(cause.tolist()), tuple(drifts))
+    causes = tuple(map((*PARTS, "").__getitem__, cause.tolist()))
+    return Unusual(slow & ~warm_up, warm_up, causes, tuple(drifts))
 
 
-def _slow(duration_ns: Ints, parts_ns: Ints, usual_ns: float) -> tuple[Bools, npt.NDArray[np.object_]]:
-    """Return which of some steps that are alike are slow, and the part that made them so."""
+def _slow(duration_ns: Ints, parts_ns: Ints, usual_ns: float) -> tuple[Bools, npt.NDArray[np.int8]]:
+    """Return which of some steps that are alike are slow, and the number of the part that made them so, else -1."""
     excess, unusual_part = _excess(parts_ns, usual_ns)
     _, unusual = _excess(duration_ns[:, None], LEAST_EXCESS * float(np.median(duration_ns)))
     slow: Bools = unusual[:, 0] | unusual_part.any(axis=1)
-    worst = np.array(PARTS, dtype=object)[excess.argmax(axis=1)]
-    return slow, np.where(slow, worst, "")
+    worst = np.full(len(slow), -1, dtype=np.int8)
+    worst[slow] = excess[slow].argmax(axis=1)
+    return slow, worst
 
 
 def _excess(values_ns: Ints, least_ns: float) -> tuple[npt.NDArray[np.float64], Bools]:

@@ -201,7 +201,7 @@ def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list
         base, classes = bases.get(piece.recorded_loop), piece.classes
         if piece.recorded is not None and base:
             names = ["+".join([base, *(each for each in labels if each in recurring)]) for labels in extras]
-            classes = tuple(names[number] for number in piece.recorded.class_id.tolist())
+            classes = tuple(map(names.__getitem__, piece.recorded.class_id.tolist()))
         elif base:
             classes = tuple(
                 name if name == PARTIAL else "+".join([base, *name.split("+")[1:]]) for name in piece.classes

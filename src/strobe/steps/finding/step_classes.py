@@ -35,9 +35,9 @@ def classify(stream: Stream, cuts: Cuts, acts: Activities, recurring: Collection
     """
     usual_ns = float(np.median(cuts.end_ns - cuts.start_ns)) if len(cuts) else 0.0
     extras = _functions(stream, cuts, usual_ns, recurring)
-    evaluated = np.flatnonzero(cuts.evaluation_ns < cuts.end_ns)
+    evaluated = np.flatnonzero(cuts.validation_ns < cuts.end_ns)
     validated = _validations(acts, cuts)
-    validated |= dict(zip(evaluated.tolist(), cuts.evaluation_ns[evaluated].tolist(), strict=True))
+    validated |= dict(zip(evaluated.tolist(), cuts.validation_ns[evaluated].tolist(), strict=True))
     for begun_ns in extras.values():
         if 2 * len(validated.keys() & begun_ns.keys()) > len(begun_ns):  # this function is what validates
             validated = {step: at for step, at in validated.items() if step not in begun_ns}

@@ -20,9 +20,9 @@ def split(work: Work, cuts: Cuts, rare_ns: Ints, *, cut_anywhere: bool = False) 
     acts = work.activities
     rows = np.stack([acts.start_ns, acts.end_ns, acts.part, acts.change], axis=1)
     steps = np.stack([cuts.start_ns, cuts.fed_ns, cuts.end_ns], axis=1)
-    evaluations_ns = np.stack([cuts.evaluation_ns, cuts.end_ns], axis=1)[cuts.evaluation_ns < cuts.end_ns]
-    tables = work.modules_ns, work.others_ns, rare_ns, work.closures_ns, evaluations_ns
-    modules, others, rare, closures, evaluations = (np.ascontiguousarray(table).ravel() for table in tables)
+    validations_ns = np.stack([cuts.validation_ns, cuts.end_ns], axis=1)[cuts.validation_ns < cuts.end_ns]
+    tables = work.modules_ns, work.others_ns, rare_ns, work.closures_ns, validations_ns
+    modules, others, rare, closures, validations = (np.ascontiguousarray(table).ravel() for table in tables)
     return core.parts_of_steps(
-        rows.ravel(), modules, others, rare, closures, evaluations, steps.ravel(), cut_anywhere=cut_anywhere
+        rows.ravel(), modules, others, rare, closures, validations, steps.ravel(), cut_anywhere=cut_anywhere
     ).reshape(-1, len(PARTS))

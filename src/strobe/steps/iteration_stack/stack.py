@@ -300,7 +300,7 @@ def _thinned(steps: ProcessSteps, rows: Ints, events_a_step: int) -> Ints:
 
 def _usual(steps: ProcessSteps, rows: Ints) -> Bools:
     """Which rows may define the usual path: those of the most frequent class, but no warm-up and no outliers."""
-    classes = np.array(steps.classes, dtype=object)[rows]
+    classes = steps.class_names[rows]
     most = Counter(name for name in classes.tolist() if name != PARTIAL).most_common(1)
     usual: Bools = (classes == most[0][0]) if most else np.ones(len(rows), dtype=bool)
     calm = usual & ~steps.warm_up[rows] & ~steps.outlier[rows]

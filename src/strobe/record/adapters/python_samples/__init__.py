@@ -6,7 +6,7 @@ from strobe.model.option import Option
 from strobe.record.adapter import Adapter
 from strobe.record.options.recorder_options import Setting, per_second
 
-# Beside recorded calls, a few samples tell what the time between them is; alone, they tell everything.
+# Beside recorded calls, a few samples show what the time between them is; alone, they are all there is.
 _BESIDE_CALLS, _ALONE = "100", "1000"
 
 
