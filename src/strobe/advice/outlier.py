@@ -42,17 +42,24 @@ def rhythm(rows: Ints, excess: Floats) -> tuple[int, Bools]:
     A busy machine adds slow steps of its own, so not all rows must keep to it; and a step here and there may be
     missing.
     """
-    best, members = 0, np.zeros(len(rows), dtype=bool)
+    best, members, most = 0, np.zeros(len(rows), dtype=bool), 0.0
     heaviest = rows[np.argsort(-excess)[:MOST_COMPARED]]
-    for each in np.unique(np.abs(heaviest[:, None] - heaviest)):
-        for phase in np.unique(heaviest % each) if each > 1 else ():
-            inside = rows % each == phase
-            count = int(inside.sum())
-            span = int(np.ptp(rows[inside])) // int(each) + 1 if count else 0
-            # By chance, three of ten numbers often have equal spacing, five of ten hardly ever.
-            rare = count >= LEAST_TIMES and (count >= 5 or 2 * count > len(rows))
-            if rare and count >= LEAST_PRESENT * span and excess[inside].sum() > excess[members].sum():
-                best, members = int(each), inside
+    for each in np.unique(np.abs(heaviest[:, None] - heaviest)).tolist():
+        if each < 2:
+            continue
+        phases = np.unique(heaviest % each)
+        at = np.minimum(np.searchsorted(phases, rows % each), len(phases) - 1)
+        alike = np.flatnonzero(phases[at] == rows % each)
+        count, total = np.bincount(at[alike]), np.bincount(at[alike], weights=excess[alike])
+        first, last = np.full(len(phases), rows.max()), np.zeros(len(phases), dtype=np.int64)
+        np.minimum.at(first, at[alike], rows[alike])
+        np.maximum.at(last, at[alike], rows[alike])
+        # By chance, three of ten numbers often have equal spacing, five of ten hardly ever.
+        rare = (count >= LEAST_TIMES) & ((count >= 5) | (2 * count > len(rows)))
+        total[~rare | (count < LEAST_PRESENT * ((last - first) // each + 1))] = 0.0
+        if total.max() > most:
+            best, most = each, float(total.max())
+            members = rows % each == phases[total.argmax()]
     if excess[members].sum() < excess.sum() / 2:
         return 0, np.zeros(len(rows), dtype=bool)
     return best, members
