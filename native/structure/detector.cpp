@@ -16,7 +16,8 @@ constexpr uint64_t kFirstAnchors = 5;     // occurrences of an anchor before the
 constexpr uint64_t kLoaderAlone = 64;     // batches without an update after which a loader is believed in a training
 constexpr uint32_t kLeastIterations = 5;  // of a level
 constexpr double kLeastCoverage = 0.3;    // share of the window's time
-constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed
+constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed ...
+constexpr int64_t kPause = 10;            // ... where a longer interval than so many usual ones counts as so many
 constexpr double kSame = 0.9;             // share of a level's intervals in which the mark of the same level lies once
 constexpr int kAliveIntervals = 3;        // longest intervals since the last iteration
 
@@ -40,6 +41,18 @@ int64_t longest_interval(const std::vector<int64_t>& times) {
   int64_t longest = 0;
   for (size_t i = 1; i < times.size(); i++) longest = std::max(longest, times[i] - times[i - 1]);
   return longest;
+}
+
+// How long a loop has been running: an import between two iterations is not a part of it.
+int64_t lasted_ns(const std::vector<int64_t>& times) {
+  std::vector<int64_t> intervals;
+  for (size_t i = 1; i < times.size(); i++) intervals.push_back(times[i] - times[i - 1]);
+  const auto half = intervals.begin() + std::ptrdiff_t(intervals.size() / 2);
+  std::ranges::nth_element(intervals, half);
+  const int64_t most = kPause * *half;
+  int64_t sum = 0;
+  for (const int64_t each : intervals) sum += std::min(each, most);
+  return sum;
 }
 
 std::string number(double value) {
@@ -119,7 +132,7 @@ std::optional<Choice> Detector::choose(int64_t now_ns) {
   if (!choice || choice->times_ns.size() < kLeastIterations) return {};
   choice->longest_ns = longest_interval(choice->times_ns);
   if (now_ns - choice->times_ns.back() > kAliveIntervals * choice->longest_ns) return {};
-  if (choice->anchor == Choice::no_anchor && choice->times_ns.back() - choice->times_ns.front() < kLeastNs) return {};
+  if (choice->anchor == Choice::no_anchor && lasted_ns(choice->times_ns) < kLeastNs) return {};
   return choice;
 }
 

@@ -127,7 +127,23 @@ void waiting_for_other_ranks_is_not_a_step() {
 
 }  // namespace
 
+// A few layers are made, something is imported for a long time, and batches are made: not the loop that the program is
+// about. The same for as long as the import is one.
+void a_pause_is_not_a_part_of_a_loop() {
+  for (const bool for_long : {false, true}) {
+    Thread thread;
+    thread.enter(kMain);
+    for (int made = 0; made < (for_long ? 20'000 : 900); ++made) {
+      if (made == 10) thread.work(6'000'000'000);
+      thread.call(kOperators, 200'000);
+      thread.call(kOperators + 1, 200'000);
+    }
+    CHECK(thread.choice.has_value() == for_long);
+  }
+}
+
 int main() {
+  a_pause_is_not_a_part_of_a_loop();
   a_function_that_holds_a_varying_loop_is_the_step(0, 0);
   a_function_that_holds_a_varying_loop_is_the_step(0, 10);
   a_function_that_holds_a_varying_loop_is_the_step(150'000, 0);  // main() has left the window before they begin

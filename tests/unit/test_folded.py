@@ -383,3 +383,28 @@ def test_a_loop_without_anchor_begins_where_its_marker_ran_first():
     assert [row["accepted_step"] for row in trace.loops().to_pylist()] == [8]
     calls = {row["name"]: row["calls"] for row in trace.profile(step="all").to_pylist()}
     assert calls == {"imports": 1, "body": 50, "inner": 250, "report": 1}
+
+
+def test_means_of_a_divided_step_are_of_all_steps_and_not_of_the_kept_ones() -> None:
+    """Stalls of every 20th step are all kept, and 3 of 180 others: they stand for the rest, stalls for themselves."""
+    stalls, validations = (
+        dict.fromkeys(range(19, 200, 20), 100 * MS),
+        dict.fromkeys(range(24, 200, 50), ("validate", 30 * MS)),
+    )
+    threads = {"main": train_steps(200, stalls=stalls, extras=validations)}
+    full = make_trace(HandMadeProcess(threads))
+    keep = {30, 31, 33, 74, *stalls}
+    extras = {"train+validation": ("validate",)}
+    folded = make_trace(
+        FoldedProcess(threads, iterations_of(HandMadeProcess(threads), since=12, keep=keep), extras=extras)
+    )
+    for by in ("rank", "class"):
+        for whole, part in zip(
+            full.ask("step_time", by=by).to_pylist(), folded.ask("step_time", by=by).to_pylist(), strict=True
+        ):
+            assert part["steps"] == whole["steps"]
+            assert part["duration_ns"] == pytest.approx(whole["duration_ns"], rel=1e-6)
+            for kind in ("data_loader", "cpu_exec", "other"):
+                assert part[f"{kind}_share"] == pytest.approx(whole[f"{kind}_share"], abs=0.005)
+    (whole,), (part,) = (each.ask("data_pipeline").to_pylist() for each in (full, folded))
+    assert part["wait_share"] == pytest.approx(whole["wait_share"], abs=0.005)

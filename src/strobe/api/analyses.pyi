@@ -225,8 +225,8 @@ class Analyses:
     ) -> Table:
         """Does training wait for its data, at which stage, and what would more workers gain?
 
-        Judge the data pipeline of every rank that trains, or list its stages; means over the steps that are
-        complete.
+        Judge the data pipeline of every rank that trains, or list its stages; means over all steps that are
+        complete; kept ones stand for those that are statistics only.
 
         Verdict: `data processing` (batches are not ready), `data transmission` (they are, but do not reach
         the GPU in time), or `neither`. Where the queue between workers and loop is known (strobe recorded
@@ -1133,7 +1133,9 @@ class Analyses:
         Python, mostly. So the eight columns add up to `duration_ns`. Source: torch-tb-profiler 0.4.3
         (overall_parser.py); unlike it, kernels that communicate are recognised by their own names. A step
         lasts until the work that it launched is done on the GPU; where the profiler marked steps, its marks
-        are the steps. The rows of ranks and classes are means over steps that are complete.
+        are the steps. The rows of ranks and classes are means over all steps that are complete. Where most
+        are statistics only, those that are kept stand for the time of their class, and slow ones for
+        themselves.
 
         Options:
             by: One row per rank, per rank and class (means of their steps), or per step.
@@ -1144,7 +1146,7 @@ class Analyses:
             step (int64): number of the step in its process [by=step]
             class (string): class of the steps [by=class or step]
             start_ns (int64, ns): when the step begins [by=step]
-            steps (int64): steps that the row is a mean over [by=rank or class]
+            steps (int64): steps of the run that the row is a mean over [by=rank or class]
             duration_ns (int64, ns): how long the step takes
             kernel_ns (int64, ns): a kernel computes
             memcpy_ns (int64, ns): memory is copied on a GPU, and no kernel runs
@@ -1184,10 +1186,11 @@ class Analyses:
         (of a step that has none: of the step); tail = the rest: gradients still under way, the optimizer.
         They add up to `duration_ns`. Nothing has to be marked: the passes are recognised by PyTorch's
         names. Where steps launch kernels that compute, times are those of the kernels. The rows of ranks
-        and classes are means over steps that are complete (MindSpore: over all). MindInsight advises to
-        look at the interval where its mean is above 0.5 ms. With `by=collective`, a row is what a line
-        `stream_<number>_<k>` of MindSpore is: the k-th collective of a step on a stream. Source: MindSpore
-        2.0.0 (mindspore/profiler/parser/step_trace_parser.py).
+        and classes are means over all steps that are complete (MindSpore: over all); kept ones stand for
+        those that are statistics only. MindInsight advises to look at the interval where its mean is above
+        0.5 ms. With `by=collective`, a row is what a line `stream_<number>_<k>` of MindSpore is: the k-th
+        collective of a step on a stream. Source: MindSpore 2.0.0
+        (mindspore/profiler/parser/step_trace_parser.py).
 
         Options:
             by: One row per rank, rank and class (means of their steps), step, or collective of a step.
@@ -1198,7 +1201,7 @@ class Analyses:
             step (int64): number of the step in its process [by=step or collective]
             class (string): class of the steps [by=class or step]
             start_ns (int64, ns): when the step begins [by=step]
-            steps (int64): steps that the row is a mean over [by=rank or class]
+            steps (int64): steps of the run that the row is a mean over [by=rank or class]
             duration_ns (int64, ns): how long the step takes [by=rank or class or step]
             interval_ns (int64, ns): from the end of the step before to the begin of the forward pass
                 [by=rank or class or step]

@@ -134,17 +134,16 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
     """Measure the stages; `begin`, `end`: when a batch was asked for and handed over, in the whole run."""
     on_stream, on_thread = _kinds(trace)
     has_gpu = any(device.process == steps.process for device in devices(trace))
-    counted = steps.counted
-    first, at_all = (each[counted].mean(axis=0) for each in divide_steps(trace, steps, on_stream, on_thread, _REST + 1))
+    first, at_all = (steps.mean(each) for each in divide_steps(trace, steps, on_stream, on_thread, _REST + 1))
     operators = float(first[_HOST])
     step = np.searchsorted(steps.start_ns, begin, side="right") - 1
-    inside = (step >= 0) & (begin < steps.end_ns[step]) & counted[step]
-    batches = float(inside.sum() / counted.sum())
+    inside = (step >= 0) & (begin < steps.end_ns[step]) & steps.counted[step]
+    batches = float(steps.mean(np.bincount(step[inside], minlength=len(steps))))
     workers, mean, empty = (0, None, None) if in_loop else _fetching(trace, steps.process, begin[inside], end[inside])
     fetch = None if mean is None else mean * batches
     return Pipeline(
         steps=steps,
-        duration=float((steps.end_ns - steps.start_ns)[counted].mean()),
+        duration=float(steps.mean(steps.end_ns - steps.start_ns)),
         wait=float(at_all[WAIT]),
         wait_exposed=float(first[WAIT]),
         copy=float(at_all[_COPY]),

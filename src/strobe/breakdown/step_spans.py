@@ -14,7 +14,7 @@ from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.steps.usual_steps import KEPT_AS_SLOW
-from strobe.tables.column_arrays import place_of
+from strobe.tables.column_arrays import Floats, place_of
 from strobe.trace.definition_rows import ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -31,9 +31,9 @@ class StepSpans:
     """The steps of a process whose spans are all in the trace; columns of equal length. Nanoseconds.
 
     They follow each other and never overlap. host_start_ns, host_end_ns: the same on the host alone, where launching
-    runs ahead. counted: those that enter an average: complete, with their work on the GPU recorded to its end, and,
-    where most steps are statistics only, standing for those.
-    bounds: a phrase for what bounds a step.
+    runs ahead. weight: how many steps of the run each stands for in a mean: itself, and those of its class that are
+    statistics only; 0 if it is not complete, or its work on the GPU was not recorded to its end. counts: by class, how
+    many steps of the run that are. bounds: a phrase for what bounds a step.
     """
 
     process: int
@@ -44,11 +44,24 @@ class StepSpans:
     host_start_ns: Ints
     host_end_ns: Ints
     classes: tuple[str, ...]
-    counted: Bools
+    weight: Floats
+    counts: Mapping[str, int]
     bounds: str
 
     def __len__(self) -> int:
         return len(self.number)
+
+    @property
+    def counted(self) -> Bools:
+        """Which of them enter a mean."""
+        return self.weight > 0
+
+    def mean(self, values: Ints, class_name: str | None = None) -> Floats:
+        """Return the mean of what each step has (rows of an array), over all steps of the run or of a class."""
+        counts = self.counts if class_name is None else {class_name: self.counts[class_name]}
+        members = np.array([name in counts for name in self.classes], dtype=bool)
+        total: Floats = self.weight[members] @ values[members]
+        return total / sum(counts.values())
 
 
 @cached_on_trace
@@ -65,7 +78,7 @@ def step_spans(trace: Trace) -> list[StepSpans]:
 
 
 def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a process: a row per `step`, or the means over the steps that count, by `class` or of all.
+    """Yield the rows of a process: a row per `step`, or the means over the run, by `class` or of all.
 
     A row has `duration_ns`, and of each of `parts` (nanoseconds of every step) `NAME_ns` and `NAME_share`.
     """
@@ -82,19 +95,17 @@ def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[
         for number, name, start, counted, row in zip(*columns, times.tolist(), strict=True):
             yield {**who, "step": number, "class": name, "start_ns": start, **cells(*row), "counted": counted}
         return
-    classes = np.array(steps.classes, dtype=object)
-    for class_name in dict.fromkeys(steps.classes) if by == "class" else (None,):
-        chosen = steps.counted if class_name is None else steps.counted & (classes == class_name)
-        if count := int(chosen.sum()):
-            means = [round(int(total) / count) for total in times[chosen].sum(axis=0)]
-            yield {**who, "class": class_name, "steps": count, **cells(*means)}
+    for class_name in steps.counts if by == "class" else (None,) if steps.counts else ():
+        means = [round(mean) for mean in steps.mean(times, class_name).tolist()]
+        count = sum(steps.counts.values()) if class_name is None else steps.counts[class_name]
+        yield {**who, "class": class_name, "steps": count, **cells(*means)}
 
 
 def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     start, end, bounds = steps.start_ns.copy(), steps.end_ns, _FOUND
     if any(loop.kind == "range" for loop in steps.loops):
         end, bounds = _ends_of_marks(trace, steps.process, start, end), _MARKED
-    complete = steps.complete & (steps.kept.all() | _stands_for_all(steps))
+    complete = steps.complete & (steps.kept.all() | ~steps.warm_up)
     before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
     if launched.any():
         bounds += _DEVICE
@@ -105,6 +116,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     else:
         begun, done = start, end
     kept = np.flatnonzero(steps.kept)
+    weight, counts = _weights(steps, complete)
     return StepSpans(
         process=steps.process,
         rank=ranks_of(trace)[steps.process],
@@ -114,20 +126,33 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
         host_start_ns=start[kept],
         host_end_ns=end[kept],
         classes=tuple(steps.class_names[kept].tolist()),
-        counted=complete[kept],
+        weight=weight[kept],
+        counts=counts,
         bounds=bounds,
     )
 
 
-def _stands_for_all(steps: ProcessSteps) -> Bools:
-    """Which steps may stand for those that are statistics only: neither warm-up, nor kept because they are slow."""
-    usual = ~steps.warm_up
-    classes = steps.class_names
-    for name in set(steps.classes):
-        members = classes == name
-        duration = steps.duration_ns[members]
-        usual[members] &= duration <= KEPT_AS_SLOW * np.median(duration)
-    return usual
+def _weights(steps: ProcessSteps, complete: Bools) -> tuple[Floats, dict[str, int]]:
+    """Return how many steps each stands for, and by class the number of steps that the means are of.
+
+    A step that is kept because it is slow stands for itself. The other kept ones of a class stand for the time of all
+    that are not slow, so that a mean duration is that of all steps.
+    """
+    weight, counts = np.zeros(len(steps)), dict[str, int]()
+    for name in dict.fromkeys(steps.class_names[complete & steps.kept].tolist()):
+        members = complete & (steps.class_names == name)
+        own = members & steps.kept & (steps.kept.all() | (steps.duration_ns > _slow_ns(steps, members)))
+        others, kept = members & ~own, members & ~own & steps.kept
+        weight[own] = 1.0
+        counts[name] = int(own.sum())
+        if kept.any():
+            weight[kept] = steps.duration_ns[others].sum() / steps.duration_ns[kept].sum()
+            counts[name] += int(others.sum())
+    return weight, {name: count for name, count in counts.items() if count}
+
+
+def _slow_ns(steps: ProcessSteps, members: Bools) -> float:
+    return KEPT_AS_SLOW * float(np.median(steps.duration_ns[members]))
 
 
 def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:

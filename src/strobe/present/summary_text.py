@@ -109,7 +109,7 @@ def _finding(number: int, finding: Finding, width: int) -> list[str]:
     gain = "info" if finding.informative else format_interval_ns(finding.gain_low_ns, finding.gain_high_ns)
     what = textwrap.wrap(finding.what, room - 6) or [""]
     first = f"  {number}  {what[0]:<{room - 5}}{gain:>16}  {finding.confidence:<8}{finding.rule:<12}"
-    lines = [first, *(f"     {line}" for line in what[1:2])]
+    lines = [first, *(f"     {line}" for line in what[1:])]
     advice = " · ".join(filter(None, [finding.where, finding.do]))
     if advice:
         lines.append(_cut(f"     {advice}", width))

@@ -28,7 +28,7 @@ export function Findings({ findings, onEvidence }: Props) {
           <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>
             <div class="finding-head line gap-14">
               <span class="bold">{capital(finding.what)}</span>
-              {finding.gain_high_ns > 0 && (
+              {finding.gain_high_ns > 0 && !finding.informative && (
                 <span class="gain good bold">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
               )}
             </div>

@@ -7,7 +7,9 @@ communication (kernels of NCCL and its like, collectives and messages on the hos
 the data loader, operators and ranges on the host. `other` is what is left: Python, mostly. So the eight columns
 add up to `duration_ns`. Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate
 are recognised by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
-marked steps, its marks are the steps. The rows of ranks and classes are means over steps that are complete.
+marked steps, its marks are the steps. The rows of ranks and classes are means over all
+steps that are complete. Where most are statistics only, those that are kept stand for the time of their class, and slow
+ones for themselves.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when
@@ -40,7 +42,7 @@ ANALYSIS = Analysis(
         *when(STEP, by="step"),
         *when(Column("class", "string", "", "class of the steps"), by=("class", "step")),
         *when(Column("start_ns", "int64", "ns", "when the step begins", extra=True), by="step"),
-        *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("rank", "class")),
+        *when(Column("steps", "int64", "", "steps of the run that the row is a mean over"), by=("rank", "class")),
         Column("duration_ns", "int64", "ns", "how long the step takes"),
         *(Column(f"{role}_ns", "int64", "ns", meaning) for role, meaning in _ROLES.items()),
         *(

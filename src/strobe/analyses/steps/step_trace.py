@@ -6,7 +6,8 @@ interval = from the end of the step before to the first operator of the forward 
 forward_backward = from there to the end of the last one of the backward pass (of a step that has none: of the
 step); tail = the rest: gradients still under way, the optimizer. They add up to `duration_ns`. Nothing has to be
 marked: the passes are recognised by PyTorch's names. Where steps launch kernels that compute, times are those of the
-kernels. The rows of ranks and classes are means over steps that are complete (MindSpore: over all).
+kernels. The rows of ranks and classes are means over all steps that are complete (MindSpore: over all);
+kept ones stand for those that are statistics only.
 MindInsight advises to look at the interval where its mean is above 0.5 ms. With `by=collective`, a row is what a
 line `stream_<number>_<k>` of MindSpore is: the k-th collective of a step on a stream.
 Source: MindSpore 2.0.0 (mindspore/profiler/parser/step_trace_parser.py).
@@ -30,7 +31,7 @@ ANALYSIS = Analysis(
         *when(STEP, by=("step", "collective")),
         *when(Column("class", "string", "", "class of the steps"), by=("class", "step")),
         *when(Column("start_ns", "int64", "ns", "when the step begins", extra=True), by="step"),
-        *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("rank", "class")),
+        *when(Column("steps", "int64", "", "steps of the run that the row is a mean over"), by=("rank", "class")),
         *when(
             Column("duration_ns", "int64", "ns", "how long the step takes"),
             Column("interval_ns", "int64", "ns", "from the end of the step before to the begin of the forward pass"),
