@@ -109,7 +109,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
     if launched.any():
         bounds += _DEVICE
-        complete &= _with_all_work(launched)
+        complete &= _with_all_work(launched) | ~steps.kept
         done = np.maximum.accumulate(np.maximum(end, device_end))
         begun = np.maximum(start, np.concatenate(([before_ns], done[:-1])))
         done = np.maximum(begun, done)
