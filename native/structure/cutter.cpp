@@ -321,7 +321,9 @@ std::optional<Cut> Cutter::cut_early(bool hurry) {
         std::none_of(
             activities_.begin() + std::ptrdiff_t(low), activities_.begin() + std::ptrdiff_t(run_of_waits(fed, low)),
             [&](const Activity& each) { return each.path == activities_[fed].path; });
-    const bool opened = first_paths_.empty() || !openings(low, high).empty();
+    const bool opened =
+        first_paths_.empty() || std::any_of(activities_.begin() + std::ptrdiff_t(low), activities_.end(),
+                                            [&](const Activity& each) { return is_first(each.path); });
     if (backward < high || begun || (unfed_ && fed == high && opened && (hurry || !openings_)))
       cut = cut_at_waits(kNotYet);
   } else if (kind_ == LoopKind::data_wait && fed_ && (hurry || !usual_.empty())) {
