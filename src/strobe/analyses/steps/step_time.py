@@ -8,8 +8,8 @@ the data loader, operators and ranges on the host. `other` is what is left: Pyth
 add up to `duration_ns`. Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate
 are recognised by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
 marked steps, its marks are the steps. The rows of ranks and classes are means over all
-steps that are complete. Where most are statistics only, those that are kept stand for the time of their class, and slow
-ones for themselves.
+steps that are complete. Where most are statistics only, those that are kept stand for the time of their class,
+and slow ones for themselves.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when
