@@ -70,10 +70,6 @@ bool is_module_call(std::string_view name, uint8_t paradigm) {
   return name.empty() || name.ends_with('.') || name.ends_with(": ");
 }
 
-bool is_generator_expression(std::string_view name, uint8_t paradigm) {
-  return paradigm == STROBE_PYTHON && name.ends_with("<genexpr>");
-}
-
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm) {
   if (name == kStepHint && (paradigm == STROBE_USER || paradigm == STROBE_SELF)) return LoopKind::hint;
   if (name.starts_with(kProfilerStep) || !engine_step(name).empty()) return LoopKind::range;

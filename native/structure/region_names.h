@@ -20,9 +20,6 @@ bool is_module_call(std::string_view name, uint8_t paradigm);
 // A node of the backward pass, or the range in which PyTorch's engine runs it.
 bool is_backward(std::string_view name);
 
-// Each item of a generator expression is a call of it: what consumes them is one call of the program.
-bool is_generator_expression(std::string_view name, uint8_t paradigm);
-
 // Whether iterations may be marked by this region, and how. LoopKind::structure: it is not an anchor. Operators are
 // never anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm);

@@ -581,17 +581,3 @@ def test_what_follows_an_update_belongs_to_it_until_the_next_batch_is_made(batch
         assert found.parts_ns[step, FORWARD] == 2050 * us
         assert found.classes[step] == ("train+validation" if step in evaluated else "train")
     assert not found.outlier[:59].any()
-
-
-@pytest.mark.parametrize(("name", "steps"), [("report.<locals>.<genexpr>", range(1, 13)), ("item", range(1000, 9999))])
-def test_items_of_a_generator_expression_are_no_steps(name: str, steps: range) -> None:
-    """Twelve reports, each of which sums some hundred items, in the expression or by a call for each."""
-    random, us, now, spans = np.random.default_rng(3), 1000, 0, []
-    for _ in range(12):
-        begin, items = now, []
-        for _ in range(random.integers(50, 1000)):
-            items.append(span(name, now, now + 3 * us))
-            now += 4 * us
-        spans.append(span("report", begin, now, *items))
-        now += 30 * us
-    assert len(find_steps(make_trace({"main": spans}))) in steps

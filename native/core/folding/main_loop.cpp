@@ -38,7 +38,7 @@ void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, u
   }
   if (f.part == structure::kDataWait && f.activity()) open_wait_ = {ns, 0, position};
   const Mark here{ns, ns, position, position};
-  if (f.torch || !f.uncounted) {
+  if (f.torch || !f.recursive) {
     uint32_t& previous = f.torch ? previous_operator_ : previous_call_;
     if (choice_) {
       if (choice_->by_level && choice_->among_operators == f.torch && choice_->marker.target == node &&

@@ -20,7 +20,6 @@ void PathFactsTable::learn(uint32_t path) {
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;
   f.mpi = paradigm == STROBE_MPI;
-  f.uncounted = structure::is_generator_expression(name, paradigm);
   if (paradigm == STROBE_PYTHON || paradigm == STROBE_USER)
     f.signature = structure::Signature::of_function(region, parent == kNoPath ? 0 : paths_.region(parent));
   else if (paradigm == STROBE_MPI)
@@ -35,7 +34,7 @@ void PathFactsTable::learn(uint32_t path) {
   if (parent != kNoPath) f.function_above = facts_[parent].function ? parent : facts_[parent].function_above;
   for (uint32_t above = parent; above != kNoPath; above = paths_.parent(above)) {
     PathFacts& a = facts_[above];
-    if (paths_.region(above) == region) f.uncounted = true;
+    if (paths_.region(above) == region) f.recursive = true;
     if (a.anchor == f.anchor) f.anchor = kNoAnchor;  // an optimizer around another counts once
     // Users put ranges around a whole step; some optimizers run the backward pass.
     const bool other = (a.part == structure::kForward && f.part != structure::kForward && f.part >= 0) ||

@@ -22,9 +22,8 @@ struct PathFacts {
   int8_t part = structure::kNoPart;
   bool container : 1 = false;  // holds other parts of the step
   bool covered : 1 = false;    // an activity lies above
-  bool function : 1 = false, torch : 1 = false, mpi : 1 = false;
-  bool uncounted : 1 = false;  // repeats itself, but no loop: a recursion, or the items of a generator expression
-  bool module : 1 = false;     // the call of a module
+  bool function : 1 = false, torch : 1 = false, mpi : 1 = false, recursive : 1 = false;
+  bool module : 1 = false;  // the call of a module
   structure::Change change = structure::Change::none;
   bool activity() const { return part >= 0 && !container && !covered; }
 };

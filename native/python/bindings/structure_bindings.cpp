@@ -262,12 +262,6 @@ void register_structure(nb::module_& m) {
   m.def(
       "is_backward", [](const std::string& name) { return strobe::structure::is_backward(name); }, nb::arg("name"),
       "Whether a region is a part of the backward pass, by its name");
-  m.def(
-      "is_generator_expression",
-      [](const std::string& name, uint8_t paradigm) {
-        return strobe::structure::is_generator_expression(name, paradigm);
-      },
-      nb::arg("name"), nb::arg("paradigm"), "Whether each call of a region is an item of a generator expression");
   m.def("find_levels", &levels_of, nb::arg("ids"), nb::arg("times"), nb::arg("min_count"), nb::arg("max_levels"),
         nb::arg("most_open") = LevelOptions{}.most_open,
         "Loop levels of an event sequence, best score first; see strobe.steps.loop_choice.levels");

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.model.kinds import PARADIGMS
-from strobe.native import core
 from strobe.steps.loop_choice.levels import Level, find_levels
 from strobe.steps.thread_spans import Bools, Ints, Stream
 
@@ -66,7 +64,7 @@ def events_of(stream: Stream) -> dict[str, Events]:
     paths = {kind: kinds[stream.path_region] == kind for kind in KINDS}
     # Calls of MPI are also among those of functions, where functions were recorded.
     if paths[CALLS][stream.call_path].any():
-        paths[CALLS] = (paths[CALLS] | paths[MPI]) & ~_recursive(stream) & ~_items(stream)
+        paths[CALLS] = (paths[CALLS] | paths[MPI]) & ~_recursive(stream)
     found = {kind: _events(stream, kind, paths[kind][stream.call_path], signatures[kind]) for kind in KINDS}
     return {kind: events for kind, events in found.items() if len(events)}
 
@@ -112,13 +110,6 @@ def _recursive(stream: Stream) -> Bools:
         found |= (above >= 0) & (stream.path_region[above] == stream.path_region)
         above = np.where(above >= 0, stream.path_parent[above], -1)
     return found
-
-
-def _items(stream: Stream) -> Bools:
-    """Which call paths end in a generator expression: its items are no iterations of the program's loop."""
-    named = zip(stream.names, stream.paradigms, strict=True)
-    items = [core.is_generator_expression(name, PARADIGMS.index(paradigm)) for name, paradigm in named]
-    return np.array(items, dtype=bool)[stream.path_region]
 
 
 def without_silence(times_ns: Ints) -> Ints:
