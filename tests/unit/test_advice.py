@@ -174,12 +174,25 @@ def with_samples(steps, *stacks, state="python"):
 
 
 @pytest.mark.parametrize(
-    ("state", "spent"), [("native", ", mostly in native code that it calls"), ("python", ", mostly in the interpreter")]
+    ("state", "spent"),
+    [
+        ("native", ", mostly in native code that it calls"),
+        ("python", ", mostly in the interpreter"),
+        ("waiting", ", mostly waiting for another thread or process"),
+        ("", ", mostly in the interpreter"),
+    ],
 )
 def test_samples_show_what_a_function_does_there(state, spent):
     steps = train_steps(60, wait_ns=MS // 10, python_ns=8 * MS)
     spans = with_samples(steps, ["train_step (/home/me/train.py:0)"], state=state)
     assert by_rule(make_trace({"main": spans}))["python"].what.endswith(f"of a step{spent}")
+
+
+def test_of_a_function_that_calls_what_was_not_recorded_samples_show_nothing():
+    steps = train_steps(60, wait_ns=MS // 10, python_ns=8 * MS)
+    beside = ["train_step (/home/me/train.py:0)", "inner (/home/me/train.py:9)"]
+    spans = with_samples(steps, beside[:1], *[beside] * 9, state="native")
+    assert by_rule(make_trace({"main": spans}))["python"].what.endswith("of a step")
 
 
 FETCHING = "fetch (/opt/torch/utils/data/_utils/fetch.py:50)"

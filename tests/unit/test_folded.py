@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -296,6 +297,11 @@ def test_drift_is_told_where_a_class_changes_for_good():
     assert drift[299] == drift[210]
     finding = next(each for each in summarise(trace).findings if each.rule == "drift")
     assert "50 % longer" in finding.what
+    less = make_trace({"main": train_steps(300, stalls=dict.fromkeys(range(200), 6 * MS))})
+    finding = next(each for each in summarise(less).findings if each.rule == "drift")
+    assert "`train` takes 33 % less: 12.01 ms instead of 18.01 ms" in finding.what
+    then_ns, before_ns = re.findall(r"([\d.]+) ms", finding.do)
+    assert (float(then_ns), float(before_ns)) == (pytest.approx(1, abs=0.1), pytest.approx(6.9, abs=0.2))
     back = dict.fromkeys(range(100, 200), 6 * MS)
     assert set(make_trace({"main": train_steps(300, stalls=back)}).steps().column("drift")) == {0.0}
 

@@ -91,6 +91,13 @@ def test_waiting_for_another_thread_is_no_waiting_for_a_lock():
     assert not list(host_waits(trace))
 
 
+def test_of_several_ranks_the_one_that_waits_most_is_named():
+    waits = [HandMadeProcess({"main": sampled(states * 30)}, pid=100 + rank, main=rank == 0, rank=rank)
+             for rank, states in enumerate((["lock"] * 2 + ["python"] * 8, ["lock"] * 6 + ["python"] * 4))]  # fmt: skip
+    (finding,) = host_waits(make_trace(*waits))
+    assert finding.what.startswith("the main thread of rank 1 waits 5.9")
+
+
 def test_what_another_thread_does_meanwhile_is_told():
     beside = sampled((["python"] * 9 + ["lock"]) * 30, stack="hold (/home/me/model.py:70)", name="hold", part="piece")
     (finding,) = host_waits(make_trace({"main": sampled((["lock"] * 5 + ["python"] * 5) * 30), "helper": beside}))
@@ -179,6 +186,7 @@ def test_a_rank_that_works_longer_than_the_others_is_named():
     assert verdict.kind == "imbalanced"
     assert "rank 1 works 40.00 ms a step on average, the median of the 2 others 10.00 ms" in verdict.text
     assert verdict.share == pytest.approx(0.5, abs=0.01)  # (40 - 20) / 40
+    assert "even work would save up to 50 %" in verdict.text
 
 
 @pytest.mark.parametrize(("works", "kind"), [((10, 10, 10), "communication-bound"), ((10, 40, 40), "host-bound")])

@@ -37,12 +37,13 @@ def run(trace: Trace) -> Iterator[Finding]:
         if waited_for_core_ns(trace, steps.process, steps.start_ns[slow], steps.end_ns[slow]) >= BY_THE_MACHINE * cost:
             continue
         growth = grown_call(trace, steps, slow, fast)
+        growth_ns = (growth.slow_ns, growth.usual_ns)[:: 1 if change > 0 else -1] if growth else ()
         gain = max(0.0, each.after_ns - each.before_ns) * int(after.sum()) / usual.count
         yield Finding(
             rule="drift",
             what=f"from step {format_count(each.since)} on, `{each.class_name}` takes {format_share(abs(change))} "
             f"{'longer' if change > 0 else 'less'}: {format_ns(each.after_ns)} instead of {format_ns(each.before_ns)}",
-            do=f"most of it is in {growth.name}: {format_ns(growth.slow_ns)} instead of {format_ns(growth.usual_ns)}"
+            do=f"most of it is in {growth.name}: {' instead of '.join(map(format_ns, growth_ns))}"
             if growth
             else "no recorded call changed by half of that: see the metrics of the run on the timeline",
             where=growth.where if growth else "",

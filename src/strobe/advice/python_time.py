@@ -68,7 +68,8 @@ def run(trace: Trace) -> Iterator[Finding]:
         described = regions[region]
         per_step = float(share[region]) * usual.median_ns
         lines = f"what it does there shows by line: strobe run --lines {described['name']}" if described["line"] else ""
-        spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step{_spent(does, described)}"
+        spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step"
+        spent += _spent(does, described, float(share[region]))
         yield Finding(
             rule="python",
             what=f"{described['name']} itself takes {spent}",
@@ -80,14 +81,18 @@ def run(trace: Trace) -> Iterator[Finding]:
         )
 
 
-def _spent(functions: Mapping[str, Counter[str]], region: Mapping[str, Any]) -> str:
-    """What a function does most of its time, from samples: a phrase, or "" where they are not clear."""
+def _spent(functions: Mapping[str, Counter[str]], region: Mapping[str, Any], share: float) -> str:
+    """What a function does most of its time, from samples: a phrase, or "" where they are not clear.
+
+    `share`: of the step's time that is its own. Where samples find it for less than half of that, it calls functions
+    that were not recorded.
+    """
     states = Counter[str]()
     for frame, own in functions.items():
         name, file, line = frame_of(frame)
         if line == region["line"] and name == region["name"] and file.endswith(region["file"]):
             states.update(own)
-    if not states:
+    if states.total() < share / 2 * sum(own.total() for own in functions.values()) or not states:
         return ""
     (state, ns), *_ = states.most_common(1)
     return f", {_DOES[state]}" if state in _DOES and 2 * ns >= sum(states.values()) else ""

@@ -56,12 +56,15 @@ class StepSpans:
         """Which of them enter a mean."""
         return self.weight > 0
 
+    def count(self, class_name: str | None = None) -> int:
+        """Return of how many steps of the run, or of a class, a mean is."""
+        return sum(self.counts.values()) if class_name is None else self.counts[class_name]
+
     def mean(self, values: Ints, class_name: str | None = None) -> Floats:
         """Return the mean of what each step has (rows of an array), over all steps of the run or of a class."""
-        counts = self.counts if class_name is None else {class_name: self.counts[class_name]}
-        members = np.array([name in counts for name in self.classes], dtype=bool)
-        total: Floats = self.weight[members] @ values[members]
-        return total / sum(counts.values())
+        chosen = True if class_name is None else np.array(self.classes, dtype=object) == class_name
+        total: Floats = (self.weight * chosen) @ values
+        return total / self.count(class_name)
 
 
 @cached_on_trace
@@ -97,8 +100,7 @@ def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[
         return
     for class_name in steps.counts if by == "class" else (None,) if steps.counts else ():
         means = [round(mean) for mean in steps.mean(times, class_name).tolist()]
-        count = sum(steps.counts.values()) if class_name is None else steps.counts[class_name]
-        yield {**who, "class": class_name, "steps": count, **cells(*means)}
+        yield {**who, "class": class_name, "steps": steps.count(class_name), **cells(*means)}
 
 
 def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
