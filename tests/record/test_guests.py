@@ -106,7 +106,8 @@ GUESTS = {
         work(1)
         print(signal.sigpending())""",
     "file size limit": """
-        import resource
+        import resource, sys
+        sys.dont_write_bytecode = True  # a module would be left cut off
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         for n in range(200_000):
             work(n)

@@ -99,6 +99,16 @@ def wait_for_picture(page: Page) -> None:
     wait_until(page, "performance.getEntriesByName('first-picture').length > 0")
 
 
+def wait_for_rest(page: Page) -> None:
+    """Until the page is the same for 0.4 s: what is still loading moves what a person is about to click."""
+    last, same, end = None, 0, time.monotonic() + 30
+    while same < 4:
+        assert time.monotonic() < end, "the page never rests"
+        page.wait_for_timeout(100)
+        now = page.locator("main").inner_text()
+        same, last = same + 1 if now == last else 0, now
+
+
 def open_timeline(page: Page, address: str, more: str = "") -> Timeline:
     """Open the timeline and wait for its first picture."""
     page.goto(f"{address}#page=timeline{more}")

@@ -19,7 +19,7 @@ from tests.gpu.fake_cuda import read_truth
 from tests.gpu.measured import UUID, record
 from tests.public import exact_sums
 from tests.ui.conftest import view, watched_page
-from tests.ui.driving import complaints
+from tests.ui.driving import complaints, wait_for_rest
 
 A100 = {
     "id": 0, "name": "NVIDIA A100", "computeMajor": 8, "computeMinor": 0, "numSms": 108, "totalGlobalMem": 80 << 30,
@@ -187,6 +187,8 @@ def test_streams_are_not_counted_as_threads(devices: Page) -> None:
 
 def test_the_overview_leads_to_the_page(devices: Page, recorded: Ran) -> None:
     devices.goto(f"{recorded.address}#page=overview")
+    expect(devices.get_by_role("button", name="how full they were")).to_be_visible()
+    wait_for_rest(devices)
     devices.get_by_role("button", name="how full they were").click()
     expect(devices.get_by_role("region", name="GPU 0", exact=True)).to_be_visible()
 

@@ -102,6 +102,7 @@ def test_a_function_around_the_steps_says_what_is_its_own(folded_page: Page, fol
         total = next(r["total_ns"] for r in trace.profile(step="all").to_pylist() if r["name"] == "train")
     assert own < total / 20
     timeline = open_timeline(folded_page, folded_address)
+    timeline.settle()
     folded_page.mouse.click(*timeline.at(0.5, timeline.row("main thread") + 17))
     panel = folded_page.get_by_role("complementary")
     expect(panel.get_by_role("heading", name="train")).to_be_visible()

@@ -104,7 +104,9 @@ def test_a_disk_that_takes_no_more_while_a_trace_is_made_is_not_a_finding(
     def limited() -> None:  # files end after 512 bytes, as on a disk with no more room
         resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
 
-    done = strobe(*words, cwd=tmp_path, preexec_fn=limited)
+    # Nor may a module be left cut off in a cache of bytecode, for all that run later.
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = strobe(*words, cwd=tmp_path, preexec_fn=limited, env=env)
     assert done.returncode == exit_codes.FAILED, done.stderr
     assert done.stderr.startswith("strobe: cannot ")
     assert "Traceback" not in done.stderr
