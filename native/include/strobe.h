@@ -55,6 +55,7 @@ typedef struct strobe_region_info {
   uint32_t line;       // 0: unknown
   uint8_t paradigm;
   uint8_t role;
+  const char* loops;  // what its loops call (structure/source_loops.h), or NULL
 } strobe_region_info;
 
 typedef struct strobe_options {

@@ -132,7 +132,6 @@ std::optional<Choice> Detector::choose(int64_t now_ns) {
   if (!choice || choice->times_ns.size() < kLeastIterations) return {};
   choice->longest_ns = longest_interval(choice->times_ns);
   if (now_ns - choice->times_ns.back() > kAliveIntervals * choice->longest_ns) return {};
-  if (choice->anchor == Choice::no_anchor && lasted_ns(choice->times_ns) < kLeastNs) return {};
   return choice;
 }
 
@@ -210,6 +209,7 @@ Detector::Nest Detector::nest() const {
   const size_t calls = calls_.ids.size(), operators = operators_.ids.size();
   Nest nest;
   nest.parents.reserve(calls + operators);
+  nest.nodes.reserve(calls + operators);
   nest.calls.reserve(calls);
   nest.operators.reserve(operators);
   const auto is_call = [&](size_t call, size_t other) {
@@ -222,6 +222,7 @@ Detector::Nest Detector::nest() const {
     const bool call = is_call(nest.calls.size(), nest.operators.size());
     std::vector<int64_t>& rows = call ? nest.calls : nest.operators;
     const uint16_t depth = (call ? calls_ : operators_).depths[rows.size()];
+    nest.nodes.push_back((call ? calls_ : operators_).ids[rows.size()]);
     while (!open.empty() && open.back().first >= depth) open.pop_back();
     rows.push_back(int64_t(nest.parents.size()));
     nest.parents.push_back(open.empty() ? -1 : open.back().second);
@@ -248,17 +249,19 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   const Occurrences items(events.ids, 2);
   const std::vector<Level> levels = find_levels(items, times, {});
   const bool operators = kind == SequenceKind::operators;
-  const auto step = choose_step({.kind = kind,
-                                 .ids = events.ids,
-                                 .starts_ns = events.times,
-                                 .times_ns = times,
-                                 .waited_ns = kind == SequenceKind::mpi ? events.waited : std::span<const int64_t>(),
-                                 .rows = operators ? nest.operators : nest.calls,
-                                 .parents = nest.parents,
-                                 .begins_before = events.ids.size() == kWindow,
-                                 .goes_on = true,
-                                 .items = &items},
-                                levels);
+  const auto step =
+      choose_step({.kind = kind,
+                   .ids = events.ids,
+                   .starts_ns = events.times,
+                   .times_ns = times,
+                   .waited_ns = kind == SequenceKind::mpi ? events.waited : std::span<const int64_t>(),
+                   .rows = operators ? nest.operators : nest.calls,
+                   .parents = nest.parents,
+                   .begins_before = events.ids.size() == kWindow,
+                   .goes_on = true,
+                   .items = &items,
+                   .code_of = [&](int64_t row) { return code_of_ ? code_of_(nest.nodes[size_t(row)]) : nullptr; }},
+                  levels);
   if (!step) return {};
   const Level& chosen = step->of(levels);
   if (chosen.coverage < kLeastCoverage) return {};
@@ -266,8 +269,12 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   choice.by_level = true;
   choice.among_operators = operators;
   choice.marker = chosen.marker;
-  choice.iterations = chosen.count;
-  choice.times_ns = times_at(chosen.positions, events.times);
+  std::vector<uint32_t> begins;
+  for (size_t i = step->first; i < chosen.positions.size(); i += step->every) begins.push_back(chosen.positions[i]);
+  choice.group = step->every;
+  choice.since = uint32_t((chosen.positions.size() - step->first) % step->every);
+  choice.iterations = begins.size();
+  choice.times_ns = times_at(begins, events.times);
   choice.enclosing = step->enclosing;
   choice.score = chosen.score;
   choice.confidence = step->confidence;
@@ -327,6 +334,7 @@ std::optional<Choice> Detector::analyse(int64_t now_ns) {
   std::optional<Choice> now = choose(now_ns);
   const bool agreed = now && last_ && agree(*last_, *now);
   last_ = now;
+  if (agreed && now->anchor == Choice::no_anchor && lasted_ns(now->times_ns) < kLeastNs) return {};
   if (!agreed || (believed_ && (agree(*believed_, *now) || decided_earlier(*believed_, *now)))) return {};
   return now;
 }

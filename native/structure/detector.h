@@ -6,6 +6,7 @@
 #pragma once
 #include <stdint.h>
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +24,9 @@ struct Choice {
   LoopKind kind = LoopKind::structure;
   uint32_t anchor = no_anchor;    // number of the anchor's name
   double per_iteration = 1;       // anchors in one iteration
-  uint32_t group = 1;             // every so many anchors, counted from the first one, end an iteration
+  uint32_t group = 1;             // every so many anchors, counted from the first one, end an iteration; or begin one,
+                                  // of marks by_level
+  uint32_t since = 0;             // marks by_level that have come since an iteration began
   bool by_level = false;          // the level's item marks an iteration, not the anchor: there are several of it
   bool among_operators = false;   // the window that the item belongs to
   Item marker;                    // node or edge between nodes, where by_level
@@ -37,6 +40,10 @@ struct Choice {
 
 class Detector {
  public:
+  // What the node of a call runs; nullptr: unknown.
+  using CodeOf = std::function<const SourceCode*(uint32_t node)>;
+  void ask_for_code(CodeOf code_of) { code_of_ = std::move(code_of); }
+
   // A new anchor name; anchors of `node` are its occurrences. Returns its number.
   uint32_t add_anchor(LoopKind kind, std::string_view name);
   void set_anchor(uint32_t node, uint32_t anchor);
@@ -76,10 +83,11 @@ class Detector {
     std::vector<int64_t> waited;   // in calls of MPI until then; empty once functions have been seen
     uint32_t oldest = 0;           // where the next event goes, once it is full
   };
-  // The parents of all that the windows hold, in order of time, -1 where they began before; and which of these rows the
-  // events of each window are.
+  // The parents of all that the windows hold, in order of time, -1 where they began before, and their nodes; and which
+  // of these rows the events of each window are.
   struct Nest {
     std::vector<int64_t> parents, calls, operators;
+    std::vector<uint32_t> nodes;
   };
   struct Anchor {
     LoopKind kind;
@@ -119,6 +127,7 @@ class Detector {
   bool functions_seen_ = false;  // calls of other things than MPI
   int64_t waited_ns_ = 0;        // in calls of MPI
   uint64_t events_ = 0, next_events_ = 512, next_anchors_ = 5;
+  CodeOf code_of_;
   std::optional<Choice> last_, believed_;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,9 @@ constexpr double little_more = 10, no_more = 3;
 constexpr double some_of_them = 1.5, in_a_row = 0.05, as_many = 1.5, nearly_all = 0.9;
 // Done first after the first of so many, it is done where a counter from zero is a multiple.
 constexpr int64_t from_zero = 4;
+
+// So many marks tell which function calls what marks a level.
+constexpr size_t marks_of_a_function = 64;
 
 constexpr double anchored = 0.9;  // share of a level's intervals that hold an anchor
 constexpr double as_often = 1.1;  // levels that differ by less in count are iterations of one loop
@@ -143,13 +147,57 @@ Rows rows_of(const Sequence& events, const Level& level) {
   return rows;
 }
 
-// The calls (-1: none) that hold a loop with these marks: those of the outermost function called as often.
-Rows holders(const Sequence& events, const Level& level) {
-  for (Rows rows = rows_of(events, level);;) {
+// The calls of the outermost function called as often as some marks, and those (-1: none) that hold all of these.
+struct Held {
+  Rows calls, holders;
+};
+Held held(const Sequence& events, Rows rows) {
+  for (;;) {
     Rows above = around(events, rows);
-    if (above.size() < rows.size() || above[0] < 0) return above;
+    if (above.size() < rows.size() || above[0] < 0) return {std::move(rows), std::move(above)};
     rows = std::move(above);
   }
+}
+
+// The same function calls the two that mark two levels: how its source does.
+struct InSource {
+  const SourceLoops* loops = nullptr;  // nullptr: not known
+  SourceLoops::Calls inner, outer;
+};
+InSource in_source(const Sequence& events, const Level& inner, const Level& outer) {
+  if (!events.code_of) return {};
+  const auto called = [&](const Level& level) -> std::pair<const SourceCode*, const SourceCode*> {
+    Rows rows = rows_of(events, level);
+    rows.resize(std::min(rows.size(), marks_of_a_function));
+    const Held found = held(events, std::move(rows));
+    if (found.holders[0] < 0) return {};
+    const SourceCode* holder = events.code_of(found.holders[0]);
+    for (const int64_t row : found.holders)
+      if (events.code_of(row) != holder) return {};
+    return {events.code_of(found.calls[0]), holder};
+  };
+  const auto [inside, inner_holder] = called(inner);
+  const auto [outside, outer_holder] = called(outer);
+  if (!inside || !outside || !inner_holder || inner_holder != outer_holder) return {};
+  const SourceLoops& loops = inner_holder->loops;
+  const InSource out{&loops, loops.calls_of(inside->name), loops.calls_of(outside->name)};
+  return out.inner.loop && out.outer.loop ? out : InSource{};
+}
+
+// Whether the source does what marks the outer level in some iterations of the loop that does the inner one once in
+// each.
+bool is_done_at_times(const InSource& source) {
+  return source.loops && source.inner.times == 1 && source.outer.times != 1 &&
+         source.loops->is_within(source.outer.loop, source.inner.loop);
+}
+// Whether each iteration of a loop in the source does the inner one several times, and the outer one once.
+bool is_done_several_times(const InSource& source) {
+  return source.loops && source.inner.times > 1 && source.outer.times == 1 && source.inner.loop == source.outer.loop;
+}
+// Whether one loop of the source lies in the other one.
+bool is_loop_in_loop(const InSource& source) {
+  return source.loops && source.inner.loop != source.outer.loop &&
+         source.loops->is_within(source.inner.loop, source.outer.loop);
 }
 
 // Whether a loop is seen to begin and to end: what lies before its first mark or behind its last one is more than what
@@ -244,6 +292,9 @@ bool is_a_loop_around(const Sequence& events, const Level& inner, const Level& o
 bool is_every_so_often(const Sequence& events, const Level& inner, const Level& outer) {
   const uint32_t usual = usual_trips(inner, outer);
   if (usual < 2) return false;
+  const InSource source = in_source(events, inner, outer);
+  if (is_done_at_times(source)) return true;
+  if (is_done_several_times(source) || is_loop_in_loop(source)) return false;
   const bool functions = functions_known(events);
   if (!functions || !leaves_some_over(events, inner, outer)) {
     if (outer.spine > (functions ? little_more : no_more)) return false;
@@ -251,7 +302,7 @@ bool is_every_so_often(const Sequence& events, const Level& inner, const Level& 
     if (own_time(events, inner, outer) >= most_of_the_time) return false;
     if (functions && is_a_loop_around(events, inner, outer)) return false;
   }
-  return holders(events, inner) == holders(events, outer);
+  return held(events, rows_of(events, inner)).holders == held(events, rows_of(events, outer)).holders;
 }
 
 // Whether an outer iteration does much that its inner iterations never do.
@@ -306,6 +357,11 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
     const std::vector<uint32_t> inside = trips(outer, inner);
     const auto [mean, deviation] = spread(inside);
     if (mean < 2) continue;
+    if (is_done_several_times(in_source(events, inner, outer))) {
+      choice.enclosing = false;
+      choice.promotion = text("each calls the same function %.0f times", mean);
+      return each;
+    }
     if (usual_trips(inner, outer)) {
       if (mean > most_trips || outer.cvn > std::max(regular, inner.cvn)) continue;
       if (functions_known(events) && is_every_so_often(events, inner, outer)) continue;
@@ -335,7 +391,9 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
 // The inner level that is the step rather than this one, where something is only done every so often.
 const Level* demoted(const Sequence& events, const Level& outer, std::span<const Level> levels) {
   for (const Level* inner : by_count(levels, true))
-    if (inner->marker.is_node() && is_every_so_often(events, *inner, outer)) return inner;
+    if (inner->marker.is_node() && inner->count > outer.count &&
+        (is_done_at_times(in_source(events, *inner, outer)) || is_every_so_often(events, *inner, outer)))
+      return inner;
   return nullptr;
 }
 
@@ -364,12 +422,34 @@ const Level* taken_at_times(const Level& branch, std::span<const Level> levels) 
 void find_other(const Sequence& events, const Level& chosen, std::span<const Level> levels, StepChoice& choice) {
   for (const Level* outer : by_count(levels, false)) {
     if (outer->count >= chosen.count || !is_every_so_often(events, chosen, *outer)) continue;
+    if (is_done_at_times(in_source(events, chosen, *outer))) continue;  // there is no doubt
     const int64_t often = std::lrint(median(trips(*outer, chosen)));
     if (!choice.below && (often > most_often || leaves_some_over(events, chosen, *outer))) continue;
     choice.promotion = text("each does the same, and something else is done every %lld", (long long)often);
     choice.other = outer->positions[0];
     return;
   }
+}
+
+// How many marks of a level a step has, and how many come before the first, where the source calls what they are in
+// several times in each iteration of a loop.
+void find_calls_in_a_step(const Sequence& events, const Level& chosen, StepChoice& choice) {
+  if (!events.code_of) return;
+  const Held found = held(events, rows_of(events, chosen));
+  const auto at = std::ranges::lower_bound(events.rows, found.calls[0]);
+  if (found.holders[0] < 0 || at == events.rows.end() || *at != found.calls[0]) return;
+  const uint32_t id = events.ids[size_t(at - events.rows.begin())];
+  const SourceCode *holder = events.code_of(found.holders[0]), *called = events.code_of(found.calls[0]);
+  if (!holder || !called) return;
+  const SourceLoops::Calls calls = holder->loops.calls_of(called->name);
+  // A mark may be missing at each end: the level is that of the function after something else, or before.
+  const auto all = size_t(std::ranges::count(events.ids, id));
+  if (calls.times < 2 || found.calls.size() / calls.times < 2 || all > found.calls.size() + 2) return;
+  choice.every = calls.times;
+  choice.promotion = text("each calls %.80s %u times", called->name.c_str(), calls.times);
+  if (events.begins_before || found.holders.size() > 1) return;
+  const auto skipped = uint32_t(std::count(events.ids.begin(), events.ids.begin() + (at - events.rows.begin()), id));
+  choice.first = (calls.times + calls.before % calls.times - skipped % calls.times) % calls.times;
 }
 
 // The level of two iterations that are nearly all there is.
@@ -418,6 +498,7 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   choice.below = chosen != best;
   if (!choice.below)
     while (const Level* outer = promoted(events, *chosen, levels, choice)) chosen = outer;
+  if (choice.promotion.empty()) find_calls_in_a_step(events, *chosen, choice);
   if (choice.promotion.empty()) find_other(events, *chosen, levels, choice);
   choice.level = size_t(chosen - levels.data());
   choice.rival = has_rival(*chosen, levels);

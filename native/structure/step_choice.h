@@ -5,11 +5,13 @@
 #pragma once
 #include <stdint.h>
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "structure/levels.h"
+#include "structure/source_loops.h"
 
 namespace strobe::structure {
 
@@ -27,6 +29,7 @@ struct Sequence {
   std::span<const int64_t> parents;             // of all spans of the thread, -1: none
   bool begins_before = false, goes_on = false;  // whether it was cut out of a longer sequence, at which end
   const Occurrences* items = nullptr;           // all that occurs twice or more often, where that is known already
+  std::function<const SourceCode*(int64_t row)> code_of;  // what a span runs, nullptr: unknown
 };
 
 // The level that is the step, and why it and not the best-scored one.
@@ -38,6 +41,9 @@ struct StepChoice {
   // could be something else as well, `other` is one of these events.
   std::string promotion;
   uint32_t other = no_event;
+  // A step is so many iterations of the level, after some first ones that belong to none: the source calls the function
+  // that marks them so often.
+  uint32_t every = 1, first = 0;
   bool rival = false;              // another level of the nest scores nearly as well
   bool enclosing = false;          // the step is a call of a function, and the loop that it holds varies
   bool below = false;              // the level with the best score lies around it, and does something every so often

@@ -29,6 +29,7 @@ class Thread {
  public:
   void enter(uint32_t node) {
     now_ns_ += 100'000;
+    calls_ += node != kMain;
     if (node >= kOperators && node < kOnce)
       detector.operator_began(node, now_ns_, open_++);
     else
@@ -37,6 +38,7 @@ class Thread {
     if (auto found = detector.analyse(now_ns_)) {
       choice = std::move(found);
       ++accepted;
+      calls_when_accepted_ = calls_;
       detector.believe(&*choice);
     }
   }
@@ -49,6 +51,8 @@ class Thread {
     leave(took_ns);
   }
   void work(int64_t ns) { now_ns_ += ns; }
+  uint64_t calls() const { return calls_; }
+  uint64_t calls_when_accepted() const { return calls_when_accepted_; }
 
   Detector detector;
   std::optional<Choice> choice;
@@ -56,6 +60,7 @@ class Thread {
 
  private:
   size_t open_ = 0;
+  uint64_t calls_ = 0, calls_when_accepted_ = 0;
   int64_t now_ns_ = 0;
 };
 
@@ -125,6 +130,23 @@ void waiting_for_other_ranks_is_not_a_step() {
   CHECK(thread.choice && thread.choice->marker.target == kSend && thread.choice->marker.is_node());
 }
 
+// The source calls a function three times in each iteration of a loop, after once before it.
+void calls_in_a_row_are_one_step_where_the_source_makes_them_in_one_iteration() {
+  const SourceCode main("main", "sweep range (sweep sweep sweep)"), sweep("sweep", "");
+  Thread thread;
+  thread.detector.ask_for_code([&](uint32_t node) { return node == kMain ? &main : &sweep; });
+  thread.enter(kMain);
+  thread.call(kToken, 20'000'000);
+  while (!thread.accepted) {
+    CHECK(thread.calls() < 10'000);
+    for (int k = 0; k < 3; ++k) thread.call(kToken, 20'000'000);
+  }
+  CHECK(thread.choice->group == 3 && thread.choice->marker.target == kToken);
+  // Which of the three was called last, when the loop was believed in.
+  CHECK(thread.choice->since == (thread.calls_when_accepted() - 1) % 3);
+  CHECK(thread.choice->iterations == (thread.calls_when_accepted() - 1 + 2) / 3);
+}
+
 }  // namespace
 
 // A few layers are made, something is imported for a long time, and batches are made: not the loop that the program is
@@ -151,5 +173,6 @@ int main() {
   for (const uint32_t before : {0, 150'000}) a_report_every_so_often_is_not_a_step(before);
   a_loop_with_work_before_and_behind_it_is_the_step();
   waiting_for_other_ranks_is_not_a_step();
+  calls_in_a_row_are_one_step_where_the_source_makes_them_in_one_iteration();
   return 0;
 }

@@ -1,6 +1,6 @@
 """What the extension module offers: recording control (native/python/bindings/module.cpp), reading, structure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -378,7 +378,15 @@ def choose_step(
     levels: Sequence[tuple[Any, ...]],
     begins_before: bool = False,
     goes_on: bool = False,
-) -> tuple[tuple[Any, ...] | None, int, str, int | None, bool, bool, bool, str] | None: ...
+    regions: NDArray[int64] | None = None,
+    codes: SourceCodes | None = None,
+) -> tuple[tuple[Any, ...] | None, int, str, int | None, bool, bool, bool, str, int, int] | None: ...
+
+class SourceCodes:
+    """What is known of the source of functions: their names and the texts of their loops, by region."""
+
+    def __init__(self, names: Sequence[str], loops: Mapping[int, str]) -> None: ...
+
 def innermost_with(anchors: NDArray[uint32], levels: Sequence[tuple[Any, ...]]) -> int: ...
 
 class Graph:

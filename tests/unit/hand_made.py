@@ -85,9 +85,11 @@ class HandMadeProcess:
         metrics: Sequence[Mapping[str, object]] = (),
         rank: int | None = None,
         places: Mapping[str, tuple[str, int]] | None = None,
+        loops: Mapping[str, str] | None = None,
     ) -> None:
-        """`places`: file and line of functions by name."""
+        """`places`: file and line of functions by name; `loops`: what their loops call."""
         self._places = dict(places or {})
+        self._loops = dict(loops or {})
         self._regions: dict[tuple[str, str, str], int] = {}
         self._paths: dict[tuple[int, int], int] = {}
         self._threads = list(threads)
@@ -138,6 +140,9 @@ class HandMadeProcess:
             (number, name, PARADIGMS.index(paradigm), ROLES.index(role), *self._places.get(name, ("", 0)), "")
             for (name, paradigm, role), number in self._regions.items()
         ]
+
+    def source_loops(self) -> dict[int, str]:
+        return {number: self._loops[name] for (name, _, _), number in self._regions.items() if name in self._loops}
 
     def locations(self) -> list[dict[str, object]]:
         return [

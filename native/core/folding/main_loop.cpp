@@ -26,7 +26,18 @@ MainLoop::MainLoop(PathFactsTable& facts, RegionTable& regions, PathTable& paths
       paths_(paths),
       detector_(detector),
       cutter_(cutter),
-      accepted_(std::move(accepted)) {}
+      accepted_(std::move(accepted)) {
+  detector_.ask_for_code([this](uint32_t node) { return code_of(node); });
+}
+
+const structure::SourceCode* MainLoop::code_of(uint32_t node) {
+  if (node >= region_of_node_.size() || !region_of_node_[node]) return nullptr;
+  const uint32_t region = region_of_node_[node];
+  auto known = codes_.find(region);
+  if (known == codes_.end())
+    known = codes_.try_emplace(region, regions_.name_of(region).first, regions_.loops_of(region)).first;
+  return &known->second;
+}
 
 void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, uint64_t position) {
   PathFacts& f = facts_.of(path);
@@ -43,10 +54,12 @@ void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, u
     if (choice_) {
       if (choice_->by_level && choice_->among_operators == f.torch && choice_->marker.target == node &&
           (choice_->marker.is_node() || choice_->marker.source == previous)) {
-        if (choice_->anchor == Choice::no_anchor)
-          mark(here);
-        else if (anchored_)
+        if (choice_->anchor == Choice::no_anchor) {
+          if (since_ == 0) mark(here);
+          since_ = (since_ + 1) % choice_->group;
+        } else if (anchored_) {
           mark(last_anchor_);  // the last anchor of an iteration ends it
+        }
       } else if (!choice_->by_level && f.anchor == choice_->anchor && begins_iteration(choice_->kind)) {
         mark(here);
       }
@@ -119,6 +132,7 @@ void MainLoop::accept(const Choice& choice, int64_t ns, const Mark& here) {
   silent_ = false;
   last_mark_ns_ = ns;
   longest_ns_ = choice.longest_ns;
+  since_ = choice.since;
   last_anchor_ = here;
   anchored_ = false;
   cutter_.begin(choice.kind, here);

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdint.h>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ class MainLoop {
   void analyse(int64_t ns, const structure::Mark& here);
   void accept(const structure::Choice& choice, int64_t ns, const structure::Mark& here);
   void mark(const structure::Mark& mark);
+  const structure::SourceCode* code_of(uint32_t node);
 
   PathFactsTable& facts_;
   RegionTable& regions_;
@@ -46,12 +48,14 @@ class MainLoop {
   structure::Cutter& cutter_;
   const Accepted accepted_;
   std::vector<uint32_t> region_of_node_;
+  std::map<uint32_t, structure::SourceCode> codes_;     // by region
   uint32_t previous_operator_ = 0, previous_call_ = 0;  // nodes of the latest events
   std::unique_ptr<structure::Choice> choice_;
   std::vector<structure::LoopRecord> records_;
   std::vector<structure::Mark> marks_;  // not taken yet
   structure::Cut open_wait_ = structure::kNowhere;
   structure::Mark last_anchor_{};
+  uint32_t since_ = 0;     // marks of the level since an iteration began
   bool anchored_ = false;  // an anchor has ended since the last mark
   int64_t last_mark_ns_ = 0, longest_ns_ = 0;
   bool silent_ = false;

@@ -18,22 +18,23 @@ constexpr uint32_t kSamplesAsTheyAre = 1;  // `location` of a samples chunk: non
 constexpr int64_t kOpen = -1;              // duration of a span that was open when its block was sealed
 
 enum ChunkKind : uint8_t {
-  kProcessChunk = 1,      // JSON text
-  kRegionsChunk = 2,      // region definitions
-  kLocationChunk = 3,     // one location definition
-  kPathsChunk = 4,        // call paths: (parent, region), numbered in order from `location` on
-  kSpansChunk = 5,        // a block
-  kMetricChunk = 6,       // one metric definition
-  kSamplesChunk = 7,      // metric samples
-  kEndChunk = 8,          // JSON text: quality counters, how the process ended
-  kLoopsChunk = 9,        // the loops that were found while the program ran
-  kClassesChunk = 10,     // classes of iterations, numbered in order from `location` on
-  kIterationsChunk = 11,  // iteration records, numbered in order from `location` on
-  kStatisticsChunk = 12,  // what was folded
-  kGraphChunk = 13,       // event flow graph of one location
-  kTextsChunk = 14,       // texts of side tables, numbered in order from `location` on
-  kTableChunk = 15,       // rows of a side table of one location
-  kNoteChunk = 20,        // JSON text: what became known while the process ran (its rank)
+  kProcessChunk = 1,       // JSON text
+  kRegionsChunk = 2,       // region definitions
+  kLocationChunk = 3,      // one location definition
+  kPathsChunk = 4,         // call paths: (parent, region), numbered in order from `location` on
+  kSpansChunk = 5,         // a block
+  kMetricChunk = 6,        // one metric definition
+  kSamplesChunk = 7,       // metric samples
+  kEndChunk = 8,           // JSON text: quality counters, how the process ended
+  kLoopsChunk = 9,         // the loops that were found while the program ran
+  kClassesChunk = 10,      // classes of iterations, numbered in order from `location` on
+  kIterationsChunk = 11,   // iteration records, numbered in order from `location` on
+  kStatisticsChunk = 12,   // what was folded
+  kGraphChunk = 13,        // event flow graph of one location
+  kTextsChunk = 14,        // texts of side tables, numbered in order from `location` on
+  kTableChunk = 15,        // rows of a side table of one location
+  kSourceLoopsChunk = 16,  // what the loops of functions call, by region
+  kNoteChunk = 20,         // JSON text: what became known while the process ran (its rank)
 };
 
 struct ChunkHeader {

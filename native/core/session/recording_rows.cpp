@@ -61,8 +61,8 @@ uint32_t Session::text(std::string_view value) {
 }
 
 uint32_t Session::region(const strobe_region_info& info) {
-  return regions_.intern(info, [](std::string_view payload) {
-    if (session().active()) session().files_.append_chunk(kRegionsChunk, 0, 1, payload);
+  return regions_.intern(info, [](ChunkKind kind, std::string_view payload) {
+    if (session().active()) session().files_.append_chunk(kind, 0, 1, payload);
   });
 }
 

@@ -92,10 +92,9 @@ void Session::write_beginning() {
   std::string chunks;
   append_chunk(chunks, kProcessChunk, 0, 1, process_json());
   if (!process_name_.empty()) append_chunk(chunks, kNoteChunk, 0, 1, process_name_);
+  regions_.append_all(chunks);
   uint32_t count = 0;
-  std::string payload = regions_.all(count);
-  append_chunk(chunks, kRegionsChunk, 0, count, payload);
-  if (!(payload = texts_.all(count)).empty()) append_chunk(chunks, kTextsChunk, 0, count, payload);
+  if (const std::string payload = texts_.all(count); !payload.empty()) append_chunk(chunks, kTextsChunk, 0, count, payload);
   samples_.append_definitions(chunks);
   files_.append(chunks);
 }

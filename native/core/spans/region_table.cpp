@@ -1,6 +1,5 @@
 #include "core/spans/region_table.h"
 
-#include "core/format/blocks.h"
 #include "core/rings/ring.h"
 
 namespace strobe {
@@ -24,6 +23,8 @@ void write_region(Writer& w, uint32_t id, const RegionText& r) {
   w.u32(id), w.u8(r.paradigm), w.u8(r.role), w.u32(r.line), w.text(r.name), w.text(r.file), w.text(r.module);
 }
 
+void write_loops(Writer& w, uint32_t id, const RegionText& r) { w.u32(id), w.text(r.loops); }
+
 std::string_view text_or_empty(const char* text) {
   return text ? std::string_view(text).substr(0, 4096) : std::string_view();
 }
@@ -35,7 +36,7 @@ RegionTable::RegionTable() {
   regions_.push_back({"<other regions>", "", "", 0, STROBE_SELF, STROBE_ROLE_OTHER});
 }
 
-uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::string_view)) {
+uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(ChunkKind, std::string_view)) {
   std::string_view name = text_or_empty(info.name), file = text_or_empty(info.file);
   std::string_view module = text_or_empty(info.module);
   std::lock_guard lock(mutex_);
@@ -53,14 +54,19 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::s
     return kOverflowRegion;
   }
   uint32_t id = uint32_t(regions_.size());
-  regions_.push_back({std::string(name), std::string(file), std::string(module), info.line, info.paradigm, info.role});
+  regions_.push_back({std::string(name), std::string(file), std::string(module), info.line, info.paradigm, info.role,
+                      std::string(text_or_empty(info.loops))});
   slots_.add(hash, id, [this](uint32_t number) {
     const RegionText& r = regions_[number];
     return hash_region(r.name, file_or_module(r.file, r.module), r.line, r.paradigm);
   });
-  Writer w;
+  Writer w, loops;
   write_region(w, id, regions_.back());
-  save(w.bytes);
+  save(kRegionsChunk, w.bytes);
+  if (!regions_.back().loops.empty()) {
+    write_loops(loops, id, regions_.back());
+    save(kSourceLoopsChunk, loops.bytes);
+  }
   return id;
 }
 
@@ -85,11 +91,20 @@ std::pair<uint8_t, uint8_t> RegionTable::kind_of(uint32_t region) {
   return {regions_[region].paradigm, regions_[region].role};
 }
 
-std::string RegionTable::all(uint32_t& count) const {
-  Writer w;
-  for (uint32_t i = 1; i < regions_.size(); i++) write_region(w, i, regions_[i]);
-  count = uint32_t(regions_.size() - 1);
-  return std::move(w.bytes);
+std::string RegionTable::loops_of(uint32_t region) {
+  std::lock_guard lock(mutex_);
+  return region < regions_.size() ? regions_[region].loops : std::string();
+}
+
+void RegionTable::append_all(std::string& chunks) const {
+  Writer w, loops;
+  uint32_t with_loops = 0;
+  for (uint32_t i = 1; i < regions_.size(); i++) {
+    write_region(w, i, regions_[i]);
+    if (!regions_[i].loops.empty()) write_loops(loops, i, regions_[i]), with_loops++;
+  }
+  append_chunk(chunks, kRegionsChunk, 0, uint32_t(regions_.size() - 1), w.bytes);
+  if (with_loops) append_chunk(chunks, kSourceLoopsChunk, 0, with_loops, loops.bytes);
 }
 
 }  // namespace strobe

@@ -137,6 +137,14 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
         regions.push_back(std::move(r));
       }
       break;
+    case kSourceLoopsChunk:
+      for (uint32_t i = 0; i < header.count; i++) {
+        const uint32_t region = c.u32();
+        std::string loops(c.text());
+        if (!c.ok) break;
+        source_loops[region] = std::move(loops);
+      }
+      break;
     case kLocationChunk: {
       Location& location = locations[header.location];
       location.id = header.location;

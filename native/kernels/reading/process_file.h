@@ -80,6 +80,7 @@ class ProcessFile {
   std::vector<std::string> end_json;
   std::vector<std::string> note_json;
   std::vector<Region> regions;
+  std::map<uint32_t, std::string> source_loops;  // what the loops of a function call, by region
   std::vector<uint32_t> path_parent, path_region;
   std::vector<uint32_t> path_depth;
   std::map<uint32_t, Location> locations;

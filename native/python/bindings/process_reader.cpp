@@ -61,6 +61,12 @@ class Reader {
     return out;
   }
 
+  nb::dict source_loops() const {
+    nb::dict out;
+    for (const auto& [region, loops] : file_->source_loops) out[nb::int_(region)] = text(loops);
+    return out;
+  }
+
   nb::list locations() const {
     nb::list out;
     for (const auto& [id, location] : file_->locations) {
@@ -329,6 +335,7 @@ void register_reader(nb::module_& m) {
       .def("process", &Reader::process)
       .def("quality", &Reader::quality)
       .def("regions", &Reader::regions)
+      .def("source_loops", &Reader::source_loops)
       .def("locations", &Reader::locations)
       .def("call_paths", &Reader::call_paths)
       .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))

@@ -1,8 +1,13 @@
 // structure_bindings.cpp - the kernels of the structure layer as functions over numpy arrays.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include <deque>
+#include <functional>
+#include <map>
 #include <span>
 #include <stdexcept>
 
@@ -66,26 +71,48 @@ nb::list levels_of(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_count
   return result;
 }
 
+// The code of regions, by their numbers.
+class SourceCodes {
+ public:
+  SourceCodes(const std::vector<std::string>& names, const std::map<int64_t, std::string>& loops) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto known = loops.find(int64_t(i));
+      codes_.emplace_back(names[i], known == loops.end() ? std::string_view() : known->second);
+    }
+  }
+  const SourceCode* of(int64_t region) const {
+    return region >= 0 && size_t(region) < codes_.size() ? &codes_[size_t(region)] : nullptr;
+  }
+
+ private:
+  std::deque<SourceCode> codes_;
+};
+
 nb::object step_of(uint8_t kind, Input<uint32_t> ids, Input<int64_t> starts, Input<int64_t> times,
                    Input<int64_t> waited, Input<int64_t> rows, Input<int64_t> parents, const nb::list& levels,
-                   bool begins_before, bool goes_on) {
+                   bool begins_before, bool goes_on, const std::optional<Input<int64_t>>& regions,
+                   const SourceCodes* codes) {
   const size_t events = ids.shape(0);
   if (starts.shape(0) != events || times.shape(0) != events || rows.shape(0) != events ||
       (waited.shape(0) && waited.shape(0) != events))
     throw std::invalid_argument("ids, times and rows differ in length");
   if (events && (rows.data()[0] < 0 || size_t(rows.data()[events - 1]) >= parents.shape(0)))
     throw std::invalid_argument("rows without a parent");
+  if (codes && (!regions || regions->shape(0) != parents.shape(0)))
+    throw std::invalid_argument("spans without a region");
   std::vector<Level> found = levels_from(levels, events);
+  std::function<const SourceCode*(int64_t)> code_of;
+  if (codes) code_of = [&](int64_t row) { return codes->of(regions->data()[row]); };
   const auto choice = unlocked([&] {
     return choose_step({SequenceKind(kind), view(ids), view(starts), view(times), view(waited), view(rows),
-                        view(parents), begins_before, goes_on},
+                        view(parents), begins_before, goes_on, nullptr, code_of},
                        found);
   });
   if (!choice) return nb::none();
-  return nb::make_tuple(choice->pair ? nb::object(tuple_of(*choice->pair)) : nb::none(), choice->level,
-                        choice->promotion,
-                        choice->other == StepChoice::no_event ? nb::none() : nb::object(nb::int_(choice->other)),
-                        choice->rival, choice->enclosing, choice->below, choice->confidence);
+  return nb::make_tuple(
+      choice->pair ? nb::object(tuple_of(*choice->pair)) : nb::none(), choice->level, choice->promotion,
+      choice->other == StepChoice::no_event ? nb::none() : nb::object(nb::int_(choice->other)), choice->rival,
+      choice->enclosing, choice->below, choice->confidence, choice->every, choice->first);
 }
 
 // Index of the level, -1 without any.
@@ -267,10 +294,13 @@ void register_structure(nb::module_& m) {
         "Loop levels of an event sequence, best score first; see strobe.steps.loop_choice.levels");
   m.def("choose_step", &step_of, nb::arg("kind"), nb::arg("ids"), nb::arg("starts"), nb::arg("times"),
         nb::arg("waited"), nb::arg("rows"), nb::arg("parents"), nb::arg("levels"), nb::arg("begins_before") = false,
-        nb::arg("goes_on") = false,
+        nb::arg("goes_on") = false, nb::arg("regions") = nb::none(), nb::arg("codes") = nb::none(),
         "Which of its levels is the step of a sequence; see strobe.steps.loop_choice.choice. (The pair of iterations "
         "that is the step, or index of the level; why; the event that ends the reason; rival, enclosing, below; "
-        "confidence), or None");
+        "confidence; marks in a step, and those before the first), or None");
+  nb::class_<SourceCodes>(m, "SourceCodes", "What is known of the source of functions")
+      .def(nb::init<const std::vector<std::string>&, const std::map<int64_t, std::string>&>(), nb::arg("names"),
+           nb::arg("loops"));
   m.def("innermost_with", &innermost_of, nb::arg("anchors"), nb::arg("levels"),
         "The innermost level that has an anchor, of which these are the positions, in nearly all iterations; -1: none");
   nb::class_<GraphTables>(m, "Graph", "A finished flow graph; see strobe.steps.loops.flow_graph")

@@ -4,6 +4,7 @@
 
 #include "include/strobe.h"
 #include "python/calls/filter.h"
+#include "python/calls/loops_of_code.h"
 
 static char** prefixes; /* of files that are not recorded */
 static size_t prefix_count;
@@ -85,6 +86,9 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
       info.line = (uint32_t)code->co_firstlineno;
       info.paradigm = STROBE_PYTHON;
       info.role = STROBE_ROLE_FUNCTION;
+      char loops[2048];
+      loops_of_code(code, loops, sizeof loops);
+      info.loops = loops;
       known = CODE_FIRST + (uintptr_t)strobe_region(&info);
     }
   }

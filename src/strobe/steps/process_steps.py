@@ -22,7 +22,8 @@ class Loop:
     """A main loop of a process; its steps follow each other. The loops of a process are in order of time.
 
     kind: what marks its steps, see MainLoop; name: the region that does. accepted_step: number (in the process) of the
-    first step after the loop was found while the program ran, None where it was found afterwards only.
+    first step after the loop was found while the program ran, None where it was found afterwards only. holder: the
+    function whose call holds all of its marks, "" where none was recorded.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Loop:
     reason: str
     step_count: int
     accepted_step: int | None = None
+    holder: str = ""
 
 
 @dataclass(frozen=True)

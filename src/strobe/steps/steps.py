@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -108,14 +109,20 @@ def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSt
     Also return a phrase for those that do not agree.
 
     The median of their numbers of steps is taken. A rank that is off by more than one is searched for a loop of as many
-    iterations; anchors are never overruled.
+    iterations, unless another function holds its loop than those of most ranks: it is a master, perhaps, and they are
+    its workers. Anchors are never overruled.
     """
     agreed = list(ranks)
     count = usual_count([len(each) for each in ranks])
     if count is None or len(ranks) < 2:
         return agreed, ""
     off = [number for number, each in enumerate(ranks) if abs(len(each) - count) > 1]
-    searched = [number for number in off if not ranks[number].anchored and ranks[number].recorded is None]
+    usual = Counter(_holder(each) for each in ranks).most_common(1)[0][0]
+    searched = [
+        number
+        for number in off
+        if not ranks[number].anchored and ranks[number].recorded is None and _holder(ranks[number]) == usual
+    ]
     unanchored = {ranks[number].process: number for number in searched}
     those = _Those(frozenset(unanchored))
     for each in over_processes(trace, _OF_COUNT, count=count, wanted=those) if unanchored else ():
@@ -125,6 +132,10 @@ def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSt
     agreed = [replace(each, first_number=number) for each, number in zip(agreed, numbers, strict=True)]
     odd = ", ".join(f"{len(agreed[number])} in process {agreed[number].process}" for number in off)
     return agreed, f"; most processes have {count} steps, but {odd}" if odd else ""
+
+
+def _holder(steps: ProcessSteps) -> str:
+    return max(steps.loops, key=lambda loop: loop.step_count).holder if steps.loops else ""
 
 
 def _find_asked(trace: Trace, asked: Asked) -> Steps:

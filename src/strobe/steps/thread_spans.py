@@ -29,7 +29,8 @@ class Stream:
 
     `region` and `call_path` index the sequences below. `backward_ns` are the times, as rows (start, end), in which
     other threads of the process ran autograd: on a GPU the backward pass leaves no operators in the main thread.
-    `call_of` numbers regions so that calls of MPI from one place, which differ by peer only, are the same.
+    `call_of` numbers regions so that calls of MPI from one place, which differ by peer only, are the same. `codes`:
+    what the loops of functions call, where the recorder read it.
     """
 
     start_ns: Ints
@@ -43,6 +44,7 @@ class Stream:
     path_region: Ints  # by call path: its last region
     backward_ns: Ints = field(default_factory=_no_intervals)
     call_of: Ints | None = None  # by region; None where every region is a call of its own
+    codes: core.SourceCodes | None = None
 
     @property
     def end_ns(self) -> Ints:
@@ -114,6 +116,8 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     path_region = paths.column("region").to_numpy().astype(np.int64)
     call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
     backward = np.array([core.is_backward(name) for name in names], dtype=bool)
+    loops = trace.definitions.source_loops
+    codes = core.SourceCodes(names, loops) if loops else None
     for process, (main, *others) in _threads(trace).items():
         spans = trace.span_arrays(main)
         region = spans["region"].astype(np.int64)
@@ -132,6 +136,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 path_region=path_region,
                 backward_ns=elsewhere,
                 call_of=call_of,
+                codes=codes,
             ),
         )
 

@@ -93,6 +93,7 @@ class Definitions:
 
     def __init__(self, regions: Iterable[RegionRow], paths: Numbering) -> None:
         self.regions = list(regions)
+        self.source_loops: dict[int, str] = {}  # what the loops of a function call, by region
         self.path_parent, self.path_region = paths.path_parent.tolist(), paths.path_region  # NO_REGION at the root
         depth: list[int] = []
         for parent in self.path_parent:
@@ -118,7 +119,7 @@ class Definitions:
 
 def merge(readers: Sequence[ProcessReader]) -> Definitions:
     """Merge the definitions of all processes, in the order given."""
-    union, maps = Union(), []
+    union, maps, source_loops = Union(), [], {}
     for reader in readers:
         paths, rows = reader.call_paths(), reader.regions()
         # A damaged block may have held the description of a region: its spans are shown all the same.
@@ -134,8 +135,10 @@ def merge(readers: Sequence[ProcessReader]) -> Definitions:
         defined = number != NO_REGION
         number[defined] = ids.region[number[defined]]
         maps.append((number, ids.call_path))
+        source_loops |= {int(number[region]): loops for region, loops in reader.source_loops().items() if region <= most}
     whole = union.whole
     merged = Definitions(map(_region_row, range(len(whole.regions)), whole.regions), whole)
+    merged.source_loops = source_loops
     merged.region_maps, merged.path_maps = [each for each, _ in maps], [each for _, each in maps]
     for process, reader in enumerate(readers):
         merged.add_locations(process, reader.locations())

@@ -61,6 +61,13 @@ def steps_by_loop(
     return pieces
 
 
+def _holder(stream: Stream, loop: MainLoop) -> str:
+    at, last_ns = int(stream.parent[loop.rows[0]]), int(stream.start_ns[loop.rows[-1]])
+    while at >= 0 and stream.start_ns[at] + stream.duration_ns[at] < last_ns:
+        at = int(stream.parent[at])
+    return stream.names[stream.region[at]] if at >= 0 else ""
+
+
 def steps_of_loop(
     stream: Stream,
     loop: MainLoop,
@@ -88,7 +95,7 @@ def steps_of_loop(
         some = folded.touched(cuts.start_ns, cuts.end_ns)
         recorded = replace(Recorded.of_none(len(cuts)), detail=np.where(some, PART, ALL))
     return LoopSteps(
-        loop=Loop(loop.kind, loop.name, loop.confidence, reason, len(cuts)),
+        loop=Loop(loop.kind, loop.name, loop.confidence, reason, len(cuts), holder=_holder(stream, loop)),
         start_ns=cuts.start_ns,
         duration_ns=cuts.end_ns - cuts.start_ns,
         parts_ns=parts,

@@ -20,7 +20,7 @@ class Choice:
     promotion: "" if the level with the best score was taken, and nothing is done every so often. rival: another level
     of the nest scores nearly as well. enclosing: the step is a call of a function, and the loop that it holds varies.
     below: the level with the best score lies around it, and does something every so often. confidence: `medium` at
-    most: nothing marks a step here.
+    most: nothing marks a step here. every: a step is so many iterations of the level, after the `first` ones.
     """
 
     events: Events
@@ -31,6 +31,13 @@ class Choice:
     enclosing: bool = False
     below: bool = False
     confidence: str = "low"
+    every: int = 1
+    first: int = 0
+
+    @property
+    def rows(self) -> Ints:
+        """The spans that mark a step."""
+        return self.events.rows[self.events.occurrences(self.level)][self.first :: self.every]
 
 
 def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None) -> Choice | None:
@@ -49,12 +56,14 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
         np.ascontiguousarray(events.rows),
         np.ascontiguousarray(stream.parent),
         [as_native(level) for level in levels],
+        regions=np.ascontiguousarray(stream.region),
+        codes=stream.codes,
     )
     if found is None:
         return None
-    pair, index, promotion, other, rival, enclosing, below, confidence = found
+    pair, index, promotion, other, rival, enclosing, below, confidence, every, first = found
     if pair is not None:
         levels, index = [level_of(pair), *levels], 0
     if other is not None:
         promotion += f": {stream.names[stream.region[events.rows[other]]]}, the other choice"
-    return Choice(events, levels, levels[index], promotion, rival, enclosing, below, confidence)
+    return Choice(events, levels, levels[index], promotion, rival, enclosing, below, confidence, every, first)

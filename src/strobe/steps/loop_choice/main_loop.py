@@ -109,7 +109,7 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     waits = np.flatnonzero(part_of_regions(stream.names, stream.paradigms) == DATA_WAIT)
     rows, level, several = anchored_loop(kind, marks, own, levels.get(OPERATORS, ()), waits)
     choices = _choices(stream, sequences, levels)
-    same = [choice for choice in choices if agree(stream, rows, _rows(choice))]
+    same = [choice for choice in choices if agree(stream, rows, choice.rows)]
     agreeing = tuple(choice.events.kind for choice in same)
     loop = MainLoop(kind, rows, "medium", "", name, own, levels.get(OPERATORS, ()), level, agreeing)
     if kind in MARKS:
@@ -135,13 +135,9 @@ def _marked(loop: MainLoop, choices: Sequence[Choice]) -> MainLoop:
         return replace(loop, confidence="high", reason=reason)
     other = max(choices, key=lambda choice: choice.level.score)
     begin, end = loop.rows[0], loop.rows[-1]
-    inside = np.count_nonzero((_rows(other) >= begin) & (_rows(other) <= end))
+    inside = np.count_nonzero((other.rows >= begin) & (other.rows <= end))
     reason += f"; by its structure alone the loop has {inside} iterations where {len(loop.rows)} are marked"
     return replace(loop, confidence="high" if loop.kind == "hint" else "medium", reason=reason)
-
-
-def _rows(choice: Choice) -> Ints:
-    return choice.events.rows[choice.events.occurrences(choice.level)]
 
 
 def _choices(stream: Stream, sequences: dict[str, Events], levels: dict[str, list[Level]]) -> list[Choice]:
@@ -163,8 +159,8 @@ def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | No
         return None
     # Calls of MPI are also among those of functions, where functions were recorded: alone they know less.
     best = max(choices, key=lambda choice: (choice.enclosing, choice.events.kind != MPI, choice.level.score))
-    rows = _rows(best)
-    agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, _rows(each)))
+    rows = best.rows
+    agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, each.rows))
     name = stream.names[stream.region[rows[0]]]
     level = best.level
     reason = (

@@ -1,0 +1,227 @@
+#include "python/calls/loops_of_code.h"
+
+#include <opcode.h>
+#include <string.h>
+
+typedef struct {
+  Py_ssize_t at, next; /* in code units */
+  int op, arg;
+  Py_ssize_t target;  /* of a jump, -1 for all others */
+  const char* name;   /* that is loaded, or NULL */
+  int called;         /* it is loaded to be called ... */
+  const char* object; /* ... as a method of this one; empty: of one without a name; NULL: it is no method */
+} Instruction;
+
+typedef struct {
+  Py_ssize_t begin, end; /* the first unit, and the one behind the last */
+} Loop;
+
+enum { MOST_UNITS = 1 << 13, MOST_DEPTH = 64 };
+
+static int jumps_back(int op) {
+  switch (op) {
+    case JUMP_BACKWARD:
+#if PY_VERSION_HEX < 0x030C0000
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+#endif
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+static int jumps_forward(int op) {
+  switch (op) {
+    case JUMP_FORWARD:
+    case FOR_ITER:
+#if PY_VERSION_HEX < 0x030C0000
+    case POP_JUMP_FORWARD_IF_TRUE:
+    case POP_JUMP_FORWARD_IF_FALSE:
+    case POP_JUMP_FORWARD_IF_NONE:
+    case POP_JUMP_FORWARD_IF_NOT_NONE:
+    case JUMP_IF_TRUE_OR_POP:
+    case JUMP_IF_FALSE_OR_POP:
+#else
+    case POP_JUMP_IF_TRUE:
+    case POP_JUMP_IF_FALSE:
+    case POP_JUMP_IF_NONE:
+    case POP_JUMP_IF_NOT_NONE:
+#endif
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+static const char* text_at(PyObject* names, int at) {
+  if (!names || at < 0 || at >= PyTuple_GET_SIZE(names)) return NULL;
+  return PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, at));
+}
+
+/* What an instruction loads. `pushed`: the stack holds the NULL that marks a call, or gets it by the next one. */
+static void find_name(const PyCodeObject* code, Instruction* before, int pushed, Instruction* i) {
+  i->name = i->object = NULL;
+  i->called = pushed;
+  switch (i->op) {
+    case LOAD_GLOBAL:
+      i->called |= i->arg & 1;
+      i->name = text_at(code->co_names, i->arg >> 1);
+      return;
+    case LOAD_NAME:
+      i->name = text_at(code->co_names, i->arg);
+      return;
+    case LOAD_FAST:
+    case LOAD_DEREF:
+      i->name = text_at(code->co_localsplusnames, i->arg);
+      return;
+#if PY_VERSION_HEX < 0x030C0000
+    case LOAD_METHOD:
+      i->called = 1;
+      i->name = text_at(code->co_names, i->arg);
+      break;
+    case LOAD_ATTR:
+      i->name = text_at(code->co_names, i->arg);
+      break;
+#else
+    case LOAD_ATTR:
+      i->called |= i->arg & 1;
+      i->name = text_at(code->co_names, i->arg >> 1);
+      break;
+    case LOAD_SUPER_ATTR:
+      i->called |= i->arg & 1;
+      i->name = text_at(code->co_names, i->arg >> 2);
+      break;
+#endif
+    default:
+      i->called = 0;
+      return;
+  }
+  i->object = before && before->name ? before->name : "";
+  if (i->op == LOAD_ATTR && before && before->called) { /* it is an attribute that is called */
+    i->called = 1;
+    before->called = 0;
+  }
+}
+
+/* Instructions but those of exception handlers: what they do is done rarely. */
+static size_t decode(const PyCodeObject* code, const unsigned char* units, Py_ssize_t count, Instruction* out) {
+  size_t n = 0;
+  int extended = 0, pushed = 0;
+  for (Py_ssize_t at = 0; at < count;) {
+    const unsigned char* unit = units + 2 * at;
+    Instruction* i = out + n;
+    if (!extended) i->at = at;
+    at++;
+    i->op = unit[0];
+    i->arg = extended | unit[1];
+    while (at < count && units[2 * at] == CACHE) at++;
+    if (i->op == EXTENDED_ARG) {
+      extended = i->arg << 8;
+      continue;
+    }
+    extended = 0;
+    if (i->op == PUSH_EXC_INFO) { /* where what has run before goes on behind it */
+      Py_ssize_t behind = count;
+      for (size_t k = 0; k < n; k++)
+        if (out[k].target >= at && out[k].target < behind) behind = out[k].target;
+      at = behind;
+      continue;
+    }
+    i->next = at;
+    i->target = jumps_back(i->op) ? at - i->arg : jumps_forward(i->op) ? at + i->arg : -1;
+    const int marked = PY_VERSION_HEX >= 0x030D0000 && at < count && units[2 * at] == PUSH_NULL;
+    find_name(code, n ? i - 1 : NULL, pushed || marked, i);
+    pushed = i->op == PUSH_NULL && PY_VERSION_HEX < 0x030D0000;
+    n++;
+  }
+  return n;
+}
+
+/* One loop for all that jumps back to the same place; outer loops first. */
+static size_t find_loops(const Instruction* code, size_t count, Loop* loops) {
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++) {
+    const Py_ssize_t begin = code[i].target;
+    if (begin < 0 || begin > code[i].at) continue;
+    size_t k = 0;
+    while (k < n && loops[k].begin != begin) k++;
+    if (k == n) loops[n++].begin = begin;
+    loops[k].end = code[i].next;
+  }
+  for (size_t i = 1; i < n; i++) /* few */
+    for (size_t k = i; k > 0 && (loops[k].begin < loops[k - 1].begin ||
+                                 (loops[k].begin == loops[k - 1].begin && loops[k].end > loops[k - 1].end));
+         k--) {
+      const Loop other = loops[k];
+      loops[k] = loops[k - 1];
+      loops[k - 1] = other;
+    }
+  return n;
+}
+
+/* Whether something in what is `around` may pass this place by: a jump over it, or back to the next iteration. */
+static int is_passed_by(const Instruction* code, size_t count, Loop around, Py_ssize_t place) {
+  for (size_t i = 0; i < count && code[i].at < place; i++) {
+    const Py_ssize_t target = code[i].target;
+    if (target < 0 || code[i].at < around.begin || code[i].op == FOR_ITER) continue;
+    if ((target > place && target < around.end) || target == around.begin) return 1;
+  }
+  return 0;
+}
+
+static void add(char* text, size_t size, const char* object, const char* word, int maybe) {
+  const size_t length = strlen(text);
+  const int gap = length && text[length - 1] != '(' && word[0] != ')';
+  const int more = snprintf(text + length, size - 1 - length, "%s%s%s%s%s", gap ? " " : "", object ? object : "",
+                            object ? "." : "", word, maybe ? "?" : "");
+  if (more < 0 || length + (size_t)more >= size - 1) text[size - 1] = 1; /* no room */
+}
+
+static void write_names(const Instruction* code, size_t count, const Loop* loops, size_t loop_count, char* text,
+                  size_t size) {
+  const Loop whole = {0, count ? code[count - 1].next : 0};
+  const Loop* open[MOST_DEPTH];
+  size_t depth = 0, next = 0;
+  for (size_t i = 0; i <= count; i++) {
+    const Py_ssize_t at = i < count ? code[i].at : whole.end;
+    while (depth && at >= open[depth - 1]->end) {
+      depth--;
+      const Loop around = depth ? *open[depth - 1] : whole;
+      add(text, size, NULL, ")", is_passed_by(code, count, around, open[depth]->begin));
+    }
+    if (i == count) break;
+    for (; next < loop_count && loops[next].begin == at; next++) {
+      if (depth == MOST_DEPTH) {
+        text[size - 1] = 1;
+        return;
+      }
+      open[depth++] = loops + next;
+      add(text, size, NULL, "(", 0);
+    }
+    if (code[i].name && code[i].called)
+      add(text, size, code[i].object, code[i].name, is_passed_by(code, count, depth ? *open[depth - 1] : whole, at));
+  }
+}
+
+void loops_of_code(PyCodeObject* code, char* text, size_t size) {
+  text[0] = text[size - 1] = 0;
+  PyObject* bytes = PyCode_GetCode(code);
+  const Py_ssize_t count = bytes ? PyBytes_GET_SIZE(bytes) / 2 : 0;
+  if (count > 0 && count <= MOST_UNITS) {
+    Instruction* decoded = malloc((size_t)count * sizeof *decoded);
+    Loop* loops = malloc((size_t)count * sizeof *loops);
+    if (decoded && loops) {
+      const size_t n = decode(code, (const unsigned char*)PyBytes_AS_STRING(bytes), count, decoded);
+      const size_t found = find_loops(decoded, n, loops);
+      if (found) write_names(decoded, n, loops, found, text, size);
+    }
+    free(decoded);
+    free(loops);
+  }
+  Py_XDECREF(bytes);
+  PyErr_Clear();
+  if (text[size - 1]) text[0] = 0;
+}

@@ -1,0 +1,18 @@
+/* loops_of_code.h - what the loops of a function call by name, read from its bytecode: which of two calls is done every
+ * so often, and which loop lies in which, cannot be known from the calls alone. */
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* A text that native/structure/source_loops.h reads: the names that are called, in order of the source; a loop in
+ * parentheses; `?` behind what is not done in every iteration of its loop (or call of the function). Of
+ *
+ *     for n in range(steps):
+ *         advance(state)
+ *         if n % 10 == 0:
+ *             for name in fields: comm.Gather(state[name])
+ *         swap(u); swap(v)
+ *
+ * it is "range (advance (comm.Gather)? swap swap)". Returns it in `text`, empty where there is no loop, the text has no
+ * room, or memory is short. No Python exception is left. */
+void loops_of_code(PyCodeObject* code, char* text, size_t size);

@@ -1,0 +1,74 @@
+#include "structure/source_loops.h"
+
+#include <algorithm>
+
+namespace strobe::structure {
+
+namespace {
+
+// mpi4py calls MPI_Allreduce by two names: Allreduce, and allreduce for Python objects.
+bool same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+}  // namespace
+
+SourceLoops::SourceLoops(std::string_view text) : around_{0} {
+  uint32_t loop = 0;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const size_t end = std::min(text.find_first_of(" ()", at), text.size());
+    if (c == '(') {
+      around_.push_back(loop);
+      loop = uint32_t(around_.size() - 1);
+    } else if (c == ')') {
+      loop = around_[loop];
+    } else if (end > at) {
+      const bool always = text[end - 1] != '?';
+      const std::string_view called = text.substr(at, end - at - !always);
+      const size_t dot = called.rfind('.'), begin = dot == called.npos ? 0 : dot + 1;
+      if (!called.empty())  // empty: behind a loop
+        sites_.push_back({std::string(called.substr(begin)), std::string(called.substr(0, begin)), loop, always});
+    }
+    at = std::max(end, at + 1);
+  }
+}
+
+SourceLoops::Calls SourceLoops::calls_of(std::string_view name) const {
+  Calls calls;
+  bool varies = false;
+  const Site* first = nullptr;
+  for (const Site& site : sites_) {
+    if (!same_name(site.name, name)) continue;
+    if (!first) first = &site;
+    varies |= first != &site && (site.object != first->object || site.object == ".");  // of two classes, perhaps
+    if (site.loop == 0) {
+      calls.before += calls.loop == 0;
+      continue;
+    }
+    if (calls.loop == 0)
+      calls.loop = site.loop;
+    else if (is_within(calls.loop, site.loop) && calls.loop != site.loop)
+      calls.loop = site.loop, varies = true;
+    else if (!is_within(site.loop, calls.loop))
+      return {};
+    varies |= site.loop != calls.loop || !site.always;
+    calls.times++;
+  }
+  if (varies) calls.times = 0;
+  return calls;
+}
+
+bool SourceLoops::is_within(uint32_t loop, uint32_t around) const {
+  while (loop > around) loop = around_[loop];  // those around it have smaller numbers
+  return loop == around;
+}
+
+SourceCode::SourceCode(std::string_view region_name, std::string_view text) : loops(text) {
+  region_name = region_name.substr(region_name.rfind('.') + 1);
+  if (region_name.starts_with("MPI_")) region_name.remove_prefix(4);
+  name = region_name;
+}
+
+}  // namespace strobe::structure

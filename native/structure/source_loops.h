@@ -1,0 +1,43 @@
+// source_loops.h - the loops in the source of a function: what they call, and which lies in which.
+#pragma once
+#include <stdint.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strobe::structure {
+
+class SourceLoops {
+ public:
+  // `text`: as python/calls/loops_of_code.h writes it; empty where nothing is known.
+  explicit SourceLoops(std::string_view text = {});
+
+  // The calls of a function that lie in one loop (and in loops inside of it).
+  struct Calls {
+    uint32_t loop = 0;    // the innermost one that holds them all; 0: none, or they lie in several
+    uint32_t times = 0;   // in an iteration; 0: not the same number in each
+    uint32_t before = 0;  // that come before the loop
+  };
+  Calls calls_of(std::string_view name) const;
+  // Whether a loop lies inside of another one, or is that one.
+  bool is_within(uint32_t loop, uint32_t around) const;
+
+ private:
+  struct Site {
+    std::string name, object;  // `step` and `solver.`; "." where the object has no name
+    uint32_t loop;
+    bool always;  // in each iteration
+  };
+  std::vector<Site> sites_;
+  std::vector<uint32_t> around_;  // by loop, in order of the source; 0 is the function itself
+};
+
+// What is known of a function's code.
+struct SourceCode {
+  SourceCode(std::string_view region_name, std::string_view loops);
+  std::string name;  // by which it is called: `step` of `Solver.step`, `Barrier` of MPI_Barrier
+  SourceLoops loops;
+};
+
+}  // namespace strobe::structure

@@ -1,0 +1,137 @@
+"""What the recorder reads in the bytecode of functions, beside the source; and the steps that follow from it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import strobe
+from tests.record.workshop import Workshop
+
+pytestmark = pytest.mark.every_python
+
+# Each function, and the text that its source means.
+FUNCTIONS = {
+    "plain": ("work(1)\nwork(2)", None),
+    "one": ("for n in range(2):\n    work(n)", "range (work)"),
+    "nested": (
+        "work(0)\nfor n in range(2):\n    for k in range(2):\n        work(k)\n    tool.use(n)",
+        "work range (range (work) tool.use)",
+    ),
+    "branches": (
+        "for n in range(4):\n    work(n)\n    if n % 2:\n        tool.use(n)\n    elif n > 2:\n        work(n)",
+        "range (work tool.use? work?)",
+    ),
+    "skips": (
+        "for n in range(4):\n    work(n)\n    if n % 2:\n        continue\n    tool.use(n)",
+        "range (work tool.use?)",
+    ),
+    "leaves": (
+        "for n in range(4):\n    work(n)\n    if n == 2:\n        break\n    tool.use(n)",
+        "range (work tool.use)",
+    ),
+    "fails": (
+        "for n in range(4):\n    try:\n        work(n)\n    except ValueError:\n        work(n)\n    tool.use(n)",
+        "range (work tool.use)",
+    ),
+    "fails_on": (
+        "for n in range(4):\n    try:\n        work(n)\n    except ValueError:\n        continue\n    tool.use(n)",
+        "range (work tool.use)",
+    ),
+    "repeats": ("for n in range(2):\n    work(1); work(2)\n    tool.inner.use(n)", "range (work work inner.use)"),
+    "keywords": ("for n in range(2):\n    tool.use(n=n)\n    work(n=n)", "range (tool.use work)"),
+    "arguments": ("for n in range(2):\n    work(tool.use(work(n)))", "range (work tool.use work)"),
+    "stars": ("for n in range(2):\n    work(*(n,))", "range (work)"),
+    "many": (
+        "for n in range(2):\n" + "\n".join(f"    x{k} = work({k}) + n * {k}" for k in range(80)),
+        "range (" + " ".join(["work"] * 80) + ")",
+    ),
+    "local": ("here = work\nfor n in range(2):\n    here(n)", "range (here)"),
+}
+PROGRAM = """
+class Tool:
+    def use(self, n=0): return n
+tool = Tool()
+tool.inner = Tool()
+def work(n=0): return n
+"""
+
+
+def texts(trace: strobe.Trace) -> dict[str, str]:
+    names = trace.regions.column("name")
+    return {str(names[region]): text for region, text in trace.definitions.source_loops.items()}
+
+
+def test_the_bytecode_means_what_the_source_does(workshop: Workshop) -> None:
+    lines = [PROGRAM]
+    for name, (body, _) in FUNCTIONS.items():
+        lines += [f"def {name}():", *("    " + line for line in body.splitlines()), f"{name}()"]
+    workshop.write("program.py", "\n".join(lines))
+    assert workshop.recorded("program.py").returncode == 0
+    found = texts(strobe.open(workshop.trace))
+    assert {name: found.get(name) for name in FUNCTIONS} == {name: text for name, (_, text) in FUNCTIONS.items()}
+
+
+def test_a_while_loop_calls_its_condition_in_each_iteration(workshop: Workshop) -> None:
+    code = "left = [1, 2, 3]\ndef more(): return left\ndef work():\n    while more():\n        left.pop()\nwork()\n"
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    # Once before the loop and once at its end; until 3.12 the compiler writes it twice.
+    assert texts(strobe.open(workshop.trace))["work"] in ("more (left.pop more)?", "more (left.pop more)", "(more left.pop?)")
+
+
+def test_a_child_that_was_forked_knows_them_too(workshop: Workshop) -> None:
+    code = "import os\ndef work(n): pass\ndef main():\n    for n in range(3): work(n)\nmain()\n"
+    workshop.write("program.py", code + "if os.fork() == 0:\n    main()\n    os._exit(0)\nos.wait()\n")
+    assert workshop.recorded("program.py").returncode == 0
+    trace = strobe.open(workshop.trace)
+    assert [reader.source_loops() for reader in trace.readers][0] == trace.readers[1].source_loops()
+    assert "range (work)" in trace.readers[1].source_loops().values()
+
+
+def test_what_is_done_at_times_and_twice_is_in_the_steps(workshop: Workshop) -> None:
+    code = """
+import time
+def advance(): time.sleep(0.002)
+def write(k): time.sleep(0.004)
+def close(): time.sleep(0.001)
+def main():
+    for n in range(60):
+        advance()
+        if n % 10 == 9:
+            for k in range(12): write(k)
+            close()
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    assert abs(len(strobe.open(workshop.trace).steps()) - 60) <= 1
+
+
+def test_a_function_called_twice_is_one_step_while_the_program_runs(workshop: Workshop) -> None:
+    """The second call is the short one: a step that began with it would not lie where the program has it."""
+    code = """
+import json, time
+begins = []
+def turn(seconds): time.sleep(seconds)
+def main():
+    turn(0.01)
+    for n in range(2600):
+        begins.append(time.monotonic_ns())
+        turn(0.002)
+        turn(0.001)
+main()
+json.dump(begins, open("begins.json", "w"))
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("--keep", "10", "program.py").returncode == 0
+    trace = strobe.open(workshop.trace)
+    steps = trace.steps().to_pylist()
+    folded = [row for row in steps if row["detail"] == "none"]
+    begins = json.loads((workshop.folder / "begins.json").read_text())
+    assert len(folded) > 20
+    assert abs(len(steps) - 2600) <= 2
+    for row in folded:
+        begin = row["start_ns"] + trace.zero_ns
+        assert min(abs(begin - each) for each in begins) < 1e6

@@ -1,0 +1,74 @@
+"""Steps where the calls alone do not tell what a step is, but the loops of the source do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from strobe.steps.steps import find_steps
+from tests.unit.hand_made import MS, HandMadeProcess, Span, make_trace, span
+
+
+def one_after_the_other(calls: Sequence[tuple[str, int]]) -> Iterator[Span]:
+    now = MS
+    for name, took_ns in calls:
+        yield span(name, now, now + took_ns)
+        now += took_ns + 1000
+
+
+def steps_of(loops: str, calls: Sequence[tuple[str, int]]) -> tuple[list[int], str]:
+    """The starts of the steps of a `main` that makes these calls, as numbers of calls; and how they were found."""
+    spans = tuple(one_after_the_other(calls))
+    whole = span("main", 0, spans[-1].end_ns + MS, *spans)
+    trace = make_trace(HandMadeProcess({"main thread": [whole]}, loops={"main": loops} if loops else None))
+    steps = find_steps(trace)
+    (found,) = steps.processes
+    starts = [each.start_ns for each in spans]
+    return [starts.index(int(start)) for start in found.start_ns], steps.reason
+
+
+# Every tenth call of `advance` is followed by ten that take most of the time.
+OUTPUT = [("gather", 9 * MS), *[(f"write_{k}", 9 * MS) for k in range(8)], ("meet", MS)]
+EVERY_TENTH = [call for n in range(60) for call in [("advance", 2 * MS), *(OUTPUT if n % 10 == 9 else [])]]
+WRITES = " ".join(f"write_{k}?" for k in range(8))
+
+
+def test_what_is_done_at_times_is_no_step_however_long_it_takes() -> None:
+    begins = [number for number, (name, _) in enumerate(EVERY_TENTH) if name == "advance"]
+    starts, _ = steps_of(f"range (advance gather? {WRITES} meet?)", EVERY_TENTH)
+    assert starts == begins
+
+
+def test_a_loop_within_the_loop_is_no_step() -> None:
+    starts, _ = steps_of(f"range (range (advance) gather {WRITES.replace('?', '')} meet)", EVERY_TENTH)
+    assert len(starts) in (6, 7)  # whatever comes before the first is the beginning of one
+
+
+def test_without_the_source_both_look_alike() -> None:
+    assert len(steps_of("", EVERY_TENTH)[0]) in (6, 7)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_function_called_twice_in_an_iteration_makes_one_step_of_both(before: int) -> None:
+    calls = [("transpose", 3 * MS)] * (before + 2 * 40)
+    loops = " ".join(["transpose"] * before) + " range (np.fft transpose np.ifft transpose)"
+    starts, reason = steps_of(loops, calls)
+    assert starts[-39:] == list(range(before + 2, before + 80, 2))
+    assert "each calls transpose 2 times" in reason
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        "range (transpose? transpose?)",  # one or the other
+        "range (air.transpose sea.transpose)",  # perhaps of two classes
+        "range (.transpose .transpose)",
+        "range (transpose) range (transpose)",  # one loop after the other
+        "range (transpose (transpose))",
+        "range (other)",
+    ],
+)
+def test_where_the_source_leaves_it_open_each_call_is_a_step(loops: str) -> None:
+    starts, _ = steps_of(loops, [("transpose", 3 * MS)] * 80)
+    assert len(starts) == 80
