@@ -269,12 +269,20 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   choice.by_level = true;
   choice.among_operators = operators;
   choice.marker = chosen.marker;
+  std::vector<uint32_t> marks = chosen.positions;
+  const Window* marked = &events;
+  if (step->begins_with) {
+    choice.marker = {.target = nest.nodes[size_t(*step->begins_with)]};
+    choice.among_operators = std::ranges::binary_search(nest.operators, *step->begins_with);
+    marked = choice.among_operators ? &operators_ : &calls_;
+    marks = occurrences(choice);
+  }
   std::vector<uint32_t> begins;
-  for (size_t i = step->first; i < chosen.positions.size(); i += step->every) begins.push_back(chosen.positions[i]);
+  for (size_t i = step->first; i < marks.size(); i += step->every) begins.push_back(marks[i]);
   choice.group = step->every;
-  choice.since = uint32_t((chosen.positions.size() - step->first) % step->every);
+  choice.since = uint32_t((marks.size() - step->first) % step->every);
   choice.iterations = begins.size();
-  choice.times_ns = times_at(begins, events.times);
+  choice.times_ns = times_at(begins, marked->times);
   choice.enclosing = step->enclosing;
   choice.score = chosen.score;
   choice.confidence = step->confidence;
@@ -284,8 +292,8 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   return choice;
 }
 
-std::vector<uint32_t> Detector::occurrences(const Choice& choice) {
-  const Window& events = in_order(choice.among_operators ? operators_ : calls_);
+std::vector<uint32_t> Detector::occurrences(const Choice& choice) const {
+  const Window& events = choice.among_operators ? operators_ : calls_;
   const Item& item = choice.marker;
   std::vector<uint32_t> at;
   for (uint32_t i = 0; i < events.ids.size(); i++)

@@ -115,7 +115,7 @@ class Detector {
   Nest nest() const;
   std::optional<Choice> choose_by_structure();
   std::optional<Choice> choose_by_structure(const Window& events, SequenceKind kind, const Nest& nest) const;
-  std::vector<uint32_t> occurrences(const Choice& choice);
+  std::vector<uint32_t> occurrences(const Choice& choice) const;  // both windows are in order
   bool agree(const Choice& a, const Choice& b);
   bool decided_earlier(const Choice& believed, const Choice& now);
 

@@ -60,6 +60,13 @@ SourceLoops::Calls SourceLoops::calls_of(std::string_view name) const {
   return calls;
 }
 
+std::vector<std::string> SourceLoops::in_each_iteration(uint32_t loop) const {
+  std::vector<std::string> names;
+  for (const Site& site : sites_)
+    if (site.loop == loop && site.always) names.push_back(site.name);
+  return names;
+}
+
 bool SourceLoops::is_within(uint32_t loop, uint32_t around) const {
   while (loop > around) loop = around_[loop];  // those around it have smaller numbers
   return loop == around;
@@ -70,5 +77,7 @@ SourceCode::SourceCode(std::string_view region_name, std::string_view text) : lo
   if (region_name.starts_with("MPI_")) region_name.remove_prefix(4);
   name = region_name;
 }
+
+bool SourceCode::is_called(std::string_view other) const { return same_name(name, other); }
 
 }  // namespace strobe::structure

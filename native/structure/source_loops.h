@@ -20,6 +20,9 @@ class SourceLoops {
     uint32_t before = 0;  // that come before the loop
   };
   Calls calls_of(std::string_view name) const;
+  bool any() const { return around_.size() > 1; }
+  // What each iteration of a loop calls itself, in order of the source.
+  std::vector<std::string> in_each_iteration(uint32_t loop) const;
   // Whether a loop lies inside of another one, or is that one.
   bool is_within(uint32_t loop, uint32_t around) const;
 
@@ -36,6 +39,7 @@ class SourceLoops {
 // What is known of a function's code.
 struct SourceCode {
   SourceCode(std::string_view region_name, std::string_view loops);
+  bool is_called(std::string_view other) const;
   std::string name;  // by which it is called: `step` of `Solver.step`, `Barrier` of MPI_Barrier
   SourceLoops loops;
 };

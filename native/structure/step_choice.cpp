@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "structure/region_names.h"
 
 namespace strobe::structure {
 namespace {
@@ -342,6 +345,29 @@ bool encloses(const Sequence& events, const Level& inner, const Level& outer) {
   }
 }
 
+// Whether a function that holds the iterations of a level in a loop is itself called once in each iteration of a loop:
+// by whom is told by the source.
+bool is_held_by_an_iteration(const Sequence& events, const Level& inner) {
+  if (!events.code_of) return false;
+  Rows rows = rows_of(events, inner);
+  rows.resize(std::min(rows.size(), marks_of_a_function));
+  const int64_t call = held(events, std::move(rows)).holders[0];
+  const int64_t caller = call < 0 ? -1 : events.parents[size_t(call)];
+  if (caller < 0) return false;
+  const SourceCode *code = events.code_of(call), *callers = events.code_of(caller);
+  return code && callers && code->loops.any() && callers->loops.calls_of(code->name).times == 1;
+}
+
+bool trains(const Sequence& events) {
+  std::vector<bool> seen(size_t{std::ranges::max(events.ids)} + 1);
+  for (size_t i = 0; i < events.ids.size(); ++i) {
+    if (seen[events.ids[i]]) continue;
+    seen[events.ids[i]] = true;
+    if (const SourceCode* code = events.code_of(events.rows[i]); code && is_backward(code->name)) return true;
+  }
+  return false;
+}
+
 std::string text(const char* format, auto... values) {
   char out[128];
   snprintf(out, sizeof out, format, values...);
@@ -350,13 +376,21 @@ std::string text(const char* format, auto... values) {
 
 // The next outer level that is the step rather than this one, and why; nullptr without any.
 const Level* promoted(const Sequence& events, const Level& inner, std::span<const Level> levels, StepChoice& choice) {
+  // Requests, sweeps, time steps: what a function does in a loop is a part of them. Epochs are few, and train.
+  const bool is_part = is_held_by_an_iteration(events, inner);
+  const bool answers = is_part && events.kind == SequenceKind::operators && !trains(events);
   for (const Level* each : by_count(levels, false)) {
     const Level& outer = *each;
-    const uint32_t least = outer.spine >= much_in_it ? fewer_outer : fewest_outer;
+    const uint32_t least = answers || outer.spine >= much_in_it ? fewer_outer : fewest_outer;
     if (outer.count < least || outer.count >= inner.count || outer.coverage < as_long * inner.coverage) continue;
     const std::vector<uint32_t> inside = trips(outer, inner);
     const auto [mean, deviation] = spread(inside);
     if (mean < 2) continue;
+    if ((answers || (is_part && outer.count >= fewest_calls)) && encloses(events, inner, outer)) {
+      choice.enclosing = true;
+      choice.promotion = text("a function that holds %.0f iterations of a loop", mean);
+      return each;
+    }
     if (is_done_several_times(in_source(events, inner, outer))) {
       choice.enclosing = false;
       choice.promotion = text("each calls the same function %.0f times", mean);
@@ -431,25 +465,38 @@ void find_other(const Sequence& events, const Level& chosen, std::span<const Lev
   }
 }
 
-// How many marks of a level a step has, and how many come before the first, where the source calls what they are in
-// several times in each iteration of a loop.
-void find_calls_in_a_step(const Sequence& events, const Level& chosen, StepChoice& choice) {
+// Where the source of the function that runs the loop is known, a step begins with what each iteration calls first; and
+// it is one step however often an iteration calls that.
+void find_beginning(const Sequence& events, const Level& chosen, StepChoice& choice) {
   if (!events.code_of) return;
   const Held found = held(events, rows_of(events, chosen));
-  const auto at = std::ranges::lower_bound(events.rows, found.calls[0]);
-  if (found.holders[0] < 0 || at == events.rows.end() || *at != found.calls[0]) return;
-  const uint32_t id = events.ids[size_t(at - events.rows.begin())];
-  const SourceCode *holder = events.code_of(found.holders[0]), *called = events.code_of(found.calls[0]);
-  if (!holder || !called) return;
-  const SourceLoops::Calls calls = holder->loops.calls_of(called->name);
-  // A mark may be missing at each end: the level is that of the function after something else, or before.
-  const auto all = size_t(std::ranges::count(events.ids, id));
-  if (calls.times < 2 || found.calls.size() / calls.times < 2 || all > found.calls.size() + 2) return;
-  choice.every = calls.times;
-  choice.promotion = text("each calls %.80s %u times", called->name.c_str(), calls.times);
-  if (events.begins_before || found.holders.size() > 1) return;
-  const auto skipped = uint32_t(std::count(events.ids.begin(), events.ids.begin() + (at - events.rows.begin()), id));
-  choice.first = (calls.times + calls.before % calls.times - skipped % calls.times) % calls.times;
+  const SourceCode *holder = found.holders[0] < 0 ? nullptr : events.code_of(found.holders[0]),
+                   *marked = events.code_of(found.calls[0]);
+  if (!holder || !marked) return;
+  const SourceLoops::Calls marks = holder->loops.calls_of(marked->name);
+  if (!marks.times) return;
+  struct Called {
+    int64_t first;
+    size_t count = 0;
+  };
+  std::map<const SourceCode*, Called> called;  // by these calls of the function
+  for (int64_t row = found.holders.front(); row < int64_t(events.parents.size()); ++row)
+    if (std::ranges::binary_search(found.holders, events.parents[size_t(row)]))
+      ++called.try_emplace(events.code_of(row), Called{row}).first->second.count;
+  const auto iterations = double(found.calls.size()) / marks.times;
+  for (const std::string& name : holder->loops.in_each_iteration(marks.loop)) {
+    const SourceLoops::Calls calls = holder->loops.calls_of(name);
+    const auto of_name = [&](const auto& each) { return each.first && each.first->is_called(name); };
+    const auto it = std::ranges::find_if(called, of_name);
+    if (!calls.times || it == called.end() || std::ranges::count_if(called, of_name) > 1) continue;
+    if (calls.before && (found.holders.size() > 1 || events.begins_before)) continue;
+    if (std::abs((double(it->second.count) - calls.before) / calls.times - iterations) > 2) continue;
+    choice.begins_with = it->second.first;
+    choice.every = calls.times;
+    choice.first = calls.before;
+    if (calls.times > 1) choice.promotion = text("each calls %.80s %u times", name.c_str(), calls.times);
+    return;
+  }
 }
 
 // The level of two iterations that are nearly all there is.
@@ -498,7 +545,7 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   choice.below = chosen != best;
   if (!choice.below)
     while (const Level* outer = promoted(events, *chosen, levels, choice)) chosen = outer;
-  if (choice.promotion.empty()) find_calls_in_a_step(events, *chosen, choice);
+  find_beginning(events, *chosen, choice);
   if (choice.promotion.empty()) find_other(events, *chosen, levels, choice);
   choice.level = size_t(chosen - levels.data());
   choice.rival = has_rival(*chosen, levels);

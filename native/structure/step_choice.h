@@ -41,8 +41,9 @@ struct StepChoice {
   // could be something else as well, `other` is one of these events.
   std::string promotion;
   uint32_t other = no_event;
-  // A step is so many iterations of the level, after some first ones that belong to none: the source calls the function
-  // that marks them so often.
+  // Where the source of the loop is known: a step begins with a call like this span, every so often, after so many
+  // first ones.
+  std::optional<int64_t> begins_with;
   uint32_t every = 1, first = 0;
   bool rival = false;              // another level of the nest scores nearly as well
   bool enclosing = false;          // the step is a call of a function, and the loop that it holds varies

@@ -87,7 +87,7 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     best = levels[0] if levels else None
     pair = None if best is not None and best.score >= 2 * _PAIR_SCORE else _pair(events, best)
     if pair is not None:
-        return Choice(events, [pair, *levels], pair)
+        return Choice(events, [pair, *levels], pair, events.rows[events.occurrences(pair)])
     if best is not None and best.score < MIN_SCORE:
         best = next((level for level in levels if _is_short_loop(events, level)), None)
     if best is None:
@@ -102,7 +102,8 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     promotion = promotion or _other_choice(stream, events, chosen, levels, below)
     rival = _has_rival(chosen, levels)
     sure = not promotion and not rival and chosen.score >= _GOOD_SCORE and chosen.count > 2
-    return Choice(events, levels, chosen, promotion, rival, enclosing, below, "medium" if sure else "low")
+    rows = events.rows[events.occurrences(chosen)]
+    return Choice(events, levels, chosen, rows, promotion, rival, enclosing, below, "medium" if sure else "low")
 
 
 def _other_choice(stream: Stream, events: Events, chosen: Level, levels: Sequence[Level], below: bool) -> str:

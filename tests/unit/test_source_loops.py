@@ -17,15 +17,19 @@ def one_after_the_other(calls: Sequence[tuple[str, int]]) -> Iterator[Span]:
         now += took_ns + 1000
 
 
+def found_in(loops: dict[str, str], whole: Span) -> tuple[list[int], str]:
+    """The starts of the steps, and how they were found."""
+    steps = find_steps(make_trace(HandMadeProcess({"main thread": [whole]}, loops=loops)))
+    (found,) = steps.processes
+    return found.start_ns.tolist(), steps.reason
+
+
 def steps_of(loops: str, calls: Sequence[tuple[str, int]]) -> tuple[list[int], str]:
     """The starts of the steps of a `main` that makes these calls, as numbers of calls; and how they were found."""
     spans = tuple(one_after_the_other(calls))
-    whole = span("main", 0, spans[-1].end_ns + MS, *spans)
-    trace = make_trace(HandMadeProcess({"main thread": [whole]}, loops={"main": loops} if loops else None))
-    steps = find_steps(trace)
-    (found,) = steps.processes
+    found, reason = found_in({"main": loops} if loops else {}, span("main", 0, spans[-1].end_ns + MS, *spans))
     starts = [each.start_ns for each in spans]
-    return [starts.index(int(start)) for start in found.start_ns], steps.reason
+    return [starts.index(start) for start in found], reason
 
 
 # Every tenth call of `advance` is followed by ten that take most of the time.
@@ -72,3 +76,46 @@ def test_a_function_called_twice_in_an_iteration_makes_one_step_of_both(before: 
 def test_where_the_source_leaves_it_open_each_call_is_a_step(loops: str) -> None:
     starts, _ = steps_of(loops, [("transpose", 3 * MS)] * 80)
     assert len(starts) == 80
+
+
+def test_a_step_begins_with_what_an_iteration_calls_first() -> None:
+    """The forces are computed once before the loop: by the calls alone, a step could begin with them."""
+    calls = [("forces", 5 * MS), *[("move", MS), ("exchange", MS), ("forces", 5 * MS)] * 40]
+    starts, _ = steps_of("forces range (move exchange neighbours? forces)", calls)
+    assert starts == list(range(1, 121, 3))
+
+
+def nest(outer: int, inner: int) -> tuple[Span, list[int]]:
+    """A `main` that calls `sweep` so often, which calls `flip` so often; and when the sweeps begin."""
+    now, sweeps = MS, []
+    for _ in range(outer):
+        begin = now
+        flips = []
+        for _ in range(inner):
+            parts = [span(name, now + k * 50_000, now + (k + 1) * 50_000) for k, name in enumerate("abcdef", 1)]
+            flips.append(span("flip", now + 1000, now + MS, *parts))
+            now += MS + 1000
+        sweeps.append(span("sweep", begin, now, *flips))
+        now += 1000
+    return span("main", 0, now + MS, *sweeps), [each.start_ns for each in sweeps]
+
+
+NESTED = {"main": "range (sweep)", "sweep": "range (flip)"}
+
+
+@pytest.mark.parametrize("inner", [4, 100])
+def test_what_a_function_does_in_a_loop_is_a_part_of_the_loop_that_calls_it(inner: int) -> None:
+    whole, sweeps = nest(40, inner)
+    starts, reason = found_in(NESTED, whole)
+    assert starts == sweeps
+    assert f"a function that holds {inner} iterations of a loop" in reason
+
+
+def test_few_calls_of_such_a_function_are_epochs() -> None:
+    whole, _ = nest(10, 30)
+    assert len(found_in(NESTED, whole)[0]) == 300
+
+
+def test_a_function_that_is_not_called_in_a_loop_is_no_step() -> None:
+    whole, _ = nest(40, 30)
+    assert len(found_in({**NESTED, "main": " ".join(["sweep"] * 40)}, whole)[0]) == 1200

@@ -20,24 +20,18 @@ class Choice:
     promotion: "" if the level with the best score was taken, and nothing is done every so often. rival: another level
     of the nest scores nearly as well. enclosing: the step is a call of a function, and the loop that it holds varies.
     below: the level with the best score lies around it, and does something every so often. confidence: `medium` at
-    most: nothing marks a step here. every: a step is so many iterations of the level, after the `first` ones.
+    most: nothing marks a step here. rows: the spans that mark a step.
     """
 
     events: Events
     levels: Sequence[Level]
     level: Level
+    rows: Ints
     promotion: str = ""
     rival: bool = False
     enclosing: bool = False
     below: bool = False
     confidence: str = "low"
-    every: int = 1
-    first: int = 0
-
-    @property
-    def rows(self) -> Ints:
-        """The spans that mark a step."""
-        return self.events.rows[self.events.occurrences(self.level)][self.first :: self.every]
 
 
 def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None) -> Choice | None:
@@ -61,9 +55,14 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     )
     if found is None:
         return None
-    pair, index, promotion, other, rival, enclosing, below, confidence, every, first = found
+    pair, index, promotion, other, rival, enclosing, below, confidence, begins_with, every, first = found
     if pair is not None:
         levels, index = [level_of(pair), *levels], 0
     if other is not None:
         promotion += f": {stream.names[stream.region[events.rows[other]]]}, the other choice"
-    return Choice(events, levels, levels[index], promotion, rival, enclosing, below, confidence, every, first)
+    if begins_with is None:
+        rows = events.rows[events.occurrences(levels[index])]
+    else:
+        rows = np.flatnonzero(stream.call_path == stream.call_path[begins_with])
+    marks = rows[first::every]
+    return Choice(events, levels, levels[index], marks, promotion, rival, enclosing, below, confidence)
