@@ -78,7 +78,8 @@ def test_a_while_loop_calls_its_condition_in_each_iteration(workshop: Workshop) 
     workshop.write("program.py", code)
     assert workshop.recorded("program.py").returncode == 0
     # Once before the loop and once at its end; until 3.12 the compiler writes it twice.
-    assert texts(strobe.open(workshop.trace))["work"] in ("more (left.pop more)?", "more (left.pop more)", "(more left.pop?)")
+    found = texts(strobe.open(workshop.trace))["work"]
+    assert found in ("more (left.pop more)?", "more (left.pop more)", "(more left.pop?)")
 
 
 def test_a_child_that_was_forked_knows_them_too(workshop: Workshop) -> None:
@@ -86,7 +87,7 @@ def test_a_child_that_was_forked_knows_them_too(workshop: Workshop) -> None:
     workshop.write("program.py", code + "if os.fork() == 0:\n    main()\n    os._exit(0)\nos.wait()\n")
     assert workshop.recorded("program.py").returncode == 0
     trace = strobe.open(workshop.trace)
-    assert [reader.source_loops() for reader in trace.readers][0] == trace.readers[1].source_loops()
+    assert trace.readers[0].source_loops() == trace.readers[1].source_loops()
     assert "range (work)" in trace.readers[1].source_loops().values()
 
 

@@ -94,7 +94,8 @@ void Session::write_beginning() {
   if (!process_name_.empty()) append_chunk(chunks, kNoteChunk, 0, 1, process_name_);
   regions_.append_all(chunks);
   uint32_t count = 0;
-  if (const std::string payload = texts_.all(count); !payload.empty()) append_chunk(chunks, kTextsChunk, 0, count, payload);
+  if (const std::string payload = texts_.all(count); !payload.empty())
+    append_chunk(chunks, kTextsChunk, 0, count, payload);
   samples_.append_definitions(chunks);
   files_.append(chunks);
 }

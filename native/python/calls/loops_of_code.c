@@ -181,7 +181,7 @@ static void add(char* text, size_t size, const char* object, const char* word, i
 }
 
 static void write_names(const Instruction* code, size_t count, const Loop* loops, size_t loop_count, char* text,
-                  size_t size) {
+                        size_t size) {
   const Loop whole = {0, count ? code[count - 1].next : 0};
   const Loop* open[MOST_DEPTH];
   size_t depth = 0, next = 0;

@@ -12,7 +12,7 @@ from strobe.gpu.launches import launches
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, main_location
-from strobe.steps.training_activities import PROFILER_STEP
+from strobe.steps.training_activities import DATA_WAIT, PROFILER_STEP
 from strobe.steps.usual_steps import KEPT_AS_SLOW
 from strobe.tables.column_arrays import Floats, place_of
 from strobe.trace.definition_rows import ranks_of, regions_where
@@ -24,6 +24,8 @@ _FOUND = "steps as they were found"
 _DEVICE = ", each until the work that it launched is done"
 # The last step did not get all its kernels into the profile if it has less than this part of those before it.
 _WHOLE = 0.8
+# One kept step counts e^5 times as much as another one at most.
+_MOST_TILT = 5
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     start, end, bounds = steps.start_ns.copy(), steps.end_ns, _FOUND
     if any(loop.kind == "range" for loop in steps.loops):
         end, bounds = _ends_of_marks(trace, steps.process, start, end), _MARKED
-    complete = steps.complete & (steps.kept.all() | ~steps.warm_up)
+    # Other tools' profiles begin where their user had them begin.
+    complete = steps.complete & (bool(trace.info.source) | ~steps.warm_up)
     before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
     if launched.any():
         bounds += _DEVICE
@@ -138,8 +141,9 @@ def _weights(steps: ProcessSteps, complete: Bools) -> tuple[Floats, dict[str, in
     """Return how many steps each stands for, and by class the number of steps that the means are of.
 
     A step that is kept because it is slow stands for itself. The other kept ones of a class stand for the time of all
-    that are not slow, so that a mean duration is that of all steps.
+    that are not slow, so that a mean duration is that of all steps, and so is what they wait for data.
     """
+    wait_ns = steps.parts_ns[:, DATA_WAIT]
     weight, counts = np.zeros(len(steps)), dict[str, int]()
     for name in dict.fromkeys(steps.class_names[complete & steps.kept].tolist()):
         members = complete & (steps.class_names == name)
@@ -148,9 +152,29 @@ def _weights(steps: ProcessSteps, complete: Bools) -> tuple[Floats, dict[str, in
         weight[own] = 1.0
         counts[name] = int(own.sum())
         if kept.any():
-            weight[kept] = steps.duration_ns[others].sum() / steps.duration_ns[kept].sum()
+            share = wait_ns[kept] / np.maximum(steps.duration_ns[kept], 1)
+            wanted = wait_ns[others].sum() / max(1, steps.duration_ns[others].sum())
+            tilt = _tilt(share, steps.duration_ns[kept], wanted)
+            weight[kept] = tilt * steps.duration_ns[others].sum() / (tilt @ steps.duration_ns[kept])
             counts[name] += int(others.sum())
     return weight, {name: count for name, count in counts.items() if count}
+
+
+def _tilt(share: Floats, duration_ns: Ints, wanted: float) -> Floats:
+    """Return weights with which the mean of the shares, by time, is the wanted one, or as near to it as may be.
+
+    They are exp(t * share), which differs least from equal weights (Deming and Stephan's raking).
+    """
+    width = float(np.ptp(share))
+    if not width:
+        return np.ones(len(share))
+    low, high = -_MOST_TILT / width, _MOST_TILT / width
+    for _ in range(50):
+        middle = (low + high) / 2
+        weight: Floats = np.exp(middle * (share - share.min()))
+        time = weight * duration_ns
+        low, high = (middle, high) if time @ share < wanted * time.sum() else (low, middle)
+    return weight
 
 
 def _slow_ns(steps: ProcessSteps, members: Bools) -> float:

@@ -159,7 +159,7 @@ def _data(trace: Trace) -> Card:
     if not len(table):
         return _missing("data", title, table)
     row, who = _worst(table, "wait_share")
-    wait = f"waits {format_ns(row['wait_ns'])} ({format_share(row['wait_share'])}) of every step for data{who}"
+    wait = f"waits {format_ns(row['wait_ns'])} ({format_share(row['wait_share'])}) of a step on average for data{who}"
     sentences = [
         {
             "data processing": f"Batches are not ready in time: the loop {wait}.",

@@ -84,7 +84,7 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
             own = (each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process)
             waits = next(own, waits)
         if waits >= INPUT_BOUND:
-            text = f"input-bound: the loop spends {format_share(waits)} of every step waiting for its next batch"
+            text = f"input-bound: the loop spends {format_share(waits)} of its time waiting for its next batch"
             return Verdict("input-bound", f"{text} while the GPU is idle", waits, "medium")
         if (late := _late_gpu(on_gpus)) is not None:
             return late

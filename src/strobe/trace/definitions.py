@@ -119,7 +119,8 @@ class Definitions:
 
 def merge(readers: Sequence[ProcessReader]) -> Definitions:
     """Merge the definitions of all processes, in the order given."""
-    union, maps, source_loops = Union(), [], {}
+    union, maps = Union(), []
+    source_loops: dict[int, str] = {}
     for reader in readers:
         paths, rows = reader.call_paths(), reader.regions()
         # A damaged block may have held the description of a region: its spans are shown all the same.
@@ -135,7 +136,8 @@ def merge(readers: Sequence[ProcessReader]) -> Definitions:
         defined = number != NO_REGION
         number[defined] = ids.region[number[defined]]
         maps.append((number, ids.call_path))
-        source_loops |= {int(number[region]): loops for region, loops in reader.source_loops().items() if region <= most}
+        texts = reader.source_loops()
+        source_loops |= {int(number[region]): text for region, text in texts.items() if region <= most}
     whole = union.whole
     merged = Definitions(map(_region_row, range(len(whole.regions)), whole.regions), whole)
     merged.source_loops = source_loops

@@ -24,18 +24,18 @@ const bound: Pipeline = {
 
 describe("the verdict as a sentence", () => {
   test.each([
-    [{}, "Batches are not ready in time: the loop waits 40.0 ms (40 %) of every step for its data."],
+    [{}, "Batches are not ready in time: the loop waits 40.0 ms (40 %) of a step on average for its data."],
     [
       { verdict: "data transmission", copyNs: 41 * MS },
       "Copying batches to the GPU holds the step up for 41.0 ms (41 %).",
     ],
     [
       { verdict: "data transmission" },
-      "Batches are ready, but reach the loop late: it waits 40.0 ms (40 %) of every step for its data.",
+      "Batches are ready, but reach the loop late: it waits 40.0 ms (40 %) of a step on average for its data.",
     ],
     [
       { verdict: "neither", waitNs: MS },
-      "The data pipeline keeps up: the loop waits 1.00 ms (1.0 %) of every step for its data.",
+      "The data pipeline keeps up: the loop waits 1.00 ms (1.0 %) of a step on average for its data.",
     ],
   ])("%j", (change, sentence) => expect(verdictSentence({ ...bound, ...change })).toBe(sentence));
 });

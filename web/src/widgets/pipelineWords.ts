@@ -7,7 +7,7 @@ const share = (part: number, of: number): string => formatShare(of > 0 ? part / 
 
 export function verdictSentence(one: Pipeline): string {
   const { verdict, durationNs } = one;
-  const wait = `waits ${formatDuration(one.waitNs)} (${share(one.waitNs, durationNs)}) of every step for its data`;
+  const wait = `waits ${formatDuration(one.waitNs)} (${share(one.waitNs, durationNs)}) of a step on average for its data`;
   if (verdict === "data processing") return `Batches are not ready in time: the loop ${wait}.`;
   if (verdict === "data transmission" && one.copyNs > one.waitNs)
     return `Copying batches to the GPU holds the step up for ${formatDuration(one.copyNs)} (${share(one.copyNs, durationNs)}).`;

@@ -57,6 +57,9 @@ class ProcessReader(Protocol):
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
 
+    def source_loops(self) -> dict[int, str]:
+        """Return what the loops of functions call, by region: see native/structure/source_loops.h."""
+
     def locations(self) -> list[LocationFacts]:
         """Return what is known of every location."""
 

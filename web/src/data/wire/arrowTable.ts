@@ -21,7 +21,7 @@ export class ArrowTable {
   private readonly table: Table;
 
   constructor(bytes: Uint8Array) {
-    this.table = tableFromIPC(bytes, { useBigInt: false });
+    this.table = tableFromIPC(bytes, { useBigInt: true });
   }
 
   get rows(): number {
@@ -46,13 +46,13 @@ export class ArrowTable {
     return this.table.names.includes(name);
   }
 
-  /** Numbers, one per row; null becomes NaN. Integers of 64 bits are exact up to 2^53. */
+  /** Numbers, one per row; null becomes NaN. Integers of 64 bits are exact up to 2^53, and rounded above. */
   numbers(name: string): Float64Array {
     const column = this.column(name);
     const out = new Float64Array(this.rows);
     for (let i = 0; i < this.rows; i++) {
       const value = column.at(i) ?? Number.NaN;
-      out[i] = typeof value === "number" ? value : fail(name, "numbers", value);
+      out[i] = typeof value === "number" || typeof value === "bigint" ? Number(value) : fail(name, "numbers", value);
     }
     return out;
   }

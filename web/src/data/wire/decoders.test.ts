@@ -22,13 +22,14 @@ describe("decoders", () => {
 
 describe("an Arrow table", () => {
   const bytes = tableToIPC(
-    tableFromArrays({ big: [2 ** 52 + 1, undefined], name: ["a", undefined], yes: [true, false] }),
+    tableFromArrays({ big: [2 ** 52 + 1, undefined], huge: [879904895758363866n, -1n], name: ["a", undefined], yes: [true, false] }),
     { format: "stream" },
   );
   const table = new ArrowTable(bytes ?? new Uint8Array());
   test("gives columns by name and type", () => {
     expect(table.rows).toBe(2);
     expect([...table.numbers("big")]).toEqual([2 ** 52 + 1, Number.NaN]);
+    expect([...table.numbers("huge")]).toEqual([879904895758363900, -1]); // the number of a thread of XLA
     expect(table.texts("name")).toEqual(["a", ""]);
     expect(table.flags("yes")).toEqual([true, false]);
   });
