@@ -22,7 +22,12 @@ describe("decoders", () => {
 
 describe("an Arrow table", () => {
   const bytes = tableToIPC(
-    tableFromArrays({ big: [2 ** 52 + 1, undefined], huge: [879904895758363866n, -1n], name: ["a", undefined], yes: [true, false] }),
+    tableFromArrays({
+      big: [2 ** 52 + 1, undefined],
+      huge: [879904895758363866n, -1n],
+      name: ["a", undefined],
+      yes: [true, false],
+    }),
     { format: "stream" },
   );
   const table = new ArrowTable(bytes ?? new Uint8Array());
