@@ -288,6 +288,7 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   choice.confidence = step->confidence;
   choice.reason = "no framework marks steps here; " + number(std::floor(chosen.spine)) +
                   " events and transitions repeat " + std::to_string(chosen.count) + " times";
+  if (!step->source.empty()) choice.reason = "no framework marks steps here; " + step->source;
   if (!step->promotion.empty()) choice.reason += " (" + step->promotion + ")";
   return choice;
 }

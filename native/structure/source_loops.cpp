@@ -60,6 +60,13 @@ SourceLoops::Calls SourceLoops::calls_of(std::string_view name) const {
   return calls;
 }
 
+std::vector<uint32_t> SourceLoops::outermost() const {
+  std::vector<uint32_t> loops;
+  for (uint32_t loop = 1; loop < around_.size(); ++loop)
+    if (around_[loop] == 0) loops.push_back(loop);
+  return loops;
+}
+
 std::vector<std::string> SourceLoops::in_each_iteration(uint32_t loop) const {
   std::vector<std::string> names;
   for (const Site& site : sites_)

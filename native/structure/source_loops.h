@@ -21,6 +21,8 @@ class SourceLoops {
   };
   Calls calls_of(std::string_view name) const;
   bool any() const { return around_.size() > 1; }
+  // Those that lie in no other loop.
+  std::vector<uint32_t> outermost() const;
   // What each iteration of a loop calls itself, in order of the source.
   std::vector<std::string> in_each_iteration(uint32_t loop) const;
   // Whether a loop lies inside of another one, or is that one.

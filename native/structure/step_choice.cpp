@@ -465,38 +465,46 @@ void find_other(const Sequence& events, const Level& chosen, std::span<const Lev
   }
 }
 
-// Where the source of the function that runs the loop is known, a step begins with what each iteration calls first; and
-// it is one step however often an iteration calls that.
+// Where the source of the function that runs the loop is known, a step is an iteration of that loop: it begins with
+// what each iteration calls first, and is one however often an iteration calls that.
 void find_beginning(const Sequence& events, const Level& chosen, StepChoice& choice) {
   if (!events.code_of) return;
   const Held found = held(events, rows_of(events, chosen));
   const SourceCode *holder = found.holders[0] < 0 ? nullptr : events.code_of(found.holders[0]),
                    *marked = events.code_of(found.calls[0]);
   if (!holder || !marked) return;
-  const SourceLoops::Calls marks = holder->loops.calls_of(marked->name);
-  if (!marks.times) return;
   struct Called {
-    int64_t first;
+    int64_t first, last;
     size_t count = 0;
   };
   std::map<const SourceCode*, Called> called;  // by these calls of the function
   for (int64_t row = found.holders.front(); row < int64_t(events.parents.size()); ++row)
-    if (std::ranges::binary_search(found.holders, events.parents[size_t(row)]))
-      ++called.try_emplace(events.code_of(row), Called{row}).first->second.count;
-  const auto iterations = double(found.calls.size()) / marks.times;
-  for (const std::string& name : holder->loops.in_each_iteration(marks.loop)) {
-    const SourceLoops::Calls calls = holder->loops.calls_of(name);
-    const auto of_name = [&](const auto& each) { return each.first && each.first->is_called(name); };
-    const auto it = std::ranges::find_if(called, of_name);
-    if (!calls.times || it == called.end() || std::ranges::count_if(called, of_name) > 1) continue;
-    if (calls.before && (found.holders.size() > 1 || events.begins_before)) continue;
-    if (std::abs((double(it->second.count) - calls.before) / calls.times - iterations) > 2) continue;
-    choice.begins_with = it->second.first;
-    choice.every = calls.times;
-    choice.first = calls.before;
-    if (calls.times > 1) choice.promotion = text("each calls %.80s %u times", name.c_str(), calls.times);
-    return;
-  }
+    if (std::ranges::binary_search(found.holders, events.parents[size_t(row)])) {
+      Called& each = called.try_emplace(events.code_of(row), Called{row, row}).first->second;
+      each.last = row, ++each.count;
+    }
+  // What marks the level may be called by something that the source calls: then any loop of the function may hold it.
+  const SourceLoops::Calls marks = holder->loops.calls_of(marked->name);
+  const auto all = marks.times ? double(called[marked].count - marks.before) / marks.times : double(found.calls.size());
+  for (const uint32_t loop : marks.loop ? std::vector{marks.loop} : holder->loops.outermost())
+    for (const std::string& name : holder->loops.in_each_iteration(loop)) {
+      const SourceLoops::Calls calls = holder->loops.calls_of(name);
+      const auto of_name = [&](const auto& each) { return each.first && each.first->is_called(name); };
+      const auto it = std::ranges::find_if(called, of_name);
+      if (!calls.times || it == called.end() || std::ranges::count_if(called, of_name) > 1) continue;
+      if (calls.before && (found.holders.size() > 1 || events.begins_before)) continue;
+      const auto& [code, each] = *it;
+      const double iterations = (double(each.count) - calls.before) / calls.times;
+      if (marks.times ? std::abs(iterations - all) > 2 : iterations < all) continue;
+      if (share(found.calls, [&](int64_t row) { return row >= each.first && row <= each.last; }) < nearly_all) continue;
+      choice.begins_with = each.first;
+      choice.every = calls.times;
+      choice.first = calls.before;
+      choice.source = "the loop in " + holder->name + " calls " + code->name +
+                      (calls.times == 1 ? " once" : text(" %u times", calls.times)) + " in each iteration";
+      choice.confidence = "medium";
+      return;
+    }
 }
 
 // The level of two iterations that are nearly all there is.

@@ -45,6 +45,7 @@ struct StepChoice {
   // first ones.
   std::optional<int64_t> begins_with;
   uint32_t every = 1, first = 0;
+  std::string source;              // what of it tells so
   bool rival = false;              // another level of the nest scores nearly as well
   bool enclosing = false;          // the step is a call of a function, and the loop that it holds varies
   bool below = false;              // the level with the best score lies around it, and does something every so often

@@ -59,7 +59,7 @@ def test_a_function_called_twice_in_an_iteration_makes_one_step_of_both(before: 
     loops = " ".join(["transpose"] * before) + " range (np.fft transpose np.ifft transpose)"
     starts, reason = steps_of(loops, calls)
     assert starts[-39:] == list(range(before + 2, before + 80, 2))
-    assert "each calls transpose 2 times" in reason
+    assert "the loop in main calls transpose 2 times in each iteration" in reason
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ class Choice:
     promotion: "" if the level with the best score was taken, and nothing is done every so often. rival: another level
     of the nest scores nearly as well. enclosing: the step is a call of a function, and the loop that it holds varies.
     below: the level with the best score lies around it, and does something every so often. confidence: `medium` at
-    most: nothing marks a step here. rows: the spans that mark a step.
+    most: nothing marks a step here. rows: the spans that mark a step. source: what of the program's source tells them, ""
+    where it is not known.
     """
 
     events: Events
@@ -32,6 +33,7 @@ class Choice:
     enclosing: bool = False
     below: bool = False
     confidence: str = "low"
+    source: str = ""
 
 
 def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None) -> Choice | None:
@@ -55,7 +57,7 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     )
     if found is None:
         return None
-    pair, index, promotion, other, rival, enclosing, below, confidence, begins_with, every, first = found
+    pair, index, promotion, other, rival, enclosing, below, confidence, begins_with, every, first, source = found
     if pair is not None:
         levels, index = [level_of(pair), *levels], 0
     if other is not None:
@@ -65,4 +67,4 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     else:
         rows = np.flatnonzero(stream.call_path == stream.call_path[begins_with])
     marks = rows[first::every]
-    return Choice(events, levels, levels[index], marks, promotion, rival, enclosing, below, confidence)
+    return Choice(events, levels, levels[index], marks, promotion, rival, enclosing, below, confidence, source)

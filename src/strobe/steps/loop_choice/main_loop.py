@@ -163,15 +163,13 @@ def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | No
     agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, each.rows))
     name = stream.names[stream.region[rows[0]]]
     level = best.level
-    reason = (
-        f"no framework marks steps here; {level.spine:.0f} events and transitions repeat {level.count} times, "
-        f"beginning with {name}"
-    )
+    what = f"{level.spine:.0f} events and transitions repeat {len(rows)} times, beginning with {name}"
+    reason = f"no framework marks steps here; {best.source or what}"
     if best.promotion:
         reason += f" ({best.promotion})"
     if disagreeing := len(choices) - len(agreeing):
         reason += "; another sequence of events has other steps"
-    confidence = "low" if disagreeing else best.confidence
+    confidence = "low" if disagreeing and not best.source else best.confidence
     return MainLoop("structure", rows, confidence, reason, name, best.events, best.levels, level, agreeing)
 
 
