@@ -210,6 +210,7 @@ Detector::Nest Detector::nest() const {
   Nest nest;
   nest.parents.reserve(calls + operators);
   nest.nodes.reserve(calls + operators);
+  nest.times.reserve(calls + operators);
   nest.calls.reserve(calls);
   nest.operators.reserve(operators);
   const auto is_call = [&](size_t call, size_t other) {
@@ -223,6 +224,7 @@ Detector::Nest Detector::nest() const {
     std::vector<int64_t>& rows = call ? nest.calls : nest.operators;
     const uint16_t depth = (call ? calls_ : operators_).depths[rows.size()];
     nest.nodes.push_back((call ? calls_ : operators_).ids[rows.size()]);
+    nest.times.push_back((call ? calls_ : operators_).times[rows.size()]);
     while (!open.empty() && open.back().first >= depth) open.pop_back();
     rows.push_back(int64_t(nest.parents.size()));
     nest.parents.push_back(open.empty() ? -1 : open.back().second);
@@ -269,26 +271,22 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   choice.by_level = true;
   choice.among_operators = operators;
   choice.marker = chosen.marker;
-  std::vector<uint32_t> marks = chosen.positions;
-  const Window* marked = &events;
-  if (step->begins_with) {
-    choice.marker = {.target = nest.nodes[size_t(*step->begins_with)]};
-    choice.among_operators = std::ranges::binary_search(nest.operators, *step->begins_with);
-    marked = choice.among_operators ? &operators_ : &calls_;
-    marks = occurrences(choice);
+  choice.iterations = chosen.count;
+  choice.times_ns = times_at(chosen.positions, events.times);
+  if (const auto& beginning = step->beginning) {
+    choice.marker = {.target = nest.nodes[size_t(beginning->with)]};
+    choice.among_operators = std::ranges::binary_search(nest.operators, beginning->with);
+    choice.marks = beginning->marks;
+    for (const int64_t row : beginning->in_front) choice.in_front.push_back(nest.nodes[size_t(row)]);
+    choice.iterations = beginning->rows.size();
+    choice.times_ns = times_at(beginning->rows, nest.times);
   }
-  std::vector<uint32_t> begins;
-  for (size_t i = step->first; i < marks.size(); i += step->every) begins.push_back(marks[i]);
-  choice.group = step->every;
-  choice.since = uint32_t((marks.size() - step->first) % step->every);
-  choice.iterations = begins.size();
-  choice.times_ns = times_at(begins, marked->times);
   choice.enclosing = step->enclosing;
   choice.score = chosen.score;
   choice.confidence = step->confidence;
   choice.reason = "no framework marks steps here; " + number(std::floor(chosen.spine)) +
                   " events and transitions repeat " + std::to_string(chosen.count) + " times";
-  if (!step->source.empty()) choice.reason = "no framework marks steps here; " + step->source;
+  if (step->beginning) choice.reason = "no framework marks steps here; " + step->beginning->source;
   if (!step->promotion.empty()) choice.reason += " (" + step->promotion + ")";
   return choice;
 }
@@ -305,7 +303,9 @@ std::vector<uint32_t> Detector::occurrences(const Choice& choice) const {
 
 // Levels are compared by what marks them: the one's item occurs once in nearly each iteration of the other, too.
 bool Detector::agree(const Choice& a, const Choice& b) {
-  if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level || a.group != b.group) return false;
+  if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level || a.group != b.group ||
+      a.marks.every != b.marks.every)
+    return false;
   if (!a.by_level) return true;
   if (std::abs(a.per_iteration - b.per_iteration) > 0.1 * b.per_iteration || a.among_operators != b.among_operators)
     return false;

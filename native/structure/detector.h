@@ -22,18 +22,18 @@ namespace strobe::structure {
 struct Choice {
   static constexpr uint32_t no_anchor = 0xFFFFFFFF;
   LoopKind kind = LoopKind::structure;
-  uint32_t anchor = no_anchor;    // number of the anchor's name
-  double per_iteration = 1;       // anchors in one iteration
-  uint32_t group = 1;             // every so many anchors, counted from the first one, end an iteration; or begin one,
-                                  // of marks by_level
-  uint32_t since = 0;             // marks by_level that have come since an iteration began
-  bool by_level = false;          // the level's item marks an iteration, not the anchor: there are several of it
-  bool among_operators = false;   // the window that the item belongs to
-  Item marker;                    // node or edge between nodes, where by_level
-  uint64_t iterations = 0;        // seen until now
-  std::vector<int64_t> times_ns;  // when the latest of them were marked
-  int64_t longest_ns = 0;         // longest of the intervals between these
-  bool enclosing = false;         // see StepChoice
+  uint32_t anchor = no_anchor;     // number of the anchor's name
+  double per_iteration = 1;        // anchors in one iteration
+  uint32_t group = 1;              // every so many anchors, counted from the first one, end an iteration
+  bool by_level = false;           // the level's item marks an iteration, not the anchor: there are several of it
+  bool among_operators = false;    // the window that the item belongs to
+  Item marker;                     // node or edge between nodes, where by_level
+  StepMarks marks;                 // of those occurrences, where no anchor is: which begin an iteration
+  std::vector<uint32_t> in_front;  // nodes of calls that begin one in front of it
+  uint64_t iterations = 0;         // seen until now
+  std::vector<int64_t> times_ns;   // when the latest of them were marked
+  int64_t longest_ns = 0;          // longest of the intervals between these
+  bool enclosing = false;          // see StepChoice
   double score = 0;
   std::string reason, confidence;
 };
@@ -83,10 +83,10 @@ class Detector {
     std::vector<int64_t> waited;   // in calls of MPI until then; empty once functions have been seen
     uint32_t oldest = 0;           // where the next event goes, once it is full
   };
-  // The parents of all that the windows hold, in order of time, -1 where they began before, and their nodes; and which
-  // of these rows the events of each window are.
+  // The parents of all that the windows hold, in order of time, -1 where they began before, their nodes and times; and
+  // which of these rows the events of each window are.
   struct Nest {
-    std::vector<int64_t> parents, calls, operators;
+    std::vector<int64_t> parents, times, calls, operators;
     std::vector<uint32_t> nodes;
   };
   struct Anchor {

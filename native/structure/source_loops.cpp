@@ -74,6 +74,21 @@ std::vector<std::string> SourceLoops::in_each_iteration(uint32_t loop) const {
   return names;
 }
 
+std::vector<std::string> SourceLoops::in_front_of(std::string_view first, uint32_t loop) const {
+  std::vector<std::string> names;
+  for (const Site& site : sites_) {
+    if (site.loop != loop) continue;
+    if (same_name(site.name, first)) break;
+    if (!site.always && calls_of(site.name).loop == loop) names.push_back(site.name);
+  }
+  // What is called behind it, too, begins no iteration.
+  std::erase_if(names, [&](const std::string& name) {
+    const auto same = [&](const Site& site) { return same_name(site.name, name); };
+    return std::ranges::count_if(sites_, same) > std::ranges::count(names, name);
+  });
+  return names;
+}
+
 bool SourceLoops::is_within(uint32_t loop, uint32_t around) const {
   while (loop > around) loop = around_[loop];  // those around it have smaller numbers
   return loop == around;

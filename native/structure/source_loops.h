@@ -25,6 +25,8 @@ class SourceLoops {
   std::vector<uint32_t> outermost() const;
   // What each iteration of a loop calls itself, in order of the source.
   std::vector<std::string> in_each_iteration(uint32_t loop) const;
+  // What a loop calls itself in some iterations, in front of the first call that is made in each.
+  std::vector<std::string> in_front_of(std::string_view first, uint32_t loop) const;
   // Whether a loop lies inside of another one, or is that one.
   bool is_within(uint32_t loop, uint32_t around) const;
 

@@ -497,11 +497,28 @@ void find_beginning(const Sequence& events, const Level& chosen, StepChoice& cho
       const double iterations = (double(each.count) - calls.before) / calls.times;
       if (marks.times ? std::abs(iterations - all) > 2 : iterations < all) continue;
       if (share(found.calls, [&](int64_t row) { return row >= each.first && row <= each.last; }) < nearly_all) continue;
-      choice.begins_with = each.first;
-      choice.every = calls.times;
-      choice.first = calls.before;
-      choice.source = "the loop in " + holder->name + " calls " + code->name +
-                      (calls.times == 1 ? " once" : text(" %u times", calls.times)) + " in each iteration";
+      Beginning beginning;
+      beginning.with = each.first;
+      beginning.marks.every = calls.times;
+      beginning.source = "the loop in " + holder->name + " calls " + code->name +
+                         (calls.times == 1 ? " once" : text(" %u times", calls.times)) + " in each iteration";
+      std::vector<const SourceCode*> in_front;
+      for (const std::string& before : holder->loops.in_front_of(name, loop)) {
+        const auto at =
+            std::ranges::find_if(called, [&](const auto& c) { return c.first && c.first->is_called(before); });
+        if (at == called.end() || holder->loops.calls_of(before).before) continue;
+        in_front.push_back(at->first), beginning.in_front.push_back(at->second.first);
+      }
+      uint32_t skipped = 0;
+      for (int64_t row = found.holders.front(); row <= each.last; ++row) {
+        if (!std::ranges::binary_search(found.holders, events.parents[size_t(row)])) continue;
+        const SourceCode* one = events.code_of(row);
+        const bool begins = one == code
+                                ? skipped++ >= calls.before && beginning.marks.always()
+                                : std::ranges::find(in_front, one) != in_front.end() && beginning.marks.at_times();
+        if (begins) beginning.rows.push_back(row);
+      }
+      choice.beginning = std::move(beginning);
       choice.confidence = "medium";
       return;
     }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "structure/levels.h"
 #include "structure/source_loops.h"
@@ -32,6 +33,34 @@ struct Sequence {
   std::function<const SourceCode*(int64_t row)> code_of;  // what a span runs, nullptr: unknown
 };
 
+// Which calls begin a step: of those that each iteration makes first every so often, or what is called at times in
+// front of one of them.
+struct StepMarks {
+  uint32_t every = 1;
+  uint32_t since = 0;  // of the first kind, since a step began
+  bool begun = false;  // by one of the second kind; none of the first has come
+  bool always() {
+    const bool begins = since == 0 && !begun;
+    begun = false;
+    since = (since + 1) % every;
+    return begins;
+  }
+  bool at_times() {
+    const bool begins = since == 0 && !begun;
+    begun |= begins;
+    return begins;
+  }
+};
+
+// Where the source of the loop is known: a step is an iteration of it.
+struct Beginning {
+  int64_t with = 0;               // a span like those that each iteration calls first ...
+  std::vector<int64_t> in_front;  // ... and some like those that come before them at times
+  std::vector<int64_t> rows;      // the spans that begin a step
+  StepMarks marks;                // behind the last of them
+  std::string source;             // what of the source tells so
+};
+
 // The level that is the step, and why it and not the best-scored one.
 struct StepChoice {
   static constexpr uint32_t no_event = 0xFFFFFFFF;
@@ -41,11 +70,7 @@ struct StepChoice {
   // could be something else as well, `other` is one of these events.
   std::string promotion;
   uint32_t other = no_event;
-  // Where the source of the loop is known: a step begins with a call like this span, every so often, after so many
-  // first ones.
-  std::optional<int64_t> begins_with;
-  uint32_t every = 1, first = 0;
-  std::string source;              // what of it tells so
+  std::optional<Beginning> beginning;
   bool rival = false;              // another level of the nest scores nearly as well
   bool enclosing = false;          // the step is a call of a function, and the loop that it holds varies
   bool below = false;              // the level with the best score lies around it, and does something every so often

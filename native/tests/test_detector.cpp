@@ -1,6 +1,7 @@
 // The detector finds loops in a window of the latest events, with what is known of the calls that hold them.
 #include "structure/detector.h"
 
+#include <algorithm>
 #include <random>
 
 #include "tests/check.h"
@@ -51,6 +52,7 @@ class Thread {
     leave(took_ns);
   }
   void work(int64_t ns) { now_ns_ += ns; }
+  int64_t now_ns() const { return now_ns_; }
   uint64_t calls() const { return calls_; }
   uint64_t calls_when_accepted() const { return calls_when_accepted_; }
 
@@ -141,10 +143,29 @@ void calls_in_a_row_are_one_step_where_the_source_makes_them_in_one_iteration() 
     CHECK(thread.calls() < 10'000);
     for (int k = 0; k < 3; ++k) thread.call(kToken, 20'000'000);
   }
-  CHECK(thread.choice->group == 3 && thread.choice->marker.target == kToken);
+  CHECK(thread.choice->marks.every == 3 && thread.choice->marker.target == kToken);
   // Which of the three was called last, when the loop was believed in.
-  CHECK(thread.choice->since == (thread.calls_when_accepted() - 1) % 3);
+  CHECK(thread.choice->marks.since == (thread.calls_when_accepted() - 1) % 3);
   CHECK(thread.choice->iterations == (thread.calls_when_accepted() - 1 + 2) / 3);
+}
+
+// In some iterations something is done in front of what each of them does first.
+void a_step_begins_with_what_is_done_at_times_in_front_of_it() {
+  const SourceCode main("main", "range (prepare? sweep)"), sweep("sweep", ""), prepare("prepare", "");
+  Thread thread;
+  thread.detector.ask_for_code([&](uint32_t node) {
+    return node == kMain ? &main : node == kToken ? &sweep : &prepare;
+  });
+  thread.enter(kMain);
+  std::vector<int64_t> begins;
+  for (int number = 0; !thread.accepted; ++number) {
+    CHECK(thread.calls() < 10'000);
+    begins.push_back(thread.now_ns() + 100'000);
+    if (number % 10 == 0) thread.call(kPrepare, 50'000'000);
+    if (!thread.accepted) thread.call(kToken, 20'000'000);
+  }
+  CHECK(thread.choice->marker.target == kToken && thread.choice->in_front == std::vector<uint32_t>{kPrepare});
+  CHECK(std::ranges::equal(thread.choice->times_ns, begins));
 }
 
 }  // namespace
@@ -174,5 +195,6 @@ int main() {
   a_loop_with_work_before_and_behind_it_is_the_step();
   waiting_for_other_ranks_is_not_a_step();
   calls_in_a_row_are_one_step_where_the_source_makes_them_in_one_iteration();
+  a_step_begins_with_what_is_done_at_times_in_front_of_it();
   return 0;
 }

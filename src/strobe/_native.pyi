@@ -381,7 +381,7 @@ def choose_step(
     goes_on: bool = False,
     regions: NDArray[int64] | None = None,
     codes: SourceCodes | None = None,
-) -> tuple[tuple[Any, ...] | None, int, str, int | None, bool, bool, bool, str, int | None, int, int, str] | None: ...
+) -> tuple[tuple[Any, ...] | None, int, str, int | None, bool, bool, bool, str, NDArray[int64] | None, str] | None: ...
 
 class SourceCodes:
     """What is known of the source of functions: their names and the texts of their loops, by region."""

@@ -85,6 +85,37 @@ def test_a_step_begins_with_what_an_iteration_calls_first() -> None:
     assert starts == list(range(1, 121, 3))
 
 
+def test_what_comes_in_front_of_that_at_times_begins_the_step() -> None:
+    """The neighbours are looked for in every tenth iteration before all else, and once before the loop under a name."""
+    calls = [("begin", MS)]
+    begins = []
+    for n in range(60):
+        begins.append(len(calls))
+        calls += [("neighbours", 9 * MS)] * (n % 10 == 0) + [("turn", 2 * MS), ("gather", MS)]
+    starts, _ = steps_of("begin range (neighbours? turn gather)", calls)
+    assert starts == begins
+
+
+def test_what_a_call_of_the_source_calls_itself_is_no_step_of_its_own() -> None:
+    """`allreduce` of Python objects is a Send and a Recv: neither name is in the source."""
+    calls = [
+        call for n in range(200) for call in [("turn", 2 * MS), *([(f"MPI_{k}", MS) for k in "abcdef"] if n % 20 == 19 else [])]
+    ]
+    starts, _ = steps_of("range (turn comm.allreduce?)", calls)
+    assert starts == [number for number, (name, _) in enumerate(calls) if name == "turn"]
+
+
+def test_calls_of_a_loop_are_its_steps_whatever_came_before_them() -> None:
+    """Until it is throttled, what `day` calls stands between its calls: the first ones look like another loop."""
+    now, days = MS, []
+    for n in range(400):
+        parts = [span("event", now + k * 10_000, now + k * 10_000 + 9000) for k in range(1, 40)] if n < 15 else []
+        days.append(span("day", now, now + MS, *parts))
+        now += MS + 1000
+    starts, _ = found_in({"main": "range (day)"}, span("main", 0, now, *days))
+    assert starts == [each.start_ns for each in days]
+
+
 def nest(outer: int, inner: int) -> tuple[Span, list[int]]:
     """A `main` that calls `sweep` so often, which calls `flip` so often; and when the sweeps begin."""
     now, sweeps = MS, []

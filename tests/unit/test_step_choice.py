@@ -145,7 +145,7 @@ def test_ends_that_are_cut_off_tell_both_as_little(stream: Stream, before: bool,
         pair, index, promotion, _, *flags = found
         assert (0 if pair else index) == [level is expected.level for level in expected.levels].index(True)
         assert expected.promotion.startswith(promotion)
-        assert flags == [expected.rival, expected.enclosing, expected.below, expected.confidence, None, 1, 0, ""]
+        assert flags == [expected.rival, expected.enclosing, expected.below, expected.confidence, None, ""]
 
 
 @settings(max_examples=100, deadline=None)

@@ -55,11 +55,12 @@ void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, u
       if (choice_->by_level && choice_->among_operators == f.torch && choice_->marker.target == node &&
           (choice_->marker.is_node() || choice_->marker.source == previous)) {
         if (choice_->anchor == Choice::no_anchor) {
-          if (since_ == 0) mark(here);
-          since_ = (since_ + 1) % choice_->group;
+          if (choice_->marks.always()) mark(here);
         } else if (anchored_) {
           mark(last_anchor_);  // the last anchor of an iteration ends it
         }
+      } else if (std::ranges::find(choice_->in_front, node) != choice_->in_front.end()) {
+        if (choice_->marks.at_times()) mark(here);
       } else if (!choice_->by_level && f.anchor == choice_->anchor && begins_iteration(choice_->kind)) {
         mark(here);
       }
@@ -132,7 +133,6 @@ void MainLoop::accept(const Choice& choice, int64_t ns, const Mark& here) {
   silent_ = false;
   last_mark_ns_ = ns;
   longest_ns_ = choice.longest_ns;
-  since_ = choice.since;
   last_anchor_ = here;
   anchored_ = false;
   cutter_.begin(choice.kind, here);

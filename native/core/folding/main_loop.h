@@ -55,7 +55,6 @@ class MainLoop {
   std::vector<structure::Mark> marks_;  // not taken yet
   structure::Cut open_wait_ = structure::kNowhere;
   structure::Mark last_anchor_{};
-  uint32_t since_ = 0;     // marks of the level since an iteration began
   bool anchored_ = false;  // an anchor has ended since the last mark
   int64_t last_mark_ns_ = 0, longest_ns_ = 0;
   bool silent_ = false;

@@ -112,8 +112,9 @@ nb::object step_of(uint8_t kind, Input<uint32_t> ids, Input<int64_t> starts, Inp
   return nb::make_tuple(choice->pair ? nb::object(tuple_of(*choice->pair)) : nb::none(), choice->level,
                         choice->promotion,
                         choice->other == StepChoice::no_event ? nb::none() : nb::object(nb::int_(choice->other)),
-                        choice->rival, choice->enclosing, choice->below, choice->confidence, choice->begins_with,
-                        choice->every, choice->first, choice->source);
+                        choice->rival, choice->enclosing, choice->below, choice->confidence,
+                        choice->beginning ? owned(choice->beginning->rows) : nb::none(),
+                        choice->beginning ? choice->beginning->source : std::string());
 }
 
 // Index of the level, -1 without any.
@@ -298,8 +299,7 @@ void register_structure(nb::module_& m) {
         nb::arg("goes_on") = false, nb::arg("regions") = nb::none(), nb::arg("codes") = nb::none(),
         "Which of its levels is the step of a sequence; see strobe.steps.loop_choice.choice. (The pair of iterations "
         "that is the step, or index of the level; why; the event that ends the reason; rival, enclosing, below; "
-        "confidence; a span like those that begin a step, how many do in each, how many come before, and what of the "
-        "source tells so), or None");
+        "confidence; the spans that begin a step, and what of the source tells so, where it does), or None");
   nb::class_<SourceCodes>(m, "SourceCodes", "What is known of the source of functions")
       .def(nb::init<const std::vector<std::string>&, const std::map<int64_t, std::string>&>(), nb::arg("names"),
            nb::arg("loops"));

@@ -57,14 +57,11 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     )
     if found is None:
         return None
-    pair, index, promotion, other, rival, enclosing, below, confidence, begins_with, every, first, source = found
+    pair, index, promotion, other, rival, enclosing, below, confidence, rows, source = found
     if pair is not None:
         levels, index = [level_of(pair), *levels], 0
     if other is not None:
         promotion += f": {stream.names[stream.region[events.rows[other]]]}, the other choice"
-    if begins_with is None:
+    if rows is None:
         rows = events.rows[events.occurrences(levels[index])]
-    else:
-        rows = np.flatnonzero(stream.call_path == stream.call_path[begins_with])
-    marks = rows[first::every]
-    return Choice(events, levels, levels[index], marks, promotion, rival, enclosing, below, confidence, source)
+    return Choice(events, levels, levels[index], rows, promotion, rival, enclosing, below, confidence, source)
