@@ -581,3 +581,11 @@ def test_what_follows_an_update_belongs_to_it_until_the_next_batch_is_made(batch
         assert found.parts_ns[step, FORWARD] == 2050 * us
         assert found.classes[step] == ("train+validation" if step in evaluated else "train")
     assert not found.outlier[:59].any()
+
+
+@pytest.mark.parametrize(("begins", "classes"), [(range(12), {"train"}), (range(0, 60, 5), {"train", "train+log"})])
+def test_a_function_that_was_throttled_makes_no_class(begins: range, classes: set[str]) -> None:
+    """It is in all steps up to some, and in none thereafter."""
+    trace = make_trace({"main": train_steps(60, extras={step: ("log", 2_000_000) for step in begins})})
+    (found,) = find_steps(trace).processes
+    assert set(found.classes) - {"partial"} == classes

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strobe.advice.host_wait import run as host_waits
+from strobe.advice.python_time import run as python_time
 from strobe.breakdown.host_time import host_times
 from strobe.present.summary import summarise
 from strobe.sums.samples import RUNNING, WAITING
@@ -102,6 +103,53 @@ def test_what_another_thread_does_meanwhile_is_told():
     beside = sampled((["python"] * 9 + ["lock"]) * 30, stack="hold (/home/me/model.py:70)", name="hold", part="piece")
     (finding,) = host_waits(make_trace({"main": sampled((["lock"] * 5 + ["python"] * 5) * 30), "helper": beside}))
     assert finding.do.endswith("; thread helper is in hold (/home/me/model.py:70) most")
+
+
+WAITS = (["lock"] * 8 + ["python"] * 2) * 30  # in the standard library: for the end of another thread
+
+
+@pytest.mark.parametrize(
+    ("states", "kind", "does"),
+    [
+        (["lock"] * 7 + ["sleep"] * 3, "lock-bound", "wait for a lock or another thread (69|70) % of the time"),
+        (["native"] * 9 + ["python"], "compute-bound", "compute (89|90) % of the time"),
+        (["file"] * 6 + ["waiting"] * 4, "io-bound", "wait for files (59|60) % of the time"),
+    ],
+)
+def test_where_the_main_thread_waits_for_others_it_is_told_what_limits_these(states, kind, does):
+    threads = {
+        f"worker {k}": sampled(states * 30, stack="fetch (/home/me/store.py:30)", name="fetch", part="piece")
+        for k in (1, 2)
+    }
+    verdict = summarise(make_trace({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}"), **threads})).verdict
+    assert verdict.kind == kind
+    assert verdict.share == pytest.approx(0.8, abs=0.01)
+    assert re.search(f"the main thread waits 80 % of the loop's time; meanwhile 2 other threads {does}", verdict.text)
+    assert "100 % of it in fetch (store.py:14)" in verdict.text
+    assert verdict.confidence == "medium"
+
+
+def test_threads_that_only_wait_for_work_limit_nothing():
+    idle = sampled(["waiting"] * 300, stack="fetch (/home/me/store.py:30)", name="fetch", part="piece")
+    trace = make_trace({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}"), "worker": idle})
+    assert summarise(trace).verdict.kind == "waiting"
+
+
+def test_processes_that_the_main_one_waits_for_are_looked_at():
+    work = sampled((["python"] * 9 + ["socket"]) * 30, stack="fetch (/home/me/store.py:30)", name="fetch", part="piece")
+    main = HandMadeProcess({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}")}, pid=1)
+    trace = make_trace(main, *(HandMadeProcess({"main": work}, pid=pid, main=False) for pid in (2, 3)))
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "python-bound"
+    assert "meanwhile 2 child processes are in the Python interpreter 90 % of the time" in verdict.text
+
+
+def test_a_function_of_several_threads_takes_no_share_of_a_step():
+    threads = {
+        f"worker {k}": sampled(["native"] * 300, stack="band (/a.py:3)", name="band", part="band") for k in (1, 2)
+    }
+    (first, *_) = python_time(make_trace({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}"), **threads}))
+    assert re.search(r"itself takes \S+ ms a step, of all threads together", first.what), first.what
 
 
 def test_of_few_samples_nothing_is_advised():

@@ -15,13 +15,16 @@ from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.selection import select_steps
 from strobe.steps.usual_steps import usual_steps
-from strobe.sums.path_statistics import path_statistics
+from strobe.steps.thread_spans import main_location
+from strobe.sums.path_statistics import location_statistics, path_statistics
 from strobe.sums.samples import frame_of
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.10
 MOST = 3
+# A function that spends less of its time on the main thread runs on several.
+_ALONE = 0.99
 
 # Another tool has CUPTI's callbacks: what a function waits for GPUs is not taken out of its own time.
 _BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls has their times"
@@ -57,6 +60,9 @@ def run(trace: Trace) -> Iterator[Finding]:
     sums = path_statistics(trace, replace(steps, windows=steps.windows and steps.windows.alone(process), classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
+    main = main_location(trace, process)
+    of_main = location_statistics(trace, steps, main) if main is not None else sums
+    main_ns = np.bincount(of_main.region, weights=of_main.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
     share[[row["paradigm"] != "python" for row in regions]] = 0.0
     tasks = [at.location for at in location_rows(trace) if (at.process, at.kind) == (process, "task")]
@@ -68,8 +74,11 @@ def run(trace: Trace) -> Iterator[Finding]:
         described = regions[region]
         per_step = float(share[region]) * usual.median_ns
         lines = f"what it does there shows by line: strobe run --lines {described['name']}" if described["line"] else ""
-        spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step"
-        spent += _spent(does, described, float(share[region]))
+        if main_ns[region] >= _ALONE * self_ns[region]:
+            spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step"
+            spent += _spent(does, described, float(share[region]))
+        else:
+            spent = f"{format_ns(per_step)} a step, of all threads together"
         yield Finding(
             rule="python",
             what=f"{described['name']} itself takes {spent}",

@@ -29,6 +29,8 @@ from strobe.trace.trace_cache import cached_on_trace
 
 MEASURED = ("data", "communication", "operators")
 KINDS = (*MEASURED, *RUNNING, "gil", *WAITING, "unobserved")
+# States in which a thread has nothing to do.
+IDLE = ("socket", "waiting")
 # Fewer samples are not split.
 _FEWEST_SAMPLES = 20
 # A function with this share of a kind, or more, is where most of it passes.
@@ -70,6 +72,7 @@ class HostTime:
     places: dict[str, Place]
     functions: dict[str, Counter[str]]
     imports_ns: int = 0
+    window_ns: tuple[int, int] | None = None  # from the first of the steps to the last; None: the whole run
 
     @property
     def per_step_ns(self) -> dict[str, float]:
@@ -102,7 +105,7 @@ def _of_steps(trace: Trace, process: Process, steps: ProcessSteps) -> HostTime:
     data = int(steps.parts_ns[rows, DATA_WAIT].sum())
     starved = waited_for_core_ns(trace, process.process, steps.start_ns[rows], steps.end_ns[rows])
     found = _split(trace, process, sums, duration, _measured(trace, selection, location, data))
-    return replace(found, steps=len(rows), starved_ns=min(starved, duration))
+    return replace(found, steps=len(rows), starved_ns=min(starved, duration), window_ns=window)
 
 
 def _of_run(trace: Trace, process: Process) -> HostTime | None:
@@ -119,6 +122,49 @@ def _of_run(trace: Trace, process: Process) -> HostTime | None:
     duration = sum(each.ran_ns + each.other_ns for each in sums)
     found = _split(trace, process, sums, duration, _measured(trace, select(trace, "all"), location, 0))
     return replace(found, imports_ns=imports)
+
+
+@dataclass(frozen=True)
+class Others:
+    """What others do while the main thread waits: other threads of its process or, where these do nothing, its children.
+
+    who: "4 other threads", "2 child processes". shares: of their sampled time, by state (0 to 1). samples: how many.
+    places: as in `HostTime`.
+    """
+
+    who: str
+    shares: dict[str, float]
+    samples: int
+    places: dict[str, Place]
+
+
+def others_of(trace: Trace, time: HostTime) -> Others | None:
+    """Return what the other threads of a process did in its steps, or its children; None where no sample tells."""
+    main = main_location(trace, time.process)
+    processes = {each.process: each for each in process_rows(trace)}
+    pid = processes[time.process].pid
+    threads = [each for each in location_rows(trace) if each.kind == "thread"]
+    own = [each.location for each in threads if each.process == time.process and each.location != main]
+    beside = [each for each in threads if each.process != time.process]
+    children = [each.location for each in beside if processes[each.process].parent_pid == pid]
+    for who, locations in (("other thread", own), ("child process", children)):
+        sums = {location: sample_sums(trace, location, time.window_ns) for location in locations}
+        busy = [
+            each
+            for location in locations
+            if any(_state(one) not in IDLE for one in sums[location])
+            for each in sums[location]
+        ]
+        states, functions, _ = _by_state(busy, False)
+        samples = sum(each.samples for each in busy)
+        if samples < _FEWEST_SAMPLES:
+            continue
+        count = len({each.location for each in busy})
+        found = {state: place for state in states if (place := _place(busy, functions, state)) is not None}
+        whole = max(1, sum(states.values()))
+        text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
+        return Others(text, {state: ns / whole for state, ns in states.items()}, samples, found)
+    return None
 
 
 def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: int, measured: _Measured) -> HostTime:

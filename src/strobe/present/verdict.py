@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.breakdown.data_pipeline import pipelines
-from strobe.breakdown.host_time import MEASURED, HostTime, Place, host_times
+from strobe.breakdown.host_time import IDLE, MEASURED, HostTime, Place, host_times, others_of
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
 from strobe.steps.steps import find_steps
@@ -46,6 +46,15 @@ _CAUSES = {
     "waiting": (("socket", "waiting"), "waits for a socket, a pipe, or another thread or process"),
     "host-bound": (("unobserved",), "is outside of operators"),
 }
+_PLURAL = {
+    "compute-bound": "compute",
+    "python-bound": "are in the Python interpreter",
+    "gc-bound": "collect garbage",
+    "gil-bound": "wait for the GIL",
+    "lock-bound": "wait for a lock or another thread",
+    "io-bound": "wait for files",
+    "sleeping": "sleep",
+}
 _NATIVE = "native code outside of operators"
 
 
@@ -76,7 +85,7 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         do = "; strobe.step() at the end of the loop's body marks its steps" if not trace.info.source else ""
         if not times:
             return Verdict("no-steps", f"{reason}{f'; {busiest}' if busiest else ''}{do}")
-        found = _of_host(times, busiest)
+        found = _of_host(trace, times, busiest)
         return Verdict(found.kind, f"{found.text}; {reason}{do}", found.share, "low")
     if on_gpus:
         waits = usual.parts_ns["data_wait"] / usual.median_ns
@@ -90,9 +99,9 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
             return late
         kind, text, share, margin = gpu_verdict(on_gpus)
         if kind == "host-bound":
-            text += f"; {_of_host(times, '').text.partition(': ')[2]}"
+            text += f"; {_of_host(trace, times, '').text.partition(': ')[2]}"
         return Verdict(kind, text, share, _confidence(margin))
-    return _uneven(times) or _of_host(times, busiest)
+    return _uneven(times) or _of_host(trace, times, busiest)
 
 
 def _uneven(times: Sequence[HostTime]) -> Verdict | None:
@@ -134,7 +143,7 @@ def _alone(works: Floats, whole: float) -> tuple[int, float, float] | None:
     return most, float(np.median(others)), lost
 
 
-def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
+def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
     """The verdict by what the main threads of all ranks do most."""
     whole = sum(each.duration_ns for each in times)
     share = {name: sum(each.kinds_ns[name] for each in times) / max(1, whole) for name in times[0].kinds_ns}
@@ -153,12 +162,37 @@ def _of_host(times: Sequence[HostTime], busiest: str) -> Verdict:
     if starved >= _STARVED and len(times) == 1:
         text = f"starved: the main thread waits for a core {format_share(starved)} of the loop's time"
         return Verdict("starved", f"{text}: more threads and processes run than there are cores", starved, "medium")
+    if kind == "waiting" and len(times) == 1 and (found := _of_others(trace, times[0], causes[kind])) is not None:
+        return found
     text = "; ".join((f"{kind}: {_does(kind, share, times)}", *beside))
     if len(times) > 1:
         text += f" (mean of {len(times)} ranks)"
     if starved >= _STARVED:
         text, confidence = f"{text}; they wait for a core {format_share(starved)} of the time", "low"
     return Verdict(kind, text, causes[kind], confidence)
+
+
+def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
+    """The verdict of a loop that mostly waits for threads or processes of its own: what these do most."""
+    others = others_of(trace, time)
+    if others is None:
+        return None
+    names = {kind: tuple(name for name in of if name not in IDLE) for kind, (of, _) in _CAUSES.items()}
+    causes = {kind: sum(others.shares.get(name, 0.0) for name in of) for kind, of in names.items()}
+    kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
+    if causes[kind] < _WORTH_NAMING:
+        return None
+    does = _PLURAL[kind] if not others.who.startswith("1 ") else _CAUSES[kind][1]
+    of = "of the loop's time" if time.steps else "of the run"
+    text = f"{kind}: the main thread waits {format_share(waits)} {of}; meanwhile {others.who} {does}"
+    text += f" {format_share(causes[kind])} of the time"
+    place = others.places.get(max(names[kind], key=lambda name: others.shares.get(name, 0.0)))
+    if place is not None and place.share >= _MOST_OF_IT:
+        where = f" ({place.where.rpartition('/')[2]})" if place.where else ""
+        text += f", {format_share(place.share)} of it in {place.name}{where}"
+    margin, both = causes[kind] - causes[second], causes[kind] + causes[second]
+    confidence = _confidence(margin, both, others.samples)
+    return Verdict(kind, text, waits, "medium" if confidence == "high" else confidence)
 
 
 def _confidence(margin: float, both: float = 0.0, samples: int = 0) -> str:

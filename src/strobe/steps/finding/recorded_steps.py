@@ -178,9 +178,10 @@ def _recurring(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> 
         if piece.recorded is None:
             named = {number: name.split("+")[1:] for number, name in enumerate(piece.classes)}
         else:
-            # Three steps of a class are enough.
+            # The first three steps of a class and the last one are enough.
             class_id = piece.recorded.class_id
-            rows = [np.flatnonzero(class_id == each)[:3] for each in np.unique(class_id)]
+            of_class = [np.flatnonzero(class_id == each) for each in np.unique(class_id)]
+            rows = [np.append(each[:3], each[-1:]) for each in of_class]
             named = {row: list(extras[class_id[row]]) for some in rows for row in some.tolist()}
         for number, names in named.items():
             for name in names:

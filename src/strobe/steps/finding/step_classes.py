@@ -95,8 +95,12 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collectio
 
 
 def recurs(name: str, steps: Iterable[int]) -> bool:
-    """Twice is a habit; the first step does not count: it also starts things up."""
-    return len(set(steps) - {0}) >= 2 or name in _SYNONYMS
+    """Twice is a habit; the first step does not count: it also starts things up.
+
+    Nor is it one to be in all steps up to some and in none thereafter: there the recorder has throttled a function.
+    """
+    seen = set(steps)
+    return name in _SYNONYMS or (len(seen - {0}) >= 2 and not (min(seen) <= 1 and max(seen) - min(seen) < len(seen)))
 
 
 def label(function: str) -> str:
