@@ -162,6 +162,19 @@ Held held(const Sequence& events, Rows rows) {
   }
 }
 
+// Whether a level is the items of a generator expression that call nothing recorded: a part of one expression, however
+// often it comes.
+bool is_of_items(const Sequence& events, const Level& level) {
+  if (!events.code_of) return false;
+  Rows rows = rows_of(events, level);
+  rows.resize(std::min(rows.size(), marks_of_a_function));
+  return std::ranges::all_of(held(events, std::move(rows)).calls, [&](int64_t row) {
+    const SourceCode* code = events.code_of(row);
+    const bool calls = size_t(row) + 1 < events.parents.size() && events.parents[size_t(row) + 1] == row;
+    return code && code->name == "<genexpr>" && !calls;
+  });
+}
+
 // The same function calls the two that mark two levels: how its source does.
 struct InSource {
   const SourceLoops* loops = nullptr;  // nullptr: not known
@@ -552,12 +565,14 @@ bool has_rival(const Level& chosen, std::span<const Level> levels) {
 }  // namespace
 
 std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Level> levels) {
-  const Level* best = levels.empty() ? nullptr : levels.data();
+  const auto first = std::ranges::find_if(levels, [&](const Level& level) { return !is_of_items(events, level); });
+  const Level* best = first == levels.end() ? nullptr : &*first;
   StepChoice choice;
   if (!best || best->score < 2 * pair_score) choice.pair = pair_of(events, best);
   if (choice.pair) return choice;
   if (best && best->score < least_score) {
-    const auto loop = std::ranges::find_if(levels, [&](const Level& level) { return is_short_loop(events, level); });
+    const auto loop = std::ranges::find_if(
+        levels, [&](const Level& level) { return is_short_loop(events, level) && !is_of_items(events, level); });
     best = loop == levels.end() ? nullptr : &*loop;
   }
   if (!best) return {};

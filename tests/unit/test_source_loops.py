@@ -99,7 +99,9 @@ def test_what_comes_in_front_of_that_at_times_begins_the_step() -> None:
 def test_what_a_call_of_the_source_calls_itself_is_no_step_of_its_own() -> None:
     """`allreduce` of Python objects is a Send and a Recv: neither name is in the source."""
     calls = [
-        call for n in range(200) for call in [("turn", 2 * MS), *([(f"MPI_{k}", MS) for k in "abcdef"] if n % 20 == 19 else [])]
+        call
+        for n in range(200)
+        for call in [("turn", 2 * MS), *([(f"MPI_{k}", MS) for k in "abcdef"] if n % 20 == 19 else [])]
     ]
     starts, _ = steps_of("range (turn comm.allreduce?)", calls)
     assert starts == [number for number, (name, _) in enumerate(calls) if name == "turn"]
@@ -114,6 +116,22 @@ def test_calls_of_a_loop_are_its_steps_whatever_came_before_them() -> None:
         now += MS + 1000
     starts, _ = found_in({"main": "range (day)"}, span("main", 0, now, *days))
     assert starts == [each.start_ns for each in days]
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "count"), [("item", (), 300), ("<genexpr>", ("step",), 300), ("<genexpr>", (), 0)]
+)
+def test_items_of_a_generator_expression_are_no_steps_unless_they_call_something(
+    name: str, calls: tuple[str, ...], count: int
+) -> None:
+    now, items = MS, []
+    for _ in range(300):
+        inside = [span(each, now + 1000, now + MS - 1000) for each in calls]
+        items.append(span(f"main.<locals>.{name}", now, now + MS, *inside))
+        now += MS + 1000
+    trace = make_trace(HandMadeProcess({"main": [span("main", 0, now, *items)]}, loops={"main": "(other)"}))
+    steps = find_steps(trace).processes
+    assert sum(map(len, steps)) == count
 
 
 def nest(outer: int, inner: int) -> tuple[Span, list[int]]:

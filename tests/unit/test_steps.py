@@ -586,6 +586,6 @@ def test_what_follows_an_update_belongs_to_it_until_the_next_batch_is_made(batch
 @pytest.mark.parametrize(("begins", "classes"), [(range(12), {"train"}), (range(0, 60, 5), {"train", "train+log"})])
 def test_a_function_that_was_throttled_makes_no_class(begins: range, classes: set[str]) -> None:
     """It is in all steps up to some, and in none thereafter."""
-    trace = make_trace({"main": train_steps(60, extras={step: ("log", 2_000_000) for step in begins})})
+    trace = make_trace({"main": train_steps(60, extras=dict.fromkeys(begins, ("log", 2_000_000)))})
     (found,) = find_steps(trace).processes
     assert set(found.classes) - {"partial"} == classes

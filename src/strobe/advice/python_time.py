@@ -14,8 +14,8 @@ from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.selection import select_steps
-from strobe.steps.usual_steps import usual_steps
 from strobe.steps.thread_spans import main_location
+from strobe.steps.usual_steps import usual_steps
 from strobe.sums.path_statistics import location_statistics, path_statistics
 from strobe.sums.samples import frame_of
 from strobe.trace.definition_rows import location_rows

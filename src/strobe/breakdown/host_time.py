@@ -126,7 +126,7 @@ def _of_run(trace: Trace, process: Process) -> HostTime | None:
 
 @dataclass(frozen=True)
 class Others:
-    """What others do while the main thread waits: other threads of its process or, where these do nothing, its children.
+    """What others do while the main thread waits: other threads of its process; where these do nothing, its children.
 
     who: "4 other threads", "2 child processes". shares: of their sampled time, by state (0 to 1). samples: how many.
     places: as in `HostTime`.

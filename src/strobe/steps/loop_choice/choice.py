@@ -20,8 +20,8 @@ class Choice:
     promotion: "" if the level with the best score was taken, and nothing is done every so often. rival: another level
     of the nest scores nearly as well. enclosing: the step is a call of a function, and the loop that it holds varies.
     below: the level with the best score lies around it, and does something every so often. confidence: `medium` at
-    most: nothing marks a step here. rows: the spans that mark a step. source: what of the program's source tells them, ""
-    where it is not known.
+    most: nothing marks a step here. rows: the spans that mark a step. source: what of the program's source tells them,
+    "" where it is not known.
     """
 
     events: Events
