@@ -58,7 +58,8 @@ def test_steps_are_the_marks_of_the_profiler(tmp_path: Path, stacks: str, active
         inside = [e for e in events if e["name"].startswith(name) and e["ts"] >= marks[0][0]]
         assert inside
         expected = 1000 * sum(e["dur"] for e in inside)
-        assert sum(int(str(row[part])) for row in steps) == pytest.approx(expected, rel=0.3)
+        # Calls of Python beside it, in the same step, are a part of it, too.
+        assert 0.9 * expected <= sum(int(str(row[part])) for row in steps) <= 1.3 * expected + active * 500_000
     assert not [row for row in trace.locations.to_pylist() if "(lane" in str(row["name"])]
 
 

@@ -91,6 +91,28 @@ def test_a_child_that_was_forked_knows_them_too(workshop: Workshop) -> None:
     assert "range (work)" in trace.readers[1].source_loops().values()
 
 
+def test_an_export_and_a_cut_know_them_too(workshop: Workshop) -> None:
+    code = "import time\ndef work(n): time.sleep(0.001)\ndef main():\n    for n in range(40): work(n)\nmain()\n"
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    trace = strobe.open(workshop.trace)
+    for form in ("chrome", "perfetto"):
+        trace.export(workshop.folder / f"again.{form}", form)
+        again = strobe.open(workshop.folder / f"again.{form}")
+        assert texts(again) == texts(trace)
+        assert again.ask("loops").to_pylist() == trace.ask("loops").to_pylist()
+    trace.part(time_ns=(0, trace.info.duration_ns)).cut(workshop.folder / "part.strobe")
+    assert texts(strobe.open(workshop.folder / "part.strobe")) == texts(trace)
+
+
+def test_names_are_not_in_an_anonymous_trace(workshop: Workshop) -> None:
+    workshop.write("program.py", "def secret(): pass\ndef main():\n    for n in range(40): secret()\nmain()\n")
+    assert workshop.recorded("program.py").returncode == 0
+    strobe.open(workshop.trace).cut(workshop.folder / "hidden.strobe", anonymise=True)
+    assert texts(strobe.open(workshop.folder / "hidden.strobe")) == {}
+    assert not [path for path in (workshop.folder / "hidden.strobe").rglob("*") if b"secret" in path.read_bytes()]
+
+
 def test_what_is_done_at_times_and_twice_is_in_the_steps(workshop: Workshop) -> None:
     code = """
 import time

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.trace.definition_rows import Process
+from strobe.trace.processes.process_part import exported_loops
 from strobe.trace.trace import Trace
 
 _BATCH = 1 << 16
@@ -20,11 +21,18 @@ def process_facts(trace: Trace, number: int, row: Process, zero_ns: int) -> dict
     native/formats/importing/exported_process.h reads them again.
     """
     facts = trace.readers[number].process()
+    loops = exported_loops(trace.readers[number])
     note = {key: value for key, value in (("rank", row.rank), ("ranks", facts.get("ranks"))) if value is not None}
     return {
         "pid": row.pid,
         "parent_pid": row.parent_pid,
-        "description": {"argv": facts["argv"], "host": row.host, "python": row.python, "main": row.main},
+        "description": {
+            "argv": facts["argv"],
+            "host": row.host,
+            "python": row.python,
+            "main": row.main,
+            **({"source_loops": loops} if loops else {}),
+        },
         **({"note": note} if note else {}),
         "started_ns": row.started_ns + zero_ns,
         "ended_ns": row.ended_ns + zero_ns,

@@ -19,7 +19,7 @@ from strobe.trace.archive import process_files
 from strobe.trace.definition_rows import location_rows, process_rows
 from strobe.trace.derived.anonymise import rewrite as rewrite_names
 from strobe.trace.derived.new_folder import new_folder, write_job
-from strobe.trace.processes.process_part import PartReader
+from strobe.trace.processes.process_part import PartReader, exported_loops
 from strobe.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path:
             out.count(what, value)
     facts = reader.process()
     description = {key: facts.get(key) for key in ("argv", "host", "python", "main")}
+    if loops := exported_loops(reader):
+        description["source_loops"] = loops
     note = {key: facts[key] for key in ("rank", "ranks") if facts.get(key) is not None}
     out.finish(
         facts["pid"],

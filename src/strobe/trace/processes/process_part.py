@@ -126,3 +126,9 @@ class PartReader:
 
     def __getattr__(self, name: str) -> Any:  # definitions and texts are those of the whole
         return getattr(self._whole, name)
+
+
+def exported_loops(reader: ProcessReader | PartReader) -> list[tuple[str, str, int, str]]:
+    """Return name, file and line of functions, and what their loops call: they have other numbers in an export."""
+    loops = reader.source_loops()
+    return [(row[1], row[4], row[5], loops[row[0]]) for row in reader.regions() if row[0] in loops] if loops else []

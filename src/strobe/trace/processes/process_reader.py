@@ -218,6 +218,17 @@ class RecordedProcess:
         places = symbols.known_places(self._folder)
         return [symbols.with_name(row, places) if symbols.is_address(row) else row for row in rows]
 
+    def source_loops(self) -> dict[int, str]:
+        """Return what the loops of functions call, by region, as it was recorded, or exported."""
+        found: dict[int, str] = self.core.source_loops()
+        exported = (self._begun[0].get("description") or {}).get("source_loops")
+        if isinstance(exported, list):
+            texts = {tuple(row[:3]): row[3] for row in exported if isinstance(row, list) and len(row) == 4}
+            for region, name, _, _, file, line, _ in self.regions():
+                if isinstance(text := texts.get((name, file, line)), str):
+                    found[region] = text
+        return found
+
     def metrics(self) -> list[MetricReadings]:
         """Return the metrics in the block file, and those of the GPUs of its node."""
         own: list[MetricReadings] = self.core.metrics()
