@@ -144,9 +144,10 @@ Rows around(const Sequence& events, const Rows& rows) {
   return above;
 }
 
-Rows rows_of(const Sequence& events, const Level& level) {
+Rows rows_of(const Sequence& events, const Level& level, size_t most = SIZE_MAX) {
   Rows rows;
-  for (const uint32_t at : level.positions) rows.push_back(events.rows[at]);
+  for (const uint32_t at : std::span(level.positions).first(std::min(most, level.positions.size())))
+    rows.push_back(events.rows[at]);
   return rows;
 }
 
@@ -166,13 +167,20 @@ Held held(const Sequence& events, Rows rows) {
 // often it comes.
 bool is_of_items(const Sequence& events, const Level& level) {
   if (!events.code_of) return false;
-  Rows rows = rows_of(events, level);
-  rows.resize(std::min(rows.size(), marks_of_a_function));
+  Rows rows = rows_of(events, level, marks_of_a_function);
   return std::ranges::all_of(held(events, std::move(rows)).calls, [&](int64_t row) {
     const SourceCode* code = events.code_of(row);
     const bool calls = size_t(row) + 1 < events.parents.size() && events.parents[size_t(row) + 1] == row;
     return code && code->name == "<genexpr>" && !calls;
   });
+}
+
+// What some calls run, if it is the same and known.
+const SourceCode* code_of_all(const Sequence& events, const Rows& calls) {
+  if (calls[0] < 0) return nullptr;
+  const SourceCode* code = events.code_of(calls[0]);
+  const bool same = std::ranges::all_of(calls, [&](int64_t row) { return events.code_of(row) == code; });
+  return same ? code : nullptr;
 }
 
 // The same function calls the two that mark two levels: how its source does.
@@ -183,14 +191,9 @@ struct InSource {
 InSource in_source(const Sequence& events, const Level& inner, const Level& outer) {
   if (!events.code_of) return {};
   const auto called = [&](const Level& level) -> std::pair<const SourceCode*, const SourceCode*> {
-    Rows rows = rows_of(events, level);
-    rows.resize(std::min(rows.size(), marks_of_a_function));
+    Rows rows = rows_of(events, level, marks_of_a_function);
     const Held found = held(events, std::move(rows));
-    if (found.holders[0] < 0) return {};
-    const SourceCode* holder = events.code_of(found.holders[0]);
-    for (const int64_t row : found.holders)
-      if (events.code_of(row) != holder) return {};
-    return {events.code_of(found.calls[0]), holder};
+    return {events.code_of(found.calls[0]), code_of_all(events, found.holders)};
   };
   const auto [inside, inner_holder] = called(inner);
   const auto [outside, outer_holder] = called(outer);
@@ -362,8 +365,7 @@ bool encloses(const Sequence& events, const Level& inner, const Level& outer) {
 // by whom is told by the source.
 bool is_held_by_an_iteration(const Sequence& events, const Level& inner) {
   if (!events.code_of) return false;
-  Rows rows = rows_of(events, inner);
-  rows.resize(std::min(rows.size(), marks_of_a_function));
+  Rows rows = rows_of(events, inner, marks_of_a_function);
   const int64_t call = held(events, std::move(rows)).holders[0];
   const int64_t caller = call < 0 ? -1 : events.parents[size_t(call)];
   if (caller < 0) return false;
@@ -483,8 +485,8 @@ void find_other(const Sequence& events, const Level& chosen, std::span<const Lev
 void find_beginning(const Sequence& events, const Level& chosen, StepChoice& choice) {
   if (!events.code_of) return;
   const Held found = held(events, rows_of(events, chosen));
-  const SourceCode *holder = found.holders[0] < 0 ? nullptr : events.code_of(found.holders[0]),
-                   *marked = events.code_of(found.calls[0]);
+  const SourceCode* holder = code_of_all(events, found.holders);
+  const SourceCode* marked = events.code_of(found.calls[0]);
   if (!holder || !marked) return;
   struct Called {
     int64_t first, last;
@@ -498,7 +500,8 @@ void find_beginning(const Sequence& events, const Level& chosen, StepChoice& cho
     }
   // What marks the level may be called by something that the source calls: then any loop of the function may hold it.
   const SourceLoops::Calls marks = holder->loops.calls_of(marked->name);
-  const auto all = marks.times ? double(called[marked].count - marks.before) / marks.times : double(found.calls.size());
+  const auto all =
+      marks.times ? (double(called[marked].count) - marks.before) / marks.times : double(found.calls.size());
   for (const uint32_t loop : marks.loop ? std::vector{marks.loop} : holder->loops.outermost())
     for (const std::string& name : holder->loops.in_each_iteration(loop)) {
       const SourceLoops::Calls calls = holder->loops.calls_of(name);

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strobe.steps.finding.offline_search import steps_of
@@ -442,6 +442,9 @@ Calls = st.recursive(
 
 
 @settings(max_examples=150, deadline=None)
+@example(
+    [("aten::a", [])], [("aten::a", [(SINGLE_WAIT, [(WORKERS_WAIT, [])]), (WORKERS_WAIT, [])]), (WORKERS_WAIT, [])], 1
+)
 @given(st.lists(Calls, min_size=1, max_size=4), st.lists(Calls, max_size=3), st.integers(1, 8))
 def test_no_program_is_too_strange(body: list[object], epilogue: list[object], iterations: int) -> None:
     program = Program()

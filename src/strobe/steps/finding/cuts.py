@@ -75,7 +75,9 @@ def _cut_at_anchors(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
         found.append(begun)
     start, fed = np.array(found, dtype=np.int64).T.copy()
     if loop.kind != "optimizer":
-        return _cut_at(stream, start, fed)
+        # A wait within an operator begins before a wait that the same operator has made already.
+        later = np.append(True, start[1:] > np.maximum.accumulate(start)[:-1])
+        return _cut_at(stream, start[later], fed[later])
     mark_end, waited = stream.end_ns[loop.rows], fed > start
     complete = np.ones(len(start), dtype=bool)
     complete[0] = waited[0] or 2 * np.count_nonzero(waited) <= len(waited)
