@@ -75,9 +75,12 @@ def test_a_loop_that_is_entered_from_two_sides_is_in_the_tree_with_every_iterati
     (process,) = judge(recording).processes
     assert process.any_of_five is not None
     assert process.confidence in ("low", "medium")
+    # An iteration of its source discharges; one that is entered there does not charge before.
+    trace = strobe.open(recording.trace)
+    (discharged,) = (row["calls"] for row in trace.profile(step="all").to_pylist() if row["name"] == "discharge")
     (truth,) = recording.truth.values()
-    counts = [level.count for level in strobe.open(recording.trace).structure().levels]
-    assert any(abs(count - len(truth["cycle"])) <= 1 for count in counts), counts
+    assert len(truth["cycle"]) < discharged
+    assert discharged in [level.count for level in trace.structure().levels]
 
 
 def test_a_million_different_events_are_no_loop() -> None:

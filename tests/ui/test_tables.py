@@ -137,7 +137,7 @@ def test_the_data_pipeline_shows_what_a_step_waits_for(browser: Browser, tmp_pat
         # Of several ranks that which waits longest comes first.
         verdict = page.get_by_role("region", name="Verdict")
         expect(verdict).to_contain_text("highly input-bound")
-        expect(verdict).to_contain_text("waits 60.0 ms (60 %) of every step")
+        expect(verdict).to_contain_text("waits 60.0 ms (60 %) of a step on average")
         bar = page.get_by_role(
             "img", name=re.compile("What a step is made of: waiting for data 60.0 ms, training 40.0 ms")
         )
