@@ -183,40 +183,18 @@ const SourceCode* code_of_all(const Sequence& events, const Rows& calls) {
   return same ? code : nullptr;
 }
 
-// The same function calls the two that mark two levels: how its source does.
-struct InSource {
-  const SourceLoops* loops = nullptr;  // nullptr: not known
-  SourceLoops::Calls inner, outer;
-};
-InSource in_source(const Sequence& events, const Level& inner, const Level& outer) {
-  if (!events.code_of) return {};
+// Whether the same function calls what marks two levels, the inner one in a loop that lies in that of the outer one.
+bool is_loop_in_loop(const Sequence& events, const Level& inner, const Level& outer) {
+  if (!events.code_of) return false;
   const auto called = [&](const Level& level) -> std::pair<const SourceCode*, const SourceCode*> {
-    Rows rows = rows_of(events, level, marks_of_a_function);
-    const Held found = held(events, std::move(rows));
+    const Held found = held(events, rows_of(events, level, marks_of_a_function));
     return {events.code_of(found.calls[0]), code_of_all(events, found.holders)};
   };
-  const auto [inside, inner_holder] = called(inner);
-  const auto [outside, outer_holder] = called(outer);
-  if (!inside || !outside || !inner_holder || inner_holder != outer_holder) return {};
-  const SourceLoops& loops = inner_holder->loops;
-  const InSource out{&loops, loops.calls_of(inside->name), loops.calls_of(outside->name)};
-  return out.inner.loop && out.outer.loop ? out : InSource{};
-}
-
-// Whether the source does what marks the outer level in some iterations of the loop that does the inner one once in
-// each.
-bool is_done_at_times(const InSource& source) {
-  return source.loops && source.inner.times == 1 && source.outer.times != 1 &&
-         source.loops->is_within(source.outer.loop, source.inner.loop);
-}
-// Whether each iteration of a loop in the source does the inner one several times, and the outer one once.
-bool is_done_several_times(const InSource& source) {
-  return source.loops && source.inner.times > 1 && source.outer.times == 1 && source.inner.loop == source.outer.loop;
-}
-// Whether one loop of the source lies in the other one.
-bool is_loop_in_loop(const InSource& source) {
-  return source.loops && source.inner.loop != source.outer.loop &&
-         source.loops->is_within(source.inner.loop, source.outer.loop);
+  const auto [inside, holder] = called(inner);
+  const auto [outside, other_holder] = called(outer);
+  if (!inside || !outside || !holder || holder != other_holder) return false;
+  const uint32_t loop = holder->loops.calls_of(inside->name).loop, around = holder->loops.calls_of(outside->name).loop;
+  return around && loop != around && holder->loops.is_within(loop, around);
 }
 
 // Whether a loop is seen to begin and to end: what lies before its first mark or behind its last one is more than what
@@ -311,9 +289,7 @@ bool is_a_loop_around(const Sequence& events, const Level& inner, const Level& o
 bool is_every_so_often(const Sequence& events, const Level& inner, const Level& outer) {
   const uint32_t usual = usual_trips(inner, outer);
   if (usual < 2) return false;
-  const InSource source = in_source(events, inner, outer);
-  if (is_done_at_times(source)) return true;
-  if (is_done_several_times(source) || is_loop_in_loop(source)) return false;
+  if (is_loop_in_loop(events, inner, outer)) return false;
   const bool functions = functions_known(events);
   if (!functions || !leaves_some_over(events, inner, outer)) {
     if (outer.spine > (functions ? little_more : no_more)) return false;
@@ -406,11 +382,6 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
       choice.promotion = text("a function that holds %.0f iterations of a loop", mean);
       return each;
     }
-    if (is_done_several_times(in_source(events, inner, outer))) {
-      choice.enclosing = false;
-      choice.promotion = text("each calls the same function %.0f times", mean);
-      return each;
-    }
     if (usual_trips(inner, outer)) {
       if (mean > most_trips || outer.cvn > std::max(regular, inner.cvn)) continue;
       if (functions_known(events) && is_every_so_often(events, inner, outer)) continue;
@@ -440,9 +411,7 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
 // The inner level that is the step rather than this one, where something is only done every so often.
 const Level* demoted(const Sequence& events, const Level& outer, std::span<const Level> levels) {
   for (const Level* inner : by_count(levels, true))
-    if (inner->marker.is_node() && inner->count > outer.count &&
-        (is_done_at_times(in_source(events, *inner, outer)) || is_every_so_often(events, *inner, outer)))
-      return inner;
+    if (inner->marker.is_node() && is_every_so_often(events, *inner, outer)) return inner;
   return nullptr;
 }
 
@@ -471,7 +440,6 @@ const Level* taken_at_times(const Level& branch, std::span<const Level> levels) 
 void find_other(const Sequence& events, const Level& chosen, std::span<const Level> levels, StepChoice& choice) {
   for (const Level* outer : by_count(levels, false)) {
     if (outer->count >= chosen.count || !is_every_so_often(events, chosen, *outer)) continue;
-    if (is_done_at_times(in_source(events, chosen, *outer))) continue;  // there is no doubt
     const int64_t often = std::lrint(median(trips(*outer, chosen)));
     if (!choice.below && (often > most_often || leaves_some_over(events, chosen, *outer))) continue;
     choice.promotion = text("each does the same, and something else is done every %lld", (long long)often);
@@ -512,7 +480,8 @@ void find_beginning(const Sequence& events, const Level& chosen, StepChoice& cho
       const auto& [code, each] = *it;
       const double iterations = (double(each.count) - calls.before) / calls.times;
       if (marks.times ? std::abs(iterations - all) > 2 : iterations < all) continue;
-      if (share(found.calls, [&](int64_t row) { return row >= each.first && row <= each.last; }) < nearly_all) continue;
+      const auto inside = [&](int64_t row) { return row >= each.first && row <= each.last; };
+      if (!marks.loop && share(found.calls, inside) < nearly_all) continue;
       Beginning beginning;
       beginning.with = each.first;
       beginning.marks.every = calls.times;
@@ -589,7 +558,7 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   if (!choice.below)
     while (const Level* outer = promoted(events, *chosen, levels, choice)) chosen = outer;
   find_beginning(events, *chosen, choice);
-  if (choice.promotion.empty()) find_other(events, *chosen, levels, choice);
+  if (choice.promotion.empty() && !choice.beginning) find_other(events, *chosen, levels, choice);
   choice.level = size_t(chosen - levels.data());
   choice.rival = has_rival(*chosen, levels);
   if (choice.promotion.empty() && !choice.rival && chosen->score >= good_score && chosen->count > 2)
