@@ -168,3 +168,20 @@ def test_few_calls_of_such_a_function_are_epochs() -> None:
 def test_a_function_that_is_not_called_in_a_loop_is_no_step() -> None:
     whole, _ = nest(40, 30)
     assert len(found_in({**NESTED, "main": " ".join(["sweep"] * 40)}, whole)[0]) == 1200
+
+
+def test_a_master_is_not_made_to_agree_with_its_workers() -> None:
+    """It makes 160 replies and notes every eighth; each of its two workers has twenty tasks."""
+
+    def rank(number: int, holder: str, calls: list[tuple[str, int]]) -> HandMadeProcess:
+        spans = tuple(one_after_the_other(calls))
+        whole = span(holder, 0, spans[-1].end_ns + MS, *spans)
+        return HandMadeProcess({"main": [whole]}, pid=100 + number, main=number == 0, rank=number)
+
+    reply, note = [("receive", MS), ("reply", MS)], [("note", MS)]
+    replies = [call for n in range(160) for call in reply + note * (n % 8 == 5)]
+    tasks = [("ask", MS), ("work", 4 * MS), ("send", MS)] * 20
+    trace = make_trace(rank(0, "master", replies), rank(1, "worker", tasks), rank(2, "worker", tasks))
+    assert [len(each) for each in find_steps(trace).processes] == [160, 20, 20]
+    together = make_trace(rank(0, "main", replies), rank(1, "main", tasks), rank(2, "main", tasks))
+    assert [len(each) for each in find_steps(together).processes] == [20, 20, 20]

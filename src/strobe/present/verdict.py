@@ -183,13 +183,10 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
     if causes[kind] < _WORTH_NAMING:
         return None
     does = _PLURAL[kind] if not others.who.startswith("1 ") else _CAUSES[kind][1]
-    of = "of the loop's time" if time.steps else "of the run"
+    of = _of_what(time.steps > 0, time.imports_ns > 0)
     text = f"{kind}: the main thread waits {format_share(waits)} {of}; meanwhile {others.who} {does}"
     text += f" {format_share(causes[kind])} of the time"
-    place = others.places.get(max(names[kind], key=lambda name: others.shares.get(name, 0.0)))
-    if place is not None and place.share >= _MOST_OF_IT:
-        where = f" ({place.where.rpartition('/')[2]})" if place.where else ""
-        text += f", {format_share(place.share)} of it in {place.name}{where}"
+    text += _within(others.places.get(max(names[kind], key=lambda name: others.shares.get(name, 0.0))))
     margin, both = causes[kind] - causes[second], causes[kind] + causes[second]
     confidence = _confidence(margin, both, others.samples)
     return Verdict(kind, text, waits, "medium" if confidence == "high" else confidence)
@@ -209,8 +206,7 @@ def _confidence(margin: float, both: float = 0.0, samples: int = 0) -> str:
 
 def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
     names, does = _CAUSES[kind]
-    imported = any(each.imports_ns for each in times)
-    of = "of the loop's time" if times[0].steps else f"of the run{' without its imports' if imported else ''}"
+    of = _of_what(times[0].steps > 0, any(each.imports_ns for each in times))
     if kind == "compute-bound" and share["operators"] >= share["native"]:
         return f"operators take {format_share(share['operators'])} {of}{_named(times, 'operators')}"
     if kind == "compute-bound":
@@ -223,8 +219,15 @@ def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
 
 def _named(times: Sequence[HostTime], kind: str, what: str = "") -> str:
     """Where most of a kind passes, on the rank that has most of it; `what` that is instead of its share."""
-    place: Place | None = max(times, key=lambda each: each.kinds_ns[kind]).places.get(kind)
+    return _within(max(times, key=lambda each: each.kinds_ns[kind]).places.get(kind), what)
+
+
+def _within(place: Place | None, what: str = "") -> str:
     if place is None or place.share < _MOST_OF_IT:
         return ""
     where = f" ({place.where.rpartition('/')[2]})" if place.where else ""
     return f", {what or f'{format_share(place.share)} of it'} in {place.name}{where}"
+
+
+def _of_what(steps: bool, imports: bool) -> str:
+    return "of the loop's time" if steps else f"of the run{' without its imports' if imports else ''}"
