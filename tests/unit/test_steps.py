@@ -1,5 +1,6 @@
 """Steps: hand-made programs with known steps, and the sample of a real training that wrote down its own."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -415,8 +416,10 @@ def test_whatever_a_training_does_the_parts_add_up_and_steps_follow_each_other(d
         training.run(*data.draw(st.lists(st.sampled_from(extras), max_size=4)))
         training.step(ask_twice=data.draw(st.booleans()), wait_us=data.draw(st.integers(1, 3000)))
     found = steps_of(training.stream())
-    complete = int(found.complete.sum())
-    assert len(training.truth) - 1 <= complete <= len(training.truth)
+    # Updates that differ in a rhythm, by chance, are one step together, as those of a GAN are.
+    turns = re.match(r"(\d+) updates of .* in turn make a step", found.reason)
+    updates = int(turns[1]) if turns else 1
+    assert len(training.truth) - updates <= updates * int(found.complete.sum()) <= len(training.truth)
     assert (found.parts_ns.sum(axis=1) == found.duration_ns).all()
     assert (found.parts_ns >= 0).all()
     assert (found.start_ns[1:] >= (found.start_ns + found.duration_ns)[:-1]).all()
