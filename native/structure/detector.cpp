@@ -17,9 +17,10 @@ constexpr uint64_t kLoaderAlone = 64;     // batches without an update after whi
 constexpr uint32_t kLeastIterations = 5;  // of a level
 constexpr double kLeastCoverage = 0.3;    // share of the window's time
 constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed ...
-constexpr int64_t kPause = 10;            // ... where a longer interval than so many usual ones counts as so many
-constexpr double kSame = 0.9;             // share of a level's intervals in which the mark of the same level lies once
-constexpr int kAliveIntervals = 3;        // longest intervals since the last iteration
+constexpr int64_t kLeastInSourceNs = 1000000000;  // ... if its source tells where it begins ...
+constexpr int64_t kPause = 10;      // ... where a longer interval than so many usual ones counts as so many
+constexpr double kSame = 0.9;       // share of a level's intervals in which the mark of the same level lies once
+constexpr int kAliveIntervals = 3;  // longest intervals since the last iteration
 
 std::vector<int64_t> without_silence(const std::vector<int64_t>& times) {
   // A pause counts as a hundredth of the whole at most: imports leave no events, and do not belong to a loop.
@@ -286,6 +287,8 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   choice.confidence = step->confidence;
   choice.reason = "no framework marks steps here; " + number(std::floor(chosen.spine)) +
                   " events and transitions repeat " + std::to_string(chosen.count) + " times";
+  const SourceCode* code = code_of_ ? code_of_(choice.marker.target) : nullptr;
+  choice.in_source = step->beginning || (code && code->is_loop);
   if (step->beginning) choice.reason = "no framework marks steps here; " + step->beginning->source;
   if (!step->promotion.empty()) choice.reason += " (" + step->promotion + ")";
   return choice;
@@ -343,7 +346,8 @@ std::optional<Choice> Detector::analyse(int64_t now_ns) {
   std::optional<Choice> now = choose(now_ns);
   const bool agreed = now && last_ && agree(*last_, *now);
   last_ = now;
-  if (agreed && now->anchor == Choice::no_anchor && lasted_ns(now->times_ns) < kLeastNs) return {};
+  const int64_t least_ns = !now || now->anchor != Choice::no_anchor ? 0 : now->in_source ? kLeastInSourceNs : kLeastNs;
+  if (agreed && lasted_ns(now->times_ns) < least_ns) return {};
   if (!agreed || (believed_ && (agree(*believed_, *now) || decided_earlier(*believed_, *now)))) return {};
   return now;
 }

@@ -94,8 +94,9 @@ bool SourceLoops::is_within(uint32_t loop, uint32_t around) const {
   return loop == around;
 }
 
-SourceCode::SourceCode(std::string_view region_name, std::string_view text) : loops(text) {
-  region_name = region_name.substr(region_name.rfind('.') + 1);
+SourceCode::SourceCode(std::string_view region_name, std::string_view text)
+    : loops(text), is_loop(region_name.starts_with("loop in ")) {
+  if (!is_loop) region_name = region_name.substr(region_name.rfind('.') + 1);
   if (region_name.starts_with("MPI_")) region_name.remove_prefix(4);
   name = region_name;
 }

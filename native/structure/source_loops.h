@@ -44,8 +44,9 @@ class SourceLoops {
 struct SourceCode {
   SourceCode(std::string_view region_name, std::string_view loops);
   bool is_called(std::string_view other) const;
-  std::string name;  // by which it is called: `step` of `Solver.step`, `Barrier` of MPI_Barrier
+  std::string name;  // by which it is called: `step` of `Solver.step`, `Barrier` of MPI_Barrier; a loop's own
   SourceLoops loops;
+  bool is_loop;  // it is an iteration of one (python/loops)
 };
 
 }  // namespace strobe::structure

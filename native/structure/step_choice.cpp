@@ -448,13 +448,28 @@ void find_other(const Sequence& events, const Level& chosen, std::span<const Lev
   }
 }
 
+// Iterations that were recorded themselves are the steps, whatever in them marks the level.
+void begin_with_iterations(const Sequence& events, const Held& found, const SourceCode& loop, StepChoice& choice) {
+  Beginning beginning;
+  for (int64_t row = found.holders.front() + 1; row < int64_t(events.parents.size()); ++row)
+    if (std::ranges::binary_search(found.holders, events.parents[size_t(row)]) && events.code_of(row) == &loop)
+      beginning.rows.push_back(row);
+  beginning.with = beginning.rows.front();
+  beginning.source = "each is an iteration of the " + loop.name;
+  choice.beginning = std::move(beginning);
+  choice.confidence = "medium";
+}
+
 // Where the source of the function that runs the loop is known, a step is an iteration of that loop: it begins with
 // what each iteration calls first, and is one however often an iteration calls that.
 void find_beginning(const Sequence& events, const Level& chosen, StepChoice& choice) {
   if (!events.code_of) return;
   const Held found = held(events, rows_of(events, chosen));
+  if (found.holders.front() < 0) return;
   const SourceCode* holder = code_of_all(events, found.holders);
-  const SourceCode* marked = events.code_of(found.calls[0]);
+  const SourceCode* marked = code_of_all(events, found.calls);
+  if (marked && marked->is_loop) return begin_with_iterations(events, found, *marked, choice);
+  marked = events.code_of(found.calls[0]);
   if (!holder || !marked) return;
   struct Called {
     int64_t first, last;

@@ -178,6 +178,7 @@ class Sampler {
     int64_t next = monotonic_ns(), counted_ns = next, own_cpu = 0;
     for (uint64_t n = 0, list_at = 0; !quit_; n++) {
       const int64_t now = monotonic_ns();
+      if (layout_.look) layout_.look();
       if (n == list_at) {
         if (!list(now)) break;
         list_at = n + std::max(kListEvery, threads_.size());

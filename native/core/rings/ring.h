@@ -135,16 +135,15 @@ class Inside {
   const int errno_;
 };
 
-void put_slowly(RecordKind kind, uint32_t region);  // recording_thread.cpp
+void put_slowly(RecordKind kind, uint32_t region, uint64_t at_ticks);  // recording_thread.cpp
 
-// `at_ticks` gives the time stamp; it is asked only if there is room.
-template <class Ticks>
-inline void put_at(RecordKind kind, uint32_t region, Ticks&& at_ticks) {
+// `at_ticks`: when it was, not before the last record; 0: now.
+inline void put(RecordKind kind, uint32_t region, uint64_t at_ticks = 0) {
   Producer& p = producer;
   p.writing = true;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (__builtin_expect(p.head < p.limit.load(std::memory_order_relaxed), 1)) {
-    const uint64_t t = at_ticks();
+    const uint64_t t = at_ticks ? at_ticks : ticks();
     if (__builtin_expect((t >> kTimeBits) == p.epoch, 1)) {
       p.data[p.head & p.mask] = make_record(kind, region, t);
       p.head++;
@@ -155,9 +154,7 @@ inline void put_at(RecordKind kind, uint32_t region, Ticks&& at_ticks) {
     }
   }
   p.writing = false;
-  put_slowly(kind, region);
+  put_slowly(kind, region, at_ticks);
 }
-
-inline void put(RecordKind kind, uint32_t region) { put_at(kind, region, ticks); }
 
 }  // namespace strobe

@@ -11,11 +11,11 @@ namespace strobe {
 
 thread_local Producer producer __attribute__((tls_model("initial-exec")));
 
-void put_slowly(RecordKind kind, uint32_t region) {
+void put_slowly(RecordKind kind, uint32_t region, uint64_t at_ticks) {
   Producer& p = producer;
   if (p.busy) return;
   const Inside inside;
-  session().slow_put(kind, region);
+  session().slow_put(kind, region, at_ticks);
 }
 
 // A thread or a stream writes into this ring from now on.
@@ -113,7 +113,7 @@ static uint64_t room_for_leaves(const RingHeader& ring) {
   return share < 1024 ? share + 2 : 1024;
 }
 
-void Session::slow_put(RecordKind kind, uint32_t region) {
+void Session::slow_put(RecordKind kind, uint32_t region, uint64_t at_ticks) {
   Producer& p = producer;
   if (!make_recordable(p)) return;
   RingHeader& ring = *p.header;
@@ -129,7 +129,7 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
       if (kind == kEnter) p.lost_depth = 1, p.limit.store(0);
       return;
     }
-    uint64_t t = ticks();
+    const uint64_t t = at_ticks ? at_ticks : ticks();
     if ((t >> kTimeBits) != p.epoch) {
       p.epoch = t >> kTimeBits;
       p.data[p.head & p.mask] = (uint64_t(kEpoch) << 62) | p.epoch;

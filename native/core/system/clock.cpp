@@ -20,6 +20,7 @@ void clock_setup() {
   if (const char* text = getenv("STROBE_CLOCK_SHIFT_NS")) shift_ns = strtoll(text, nullptr, 10);
   if (const char* text = getenv("STROBE_CLOCK_DRIFT_PPM")) drift = strtod(text, nullptr) / 1e6;
   clock_is_shifted = shift_ns != 0 || drift != 0;
+  if (getenv("STROBE_CLOCK_WITHOUT_TSC")) return;
 #if defined(__x86_64__)
   // Invariant TSC: CPUID 0x80000007, EDX bit 8 (AMD64 Architecture Programmer's Manual vol. 3; Intel SDM vol. 2A).
   unsigned a, b, c, d;

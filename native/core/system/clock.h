@@ -16,6 +16,7 @@ extern bool ticks_are_tsc;  // decided once by clock_setup()
 // the clock of its node reads t.
 extern bool clock_is_shifted;
 int64_t shifted_ns(int64_t ns);
+// Decides; with STROBE_CLOCK_WITHOUT_TSC in the environment ticks are ns of CLOCK_MONOTONIC.
 void clock_setup();
 
 inline int64_t clock_ns(clockid_t clock) {

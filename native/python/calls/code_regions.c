@@ -5,6 +5,7 @@
 #include "include/strobe.h"
 #include "python/calls/filter.h"
 #include "python/calls/loops_of_code.h"
+#include "python/loops/loops.h"
 
 static char** prefixes; /* of files that are not recorded */
 static size_t prefix_count;
@@ -89,7 +90,9 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
       char loops[2048];
       loops_of_code(code, loops, sizeof loops);
       info.loops = loops;
-      known = CODE_FIRST + (uintptr_t)strobe_region(&info);
+      const uint32_t region = strobe_region(&info);
+      if (loops[0]) loops_add(code, region, loops);
+      known = CODE_FIRST + (uintptr_t)region;
     }
   }
   if (set_extra((PyObject*)code, code_extra_index, (void*)(uintptr_t)(code_base + known)) != 0) PyErr_Clear();

@@ -19,6 +19,7 @@
 
 #include "include/strobe.h"
 #include "python/lines/lines_frames.h"
+#include "python/loops/loops.h"
 
 #define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
 /* Below this address half of the thread's C stack is used. Unset it is above everything, so that the first frame comes
@@ -133,7 +134,9 @@ static PyObject* evaluate_recorded(PyThreadState* tstate, struct _PyInterpreterF
     }
     if (__builtin_expect(c_functions, 0) && tstate->c_profilefunc != on_profile) see_c_functions(tstate);
     strobe_enter((uint32_t)region);
-    PyObject* result = evaluate_with(tstate, frame, throwing, 1);
+    LoopCode* loops = loops_of((uint32_t)region);
+    PyObject* result = __builtin_expect(loops != NULL, 0) ? loops_evaluate(tstate, frame, throwing, loops)
+                                                          : evaluate_with(tstate, frame, throwing, 1);
     strobe_leave((uint32_t)region);
     return result;
   }
@@ -146,6 +149,8 @@ static PyObject* evaluate_recorded(PyThreadState* tstate, struct _PyInterpreterF
 
 static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
   if (__builtin_expect(lines_running, 0)) return lines_evaluate(tstate, frame, throwing, evaluate_recorded);
+  if (__builtin_expect(tstate->c_tracefunc == loops_trace, 0))
+    return loops_beside(tstate, frame, throwing, evaluate_recorded);
   return evaluate_recorded(tstate, frame, throwing);
 }
 
@@ -163,6 +168,7 @@ int python_calls_start(int with_c_functions) {
   }
   c_functions = with_c_functions;
   strobe_hook_cost(&frames, frame_ns);
+  if (!c_functions) loops_start(&frames, frame_ns);
   _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
   return 0;
 }
@@ -174,6 +180,7 @@ void python_calls_give_up(void) {
 void python_calls_stop(void) {
   PyInterpreterState* interpreter = PyThreadState_Get()->interp;
   c_functions = 0;
+  loops_stop();
   for (PyThreadState* each = PyInterpreterState_ThreadHead(interpreter); each; each = PyThreadState_Next(each))
     if (each->c_profilefunc == on_profile) set_profile(each, NULL);
   /* Somebody who hooked in after us still calls us; then we stay, and record nothing because the session has ended. */

@@ -32,6 +32,7 @@ struct frame_layout {
   uintptr_t gil;                /* who waits for the GIL sleeps on a word in here */
   size_t gil_bytes, gil_holder; /* in there: the thread state that has it, or had it last */
   size_t collecting;            /* of PyInterpreterState: whether garbage is collected */
+  void (*look)(void);           /* called at each look of the sampler, without the GIL; NULL: nothing is */
   /* By opcode: whether the instruction may call C code that takes long: calls, operators, iteration. */
   uint8_t calls_out[256];
 };

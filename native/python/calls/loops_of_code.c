@@ -206,8 +206,15 @@ static void write_names(const Instruction* code, size_t count, const Loop* loops
   }
 }
 
-void loops_of_code(PyCodeObject* code, char* text, size_t size) {
-  text[0] = text[size - 1] = 0;
+/* Calls `use` with what the code is made of. */
+typedef struct {
+  PyCodeObject* code;
+  const Instruction* instructions;
+  size_t count;
+  const Loop* loops;
+  size_t loop_count;
+} Decoded;
+static void with_loops(PyCodeObject* code, void (*use)(const Decoded*, void*), void* argument) {
   PyObject* bytes = PyCode_GetCode(code);
   const Py_ssize_t count = bytes ? PyBytes_GET_SIZE(bytes) / 2 : 0;
   if (count > 0 && count <= MOST_UNITS) {
@@ -216,12 +223,58 @@ void loops_of_code(PyCodeObject* code, char* text, size_t size) {
     if (decoded && loops) {
       const size_t n = decode(code, (const unsigned char*)PyBytes_AS_STRING(bytes), count, decoded);
       const size_t found = find_loops(decoded, n, loops);
-      if (found) write_names(decoded, n, loops, found, text, size);
+      if (found) use(&(Decoded){code, decoded, n, loops, found}, argument);
     }
     free(decoded);
     free(loops);
   }
   Py_XDECREF(bytes);
   PyErr_Clear();
+}
+
+typedef struct {
+  char* text;
+  size_t size;
+} Text;
+static void write_text(const Decoded* d, void* argument) {
+  const Text* to = argument;
+  write_names(d->instructions, d->count, d->loops, d->loop_count, to->text, to->size);
+}
+void loops_of_code(PyCodeObject* code, char* text, size_t size) {
+  text[0] = text[size - 1] = 0;
+  with_loops(code, write_text, &(Text){text, size});
   if (text[size - 1]) text[0] = 0;
+}
+
+typedef struct {
+  CodeLoop* loops;
+  size_t most, count;
+  unsigned char* handlers;
+} Found;
+static void list_loops(const Decoded* d, void* argument) {
+  Found* found = argument;
+  for (size_t k = 0; k < d->count; k++) {
+    const Instruction* each = &d->instructions[k];
+    memset(found->handlers + each->at, 0, (size_t)(each->next - each->at));
+  }
+  for (size_t i = 0; i < d->loop_count && found->count < found->most; i++) {
+    CodeLoop* loop = &found->loops[found->count++];
+    const Loop at = d->loops[i];
+    const int first = PyCode_Addr2Line(d->code, (int)(2 * at.begin));
+    *loop = (CodeLoop){.begin = (uint32_t)(2 * at.begin), .end = (uint32_t)(2 * at.end), .line = first, .one_line = 1};
+    for (size_t k = 0; k < d->count; k++) {
+      const Instruction* each = &d->instructions[k];
+      if (each->at < at.begin || each->at >= at.end) continue;
+      if (each->at == at.begin) loop->asks = each->op == FOR_ITER;
+      const int line = PyCode_Addr2Line(d->code, (int)(2 * each->at));
+      if (line > 0 && line != first) loop->one_line = 0;
+      if (line > 0 && line < loop->line && !loop->asks) loop->line = line; /* the condition stands at the end */
+    }
+  }
+}
+size_t loops_in_code(PyCodeObject* code, CodeLoop* loops, size_t most, unsigned char* handlers) {
+  Found found = {loops, most, 0, handlers};
+  memset(handlers, 1, (size_t)Py_SIZE(code));
+  with_loops(code, list_loops, &found);
+  return found.count;
 }

@@ -16,3 +16,13 @@
  * it is "range (advance (comm.Gather)? swap swap)". Returns it in `text`, empty where there is no loop, the text has no
  * room, or memory is short. No Python exception is left. */
 void loops_of_code(PyCodeObject* code, char* text, size_t size);
+
+typedef struct {
+  uint32_t begin, end; /* in bytes of the bytecode: each iteration begins there; what lies behind the loop */
+  int line;            /* where it is written */
+  int asks;            /* its iterations begin with the question for the next item */
+  int one_line;
+} CodeLoop;
+/* The loops of a function, outer ones first, `most` at most: how many. `handlers`: by code unit, 1 where an exception
+ * is handled; that may belong to a loop before it. No Python exception is left. */
+size_t loops_in_code(PyCodeObject* code, CodeLoop* loops, size_t most, unsigned char* handlers);

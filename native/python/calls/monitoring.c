@@ -13,12 +13,14 @@
 #include "include/strobe.h"
 #include "python/calls/c_functions.h"
 #include "python/lines/lines_events.h"
+#include "python/loops/loops.h"
 
 #define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
 static FAST_TLS int importing;
 static PyObject* disable; /* sys.monitoring.DISABLE */
 static int tool_id = -1;
 static int running;
+static uint64_t lines_ns; /* what following the lines of loops has cost */
 /* By region: executions that have begun and not ended, in all threads. Who throttles a function waits until there is
  * none, so that each leave has its enter. Mapped: only what is used takes memory. */
 static uint32_t* open_calls;
@@ -38,6 +40,8 @@ static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disabl
     }
     open_calls[region]++;
     strobe_enter((uint32_t)region);
+    LoopCode* loops = loops_of((uint32_t)region);
+    if (__builtin_expect(loops != NULL, 0)) loops_begin(loops);
     Py_RETURN_NONE;
   }
   if (region == CODE_IMPORT) {
@@ -56,6 +60,8 @@ static inline PyObject* end(PyObject* const* args, int may_disable) {
     region -= CODE_FIRST;
     if (!importing && open_calls[region]) { /* else it began before the recording */
       open_calls[region]--;
+      LoopCode* loops = loops_of((uint32_t)region);
+      if (__builtin_expect(loops != NULL, 0)) loops_end(loops);
       strobe_leave((uint32_t)region);
     }
     Py_RETURN_NONE;
@@ -170,6 +176,10 @@ int python_calls_start(int c_functions) {
   if (tool_id < 3)
     return PyErr_SetString(PyExc_RuntimeError, "no free tool id in sys.monitoring (3 and 4 are taken)"), -1;
   importing = 0;
+  if (!c_functions) {
+    strobe_hook_cost(&lines_ns, 1);
+    loops_start(&lines_ns, 1);
+  }
   if (set_callbacks(monitoring, 1, c_functions) != 0 || lines_events_start(monitoring, tool_id) != 0) return -1;
   /* What an earlier recording in this process had switched off. */
   PyObject* done = PyObject_CallMethod(monitoring, "restart_events", NULL);
@@ -184,6 +194,7 @@ void python_calls_stop(void) {
   PyObject* monitoring = PySys_GetObject("monitoring");
   if (!running || !monitoring) return;
   running = 0;
+  loops_stop();
   if (set_callbacks(monitoring, 0, 1) != 0) PyErr_Clear();
   PyObject* done = PyObject_CallMethod(monitoring, "free_tool_id", "i", tool_id);
   if (!done) PyErr_Clear();

@@ -3,11 +3,13 @@
 #include "python/lines/lines.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
+#include "python/calls/code_regions.h"
 #include "python/calls/innermost_frame.h"
 #include "python/lines/lines_events.h"
 #include "python/lines/lines_stack.h"
+#include "python/loops/loops.h"
 
-static PyObject *monitoring, *tool; /* sys.monitoring, the number of the tool */
+static PyObject *monitoring, *tool, *disable; /* sys.monitoring, the number of the tool */
 static long line_event;
 
 void lines_begin(LineCode* code, PyObject* py_code, PyObject* offset, int goes_on) {
@@ -20,9 +22,12 @@ void lines_end(LineCode* code) { lines_pop(code, innermost_frame(PyThreadState_G
 
 static PyObject* on_line(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   (void)self, (void)n;
-  if (!lines_running) Py_RETURN_NONE;
-  LineCode* code = lines_of((PyCodeObject*)args[0]);
-  if (!code) Py_RETURN_NONE;
+  LineCode* code = lines_running ? lines_of((PyCodeObject*)args[0]) : NULL;
+  if (!code) {
+    const uintptr_t region = code_region((PyCodeObject*)args[0], NULL);
+    LoopCode* loops = region >= CODE_FIRST ? loops_of((uint32_t)(region - CODE_FIRST)) : NULL;
+    return Py_NewRef(loops && !loops_line(loops) ? Py_None : disable);
+  }
   void* frame = innermost_frame(PyThreadState_Get());
   LineActivation* activation = lines_find(code, frame);
   if (!activation) activation = lines_push(code, frame); /* it was running when counting began */
@@ -44,6 +49,7 @@ int lines_watch(PyObject* code) {
 int lines_events_start(PyObject* monitoring_module, int tool_id) {
   Py_XSETREF(monitoring, Py_NewRef(monitoring_module));
   Py_XSETREF(tool, PyLong_FromLong(tool_id));
+  if (!disable && !(disable = PyObject_GetAttrString(monitoring_module, "DISABLE"))) return -1;
   PyObject* events = PyObject_GetAttrString(monitoring, "events");
   PyObject* event = events ? PyObject_GetAttrString(events, "LINE") : NULL;
   PyObject* function = event ? PyCFunction_New(&on_line_definition, NULL) : NULL;

@@ -2,6 +2,7 @@
 
 #include "adapters/sampling/sampler.h"
 #include "python/calls/frame_layout.h"
+#include "python/loops/loops.h"
 #include "python/recording/after_fork.h"
 
 static double wanted; /* samples a second; 0: the sampler is not to run */
@@ -13,6 +14,9 @@ enum { CHILD_DELAY_MS = 100 };
 static int start(unsigned delay_ms) {
   struct frame_layout layout;
   void* interpreter = frame_layout_fill(&layout);
+#if PY_VERSION_HEX < 0x030C0000
+  layout.look = loops_look;
+#endif
   return strobe_sampler_start(&layout, interpreter, wanted, delay_ms);
 }
 

@@ -17,15 +17,12 @@ from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.offline_search import steps_by_loop, steps_of
 from strobe.steps.finding.step_classes import PARTIAL, base_class, label, recurs
 from strobe.steps.loop_choice.anchors import MARKS
+from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
 from strobe.trace.folded import OTHER, VALIDATION, Iterations, RecordedLoop, read_extras, read_loops
 from strobe.trace.trace import Trace
-
-# Steps that are found outside of the records and are not those of a recorded loop are a phase of their own if they last
-# this share of the process's time (the reference's rule for phases).
-_LEAST_PHASE = 0.1
 
 
 def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
@@ -37,10 +34,11 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
     extras = [_labels(regions, stream.names) for regions in extra_regions]
     known = {name for names in extras for name in names}
     loops = read_loops(trace.readers[process], trace.zero_of(process))
-    pieces = _confirmed(list(_pieces(stream, records, loops, known)))
+    pieces = _confirmed(_phases(list(_pieces(stream, records, loops, known))))
     found = joined_steps(process, _named(pieces, extras), _loops(pieces))
     # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
-    unseen = 0 if pieces[0].recorded is None else loops[int(records.loop[0])].accepted_iteration
+    first = pieces[0].recorded_loop
+    unseen = 0 if pieces[0].recorded is None or first is None else loops[first].accepted_iteration
     return replace(found, first_number=unseen)
 
 
@@ -66,6 +64,25 @@ def _pieces(
         yield _recorded_piece(run, loops[after], after)
         since_ns, before = int(end_ns[rows[-1]]), after
     yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), known)
+
+
+def _phases(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
+    """Leave out what is no phase of its own, as the offline search does.
+
+    That is a loop without an anchor where others have one, or with too little time beside the longest one.
+    """
+    # Of a recorded loop, all pieces together; others are numbered from -1 downwards.
+    numbers = [-1 - at if each.recorded_loop is None else each.recorded_loop for at, each in enumerate(pieces)]
+    took_ns = Counter[int]()
+    for number, piece in zip(numbers, pieces, strict=True):
+        took_ns[number] += int(piece.duration_ns.sum())
+    anchored = any(piece.loop.kind != "structure" for piece in pieces)
+    least_ns = AS_MUCH_OF_A_LOOP * max(took_ns.values())
+    return [
+        piece
+        for number, piece in zip(numbers, pieces, strict=True)
+        if piece.loop.kind != "structure" or (not anchored and took_ns[number] >= least_ns)
+    ]
 
 
 def _confirmed(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
@@ -115,7 +132,7 @@ def _searched(
             yield from _leading_up(replace(piece, recorded_loop=after), between_ns[1])
         elif before is not None and number == 0 and piece.loop.kind == loops[before].kind:
             yield replace(piece, recorded_loop=before)
-        elif piece.duration_ns.sum() >= _LEAST_PHASE * (stream.end_ns.max() - stream.start_ns.min()):
+        else:
             yield piece
 
 

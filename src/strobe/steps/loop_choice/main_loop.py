@@ -21,11 +21,11 @@ from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import DATA_WAIT, part_of_regions
 
 # Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time;
-# it is a phase of the run if it takes this share of the main loop's time itself, has so many iterations, and is as much
-# of a loop (share of the main loop's spine): what prepares the data is none.
+# it is a phase of the run if it has so many iterations, and this share of the main loop's time and of its spine: what
+# prepares the data is none.
 _WORTH_A_LOOP = 0.1
 _FEWEST_ITERATIONS = 8
-_AS_MUCH_OF_A_LOOP = 0.25
+AS_MUCH_OF_A_LOOP = 0.25
 _MOST_LOOPS = 8
 NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"
 
@@ -205,8 +205,8 @@ def _with_phases(stream: Stream, sequences: dict[str, Events], loop: MainLoop) -
 def _is_phase(stream: Stream, found: MainLoop, main: MainLoop) -> bool:
     if found.level is None or main.level is None or len(found.rows) < _FEWEST_ITERATIONS:
         return False
-    long_enough = time_ns(stream, found) >= _WORTH_A_LOOP * time_ns(stream, main)
-    return long_enough and found.level.spine >= _AS_MUCH_OF_A_LOOP * main.level.spine
+    long_enough = time_ns(stream, found) >= AS_MUCH_OF_A_LOOP * time_ns(stream, main)
+    return long_enough and found.level.spine >= AS_MUCH_OF_A_LOOP * main.level.spine
 
 
 def time_ns(stream: Stream, loop: MainLoop) -> int:

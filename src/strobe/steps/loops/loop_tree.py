@@ -10,13 +10,15 @@ import numpy as np
 from strobe.steps.loop_choice.events import Events, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
-from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, innermost
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
 _AROUND = 0.8
 # ... or, as one inside of it, scores this much within one iteration.
 _INSIDE_SCORE = 0.4
 _INSIDE_SPINE = 3
+# What the recorder calls the iterations of a loop that calls nothing (native/python/loops).
+_ITERATION = "loop in "
 # Loops inside of loops are searched so deep, and so many side by side.
 _DEEPEST = 3
 _MOST_BESIDE = 4
@@ -123,7 +125,7 @@ def _add_nest(
 ) -> None:
     parent, before = -1, len(tree)
     span = (int(steps[0][0]), int(steps[1][-1])) if steps is not None and len(steps[0]) else None
-    for level in reversed(_around(loop)):
+    for level in reversed(_around(stream, loop)):
         rows = loop.events.rows[level.positions] if loop.events is not None else level.positions
         tree.append(_measured(tree, parent, stream, rows, level, run_ns, until=until, covering=span))
         parent = len(tree) - 1
@@ -138,17 +140,21 @@ def _add_nest(
         _add_inside(tree, stream, loop.events, len(tree) - 1, run_ns, depth=1)
 
 
-def _around(loop: MainLoop) -> list[Level]:
+def _around(stream: Stream, loop: MainLoop) -> list[Level]:
     """The loops around the step, innermost first: each the one that looks most like a loop of those around the last."""
     found: list[Level] = []
     if loop.events is None:
         return found
+    # What is done within an iteration that was recorded itself is no loop around it.
+    rows, iteration = loop.events.rows, np.zeros(len(stream), dtype=bool)
+    iteration[loop.rows] = loop.name.startswith(_ITERATION)
     marks, covered = np.searchsorted(loop.events.rows, loop.rows), loop.level.coverage if loop.level else 1.0
     while True:
         outside = [
             level
             for level in loop.levels
             if level.count * 1.5 <= len(marks) and level.coverage >= _AROUND * covered and level.spine > 1
+            if innermost(stream.parent, iteration, rows[level.positions]).max() < 0
             if (inside := np.diff(np.searchsorted(marks, level.positions))).min() >= 1 and inside.mean() >= 1.5
         ]
         if not outside:
