@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from strobe.advice import data_wait
+from strobe.answers.ask import ask
+from strobe.breakdown.host_time import host_times
 from strobe.native import core
 from strobe.steps.batch_makers import batch_makers, makers_of
 from strobe.steps.steps import find_steps
@@ -123,13 +126,27 @@ def training(count: int, maker: str) -> tuple[Span, list[tuple[int, int]]]:
     return span("main", 0, now + MS, *spans), waits
 
 
-def test_the_time_in_it_is_the_wait_for_data() -> None:
+def test_the_time_in_it_is_the_wait_for_data_in_every_answer() -> None:
     whole, waits = training(60, "batches")
     trace = make_trace(HandMadeProcess({"main": [whole]}, loops=SOURCE))
     assert [int(each.sum()) for each in batch_makers(trace)] == [1]
     (steps,) = find_steps(trace).processes
     assert steps.start_ns.tolist() == [begin for begin, _ in waits]
     assert steps.parts_ns[5, [DATA_WAIT, FORWARD, BACKWARD]].tolist() == [waits[5][1] - waits[5][0], 2 * MS, MS]
+    (time,) = host_times(trace)
+    share = 8.005 / 12.005
+    assert time.kinds_ns["data"] / time.duration_ns == pytest.approx(share, abs=0.001)
+    assert time.kinds_ns["operators"] / time.duration_ns == pytest.approx(1 - share, abs=0.001)
+    (row,) = ask(trace, "step_time").to_pylist()
+    assert row["data_loader_share"] == pytest.approx(share, abs=0.001)
+    (row,) = ask(trace, "data_pipeline").to_pylist()
+    assert (row["verdict"], row["workers"]) == ("data processing", 0)
+    assert row["wait_share"] == pytest.approx(share, abs=0.001)
+    assert "in batches" in row["advice"]
+    (found,) = data_wait.run(trace)
+    assert "made in the loop itself" in found.what
+    assert "makes batches itself, in batches" in found.do
+    assert "num_workers" not in found.do
 
 
 def test_without_the_source_nothing_is_guessed() -> None:
