@@ -28,7 +28,9 @@ SourceLoops::SourceLoops(std::string_view text) : around_{0} {
       const bool always = text[end - 1] != '?';
       const std::string_view called = text.substr(at, end - at - !always);
       const size_t dot = called.rfind('.'), begin = dot == called.npos ? 0 : dot + 1;
-      if (!called.empty())  // empty: behind a loop
+      if (called == "yield" || called == "yield-from")
+        yields_ |= loop > 0 || called != "yield";
+      else if (!called.empty())  // empty: behind a loop
         sites_.push_back({std::string(called.substr(begin)), std::string(called.substr(0, begin)), loop, always});
     }
     at = std::max(end, at + 1);

@@ -21,6 +21,9 @@ class SourceLoops {
   };
   Calls calls_of(std::string_view name) const;
   bool any() const { return around_.size() > 1; }
+  // Whether it is a generator of many items: it yields in a loop, or all items of another one. What yields once is a
+  // context manager, mostly.
+  bool yields() const { return yields_; }
   // Those that lie in no other loop.
   std::vector<uint32_t> outermost() const;
   // What each iteration of a loop calls itself, in order of the source.
@@ -38,6 +41,7 @@ class SourceLoops {
   };
   std::vector<Site> sites_;
   std::vector<uint32_t> around_;  // by loop, in order of the source; 0 is the function itself
+  bool yields_ = false;
 };
 
 // What is known of a function's code.

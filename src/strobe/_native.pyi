@@ -388,6 +388,13 @@ class SourceCodes:
 
     def __init__(self, names: Sequence[str], loops: Mapping[int, str]) -> None: ...
 
+def batch_makers(
+    parents: NDArray[int64],
+    regions: NDArray[int64],
+    names: Sequence[str],
+    paradigms: NDArray[uint8],
+    codes: SourceCodes,
+) -> NDArray[uint8]: ...
 def innermost_with(anchors: NDArray[uint32], levels: Sequence[tuple[Any, ...]]) -> int: ...
 
 class Graph:

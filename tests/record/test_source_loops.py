@@ -48,6 +48,16 @@ FUNCTIONS = {
         "range (" + " ".join(["work"] * 80) + ")",
     ),
     "local": ("here = work\nfor n in range(2):\n    here(n)", "range (here)"),
+    "items": ("for n in range(2):\n    yield work(n)", "range (work yield)"),
+    "some_items": (
+        "rows = []\nfor n in range(4):\n    rows.append(n)\n    if len(rows) == 2:\n        yield work(rows)",
+        "range (rows.append len work? yield?)",
+    ),
+    "once": ("work(1)\nyield 1\nwork(2)", "work yield work"),
+    "guarded": ("try:\n    yield 1\nfinally:\n    work(1)", "yield work"),
+    "delegates": ("yield from work([1])", "work yield-from"),
+    "delegates_in_turn": ("for n in range(2):\n    yield from work([n])", "range (work yield-from)"),
+    "answers": ("for n in range(2):\n    told = yield n\n    work(told)", "range (yield work)"),
 }
 PROGRAM = """
 class Tool:
@@ -66,7 +76,7 @@ def texts(trace: strobe.Trace) -> dict[str, str]:
 def test_the_bytecode_means_what_the_source_does(workshop: Workshop) -> None:
     lines = [PROGRAM]
     for name, (body, _) in FUNCTIONS.items():
-        lines += [f"def {name}():", *("    " + line for line in body.splitlines()), f"{name}()"]
+        lines += [f"def {name}():", *("    " + line for line in body.splitlines()), f"list({name}() or ())"]
     workshop.write("program.py", "\n".join(lines))
     assert workshop.recorded("program.py").returncode == 0
     found = texts(strobe.open(workshop.trace))

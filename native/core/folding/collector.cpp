@@ -47,7 +47,7 @@ void Collector::loop_accepted(const structure::Choice& choice) {
 }
 
 void Collector::decide(int64_t now_ns) {
-  facts_.update_covered();
+  facts_.update_parts();
   if (!loop_.choice()) {
     cutter_.forget(now_ns - kPastNs);
     if (settler_.settle_streams()) commit_blocks();

@@ -14,7 +14,9 @@ void PathFactsTable::learn(uint32_t path) {
   const auto [name, paradigm] = regions_.name_of(region);
   facts_.emplace_back();
   PathFacts& f = facts_.back();
-  f.part = structure::part_of_region(name, paradigm);
+  const structure::SourceLoops source(paradigm == STROBE_PYTHON ? regions_.loops_of(region) : std::string());
+  outdated_ |= makers_.add(parent, name, paradigm, source);
+  f.part = makers_.makes(path) ? int8_t(structure::kDataWait) : structure::part_of_region(name, paradigm);
   f.change = structure::change_of_region(name);
   f.module = structure::is_module_call(name, paradigm);
   f.function = structure::is_function(paradigm);
@@ -36,16 +38,30 @@ void PathFactsTable::learn(uint32_t path) {
     PathFacts& a = facts_[above];
     if (paths_.region(above) == region) f.recursive = true;
     if (a.anchor == f.anchor) f.anchor = kNoAnchor;  // an optimizer around another counts once
-    // Users put ranges around a whole step; some optimizers run the backward pass.
-    const bool other = (a.part == structure::kForward && f.part != structure::kForward && f.part >= 0) ||
-                       (a.part == structure::kOptimizer && f.part == structure::kBackward);
-    if (other && !a.container) a.container = true, outdated_ = true;
   }
+  open_containers(path);
   f.covered = is_covered(parent);
 }
 
-void PathFactsTable::update_covered() {  // parents have smaller numbers than their children
+// Users put ranges around a whole step; some optimizers run the backward pass.
+void PathFactsTable::open_containers(uint32_t path) {
+  const int8_t part = facts_[path].part;
+  if (part < 0) return;
+  for (uint32_t above = paths_.parent(path); above != kNoPath; above = paths_.parent(above)) {
+    PathFacts& a = facts_[above];
+    const bool other = (a.part == structure::kForward && part != structure::kForward) ||
+                       (a.part == structure::kOptimizer && part == structure::kBackward);
+    if (other && !a.container) a.container = true, outdated_ = true;
+  }
+}
+
+void PathFactsTable::update_parts() {
   if (!outdated_) return;
+  for (uint32_t path : makers_.iterators()) {
+    facts_[path].part = makers_.makes(path) ? int8_t(structure::kDataWait) : structure::kNoPart;
+    open_containers(path);
+  }
+  // Parents have smaller numbers than their children.
   for (uint32_t path = 0; path < facts_.size(); path++) facts_[path].covered = is_covered(paths_.parent(path));
   outdated_ = false;
 }

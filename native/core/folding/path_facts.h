@@ -1,11 +1,13 @@
 // path_facts.h - what the recorder knows of each call path: what its events are called in the flow graph, which part of
-// a step it is, and whether it marks iterations. Learned from names, once per path.
+// a step it is, and whether it marks iterations. Learned from names, once per path; whether a generator makes batches,
+// from the paths around it.
 #pragma once
 #include <stdint.h>
 #include <deque>
 
 #include "core/spans/location_builder.h"
 #include "core/spans/region_table.h"
+#include "structure/batch_makers.h"
 #include "structure/detector.h"
 #include "structure/iterations.h"
 #include "structure/region_names.h"
@@ -38,13 +40,14 @@ class PathFactsTable {
     while (path >= facts_.size()) learn(uint32_t(facts_.size()));
     return facts_[path];
   }
-  // Updates `covered` where a path has turned out to hold other parts of the step.
-  void update_covered();
-  void clear() { facts_.clear(); }
+  // Updates `part` and `covered` where a path has turned out to make batches, or to hold other parts of the step.
+  void update_parts();
+  void clear() { facts_.clear(), makers_.clear(); }
 
  private:
   static constexpr uint32_t kMost = 1u << 16;
   void learn(uint32_t path);
+  void open_containers(uint32_t path);
   bool is_covered(uint32_t parent) const {
     return parent != kNoPath && (facts_[parent].covered || facts_[parent].activity());
   }
@@ -53,7 +56,8 @@ class PathFactsTable {
   structure::Detector& detector_;
   std::deque<PathFacts> facts_;
   PathFacts others_;
-  bool outdated_ = false;  // `covered` of some paths
+  structure::BatchMakers makers_;
+  bool outdated_ = false;  // `part` or `covered` of some paths
 };
 
 }  // namespace strobe

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "python/bindings/conversions.h"
+#include "structure/batch_makers.h"
 #include "structure/expression.h"
 #include "structure/flow_graph.h"
 #include "structure/levels.h"
@@ -87,6 +88,29 @@ class SourceCodes {
  private:
   std::deque<SourceCode> codes_;
 };
+
+// By call path: 1 where it makes batches.
+nb::object batch_makers(Input<int64_t> parents, Input<int64_t> regions, const std::vector<std::string>& names,
+                        Input<uint8_t> paradigms, const SourceCodes& codes) {
+  const size_t paths = parents.shape(0);
+  if (regions.shape(0) != paths || paradigms.shape(0) != names.size())
+    throw std::invalid_argument("columns differ in length");
+  for (size_t i = 0; i < paths; ++i)
+    if (parents.data()[i] >= int64_t(i) || regions.data()[i] < 0 || size_t(regions.data()[i]) >= names.size() ||
+        !codes.of(regions.data()[i]))
+      throw std::invalid_argument("a call path before its parent, or without a region");
+  return owned(unlocked([&] {
+    BatchMakers makers;
+    for (size_t i = 0; i < paths; ++i) {
+      const int64_t parent = parents.data()[i], region = regions.data()[i];
+      makers.add(parent < 0 ? BatchMakers::kNone : uint32_t(parent), names[size_t(region)], paradigms.data()[region],
+                 codes.of(region)->loops);
+    }
+    std::vector<uint8_t> makes(paths);
+    for (uint32_t path : makers.iterators()) makes[path] = makers.makes(path);
+    return makes;
+  }));
+}
 
 nb::object step_of(uint8_t kind, Input<uint32_t> ids, Input<int64_t> starts, Input<int64_t> times,
                    Input<int64_t> waited, Input<int64_t> rows, Input<int64_t> parents, const nb::list& levels,
@@ -303,6 +327,8 @@ void register_structure(nb::module_& m) {
   nb::class_<SourceCodes>(m, "SourceCodes", "What is known of the source of functions")
       .def(nb::init<const std::vector<std::string>&, const std::map<int64_t, std::string>&>(), nb::arg("names"),
            nb::arg("loops"));
+  m.def("batch_makers", &batch_makers, nb::arg("parents"), nb::arg("regions"), nb::arg("names"), nb::arg("paradigms"),
+        nb::arg("codes"), "By call path: 1 where it makes the batches of a loop: native/structure/batch_makers.h");
   m.def("innermost_with", &innermost_of, nb::arg("anchors"), nb::arg("levels"),
         "The innermost level that has an anchor, of which these are the positions, in nearly all iterations; -1: none");
   nb::class_<GraphTables>(m, "Graph", "A finished flow graph; see strobe.steps.loops.flow_graph")

@@ -132,6 +132,9 @@ static size_t decode(const PyCodeObject* code, const unsigned char* units, Py_ss
     }
     i->next = at;
     i->target = jumps_back(i->op) ? at - i->arg : jumps_forward(i->op) ? at + i->arg : -1;
+#ifdef CLEANUP_THROW /* the handler of a `yield from` (or an `await`) goes back behind it: that is not a loop */
+    if (n && i[-1].op == CLEANUP_THROW) i->target = -1;
+#endif
     const int marked = PY_VERSION_HEX >= 0x030D0000 && at < count && units[2 * at] == PUSH_NULL;
     find_name(code, n ? i - 1 : NULL, pushed || marked, i);
     pushed = i->op == PUSH_NULL && PY_VERSION_HEX < 0x030D0000;
@@ -180,8 +183,8 @@ static void add(char* text, size_t size, const char* object, const char* word, i
   if (more < 0 || length + (size_t)more >= size - 1) text[size - 1] = 1; /* no room */
 }
 
-static void write_names(const Instruction* code, size_t count, const Loop* loops, size_t loop_count, char* text,
-                        size_t size) {
+static void write_names(const Instruction* code, size_t count, const Loop* loops, size_t loop_count, int yields,
+                        char* text, size_t size) {
   const Loop whole = {0, count ? code[count - 1].next : 0};
   const Loop* open[MOST_DEPTH];
   size_t depth = 0, next = 0;
@@ -201,8 +204,12 @@ static void write_names(const Instruction* code, size_t count, const Loop* loops
       open[depth++] = loops + next;
       add(text, size, NULL, "(", 0);
     }
+    const Loop around = depth ? *open[depth - 1] : whole;
     if (code[i].name && code[i].called)
-      add(text, size, code[i].object, code[i].name, is_passed_by(code, count, depth ? *open[depth - 1] : whole, at));
+      add(text, size, code[i].object, code[i].name, is_passed_by(code, count, around, at));
+    else if (yields && code[i].op == YIELD_VALUE)
+      add(text, size, NULL, i && code[i - 1].op == SEND ? "yield-from" : "yield",
+          is_passed_by(code, count, around, at));
   }
 }
 
@@ -223,7 +230,7 @@ static void with_loops(PyCodeObject* code, void (*use)(const Decoded*, void*), v
     if (decoded && loops) {
       const size_t n = decode(code, (const unsigned char*)PyBytes_AS_STRING(bytes), count, decoded);
       const size_t found = find_loops(decoded, n, loops);
-      if (found) use(&(Decoded){code, decoded, n, loops, found}, argument);
+      use(&(Decoded){code, decoded, n, loops, found}, argument);
     }
     free(decoded);
     free(loops);
@@ -238,7 +245,9 @@ typedef struct {
 } Text;
 static void write_text(const Decoded* d, void* argument) {
   const Text* to = argument;
-  write_names(d->instructions, d->count, d->loops, d->loop_count, to->text, to->size);
+  const int yields = d->code->co_flags & CO_GENERATOR;
+  if (d->loop_count || yields)
+    write_names(d->instructions, d->count, d->loops, d->loop_count, yields, to->text, to->size);
 }
 void loops_of_code(PyCodeObject* code, char* text, size_t size) {
   text[0] = text[size - 1] = 0;

@@ -1,5 +1,5 @@
-/* loops_of_code.h - what the loops of a function call by name, read from its bytecode: which of two calls is done every
- * so often, and which loop lies in which, cannot be known from the calls alone. */
+/* loops_of_code.h - what the loops of a function call by name, and where a generator yields, read from its bytecode:
+ * which of two calls is done every so often, and which loop lies in which, cannot be known from the calls alone. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,8 +13,9 @@
  *             for name in fields: comm.Gather(state[name])
  *         swap(u); swap(v)
  *
- * it is "range (advance (comm.Gather)? swap swap)". Returns it in `text`, empty where there is no loop, the text has no
- * room, or memory is short. No Python exception is left. */
+ * it is "range (advance (comm.Gather)? swap swap)". In a generator `yield` and `yield-from`, which no name can be,
+ * stand among the names. Returns it in `text`, empty where there is neither a loop nor a yield, the text has no room,
+ * or memory is short. No Python exception is left. */
 void loops_of_code(PyCodeObject* code, char* text, size_t size);
 
 typedef struct {

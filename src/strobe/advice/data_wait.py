@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from strobe.answers import sql
-from strobe.breakdown.data_pipeline import FETCH, pipelines
+from strobe.breakdown.data_pipeline import FETCH, MAKE_AHEAD, pipelines
 from strobe.breakdown.host_time import MOSTLY, fetching
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
@@ -27,10 +27,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield one finding if waiting is at least 5 % of the usual step, in at least 20 % of the usual steps.
 
     Only time in which the GPU, where there is one, has nothing to do counts: what it computes meanwhile is not lost.
-    Without worker processes, the wait is the fetch itself. Workers do it beside the step, so at most the shorter of
-    fetch and rest of the step is saved; at least half of that, as long as a core is free. With workers, the wait is
-    what they fall short by: more of them save it all (upper bound) unless the machine has no core left (lower bound:
-    nothing). Below 20 % of a step, or a millisecond, no gain is promised.
+    Without worker processes, the wait is the fetch itself, or what the generator does that makes batches. Workers do it
+    beside the step, so at most the shorter of fetch and rest of the step is saved; at least half of that, as long as a
+    core is free. With workers, the wait is what they fall short by: more of them save it all (upper bound) unless the
+    machine has no core left (lower bound: nothing). Below 20 % of a step, or a millisecond, no gain is promised.
     """
     usual = usual_steps(trace)
     if usual is None:
@@ -49,10 +49,13 @@ def run(trace: Trace) -> Iterator[Finding]:
             return
     workers = _workers(trace)
     alone = not workers and (found is None or found.workers == 0)
+    maker = found.maker if found is not None else ""
     if alone:
         high = min(typical, usual.median_ns - typical)
         low = high / 2
         do = "let worker processes fetch while the step computes: DataLoader(num_workers=2, persistent_workers=True)"
+        if maker:
+            do = f"the main thread makes batches itself, in {maker}: {MAKE_AHEAD}"
     else:
         low, high = 0.0, typical
         above = f" above {workers}" if workers else ""
@@ -65,7 +68,11 @@ def run(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         rule="data.wait",
         what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of a usual step for its next batch"
-        + (", fetched in the loop itself" if alone else f", with {workers or 'some'} loader workers")
+        + (
+            f", {'made' if maker else 'fetched'} in the loop itself"
+            if alone
+            else f", with {workers or 'some'} loader workers"
+        )
         + (f", mostly in {place.name}" if place else ""),
         where=place.where if place else "",
         do=do if gains else "",

@@ -10,6 +10,7 @@ import numpy as np
 from strobe.breakdown.step_spans import StepSpans, step_spans
 from strobe.breakdown.step_time import ROLES, Kinds, divide_steps, roles
 from strobe.gpu.devices import devices
+from strobe.steps.batch_makers import making_regions
 from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import DATA_LOADER
 from strobe.trace.definition_rows import location_rows, process_rows, region_rows, regions_where
@@ -21,6 +22,8 @@ from strobe.trace.trace_cache import cached_on_trace
 _COMPUTE, _COPY, _LAUNCH, WAIT, _HOST, _REST = range(6)
 # What the recorder calls the fetch of a batch, in a worker or in the loop itself.
 FETCH = "DataLoader.fetch"
+# What to do where no loader is there.
+MAKE_AHEAD = "a DataLoader with workers, or a thread, could make them ahead"
 # A loader without workers names itself so (torch/utils/data/dataloader.py).
 _IN_THE_LOOP = "_SingleProcessDataLoaderIter"
 
@@ -45,6 +48,7 @@ class Pipeline:
     workers: 0 where the loop fetches itself, None for worker processes that were not recorded. fetch: work of all
     workers, or of the loop, for the batches of a step; None where unknown. batches: of a step. asked, empty: how often
     a batch was asked for in these steps, and none was ready; None where the workers' fetches are not in the trace.
+    maker: the function of the program that makes most of the batches, "" where a DataLoader does.
     """
 
     steps: StepSpans
@@ -62,6 +66,7 @@ class Pipeline:
     batches: float
     asked: int | None
     empty: int | None
+    maker: str
 
     @property
     def wait_share(self) -> float:
@@ -118,19 +123,22 @@ class Pipeline:
 def pipelines(trace: Trace) -> list[Pipeline]:
     """Return the pipeline of every process that runs steps and waits for data in them."""
     names = [region.name for region in region_rows(trace)]
-    asks = np.array([name.startswith(DATA_LOADER) for name in names], dtype=bool)
+    loads = np.array([name.startswith(DATA_LOADER) for name in names], dtype=bool)
     found = []
     for steps in step_spans(trace):
         if steps.counted.any() and (location := main_location(trace, steps.process)) is not None:
             # When the main thread asked for each batch and had it, and whether it fetched them all itself.
-            begin, end, regions, _ = _spans_in(trace, [location], asks)
-            in_loop = all(_IN_THE_LOOP in names[region] for region in np.unique(regions).tolist())
+            begin, end, regions, _ = _spans_in(trace, [location], loads)
+            in_loop, maker = all(_IN_THE_LOOP in names[region] for region in np.unique(regions).tolist()), ""
+            if not len(begin):
+                begin, end, regions, _ = _spans_in(trace, [location], making_regions(trace))
+                maker = names[np.bincount(regions, weights=end - begin).argmax()] if len(begin) else ""
             if len(begin):
-                found.append(_pipeline(trace, steps, begin, end, in_loop))
+                found.append(_pipeline(trace, steps, begin, end, in_loop, maker))
     return found
 
 
-def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: bool) -> Pipeline:
+def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: bool, maker: str) -> Pipeline:
     """Measure the stages; `begin`, `end`: when a batch was asked for and handed over, in the whole run."""
     on_stream, on_thread = _kinds(trace)
     has_gpu = any(device.process == steps.process for device in devices(trace))
@@ -157,6 +165,7 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
         batches=batches,
         asked=None if empty is None else int(inside.sum()),
         empty=empty,
+        maker=maker,
     )
 
 

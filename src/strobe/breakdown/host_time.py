@@ -16,6 +16,7 @@ import numpy as np
 
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import GPU_PARADIGMS
+from strobe.steps.batch_makers import batch_makers, making_frames
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
@@ -38,7 +39,8 @@ MOSTLY = 0.5
 # What only waits, or asks the system to, on behalf of the program's own function: the standard library and packages.
 _NOT_ITS_OWN = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/")
 _IMPORTS = "(<frozen importlib"
-# Frames in which the thread waits for its next batch, and in which it waits for other ranks.
+# Frames in which the thread waits for its next batch, beside those of batch makers, and in which it waits for other
+# ranks.
 _LOADER, _FETCH = "/torch/utils/data/", "/torch/utils/data/_utils/fetch.py"
 _OF_RANKS = ("/torch/distributed/", "/torch/autograd/")
 
@@ -155,7 +157,7 @@ def others_of(trace: Trace, time: HostTime) -> Others | None:
             if any(_state(one) not in IDLE for one in sums[location])
             for each in sums[location]
         ]
-        states, functions, _ = _by_state(busy, False)
+        states, functions, _ = _by_state(trace, busy, False)
         samples = sum(each.samples for each in busy)
         if samples < _FEWEST_SAMPLES:
             continue
@@ -171,7 +173,7 @@ def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: 
     """The host time of a whole run: what is not measured is split as the samples are."""
     times_ns, places = measured.times_ns, dict(measured.places)
     talks = bool(times_ns["communication"]) or len(trace.side_table("collective_spans")) > 0
-    states, functions, waited = _by_state(sums, talks)
+    states, functions, waited = _by_state(trace, sums, talks)
     samples = sum(each.samples for each in sums)
     kinds, rest = dict.fromkeys(KINDS, 0) | times_ns, max(0, duration - sum(times_ns.values()))
     seen = sum(states.values()) + sum(waited.values())
@@ -210,6 +212,7 @@ def _measured(trace: Trace, selection: Selection, location: int, data_ns: int) -
     regions = region_rows(trace)
     kind = np.array([_kind_of(region) for region in regions], dtype=object)[own.region]
     of_data = np.array([regions[at].group == "data" for at in own.region.tolist()], dtype=bool)
+    of_data |= batch_makers(trace)[location_rows(trace)[location].process]
     fed = innermost(own.parent, of_data) >= 0
     times_ns, named = {"data": data_ns}, one_for_each_name(trace)
     places: dict[str, Place] = {}
@@ -229,9 +232,9 @@ def _measured(trace: Trace, selection: Selection, location: int, data_ns: int) -
 @cached_on_trace
 def fetching(trace: Trace) -> Place | None:
     """Return the program's own function in which most of the making of batches passes, in any process, by samples."""
-    by_frame = Counter[str]()
+    by_frame, makers = Counter[str](), making_frames(trace)
     for each in sample_sums(trace):
-        if any(_FETCH in frame for frame in each.stack):
+        if any(_FETCH in frame or frame in makers for frame in each.stack):
             by_frame[own_frame(each.stack)] += each.ran_ns + each.other_ns
     if not by_frame:
         return None
@@ -240,13 +243,15 @@ def fetching(trace: Trace) -> Place | None:
     return Place(name, f"{file}:{line}" if file else "", ns / sum(by_frame.values()))
 
 
-def _by_state(sums: Sequence[SampleSum], talks: bool) -> tuple[Counter[str], dict[str, Counter[str]], Counter[str]]:
+def _by_state(
+    trace: Trace, sums: Sequence[SampleSum], talks: bool
+) -> tuple[Counter[str], dict[str, Counter[str]], Counter[str]]:
     """Return the time by state, by the program's own function and state; and what waits for data and other ranks."""
-    states, waited = Counter[str](), Counter[str]()
+    states, waited, makers = Counter[str](), Counter[str](), making_frames(trace)
     functions: dict[str, Counter[str]] = {}
     for each in sums:
         state, time_ns = _state(each), each.ran_ns + each.other_ns
-        if any(_LOADER in frame for frame in each.stack):
+        if any(_LOADER in frame or frame in makers for frame in each.stack):
             waited["data"] += time_ns
         elif talks and state in WAITING and any(name in frame for frame in each.stack for name in _OF_RANKS):
             waited["communication"] += time_ns

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans
 from strobe.model.kinds import GPU_PARADIGMS
+from strobe.steps.batch_makers import making_regions
 from strobe.steps.thread_spans import Ints, outermost
 from strobe.steps.training_activities import PROFILER_STEP, STEP_HINT
 from strobe.trace.definition_rows import Region, location_rows, region_rows
@@ -102,7 +103,9 @@ def roles(trace: Trace) -> tuple[Kinds, Kinds]:
     """Return the role of every region where it runs on a stream, and where it runs on a thread; -1 for none."""
     regions = region_rows(trace)
     on_stream = np.array([_role_on_stream(each) for each in regions], dtype=np.int8)
-    return on_stream, np.array([_role_on_thread(each) for each in regions], dtype=np.int8)
+    on_thread = np.array([_role_on_thread(each) for each in regions], dtype=np.int8)
+    on_thread[making_regions(trace)] = _DATA_LOADER
+    return on_stream, on_thread
 
 
 def _role_on_stream(region: Region) -> int:

@@ -13,6 +13,7 @@ from strobe.gpu.folded_work import known_time
 from strobe.gpu.launches import launches
 from strobe.gpu.work import sweep
 from strobe.model.kinds import GPU_PARADIGMS
+from strobe.steps.batch_makers import making_regions
 from strobe.steps.folded_time import folded_stretches
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import region_rows
@@ -94,10 +95,10 @@ class HostWork:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        kinds = []
+        kinds, makes = [], making_regions(trace)
         for region in region_rows(trace):
             gpu = region.paradigm in GPU_PARADIGMS
-            if region.group == "data":
+            if region.group == "data" or makes[region.region]:
                 kinds.append(DATA)
             elif gpu and region.role in ("sync", "wait"):
                 kinds.append(SYNC)

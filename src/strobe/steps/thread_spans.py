@@ -10,6 +10,7 @@ import numpy as np
 
 from strobe.model.kinds import PARADIGMS
 from strobe.native import core
+from strobe.steps.batch_makers import batch_makers
 from strobe.tables.column_arrays import Bools as Bools
 from strobe.tables.column_arrays import Ints as Ints
 from strobe.trace.definition_rows import location_rows, region_rows
@@ -30,7 +31,7 @@ class Stream:
     `region` and `call_path` index the sequences below. `backward_ns` are the times, as rows (start, end), in which
     other threads of the process ran autograd: on a GPU the backward pass leaves no operators in the main thread.
     `call_of` numbers regions so that calls of MPI from one place, which differ by peer only, are the same. `codes`:
-    what the loops of functions call, where the recorder read it.
+    what the loops of functions call, where the recorder read it. `makes_batches`: by call path.
     """
 
     start_ns: Ints
@@ -45,6 +46,7 @@ class Stream:
     backward_ns: Ints = field(default_factory=_no_intervals)
     call_of: Ints | None = None  # by region; None where every region is a call of its own
     codes: core.SourceCodes | None = None
+    makes_batches: Bools | None = None  # None: none does
 
     @property
     def end_ns(self) -> Ints:
@@ -137,6 +139,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 backward_ns=elsewhere,
                 call_of=call_of,
                 codes=codes,
+                makes_batches=batch_makers(trace)[process],
             ),
         )
 

@@ -77,6 +77,8 @@ def work_of(stream: Stream) -> Work:
     """Return what the thread of a stream does."""
     of_region = _work_of_regions(stream.names, stream.paradigms)
     part, change, module = of_region[stream.region].T.copy()
+    if stream.makes_batches is not None:
+        part[stream.makes_batches[stream.call_path]] = DATA_WAIT
     closures = _open_containers(stream, part)
     rows = np.flatnonzero(part >= 0)
     rows = rows[outermost(stream.start_ns[rows], stream.end_ns[rows])]

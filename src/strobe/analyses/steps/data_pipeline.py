@@ -1,7 +1,8 @@
 """Whether training waits for its data, at which stage of the pipeline, and what more workers would gain.
 
 Judge the data pipeline of every rank that trains, or list its stages; means over all steps that are complete.
-Kept ones stand for those that are statistics only.
+Kept ones stand for those that are statistics only. A generator or an iterator of the program counts as a loader
+without workers.
 
 Verdict: `data processing` (batches are not ready), `data transmission` (they are, but do not reach the GPU in
 time), or `neither`. Where the queue between workers and loop is known (strobe recorded the workers) it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from strobe.analyses.steps.data_pipeline import ANALYSIS
-from strobe.breakdown.data_pipeline import Pipeline, pipelines
+from strobe.breakdown.data_pipeline import MAKE_AHEAD, Pipeline, pipelines
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -58,6 +58,8 @@ def _advice(found: Pipeline) -> str:
         if not found.has_gpu:
             return "batches are ready, but take long to reach the loop: return fewer and larger tensors from a fetch"
         return "let batches travel while the GPU computes: DataLoader(pin_memory=True) and .to(gpu, non_blocking=True)"
+    if found.maker:
+        return f"the main thread makes batches itself, in {found.maker}: {MAKE_AHEAD}"
     if found.workers == 0:
         enough = 1 + (found.needed_workers or 1)  # one more evens out slow batches
         return f"let worker processes fetch: DataLoader(num_workers={enough}, persistent_workers=True)"

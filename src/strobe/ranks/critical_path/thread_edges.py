@@ -8,6 +8,7 @@ import numpy as np
 
 from strobe.native import core
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder
+from strobe.steps.batch_makers import making_regions
 from strobe.sums.path_statistics import path_tree
 from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import region_rows, regions_where
@@ -134,6 +135,7 @@ def kind_of_path(trace: Trace) -> Ints:
     """Return the kind of time of every call path: that of the outermost region with another kind than `host`."""
     own = np.array([_kind(r.group, r.role, r.paradigm) for r in region_rows(trace)], dtype=np.int64)
     parent, region = path_tree(trace)
+    own[making_regions(trace)] = DATA
     depth = trace.call_paths.to_arrow().column("depth").to_numpy()
     kind: Ints = own[region]
     for level in range(1, int(depth.max(initial=0)) + 1):

@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, outermost
-from strobe.steps.training_activities import FORWARD, OPTIMIZER, OPTIMIZER_STEP, PROFILER_STEP, REST, part_of_regions
+from strobe.steps.training_activities import (
+    DATA_WAIT,
+    FORWARD,
+    OPTIMIZER,
+    OPTIMIZER_STEP,
+    PROFILER_STEP,
+    REST,
+    part_of_regions,
+)
 
 # What would need more columns than a screen shows well stays closed.
 MOST_POSITIONS = 600
@@ -96,13 +104,15 @@ def _without_numbers(stream: Stream) -> Stream:
 
 def _parts(stream: Stream, main: Ints) -> Ints:
     """The part of a step that each position belongs to: that of its own region, or of one that it is called from."""
-    of_region = part_of_regions(stream.names, stream.paradigms)
+    of_path = part_of_regions(stream.names, stream.paradigms)[stream.path_region]
+    if stream.makes_batches is not None:
+        of_path[stream.makes_batches] = DATA_WAIT
     parts = []
     for path in main.tolist():
-        part = int(of_region[stream.path_region[path]])
+        part = int(of_path[path])
         above = int(stream.path_parent[path])
         while above >= 0 and part != OPTIMIZER:
-            outer = int(of_region[stream.path_region[above]])
+            outer = int(of_path[above])
             part = outer if outer >= 0 else part
             above = int(stream.path_parent[above])
         parts.append(part if part >= 0 else REST)

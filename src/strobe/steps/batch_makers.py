@@ -1,0 +1,66 @@
+"""Batch makers: generators and iterators of the program that its training, or its inference, is fed by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from strobe.model.kinds import PARADIGMS
+from strobe.native import core
+from strobe.tables.column_arrays import Bools, Ints
+from strobe.trace.definition_rows import region_rows
+from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
+
+
+@cached_on_trace
+def batch_makers(trace: Trace) -> tuple[Bools, ...]:
+    """Return by process which call paths make batches: native/structure/batch_makers.h has the rule.
+
+    Without the source of functions, none: traces of other tools, and old ones.
+    """
+    count, loops = len(trace.call_paths), trace.definitions.source_loops
+    maps = trace.definitions.path_maps
+    if not loops:
+        return (np.zeros(count, dtype=bool),) * len(maps)
+    regions, paths = region_rows(trace), trace.call_paths.to_arrow()
+    names, paradigms = [each.name for each in regions], [each.paradigm for each in regions]
+    parent = paths.column("parent").cast("int64").fill_null(-1).to_numpy()
+    region = paths.column("region").to_numpy().astype(np.int64)
+    codes = core.SourceCodes(names, loops)
+    found = []
+    for own in maps:
+        makes = np.zeros(count, dtype=bool)
+        at = np.unique(own).astype(np.int64)  # parents come before their children here, too
+        above = np.where(parent[at] < 0, -1, np.searchsorted(at, parent[at]))
+        makes[at] = makers_of(above, region[at], names, paradigms, codes)
+        found.append(makes)
+    return tuple(found)
+
+
+def makers_of(
+    parent: Ints, region: Ints, names: Sequence[str], paradigms: Sequence[str], codes: core.SourceCodes
+) -> Bools:
+    """Return which call paths make batches. `parent`: by path, -1 at the root; `names`, `paradigms`: by region."""
+    number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
+    kinds = np.array([number[paradigm] for paradigm in paradigms], dtype=np.uint8)
+    return core.batch_makers(parent, region, names, kinds, codes).astype(bool)
+
+
+@cached_on_trace
+def making_regions(trace: Trace) -> Bools:
+    """Return by region whether it makes batches on one of its call paths, in any process."""
+    region = trace.call_paths.to_arrow().column("region").to_numpy()
+    makes = np.zeros(len(trace.regions), dtype=bool)
+    for paths in batch_makers(trace):
+        makes[region[paths]] = True
+    return makes
+
+
+@cached_on_trace
+def making_frames(trace: Trace) -> frozenset[str]:
+    """Return the functions that make batches, as lines of call stacks have them."""
+    makes = making_regions(trace)
+    rows = (each for each in region_rows(trace) if makes[each.region])
+    return frozenset(f"{each.name} ({each.file}:{each.line})" for each in rows)
