@@ -102,9 +102,9 @@ uint32_t Detector::authority() const {
       best = i + 1;
     } else if (a.kind == anchors_[best - 1].kind) {
       const Anchor& b = anchors_[best - 1];
-      // A loader of its own for validation is rarer, but not the step.
-      const bool better =
-          a.kind == LoopKind::data_wait ? a.last_ns - a.first_ns > b.last_ns - b.first_ns : a.count < b.count;
+      // A loader of its own for validation is rarer, but not the step. Of two updates in turn the last one ends it.
+      const bool better = a.kind == LoopKind::data_wait ? a.last_ns - a.first_ns > b.last_ns - b.first_ns
+                                                        : a.count < b.count + (a.kind == LoopKind::optimizer);
       if (better) best = i + 1;
     }
   }

@@ -524,6 +524,15 @@ void find_beginning(const Sequence& events, const Level& chosen, StepChoice& cho
     }
 }
 
+// Whether the source tells that a level is a loop, however little repeats in it: it calls one function, and at times
+// another one.
+bool is_in_source(const Sequence& events, const Level& level) {
+  if (level.count < strict_count || level.coverage < strict_coverage) return false;
+  StepChoice choice;
+  find_beginning(events, level, choice);
+  return choice.beginning.has_value();
+}
+
 // The level of two iterations that are nearly all there is.
 std::optional<Level> pair_of(const Sequence& events, const Level* best) {
   const double least = std::max(pair_score, best ? 2 * best->score : 0);
@@ -558,8 +567,9 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   if (!best || best->score < 2 * pair_score) choice.pair = pair_of(events, best);
   if (choice.pair) return choice;
   if (best && best->score < least_score) {
-    const auto loop = std::ranges::find_if(
-        levels, [&](const Level& level) { return is_short_loop(events, level) && !is_of_items(events, level); });
+    const auto loop = std::ranges::find_if(levels, [&](const Level& level) {
+      return (is_short_loop(events, level) || is_in_source(events, level)) && !is_of_items(events, level);
+    });
     best = loop == levels.end() ? nullptr : &*loop;
   }
   if (!best) return {};

@@ -266,7 +266,7 @@ void Collector::end_last_iteration() {
   for (; row < builder.rows(); row++) {
     if (columns.start_ns[row] < end_ns) continue;  // inside of what was accepted already
     const uint32_t path = columns.path[row];
-    if (figures_.usage(path) <= 1 || columns.duration_ns[row] == kOpen) break;
+    if (!figures_.is_known(path) || columns.duration_ns[row] == kOpen) break;
     end_ns = columns.start_ns[row] + columns.duration_ns[row];
     if (!cutter_.feeds(path)) continue;
     // Asked again: a new one begins, unless in vain, and something else is done with the end of the data.

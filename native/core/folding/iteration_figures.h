@@ -43,6 +43,12 @@ class IterationFigures {
     const uint32_t node = facts_.of(path).node;
     return node && node - 1 < node_usage_.size() ? node_usage_[node - 1] : 0;
   }
+  // Whether one of the iterations before this one has seen it.
+  bool is_known(uint32_t path) const {
+    const uint32_t node = facts_.of(path).node;
+    const bool now = node && node - 1 < node_seen_.size() && node_seen_[node - 1] == number_;
+    return usage(path) > uint64_t{now};
+  }
 
  private:
   void add_transition(uint32_t node);

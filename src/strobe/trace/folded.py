@@ -170,7 +170,8 @@ def read_statistics(
         "sum_squares": raw["sum_squares"].astype(np.float64),
         "is_short": raw["is_short"].astype(np.bool_),
     }
-    return Folded(**{each.name: changed.get(each.name, _whole(raw[each.name])) for each in fields(Folded)})
+    names = [each.name for each in fields(Folded)]
+    return Folded(**{name: changed[name] if name in changed else _whole(raw[name]) for name in names})
 
 
 def folded_by_process(

@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
-from strobe.steps.finding.offline_search import steps_by_loop, steps_of
+from strobe.steps.finding.offline_search import steps_by_loop, steps_of, steps_of_loop
 from strobe.steps.finding.step_classes import PARTIAL, base_class, label, recurs
-from strobe.steps.loop_choice.anchors import MARKS
-from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP
+from strobe.steps.loop_choice.anchors import ANCHORS, MARKS
+from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP, MainLoop
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
@@ -69,19 +69,21 @@ def _pieces(
 def _phases(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
     """Leave out what is no phase of its own, as the offline search does.
 
-    That is a loop without an anchor where others have one, or with too little time beside the longest one.
+    That is a loop with a weaker anchor than others have (a validation behind a training), and without any anchor one
+    with too little time beside the longest one.
     """
     # Of a recorded loop, all pieces together; others are numbered from -1 downwards.
     numbers = [-1 - at if each.recorded_loop is None else each.recorded_loop for at, each in enumerate(pieces)]
     took_ns = Counter[int]()
     for number, piece in zip(numbers, pieces, strict=True):
         took_ns[number] += int(piece.duration_ns.sum())
-    anchored = any(piece.loop.kind != "structure" for piece in pieces)
-    least_ns = AS_MUCH_OF_A_LOOP * max(took_ns.values())
+    authority = [*ANCHORS, "structure"]
+    kind = min((piece.loop.kind for piece in pieces), key=authority.index)
+    least_ns = AS_MUCH_OF_A_LOOP * max(took_ns.values()) if kind == "structure" else 0
     return [
         piece
         for number, piece in zip(numbers, pieces, strict=True)
-        if piece.loop.kind != "structure" or (not anchored and took_ns[number] >= least_ns)
+        if piece.loop.kind == kind and took_ns[number] >= least_ns
     ]
 
 
@@ -125,7 +127,9 @@ def _searched(
         return
     part = stream.part(low, high)
     before, after = neighbours
-    marked = _before_marks(part, loops[after]) if after is not None and loops[after].kind == "structure" else None
+    marked = None
+    if after is not None and loops[after].kind == "structure":
+        marked = _before_marks(part, loops[after], known)
     pieces = steps_by_loop(part, recurring=known) if marked is None else [marked]
     for number, piece in enumerate(pieces):
         if after is not None and number == len(pieces) - 1 and piece.loop.kind == loops[after].kind:
@@ -136,7 +140,7 @@ def _searched(
             yield piece
 
 
-def _before_marks(part: Stream, loop: RecordedLoop) -> LoopSteps | None:
+def _before_marks(part: Stream, loop: RecordedLoop, known: Collection[str]) -> LoopSteps | None:
     """Steps of a loop without an anchor before it was accepted: where its marker ran, as often as the recorder saw it.
 
     None where it did not run so often. The offline search may prefer another level in so short a piece.
@@ -145,12 +149,7 @@ def _before_marks(part: Stream, loop: RecordedLoop) -> LoopSteps | None:
     marks = np.flatnonzero(np.isin(part.region, regions))
     if not len(marks) or abs(len(marks) - loop.accepted_iteration) > 1:
         return None
-    start = part.start_ns[marks]
-    duration = np.diff(start, append=part.end_ns[-1])
-    parts = np.zeros((len(start), len(PARTS)), dtype=np.int64)
-    parts[:, REST] = duration
-    found = Loop(loop.kind, loop.name, loop.confidence, loop.reason, len(start))
-    return LoopSteps(found, start, duration, parts, np.ones(len(start), dtype=bool), ("step",) * len(start))
+    return steps_of_loop(part, MainLoop(loop.kind, marks, loop.confidence, loop.reason, loop.name), known)
 
 
 def _leading_up(piece: LoopSteps, until_ns: int) -> Iterator[LoopSteps]:

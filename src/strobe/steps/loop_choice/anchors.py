@@ -38,7 +38,7 @@ def anchor_rows(stream: Stream) -> dict[str, dict[str, Ints]]:
 def one_after_the_other(stream: Stream, kind: str, named: dict[str, Ints]) -> list[tuple[str, Ints]]:
     """The names that mark loops one after the other. Of names that alternate, one: the rarest.
 
-    Of loaders that of the longest time: a loader of its own for validation is rarer, but not the step.
+    Of updates that are as rare the last one in turn: it ends the step. Of loaders that of the longest time: a loader of its own for validation is rarer, but not the step.
     """
     chosen: list[tuple[str, Ints]] = []
     until_ns = -(2**62)
@@ -47,8 +47,8 @@ def one_after_the_other(stream: Stream, kind: str, named: dict[str, Ints]) -> li
             chosen.append((name, rows))
         elif kind == "data_wait":
             chosen[-1] = max(chosen[-1], (name, rows), key=lambda item: int(item[1][-1] - item[1][0]))
-        else:
-            chosen[-1] = min(chosen[-1], (name, rows), key=lambda item: len(item[1]))
+        elif len(rows) < len(chosen[-1][1]) + (kind == "optimizer"):
+            chosen[-1] = (name, rows)
         until_ns = max(until_ns, int(stream.start_ns[rows[-1]] + stream.duration_ns[rows[-1]]))
     return chosen
 

@@ -1,0 +1,65 @@
+"""Steps of a thousand nests of loops, found while they are recorded and folded, and after a recording of everything.
+
+The nests are invented (nests/recorder.py), and so is their time: a run of a minute is recorded in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import strobe
+from tests.record.workshop import environment
+
+NESTS = Path(__file__).parent / "nests"
+BATCHES, BATCH = 8, 125
+PARTS = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "validation_ns", "rest_ns")
+
+
+@pytest.fixture(scope="session")
+def passing_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clock that is put forward, as a library to preload."""
+    library = tmp_path_factory.mktemp("clock") / "passing_time.so"
+    source = NESTS / "passing_time.c"
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O2", "-o", library, source], check=True)
+    return library
+
+
+def recorded(passing_time: Path, folder: Path, keep: str, seeds: range) -> list[dict]:
+    folder.mkdir()
+    words = [sys.executable, NESTS / "recorder.py", folder, keep, *map(str, seeds)]
+    preloaded = environment({"LD_PRELOAD": str(passing_time)})
+    done = subprocess.run(words, env=preloaded, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_steps_are_the_same_while_the_program_runs(batch: int, passing_time: Path, tmp_path: Path) -> None:
+    seeds = range(batch * BATCH, (batch + 1) * BATCH)
+    truth = recorded(passing_time, tmp_path / "all", "all", seeds)
+    recorded(passing_time, tmp_path / "ten", "10", seeds)
+    folded, kinds = 0, Counter[str]()
+    for each in truth:
+        seed = each["seed"]
+        whole, some = (strobe.open(tmp_path / keep / f"{seed}.strobe").steps().to_pylist() for keep in ("all", "ten"))
+        assert len(whole) == each["count"], each
+        assert [row["class"] for row in some] == [row["class"] for row in whole], each
+        # Both runs take some real time as well, each its own.
+        length_ns = whole[-1]["start_ns"] + whole[-1]["duration_ns"] - whole[0]["start_ns"]
+        for row, same in zip(some, whole, strict=True):
+            apart_ns = row["start_ns"] - some[0]["start_ns"] - (same["start_ns"] - whole[0]["start_ns"])
+            assert abs(apart_ns) < 0.01 * length_ns, (each, row["step"])
+        for part in PARTS:
+            ns, same_ns = (sum(row[part] for row in rows) for rows in (some, whole))
+            assert abs(ns - same_ns) < 0.01 * length_ns, (each, part)
+        folded += sum(row["detail"] == "none" for row in some)
+        kinds[each["kind"]] += len(some)
+    assert folded > 0.2 * kinds.total()
+    assert kinds.keys() == {"calls", "requests", "iterations", "training"}
