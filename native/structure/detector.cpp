@@ -237,30 +237,53 @@ Detector::Nest Detector::nest() const {
 std::optional<Choice> Detector::choose_by_structure() {
   const Window &calls = in_order(calls_), &operators = in_order(operators_);
   const Nest nested = nest();
-  auto choice = choose_by_structure(calls, functions_seen_ ? SequenceKind::calls : SequenceKind::mpi, nested);
-  auto other = choose_by_structure(operators, SequenceKind::operators, nested);
+  const SequenceKind of_calls = functions_seen_ ? SequenceKind::calls : SequenceKind::mpi;
+  auto choice = choose_by_structure(some_of(calls, of_calls, nested.calls), nested);
+  auto other = choose_by_structure(some_of(operators, SequenceKind::operators, nested.operators), nested);
   // Calls of MPI alone know less.
   const auto rank = [&](const Choice& c) {
     return std::tuple(c.enclosing, c.among_operators || functions_seen_, c.score);
   };
   if (other && (!choice || rank(*other) > rank(*choice))) choice = std::move(other);
+  if (!functions_seen_) return choice;
+  auto loop = choose_by_structure(some_of(calls, SequenceKind::loops, nested.calls), nested);
+  const auto lasted = [](const Choice& c) { return double(c.times_ns.back() - c.times_ns.front()); };
+  if (loop && (!choice || lasted(*choice) < kMostOfIts * lasted(*loop))) choice = std::move(loop);
   return choice;
 }
 
-std::optional<Choice> Detector::choose_by_structure(const Window& events, SequenceKind kind, const Nest& nest) const {
+Detector::Events Detector::some_of(const Window& window, SequenceKind kind, const std::vector<int64_t>& rows) const {
+  Events events{kind, window.ids.size() == kWindow, {}, {}, {}, {}};
+  std::vector<int8_t> is_loop;  // by node; -1: not asked yet
+  for (size_t i = 0; i < window.ids.size(); ++i) {
+    const uint32_t node = window.ids[i];
+    if (node >= is_loop.size()) is_loop.resize(node + 1, -1);
+    if (is_loop[node] < 0) {
+      const SourceCode* code = code_of_ ? code_of_(node) : nullptr;
+      is_loop[node] = code && code->is_loop;
+    }
+    if (is_loop[node] != (kind == SequenceKind::loops)) continue;
+    events.ids.push_back(node), events.times.push_back(window.times[i]), events.rows.push_back(rows[i]);
+    if (kind == SequenceKind::mpi) events.waited.push_back(window.waited[i]);
+  }
+  return events;
+}
+
+std::optional<Choice> Detector::choose_by_structure(const Events& events, const Nest& nest) const {
+  if (events.ids.empty()) return {};
   const std::vector<int64_t> times = without_silence(events.times);
   const Occurrences items(events.ids, 2);
   const std::vector<Level> levels = find_levels(items, times, {});
-  const bool operators = kind == SequenceKind::operators;
+  const bool operators = events.kind == SequenceKind::operators;
   const auto step =
-      choose_step({.kind = kind,
+      choose_step({.kind = events.kind,
                    .ids = events.ids,
                    .starts_ns = events.times,
                    .times_ns = times,
-                   .waited_ns = kind == SequenceKind::mpi ? events.waited : std::span<const int64_t>(),
-                   .rows = operators ? nest.operators : nest.calls,
+                   .waited_ns = events.waited,
+                   .rows = events.rows,
                    .parents = nest.parents,
-                   .begins_before = events.ids.size() == kWindow,
+                   .begins_before = events.begins_before,
                    .goes_on = true,
                    .items = &items,
                    .code_of = [&](int64_t row) { return code_of_ ? code_of_(nest.nodes[size_t(row)]) : nullptr; }},
@@ -268,6 +291,11 @@ std::optional<Choice> Detector::choose_by_structure(const Window& events, Sequen
   if (!step) return {};
   const Level& chosen = step->of(levels);
   if (chosen.coverage < kLeastCoverage) return {};
+  if (events.kind == SequenceKind::loops) {
+    const std::vector<int64_t> all = without_silence(nest.times);
+    const auto at = [&](uint32_t position) { return double(all[size_t(events.rows[position])]); };
+    if (at(chosen.positions.back()) - at(chosen.positions.front()) < kLeastOfTime * double(all.back())) return {};
+  }
   Choice choice;
   choice.by_level = true;
   choice.among_operators = operators;

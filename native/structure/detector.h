@@ -115,7 +115,15 @@ class Detector {
   std::optional<Choice> choose_anchored(const Anchor& anchor, uint32_t number);
   Nest nest() const;
   std::optional<Choice> choose_by_structure();
-  std::optional<Choice> choose_by_structure(const Window& events, SequenceKind kind, const Nest& nest) const;
+  // Some of the events of a window; their rows are those of the nest.
+  struct Events {
+    SequenceKind kind;
+    bool begins_before;
+    std::vector<uint32_t> ids;
+    std::vector<int64_t> times, waited, rows;
+  };
+  Events some_of(const Window& window, SequenceKind kind, const std::vector<int64_t>& rows) const;
+  std::optional<Choice> choose_by_structure(const Events& events, const Nest& nest) const;
   std::vector<uint32_t> occurrences(const Choice& choice) const;  // both windows are in order
   bool agree(const Choice& a, const Choice& b);
   bool decided_earlier(const Choice& believed, const Choice& now);

@@ -26,6 +26,9 @@ LoopKind anchor_of_region(std::string_view name, uint8_t paradigm);
 // Steps of a profiler or a serving engine carry their number or their size: they are one anchor.
 std::string_view anchor_name(std::string_view name);
 
+// An iteration of a loop that calls nothing recorded (python/loops).
+bool is_iteration(std::string_view name);
+
 // Functions and ranges of the program itself: they show what it does only in some iterations.
 bool is_function(uint8_t paradigm);
 

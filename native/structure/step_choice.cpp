@@ -99,7 +99,7 @@ std::vector<const Level*> by_count(std::span<const Level> levels, bool rarest_fi
 }
 
 bool functions_known(const Sequence& events) {
-  return events.kind == SequenceKind::calls || events.kind == SequenceKind::mpi;
+  return events.kind == SequenceKind::calls || events.kind == SequenceKind::mpi || events.kind == SequenceKind::loops;
 }
 
 // The number of inner iterations that every outer one holds, 0 if it varies. The first mark may lie before the loop:
@@ -173,6 +173,24 @@ bool is_of_items(const Sequence& events, const Level& level) {
     const bool calls = size_t(row) + 1 < events.parents.size() && events.parents[size_t(row) + 1] == row;
     return code && code->name == "<genexpr>" && !calls;
   });
+}
+
+// Whether iterations that were recorded themselves follow each other for most of the time that their level spans: those
+// of a helper function do not, nor those of which few were seen.
+bool follow_each_other(const Sequence& events, const Level& level) {
+  int64_t in_turn_ns = 0;
+  for (size_t i = 0; i + 1 < level.positions.size(); ++i) {
+    const uint32_t at = level.positions[i], next = level.positions[i + 1];
+    if (events.parents[size_t(events.rows[at])] == events.parents[size_t(events.rows[next])])
+      in_turn_ns += events.starts_ns[next] - events.starts_ns[at];
+  }
+  const auto all_ns = double(events.starts_ns[level.positions.back()] - events.starts_ns[level.positions.front()]);
+  return double(in_turn_ns) >= most_of_the_time * all_ns;
+}
+
+// Whether a level can be a main loop at all.
+bool is_eligible(const Sequence& events, const Level& level) {
+  return !is_of_items(events, level) && (events.kind != SequenceKind::loops || follow_each_other(events, level));
 }
 
 // What some calls run, if it is the same and known.
@@ -561,14 +579,14 @@ bool has_rival(const Level& chosen, std::span<const Level> levels) {
 }  // namespace
 
 std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Level> levels) {
-  const auto first = std::ranges::find_if(levels, [&](const Level& level) { return !is_of_items(events, level); });
+  const auto first = std::ranges::find_if(levels, [&](const Level& level) { return is_eligible(events, level); });
   const Level* best = first == levels.end() ? nullptr : &*first;
   StepChoice choice;
   if (!best || best->score < 2 * pair_score) choice.pair = pair_of(events, best);
   if (choice.pair) return choice;
   if (best && best->score < least_score) {
     const auto loop = std::ranges::find_if(levels, [&](const Level& level) {
-      return (is_short_loop(events, level) || is_in_source(events, level)) && !is_of_items(events, level);
+      return (is_short_loop(events, level) || is_in_source(events, level)) && is_eligible(events, level);
     });
     best = loop == levels.end() ? nullptr : &*loop;
   }

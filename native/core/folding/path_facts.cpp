@@ -22,8 +22,11 @@ void PathFactsTable::learn(uint32_t path) {
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;
   f.mpi = paradigm == STROBE_MPI;
+  uint32_t caller = parent;  // a function, not a loop of it
+  while (caller != kNoPath && structure::is_iteration(regions_.name_of(paths_.region(caller)).first))
+    caller = paths_.parent(caller);
   if (paradigm == STROBE_PYTHON || paradigm == STROBE_USER)
-    f.signature = structure::Signature::of_function(region, parent == kNoPath ? 0 : paths_.region(parent));
+    f.signature = structure::Signature::of_function(region, caller == kNoPath ? 0 : paths_.region(caller));
   else if (paradigm == STROBE_MPI)
     f.signature = structure::Signature::of_path(path);
   else

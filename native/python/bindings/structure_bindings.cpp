@@ -283,6 +283,8 @@ nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uin
 
 void register_structure(nb::module_& m) {
   m.attr("LEAST_CALL_NS") = kLeastCallNs;
+  m.attr("LEAST_OF_TIME") = kLeastOfTime;
+  m.attr("MOST_OF_ITS") = kMostOfIts;
   m.def(
       "work_of_region",
       [](const std::string& name, uint8_t paradigm) {
@@ -312,6 +314,9 @@ void register_structure(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("paradigm"),
       "How iterations may be marked by a region (`structure`: not at all), and what its anchor is called");
+  m.def(
+      "is_iteration", [](const std::string& name) { return strobe::structure::is_iteration(name); }, nb::arg("name"),
+      "Whether a region is an iteration of a loop that calls nothing recorded.");
   m.def(
       "is_backward", [](const std::string& name) { return strobe::structure::is_backward(name); }, nb::arg("name"),
       "Whether a region is a part of the backward pass, by its name");

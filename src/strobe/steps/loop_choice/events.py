@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.native import core
 from strobe.steps.loop_choice.levels import Level, find_levels
-from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.thread_spans import Bools, Ints, Stream, innermost
 
 # The sequences of a stream, in the order in which they are believed.
-CALLS, OPERATORS, KERNELS, MPI = "calls", "operators", "kernels", "mpi"
-KINDS = (CALLS, OPERATORS, KERNELS, MPI)
+CALLS, OPERATORS, KERNELS, MPI, LOOPS = "calls", "operators", "kernels", "mpi", "loops"
+KINDS = (CALLS, OPERATORS, KERNELS, MPI, LOOPS)
 _KIND_OF_PARADIGM = {"torch": OPERATORS, "cuda": KERNELS, "hip": KERNELS, "mpi": MPI}
 
 # How far up a function is looked for among its own callers.
@@ -56,11 +57,13 @@ def events_of(stream: Stream) -> dict[str, Events]:
 
     operators: what PyTorch reports, by name. kernels: what runs on a GPU, by name, in the order of the stream. mpi:
     calls of MPI, by call path (their peers are regions). calls: everything but operators and kernels; functions are
-    called by name and caller, so that a function used at two places is two events; all else by call path.
+    called by name and caller, so that a function used at two places is two events; all else by call path. loops:
+    iterations that were recorded themselves, because they call nothing; calls are without them.
     """
     kinds = np.array([_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms], dtype=object)
     by_call = _call_signatures(stream)
-    signatures = {CALLS: by_call, OPERATORS: stream.path_region, KERNELS: stream.path_region, MPI: by_call}
+    signatures = {kind: by_call if kind in (CALLS, MPI, LOOPS) else stream.path_region for kind in KINDS}
+    kinds[_iterations(stream)] = LOOPS
     paths = {kind: kinds[stream.path_region] == kind for kind in KINDS}
     # Calls of MPI are also among those of functions, where functions were recorded.
     if paths[CALLS][stream.call_path].any():
@@ -94,10 +97,17 @@ def _events(stream: Stream, kind: str, chosen: Bools, signature_of_path: Ints) -
 def _call_signatures(stream: Stream) -> Ints:
     """By call path: functions by name and caller, everything else by the path itself."""
     above = stream.path_parent
-    caller = np.where(above >= 0, stream.path_region[above], -1)
+    iteration = _iterations(stream)[stream.path_region]
+    callers = innermost(above, ~iteration, above)  # functions, not loops of theirs
+    caller = np.where(callers >= 0, stream.path_region[callers], -1)
     function = np.isin(np.array(stream.paradigms, dtype=object), ("python", "user"))[stream.path_region]
     signatures = np.where(function, (stream.path_region << 32) | (caller + 1), -1 - np.arange(len(above)))
     return np.unique(signatures, return_inverse=True)[1].astype(np.int64)
+
+
+def _iterations(stream: Stream) -> Bools:
+    """Which regions are iterations of a loop."""
+    return np.array([core.is_iteration(name) for name in stream.names], dtype=bool)
 
 
 def _recursive(stream: Stream) -> Bools:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strobe.native import core
 from strobe.steps.loop_choice.agreement import agree
 from strobe.steps.loop_choice.anchors import MARKS, anchor_rows, anchored_loop, one_after_the_other
 from strobe.steps.loop_choice.choice import Choice, choose
-from strobe.steps.loop_choice.events import MPI, OPERATORS, Events, events_of, without_peers
+from strobe.steps.loop_choice.events import LOOPS, MPI, OPERATORS, Events, events_of, without_peers, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import DATA_WAIT, part_of_regions
@@ -155,10 +156,15 @@ def _choices(stream: Stream, sequences: dict[str, Events], levels: dict[str, lis
 
 def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | None:
     choices = _choices(stream, sequences, {kind: events.levels() for kind, events in sequences.items()})
-    if not choices:
+    loops = [choice for choice in choices if choice.events.kind == LOOPS and _lasts(stream, choice)]
+    choices = [choice for choice in choices if choice.events.kind != LOOPS]
+    if not choices + loops:
         return None
     # Calls of MPI are also among those of functions, where functions were recorded: alone they know less.
-    best = max(choices, key=lambda choice: (choice.enclosing, choice.events.kind != MPI, choice.level.score))
+    best = max(choices or loops, key=lambda each: (each.enclosing, each.events.kind != MPI, each.level.score))
+    if loops and _time_ns(stream, best.rows) < core.MOST_OF_ITS * _time_ns(stream, loops[0].rows):
+        choices, best = loops, loops[0]
+    choices = choices or loops
     rows = best.rows
     agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, each.rows))
     name = stream.names[stream.region[rows[0]]]
@@ -171,6 +177,12 @@ def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | No
         reason += "; another sequence of events has other steps"
     confidence = "low" if disagreeing and not best.source else best.confidence
     return MainLoop("structure", rows, confidence, reason, name, best.events, best.levels, level, agreeing)
+
+
+def _lasts(stream: Stream, loop: Choice) -> bool:
+    """Whether a loop of which the iterations were recorded takes as much of the time as a main loop does."""
+    times = without_silence(stream.start_ns)
+    return int(times[loop.rows[-1]] - times[loop.rows[0]]) >= core.LEAST_OF_TIME * int(times[-1])
 
 
 def _with_phases(stream: Stream, sequences: dict[str, Events], loop: MainLoop) -> list[MainLoop]:
@@ -211,7 +223,11 @@ def _is_phase(stream: Stream, found: MainLoop, main: MainLoop) -> bool:
 
 def time_ns(stream: Stream, loop: MainLoop) -> int:
     """Return the time from the first mark of a loop to the last."""
-    return int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]])
+    return _time_ns(stream, loop.rows)
+
+
+def _time_ns(stream: Stream, rows: Ints) -> int:
+    return int(stream.start_ns[rows[-1]] - stream.start_ns[rows[0]])
 
 
 def _behind(stream: Stream, loop: MainLoop) -> int:

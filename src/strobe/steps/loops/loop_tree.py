@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strobe.native import core
 from strobe.steps.loop_choice.events import Events, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
@@ -17,8 +18,6 @@ _AROUND = 0.8
 # ... or, as one inside of it, scores this much within one iteration.
 _INSIDE_SCORE = 0.4
 _INSIDE_SPINE = 3
-# What the recorder calls the iterations of a loop that calls nothing (native/python/loops).
-_ITERATION = "loop in "
 # Loops inside of loops are searched so deep, and so many side by side.
 _DEEPEST = 3
 _MOST_BESIDE = 4
@@ -147,7 +146,7 @@ def _around(stream: Stream, loop: MainLoop) -> list[Level]:
         return found
     # What is done within an iteration that was recorded itself is no loop around it.
     rows, iteration = loop.events.rows, np.zeros(len(stream), dtype=bool)
-    iteration[loop.rows] = loop.name.startswith(_ITERATION)
+    iteration[loop.rows] = core.is_iteration(loop.name)
     marks, covered = np.searchsorted(loop.events.rows, loop.rows), loop.level.coverage if loop.level else 1.0
     while True:
         outside = [
