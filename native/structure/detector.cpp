@@ -17,7 +17,7 @@ constexpr uint64_t kLoaderAlone = 64;     // batches without an update after whi
 constexpr uint32_t kLeastIterations = 5;  // of a level
 constexpr double kLeastCoverage = 0.3;    // share of the window's time
 constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed ...
-constexpr int64_t kLeastInSourceNs = 1000000000;  // ... if its source tells where it begins ...
+constexpr int64_t kLeastInSourceNs = 1000000000;  // ... if its source shows that none is around it ...
 constexpr int64_t kPause = 10;      // ... where a longer interval than so many usual ones counts as so many
 constexpr double kSame = 0.9;       // share of a level's intervals in which the mark of the same level lies once
 constexpr int kAliveIntervals = 3;  // longest intervals since the last iteration
@@ -315,8 +315,7 @@ std::optional<Choice> Detector::choose_by_structure(const Events& events, const 
   choice.confidence = step->confidence;
   choice.reason = "no framework marks steps here; " + number(std::floor(chosen.spine)) +
                   " events and transitions repeat " + std::to_string(chosen.count) + " times";
-  const SourceCode* code = code_of_ ? code_of_(choice.marker.target) : nullptr;
-  choice.in_source = step->beginning || (code && code->is_loop);
+  choice.in_source = step->outermost;
   if (step->beginning) choice.reason = "no framework marks steps here; " + step->beginning->source;
   if (!step->promotion.empty()) choice.reason += " (" + step->promotion + ")";
   return choice;

@@ -34,7 +34,7 @@ struct Choice {
   std::vector<int64_t> times_ns;   // when the latest of them were marked
   int64_t longest_ns = 0;          // longest of the intervals between these
   bool enclosing = false;          // see StepChoice
-  bool in_source = false;          // the program's source tells where an iteration begins
+  bool in_source = false;          // the program's source tells that it is a loop, and no other one lies around it
   double score = 0;
   std::string reason, confidence;
 };

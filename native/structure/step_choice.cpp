@@ -367,6 +367,15 @@ bool is_held_by_an_iteration(const Sequence& events, const Level& inner) {
   return code && callers && code->loops.any() && callers->loops.calls_of(code->name).times == 1;
 }
 
+// Whether a span lies in a loop of a function around it.
+bool lies_in_a_loop(const Sequence& events, int64_t row) {
+  for (int64_t above = events.parents[size_t(row)]; above >= 0; row = above, above = events.parents[size_t(row)]) {
+    const SourceCode *code = events.code_of(row), *callers = events.code_of(above);
+    if (code && callers && callers->loops.calls_of(code->name).loop) return true;
+  }
+  return false;
+}
+
 bool trains(const Sequence& events) {
   std::vector<bool> seen(size_t{std::ranges::max(events.ids)} + 1);
   for (size_t i = 0; i < events.ids.size(); ++i) {
@@ -601,6 +610,10 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   if (!choice.below)
     while (const Level* outer = promoted(events, *chosen, levels, choice)) chosen = outer;
   find_beginning(events, *chosen, choice);
+  if (choice.beginning) {
+    const int64_t holder = events.parents[size_t(choice.beginning->with)];
+    choice.outermost = holder >= 0 && !lies_in_a_loop(events, holder);
+  }
   if (choice.promotion.empty() && !choice.beginning) find_other(events, *chosen, levels, choice);
   choice.level = size_t(chosen - levels.data());
   choice.rival = has_rival(*chosen, levels);

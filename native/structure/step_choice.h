@@ -74,6 +74,7 @@ struct StepChoice {
   std::string promotion;
   uint32_t other = no_event;
   std::optional<Beginning> beginning;
+  bool outermost = false;          // no function around that loop is called in a loop, as far as the source is known
   bool rival = false;              // another level of the nest scores nearly as well
   bool enclosing = false;          // the step is a call of a function, and the loop that it holds varies
   bool below = false;              // the level with the best score lies around it, and does something every so often

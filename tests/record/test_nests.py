@@ -19,6 +19,7 @@ from tests.record.workshop import environment
 
 NESTS = Path(__file__).parent / "nests"
 BATCHES, BATCH = 8, 125
+SLACK_NS = 200_000_000  # what a busy machine takes of real time
 PARTS = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "validation_ns", "rest_ns")
 
 
@@ -55,10 +56,10 @@ def test_steps_are_the_same_while_the_program_runs(batch: int, passing_time: Pat
         length_ns = whole[-1]["start_ns"] + whole[-1]["duration_ns"] - whole[0]["start_ns"]
         for row, same in zip(some, whole, strict=True):
             apart_ns = row["start_ns"] - some[0]["start_ns"] - (same["start_ns"] - whole[0]["start_ns"])
-            assert abs(apart_ns) < 0.01 * length_ns, (each, row["step"])
+            assert abs(apart_ns) < 0.01 * length_ns + SLACK_NS, (each, row["step"])
         for part in PARTS:
             ns, same_ns = (sum(row[part] for row in rows) for rows in (some, whole))
-            assert abs(ns - same_ns) < 0.01 * length_ns, (each, part)
+            assert abs(ns - same_ns) < 0.01 * length_ns + SLACK_NS, (each, part)
         folded += sum(row["detail"] == "none" for row in some)
         kinds[each["kind"]] += len(some)
     assert folded > 0.2 * kinds.total()

@@ -56,14 +56,15 @@ def _pieces(
     end_ns = records.start_ns + records.duration_ns
     breaks = np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
     since_ns, before = np.iinfo(np.int64).min, None
+    begins = _begins(stream, records)
     for rows in np.split(np.arange(len(records)), breaks):
         after = int(records.loop[rows[0]])
         until_ns = int(records.start_ns[rows[0]])
-        yield from _searched(stream, (since_ns, until_ns), loops, (before, after), known)
+        yield from _searched(stream, (since_ns, until_ns), loops, (before, after), known, begins)
         run = records.chosen(rows)
         yield _recorded_piece(run, loops[after], after)
         since_ns, before = int(end_ns[rows[-1]]), after
-    yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), known)
+    yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), known, begins)
 
 
 def _phases(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
@@ -120,17 +121,21 @@ def _searched(
     loops: Sequence[RecordedLoop],
     neighbours: tuple[int | None, int | None],
     known: Collection[str],
+    begins: Ints,
 ) -> Iterator[LoopSteps]:
-    """Yield the steps between two runs of records (numbers of their loops), if there are any."""
+    """Yield the steps between two runs of records (numbers of their loops), if there are any.
+
+    `begins`: the regions that a record begins with.
+    """
     low, high = np.searchsorted(stream.start_ns, between_ns).tolist()
     if low == high:
         return
     part = stream.part(low, high)
     before, after = neighbours
-    marked = None
-    if after is not None and loops[after].kind == "structure":
-        marked = _before_marks(part, loops[after], known)
-    pieces = steps_by_loop(part, recurring=known) if marked is None else [marked]
+    pieces = steps_by_loop(part, recurring=known)
+    if after is not None and loops[after].kind == "structure" and not _as_many(pieces, loops[after]):
+        marked = _before_marks(part, loops[after], known, begins)
+        pieces = pieces if marked is None else [marked]
     for number, piece in enumerate(pieces):
         if after is not None and number == len(pieces) - 1 and piece.loop.kind == loops[after].kind:
             yield from _leading_up(replace(piece, recorded_loop=after), between_ns[1])
@@ -140,7 +145,16 @@ def _searched(
             yield piece
 
 
-def _before_marks(part: Stream, loop: RecordedLoop, known: Collection[str]) -> LoopSteps | None:
+def _begins(stream: Stream, records: Iterations) -> Ints:
+    rows = np.minimum(np.searchsorted(stream.start_ns, records.start_ns), len(stream) - 1)
+    return np.unique(stream.region[rows[stream.start_ns[rows] == records.start_ns]])
+
+
+def _as_many(pieces: Sequence[LoopSteps], loop: RecordedLoop) -> bool:
+    return bool(pieces) and abs(len(pieces[-1]) - loop.accepted_iteration) <= 1
+
+
+def _before_marks(part: Stream, loop: RecordedLoop, known: Collection[str], begins: Ints) -> LoopSteps | None:
     """Steps of a loop without an anchor before it was accepted: where its marker ran, as often as the recorder saw it.
 
     None where it did not run so often. The offline search may prefer another level in so short a piece.
@@ -149,6 +163,10 @@ def _before_marks(part: Stream, loop: RecordedLoop, known: Collection[str]) -> L
     marks = np.flatnonzero(np.isin(part.region, regions))
     if not len(marks) or abs(len(marks) - loop.accepted_iteration) > 1:
         return None
+    # What records begin with at times comes in front of their marker.
+    front = np.flatnonzero(np.isin(part.region, np.setdiff1d(begins, regions)))
+    front = front[(front < marks[-1]) & np.isin(part.parent[front], part.parent[marks])]
+    np.minimum.at(marks, np.searchsorted(marks, front), front)
     return steps_of_loop(part, MainLoop(loop.kind, marks, loop.confidence, loop.reason, loop.name), known)
 
 
