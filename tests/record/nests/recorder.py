@@ -98,22 +98,24 @@ class Program:
 
 
 def calls(program: Program) -> int:
-    """A loop that calls some functions: perhaps in a loop of its own, perhaps with output every so often."""
+    """A loop that calls some functions: perhaps in a loop of its own, perhaps with more at times in front or behind."""
     choose = program.random
     count, names = choose.randint(30, 400), [f"part{k}" for k in range(choose.randint(1, 4))]
     each = choose.uniform(2, 40) * NS_PER_S / count / len(names)
     inner, varies, every = choose.choice((0, 0, 3, 8)), choose.random() < 0.3, choose.choice((0, 0, 10, 25))
-    prepared = choose.choice((0, 0, 20))
+    prepared, rebuilt = choose.choice((0, 0, 20)), choose.choice((0, 0, 0, 10))
     # Without the source, what is done every so often may be a loop around: that is known at the end only.
-    known = every > 0 or inner > 3 or choose.random() < 0.5
+    known = every > 0 or rebuilt > 0 or inner > 3 or choose.random() < 0.5
     points = "range (point) " if inner else ""
-    body = f"range ({points}{' '.join(names)}{' write?' if every else ''})"
+    body = f"range ({'rebuild? ' if rebuilt else ''}{points}{' '.join(names)}{' write?' if every else ''})"
     text = ("range (load) " if prepared else "") + body if known else ""
 
     def main() -> None:
         for _ in range(prepared):
             program.call("load", 2e6)
         for n in range(count):
+            if rebuilt and n % rebuilt == 0:
+                program.call("rebuild", each)
             for _ in range(choose.randint(1, inner) if varies and inner else inner):
                 program.call("point", each / 8)
             for name in names:

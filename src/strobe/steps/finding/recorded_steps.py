@@ -20,7 +20,7 @@ from strobe.steps.loop_choice.anchors import ANCHORS, MARKS
 from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP, MainLoop
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream
-from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
+from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, REST
 from strobe.trace.folded import OTHER, VALIDATION, Iterations, RecordedLoop, read_extras, read_loops
 from strobe.trace.trace import Trace
 

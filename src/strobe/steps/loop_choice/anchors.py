@@ -38,7 +38,8 @@ def anchor_rows(stream: Stream) -> dict[str, dict[str, Ints]]:
 def one_after_the_other(stream: Stream, kind: str, named: dict[str, Ints]) -> list[tuple[str, Ints]]:
     """The names that mark loops one after the other. Of names that alternate, one: the rarest.
 
-    Of updates that are as rare the last one in turn: it ends the step. Of loaders that of the longest time: a loader of its own for validation is rarer, but not the step.
+    Of updates that are as rare the last one in turn: it ends the step. Of loaders that of the longest time: a loader of
+    its own for validation is rarer, but not the step.
     """
     chosen: list[tuple[str, Ints]] = []
     until_ns = -(2**62)
