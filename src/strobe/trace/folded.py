@@ -170,8 +170,9 @@ def read_statistics(
         "sum_squares": raw["sum_squares"].astype(np.float64),
         "is_short": raw["is_short"].astype(np.bool_),
     }
-    names = [each.name for each in fields(Folded)]
-    return Folded(**{name: changed[name] if name in changed else _whole(raw[name]) for name in names})
+    for name in {each.name for each in fields(Folded)} - changed.keys():
+        changed[name] = _whole(raw[name])
+    return Folded(**changed)
 
 
 def folded_by_process(
