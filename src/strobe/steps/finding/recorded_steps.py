@@ -146,8 +146,8 @@ def _searched(
 
 
 def _begins(stream: Stream, records: Iterations) -> Ints:
-    rows = np.minimum(np.searchsorted(stream.start_ns, records.start_ns), len(stream) - 1)
-    return np.unique(stream.region[rows[stream.start_ns[rows] == records.start_ns]])
+    at = np.minimum(np.searchsorted(records.start_ns, stream.start_ns), len(records) - 1)
+    return np.unique(stream.region[records.start_ns[at] == stream.start_ns])
 
 
 def _as_many(pieces: Sequence[LoopSteps], loop: RecordedLoop) -> bool:
