@@ -279,7 +279,8 @@ STROBE_API void strobe_lines_open_with(strobe_open_lines ask);
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);
 // For what is known to be worth a record only when it is over (a poll that found something): enter and leave at an
-// earlier moment of this thread, as strobe_ticks() gave it, since which nothing was recorded: how much was until now.
+// earlier moment of this thread, as strobe_ticks() gave it, since which nothing was recorded: how much was until now,
+// what was lost included.
 STROBE_API uint64_t strobe_ticks(void);
 STROBE_API void strobe_enter_at(uint32_t region, uint64_t ticks);
 STROBE_API void strobe_leave_at(uint32_t region, uint64_t ticks);

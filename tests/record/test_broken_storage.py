@@ -165,7 +165,10 @@ def test_a_disk_that_fills_up_costs_what_did_not_fit(workshop: Workshop, small_d
     # Threads that begin later have no buffer; the main thread's calls are there, or stated as lost: two records each.
     late = spans_of(outcome.trace, "late")
     assert 1 < late < 150_000
-    assert quality_of(outcome.trace, "records_lost") == 2 * (150_001 - late)
+    # So are some iterations of the loop that fills the disk.
+    others = quality_of(outcome.trace, "records_lost") - 2 * (150_001 - late)
+    assert 0 <= others < 1000
+    assert others % 2 == 0
     (ended,) = endings(outcome.trace)
     assert "recording had stopped: cannot " in ended
     assert "No space left on device; complete up to " in ended

@@ -57,7 +57,10 @@ int strobe_stops_at_exit(void) { return session().stops_at_exit(); }
 uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) { strobe::put(strobe::kEnter, region, ticks); }
 void strobe_leave_at(uint32_t region, uint64_t ticks) { strobe::put(strobe::kLeave, region, ticks); }
-uint64_t strobe_records(void) { return strobe::producer.head; }
+uint64_t strobe_records(void) {
+  const strobe::Producer& p = strobe::producer;
+  return p.head + (p.header ? p.header->lost.load(std::memory_order_relaxed) : 0);
+}
 void strobe_switch_stack(uint32_t stack) { strobe::put(strobe::kSwitch, stack & (strobe::kRegionLimit - 1)); }
 const uint8_t* strobe_throttle_flags(void) { return reinterpret_cast<const uint8_t*>(session().throttle().flags()); }
 int strobe_functions_given_up(void) { return session().throttle().given_up(); }
