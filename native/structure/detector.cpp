@@ -22,7 +22,7 @@ constexpr int64_t kPause = 10;      // ... where a longer interval than so many 
 constexpr double kSame = 0.9;       // share of a level's intervals in which the mark of the same level lies once
 constexpr int kAliveIntervals = 3;  // longest intervals since the last iteration
 
-std::vector<int64_t> without_silence(const std::vector<int64_t>& times) {
+std::vector<int64_t> without_silence(std::span<const int64_t> times) {
   // A pause counts as a hundredth of the whole at most: imports leave no events, and do not belong to a loop.
   std::vector<int64_t> out(times.size());
   if (times.empty()) return out;
@@ -32,7 +32,7 @@ std::vector<int64_t> without_silence(const std::vector<int64_t>& times) {
 }
 
 template <class Positions>
-std::vector<int64_t> times_at(const Positions& positions, const std::vector<int64_t>& times) {
+std::vector<int64_t> times_at(const Positions& positions, std::span<const int64_t> times) {
   std::vector<int64_t> out;
   for (auto at : positions) out.push_back(times[at]);
   return out;
@@ -253,19 +253,30 @@ std::optional<Choice> Detector::choose_by_structure() {
 }
 
 Detector::Events Detector::some_of(const Window& window, SequenceKind kind, const std::vector<int64_t>& rows) const {
-  Events events{kind, window.ids.size() == kWindow, {}, {}, {}, {}};
-  std::vector<int8_t> is_loop;  // by node; -1: not asked yet
-  for (size_t i = 0; i < window.ids.size(); ++i) {
-    const uint32_t node = window.ids[i];
+  const bool of_mpi = kind == SequenceKind::mpi;  // there functions, and so their loops, are unknown
+  std::vector<int8_t> is_loop;                    // by node; -1: not asked yet
+  size_t loops = 0;
+  for (const uint32_t node : window.ids) {
     if (node >= is_loop.size()) is_loop.resize(node + 1, -1);
     if (is_loop[node] < 0) {
-      const SourceCode* code = code_of_ ? code_of_(node) : nullptr;
+      const SourceCode* code = code_of_ && !of_mpi ? code_of_(node) : nullptr;
       is_loop[node] = code && code->is_loop;
     }
-    if (is_loop[node] != (kind == SequenceKind::loops)) continue;
-    events.ids.push_back(node), events.times.push_back(window.times[i]), events.rows.push_back(rows[i]);
-    if (kind == SequenceKind::mpi) events.waited.push_back(window.waited[i]);
+    loops += size_t(is_loop[node]);
   }
+  Events events{kind, window.ids.size() == kWindow, {}, {}, {}, {}, {}, {}, {}};
+  if (loops == 0 && kind == SequenceKind::loops) return events;
+  if (loops == 0) {
+    events.ids = window.ids, events.times = window.times, events.rows = rows;
+    if (of_mpi) events.waited = window.waited;
+    return events;
+  }
+  for (size_t i = 0; i < window.ids.size(); ++i) {
+    if (is_loop[window.ids[i]] != (kind == SequenceKind::loops)) continue;
+    events.some_ids.push_back(window.ids[i]), events.some_times.push_back(window.times[i]);
+    events.some_rows.push_back(rows[i]);
+  }
+  events.ids = events.some_ids, events.times = events.some_times, events.rows = events.some_rows;
   return events;
 }
 

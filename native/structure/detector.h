@@ -119,8 +119,10 @@ class Detector {
   struct Events {
     SequenceKind kind;
     bool begins_before;
-    std::vector<uint32_t> ids;
-    std::vector<int64_t> times, waited, rows;
+    std::span<const uint32_t> ids;
+    std::span<const int64_t> times, waited, rows;
+    std::vector<uint32_t> some_ids;  // where they are not all of them
+    std::vector<int64_t> some_times, some_rows;
   };
   Events some_of(const Window& window, SequenceKind kind, const std::vector<int64_t>& rows) const;
   std::optional<Choice> choose_by_structure(const Events& events, const Nest& nest) const;

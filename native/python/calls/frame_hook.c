@@ -148,9 +148,8 @@ static PyObject* evaluate_recorded(PyThreadState* tstate, struct _PyInterpreterF
 }
 
 static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
+  if (__builtin_expect(tstate->c_tracefunc == loops_trace, 0)) return loops_beside(tstate, frame, throwing, evaluate);
   if (__builtin_expect(lines_running, 0)) return lines_evaluate(tstate, frame, throwing, evaluate_recorded);
-  if (__builtin_expect(tstate->c_tracefunc == loops_trace, 0))
-    return loops_beside(tstate, frame, throwing, evaluate_recorded);
   return evaluate_recorded(tstate, frame, throwing);
 }
 
@@ -168,7 +167,7 @@ int python_calls_start(int with_c_functions) {
   }
   c_functions = with_c_functions;
   strobe_hook_cost(&frames, frame_ns);
-  if (!c_functions) loops_start(&frames, frame_ns);
+  if (!c_functions && !lines_running) loops_start(&frames, frame_ns); /* both need the trace function */
   _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
   return 0;
 }

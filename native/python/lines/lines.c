@@ -1,4 +1,5 @@
 #include "python/lines/lines.h"
+#include "python/loops/loops.h"
 
 #include <fnmatch.h>
 #include <limits.h>
@@ -165,6 +166,9 @@ static int need_extra_index(void) {
 int lines_start(PyObject* list) {
   if (need_extra_index() != 0 || take_texts(list, &patterns, &pattern_count) != 0) return -1;
   lines_starts++;
+#if PY_VERSION_HEX < 0x030C0000
+  loops_stop(); /* there is one trace function */
+#endif
   lines_running = 1;
   strobe_lines_open_with(open_lines);
   return 0;
