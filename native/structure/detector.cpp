@@ -253,26 +253,17 @@ std::optional<Choice> Detector::choose_by_structure() {
 }
 
 Detector::Events Detector::some_of(const Window& window, SequenceKind kind, const std::vector<int64_t>& rows) const {
-  const bool of_mpi = kind == SequenceKind::mpi;  // there functions, and so their loops, are unknown
-  std::vector<int8_t> is_loop;                    // by node; -1: not asked yet
-  size_t loops = 0;
-  for (const uint32_t node : window.ids) {
-    if (node >= is_loop.size()) is_loop.resize(node + 1, -1);
-    if (is_loop[node] < 0) {
-      const SourceCode* code = code_of_ && !of_mpi ? code_of_(node) : nullptr;
-      is_loop[node] = code && code->is_loop;
-    }
-    loops += size_t(is_loop[node]);
-  }
   Events events{kind, window.ids.size() == kWindow, {}, {}, {}, {}, {}, {}, {}};
-  if (loops == 0 && kind == SequenceKind::loops) return events;
-  if (loops == 0) {
+  const auto is_iteration = [&](uint32_t node) { return node < iterations_.size() && iterations_[node]; };
+  const bool of_loops = kind == SequenceKind::loops;
+  if (std::ranges::none_of(window.ids, is_iteration)) {
+    if (of_loops) return events;
     events.ids = window.ids, events.times = window.times, events.rows = rows;
-    if (of_mpi) events.waited = window.waited;
+    if (kind == SequenceKind::mpi) events.waited = window.waited;
     return events;
   }
   for (size_t i = 0; i < window.ids.size(); ++i) {
-    if (is_loop[window.ids[i]] != (kind == SequenceKind::loops)) continue;
+    if (is_iteration(window.ids[i]) != of_loops) continue;
     events.some_ids.push_back(window.ids[i]), events.some_times.push_back(window.times[i]);
     events.some_rows.push_back(rows[i]);
   }

@@ -48,6 +48,11 @@ class Detector {
   // A new anchor name; anchors of `node` are its occurrences. Returns its number.
   uint32_t add_anchor(LoopKind kind, std::string_view name);
   void set_anchor(uint32_t node, uint32_t anchor);
+  // The node of iterations that were recorded themselves.
+  void set_iteration(uint32_t node) {
+    if (iterations_.size() <= node) iterations_.resize(node + 1, false);
+    iterations_[node] = true;
+  }
   std::string_view anchor_name(uint32_t anchor) const { return anchors_[anchor].name; }
 
   // `depth`: how many spans were open.
@@ -133,6 +138,7 @@ class Detector {
   Window operators_, calls_;
   std::vector<Anchor> anchors_;
   std::vector<uint32_t> anchor_of_node_;  // anchor + 1
+  std::vector<bool> iterations_;          // by node
   uint32_t authority_ = 0;                // anchor that the schedule goes by, + 1
   bool training_ = false, due_ = false;
   bool functions_seen_ = false;  // calls of other things than MPI

@@ -46,6 +46,7 @@ void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, u
     if (region_of_node_.size() <= node) region_of_node_.resize(node + 1, 0);
     region_of_node_[node] = paths_.region(path);
     if (f.anchor != kNoAnchor) detector_.set_anchor(node, f.anchor);
+    if (f.iteration) detector_.set_iteration(node);
   }
   if (f.part == structure::kDataWait && f.activity()) open_wait_ = {ns, 0, position};
   const Mark here{ns, ns, position, position};

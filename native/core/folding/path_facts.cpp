@@ -19,6 +19,7 @@ void PathFactsTable::learn(uint32_t path) {
   f.part = makers_.makes(path) ? int8_t(structure::kDataWait) : structure::part_of_region(name, paradigm);
   f.change = structure::change_of_region(name);
   f.module = structure::is_module_call(name, paradigm);
+  f.iteration = structure::is_iteration(name);
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;
   f.mpi = paradigm == STROBE_MPI;

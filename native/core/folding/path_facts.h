@@ -25,7 +25,8 @@ struct PathFacts {
   bool container : 1 = false;  // holds other parts of the step
   bool covered : 1 = false;    // an activity lies above
   bool function : 1 = false, torch : 1 = false, mpi : 1 = false, recursive : 1 = false;
-  bool module : 1 = false;  // the call of a module
+  bool module : 1 = false;     // the call of a module
+  bool iteration : 1 = false;  // of a loop that calls nothing
   structure::Change change = structure::Change::none;
   bool activity() const { return part >= 0 && !container && !covered; }
 };
