@@ -497,7 +497,7 @@ void find_beginning(const Sequence& events, const Level& chosen, StepChoice& cho
   const SourceCode* marked = code_of_all(events, found.calls);
   if (marked && marked->is_loop) return begin_with_iterations(events, found, *marked, choice);
   marked = events.code_of(found.calls[0]);
-  if (!holder || !marked) return;
+  if (!holder || !marked || !holder->loops.any()) return;
   struct Called {
     int64_t first, last;
     size_t count = 0;
@@ -554,7 +554,10 @@ void find_beginning(const Sequence& events, const Level& chosen, StepChoice& cho
 // Whether the source tells that a level is a loop, however little repeats in it: it calls one function, and at times
 // another one.
 bool is_in_source(const Sequence& events, const Level& level) {
-  if (level.count < strict_count || level.coverage < strict_coverage) return false;
+  if (!events.code_of || level.count < strict_count || level.coverage < strict_coverage) return false;
+  const Held found = held(events, rows_of(events, level, marks_of_a_function));
+  const SourceCode *marked = events.code_of(found.calls[0]), *holder = code_of_all(events, found.holders);
+  if (!marked || !holder || (!marked->is_loop && !holder->loops.calls_of(marked->name).loop)) return false;
   StepChoice choice;
   find_beginning(events, level, choice);
   return choice.beginning.has_value();
