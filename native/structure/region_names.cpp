@@ -85,7 +85,9 @@ std::string_view anchor_name(std::string_view name) {
   return engine.empty() ? name : engine;
 }
 
-bool is_iteration(std::string_view name) { return name.starts_with("loop in "); }
+bool is_iteration(std::string_view name, uint8_t paradigm) {
+  return paradigm == STROBE_PYTHON && name.starts_with("loop in ");
+}
 
 bool is_function(uint8_t paradigm) {
   return paradigm == STROBE_PYTHON || paradigm == STROBE_USER || paradigm == STROBE_NVTX || paradigm == STROBE_ITT;

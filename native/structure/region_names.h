@@ -27,7 +27,7 @@ LoopKind anchor_of_region(std::string_view name, uint8_t paradigm);
 std::string_view anchor_name(std::string_view name);
 
 // An iteration of a loop that calls nothing recorded (python/loops).
-bool is_iteration(std::string_view name);
+bool is_iteration(std::string_view name, uint8_t paradigm);
 
 // Functions and ranges of the program itself: they show what it does only in some iterations.
 bool is_function(uint8_t paradigm);

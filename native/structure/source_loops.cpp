@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "include/strobe.h"
 #include "structure/region_names.h"
 
 namespace strobe::structure {
@@ -99,7 +100,7 @@ bool SourceLoops::is_within(uint32_t loop, uint32_t around) const {
 }
 
 SourceCode::SourceCode(std::string_view region_name, std::string_view text)
-    : loops(text), is_loop(is_iteration(region_name)) {
+    : loops(text), is_loop(!text.empty() && is_iteration(region_name, STROBE_PYTHON)) {
   if (!is_loop) region_name = region_name.substr(region_name.rfind('.') + 1);
   if (region_name.starts_with("MPI_")) region_name.remove_prefix(4);
   name = region_name;

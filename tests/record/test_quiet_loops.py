@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 import strobe
+from strobe.advice import python_time
 from tests.record.workshop import Workshop
 
 pytestmark = pytest.mark.every_python
@@ -53,6 +54,7 @@ def test_each_iteration_is_a_span_and_a_step(workshop: Workshop, loop: str, line
     trace = record(workshop, loop)
     assert iterations(trace) == {f"<module> at program.py:{line}": 40}
     assert len(trace.steps().to_pylist()) == 40
+    assert f"each is an iteration of the loop in <module> at program.py:{line}" in trace.steps().about
 
 
 def test_what_comes_every_so_often_lies_in_its_iteration(workshop: Workshop) -> None:
@@ -174,3 +176,28 @@ for k in range(2):
     assert done.returncode == 0, done.stderr
     for k in range(2):
         assert list(iterations(strobe.open(workshop.folder / f"run{k}.strobe")).values()) == [20]
+
+
+@pytest.mark.parametrize(("holder", "wanted"), [("def main():", "main"), ("if True:", "program.py")])
+def test_lines_of_such_a_loop_are_asked_for_by_its_function(workshop: Workshop, holder: str, wanted: str) -> None:
+    """What the advice says to type counts the lines of the loop."""
+    call = "main()" if wanted == "main" else ""
+    trace = record(workshop, f"{holder}\n    for n in range(200):\n        {SLOW}\n{call}\n")
+    (said,) = (each.do for each in python_time.run(trace) if "loop in" in each.what)
+    assert said == f"what it does there shows by line: strobe run --lines {wanted}"
+    counted = workshop.folder / "lines.strobe"
+    done = workshop.recorded("--lines", wanted, "-o", str(counted), "program.py")
+    assert done.returncode == 0, done.stderr
+    assert [row["hits"] for row in strobe.open(counted).lines().to_pylist() if SLOW in row["source"]] == [200]
+
+
+def test_a_range_of_the_program_may_be_called_so(workshop: Workshop) -> None:
+    code = f"""
+import strobe
+for n in range(200):
+    with strobe.region("loop in epoch"):
+        {SLOW}
+"""
+    trace = record(workshop, code)
+    assert iterations(trace) == {"epoch": 200}
+    assert len(trace.steps().to_pylist()) == 200

@@ -19,13 +19,12 @@ void PathFactsTable::learn(uint32_t path) {
   f.part = makers_.makes(path) ? int8_t(structure::kDataWait) : structure::part_of_region(name, paradigm);
   f.change = structure::change_of_region(name);
   f.module = structure::is_module_call(name, paradigm);
-  f.iteration = structure::is_iteration(name);
+  f.iteration = structure::is_iteration(name, paradigm);
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;
   f.mpi = paradigm == STROBE_MPI;
   uint32_t caller = parent;  // a function, not a loop of it
-  while (caller != kNoPath && structure::is_iteration(regions_.name_of(paths_.region(caller)).first))
-    caller = paths_.parent(caller);
+  while (caller != kNoPath && facts_[caller].iteration) caller = paths_.parent(caller);
   if (paradigm == STROBE_PYTHON || paradigm == STROBE_USER)
     f.signature = structure::Signature::of_function(region, caller == kNoPath ? 0 : paths_.region(caller));
   else if (paradigm == STROBE_MPI)

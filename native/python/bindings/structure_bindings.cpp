@@ -315,8 +315,9 @@ void register_structure(nb::module_& m) {
       nb::arg("name"), nb::arg("paradigm"),
       "How iterations may be marked by a region (`structure`: not at all), and what its anchor is called");
   m.def(
-      "is_iteration", [](const std::string& name) { return strobe::structure::is_iteration(name); }, nb::arg("name"),
-      "Whether a region is an iteration of a loop that calls nothing recorded.");
+      "is_iteration",
+      [](const std::string& name, uint8_t paradigm) { return strobe::structure::is_iteration(name, paradigm); },
+      nb::arg("name"), nb::arg("paradigm"), "Whether a region is an iteration of a loop that calls nothing recorded.");
   m.def(
       "is_backward", [](const std::string& name) { return strobe::structure::is_backward(name); }, nb::arg("name"),
       "Whether a region is a part of the backward pass, by its name");

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,7 +75,9 @@ def run(trace: Trace) -> Iterator[Finding]:
             break
         described = regions[region]
         per_step = float(share[region]) * usual.median_ns
-        lines = f"what it does there shows by line: strobe run --lines {described['name']}" if described["line"] else ""
+        lines = (
+            f"what it does there shows by line: strobe run --lines {_pattern(described)}" if described["line"] else ""
+        )
         if main_ns[region] >= _ALONE * self_ns[region]:
             spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step"
             spent += _spent(does, described, float(share[region]))
@@ -88,6 +92,14 @@ def run(trace: Trace) -> Iterator[Finding]:
             confidence="low",
             informative=True,
         )
+
+
+def _pattern(region: Mapping[str, Any]) -> str:
+    """What `--lines` calls the function that a region is, or that a loop lies in: a script by its file."""
+    name = region["name"]
+    if region["role"] == "loop":
+        name = name.removeprefix("loop in ").rpartition(" at ")[0]
+    return shlex.quote(Path(region["file"]).name if name == "<module>" else name)
 
 
 def _spent(functions: Mapping[str, Counter[str]], region: Mapping[str, Any], share: float) -> str:

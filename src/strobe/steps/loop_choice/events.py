@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.model.kinds import PARADIGMS
 from strobe.native import core
 from strobe.steps.loop_choice.levels import Level, find_levels
 from strobe.steps.thread_spans import Bools, Ints, Stream, innermost
@@ -63,7 +64,7 @@ def events_of(stream: Stream) -> dict[str, Events]:
     kinds = np.array([_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms], dtype=object)
     by_call = _call_signatures(stream)
     signatures = {kind: by_call if kind in (CALLS, MPI, LOOPS) else stream.path_region for kind in KINDS}
-    kinds[_iterations(stream)] = LOOPS
+    kinds[iterations(stream)] = LOOPS
     paths = {kind: kinds[stream.path_region] == kind for kind in KINDS}
     # Calls of MPI are also among those of functions, where functions were recorded.
     if paths[CALLS][stream.call_path].any():
@@ -97,7 +98,7 @@ def _events(stream: Stream, kind: str, chosen: Bools, signature_of_path: Ints) -
 def _call_signatures(stream: Stream) -> Ints:
     """By call path: functions by name and caller, everything else by the path itself."""
     above = stream.path_parent
-    iteration = _iterations(stream)[stream.path_region]
+    iteration = iterations(stream)[stream.path_region]
     callers = innermost(above, ~iteration, above)  # functions, not loops of theirs
     caller = np.where(callers >= 0, stream.path_region[callers], -1)
     function = np.isin(np.array(stream.paradigms, dtype=object), ("python", "user"))[stream.path_region]
@@ -105,9 +106,11 @@ def _call_signatures(stream: Stream) -> Ints:
     return np.unique(signatures, return_inverse=True)[1].astype(np.int64)
 
 
-def _iterations(stream: Stream) -> Bools:
-    """Which regions are iterations of a loop."""
-    return np.array([core.is_iteration(name) for name in stream.names], dtype=bool)
+def iterations(stream: Stream) -> Bools:
+    """Return which regions are iterations of a loop that were recorded themselves."""
+    number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
+    named = zip(stream.names, stream.paradigms, strict=True)
+    return np.array([core.is_iteration(name, number[paradigm]) for name, paradigm in named], dtype=bool)
 
 
 def _recursive(stream: Stream) -> Bools:

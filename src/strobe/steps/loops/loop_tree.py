@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strobe.native import core
-from strobe.steps.loop_choice.events import Events, without_silence
+from strobe.steps.loop_choice.events import Events, iterations, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, innermost
@@ -146,7 +145,7 @@ def _around(stream: Stream, loop: MainLoop) -> list[Level]:
         return found
     # What is done within an iteration that was recorded itself is no loop around it.
     rows, iteration = loop.events.rows, np.zeros(len(stream), dtype=bool)
-    iteration[loop.rows] = core.is_iteration(loop.name)
+    iteration[loop.rows] = iterations(stream)[stream.region[loop.rows]]
     marks, covered = np.searchsorted(loop.events.rows, loop.rows), loop.level.coverage if loop.level else 1.0
     while True:
         outside = [

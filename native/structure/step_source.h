@@ -1,0 +1,36 @@
+// step_source.h - what the source of a program tells about the levels of a sequence: which function holds what marks
+// one, in which of its loops, and what each iteration of that loop does first.
+#pragma once
+#include <stdint.h>
+
+#include <optional>
+#include <vector>
+
+#include "structure/step_choice.h"
+
+namespace strobe::structure {
+
+using Rows = std::vector<int64_t>;  // of spans, ascending
+void sort_unique(Rows& rows);
+
+// The spans that mark a level, `most` at most.
+Rows rows_of(const Sequence& events, const Level& level, size_t most = SIZE_MAX);
+// The calls of the outermost function called as often as some marks, and those (-1: none) that hold all of these.
+struct Held {
+  Rows calls, holders;
+};
+Held held(const Sequence& events, Rows rows);
+
+// Of levels. Without a source the answer is no.
+bool is_of_items(const Sequence& events, const Level& level);
+bool follow_each_other(const Sequence& events, const Level& level);
+bool is_loop_in_loop(const Sequence& events, const Level& inner, const Level& outer);
+bool is_held_by_an_iteration(const Sequence& events, const Level& inner);
+// Whether the source shows a loop, however little repeats in it: it calls one function, and at times another one.
+bool is_in_source(const Sequence& events, const Level& level);
+
+bool lies_in_a_loop(const Sequence& events, int64_t row);
+bool trains(const Sequence& events);
+std::optional<Beginning> beginning_of(const Sequence& events, const Level& chosen);
+
+}  // namespace strobe::structure
