@@ -350,13 +350,13 @@ Cut Cutter::earliest(const Cut& open_wait) const {
   }
 }
 
-void Cutter::split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
-                   int64_t (&parts_ns)[kParts]) {
+std::vector<PartInterval> Cutter::split(const Cut& from, int64_t end_ns,
+                                        const std::function<bool(uint32_t path)>& rare) {
   work_.rare.clear();
   for (const auto& [call, path] : calls_)
     if (call.start_ns >= from.fed_ns && call.end_ns <= end_ns && rare(path)) enclose(work_.rare, call);
   const Part before = work_.last_before(first_since(from.fed_ns), dropped_);
-  work_.split(from.ns, from.fed_ns, end_ns, before, kind_ == LoopKind::structure ? kBackward : kRest, parts_ns);
+  return work_.split(from.ns, from.fed_ns, end_ns, before, kind_ == LoopKind::structure ? kBackward : kRest);
 }
 
 std::optional<Activity> Cutter::validation(const Cut& from, int64_t end_ns) const {

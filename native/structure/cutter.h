@@ -65,8 +65,7 @@ class Cutter {
   // Whether the loop's own data are waited for at this call path.
   bool feeds(uint32_t path) const { return path == feeding_path_; }
   // `rare`: whether only some iterations call the function at a call path.
-  void split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare,
-             int64_t (&parts_ns)[kParts]);
+  std::vector<PartInterval> split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare);
   // When forward passes were run without a backward pass between two iterations that wait for no data.
   const std::vector<Interval>& unfed_validations() const { return work_.unfed_validations; }
   // The first wait of a validation: data are waited for and run forward after the last update; or one without data.

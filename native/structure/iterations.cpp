@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/format/blocks.h"
+#include "structure/cells.h"
 
 namespace strobe::structure {
 
@@ -67,8 +68,8 @@ constexpr int kColumns = 12, kFirstPart = 8;
 
 // Columns: loop, start minus the end before it, duration, events minus those before, path hash (number of its first
 // occurrence in this chunk), class, detail, detail_ns minus start, the parts up to the optimizer; then the distinct
-// hashes, and a column of validations, which older traces lack.
-std::string encode_iterations(const std::vector<IterationRecord>& iterations) {
+// hashes, a column of validations, and the cells: older traces lack the latter, or both.
+std::string encode_iterations(const std::vector<IterationRecord>& iterations, const CellColumns& cells) {
   std::vector<uint64_t> columns[kColumns], hashes, validation;
   int64_t end_ns = 0, events = 0;
   for (const IterationRecord& it : iterations) {
@@ -100,11 +101,12 @@ std::string encode_iterations(const std::vector<IterationRecord>& iterations) {
   for (int i = 0; i < kColumns; i++) append_column(w.bytes, columns[i]);
   append_column(w.bytes, hashes);
   append_column(w.bytes, validation);
+  cells.append(w.bytes);
   return std::move(w.bytes);
 }
 
 bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationRecord>& into,
-                       uint32_t& next) {
+                       CellColumns& cells, uint32_t& next) {
   ByteReader c{payload};
   const uint32_t distinct = c.u32();
   std::vector<uint64_t> columns[kColumns], hashes, validation(count, 0);
@@ -112,6 +114,8 @@ bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count,
     if (!read_column(c, count, column)) return false;
   if (!read_column(c, distinct, hashes)) return false;
   if (!c.bytes.empty() && !read_column(c, count, validation)) return false;
+  const uint32_t known = std::clamp(next, first, first + count) - first;
+  if (!c.bytes.empty() && cells.size() == into.size() && !cells.read(c, count, known)) return false;
   int64_t end_ns = 0, events = 0;
   for (uint32_t i = 0; i < count; i++) {
     IterationRecord it;

@@ -19,6 +19,8 @@ enum class Change : uint8_t { none = 0, in_place, zeroes, seeds };
 enum class LoopKind : uint8_t { hint = 0, range, optimizer, zero_grad, data_wait, structure };
 const char* loop_kind_name(LoopKind kind);
 
+class CellColumns;
+
 struct LoopRecord {
   uint32_t number = 0;
   LoopKind kind = LoopKind::structure;
@@ -52,9 +54,9 @@ std::string encode_loops(const std::vector<LoopRecord>& loops);
 bool decode_loops(std::string_view payload, uint32_t count, std::vector<LoopRecord>& into);
 std::string encode_classes(const std::vector<IterationClass>& classes, size_t first);
 bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into);
-std::string encode_iterations(const std::vector<IterationRecord>& iterations);
+std::string encode_iterations(const std::vector<IterationRecord>& iterations, const CellColumns& cells);
 // `first` is the number of the first one; those before `next`, the first one not known yet, are skipped.
 bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationRecord>& into,
-                       uint32_t& next);
+                       CellColumns& cells, uint32_t& next);
 
 }  // namespace strobe::structure

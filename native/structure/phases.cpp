@@ -63,12 +63,19 @@ std::vector<Interval> Work::validations(int64_t from_ns, int64_t until_ns) const
   return found;
 }
 
-int64_t Work::taken_by_others(int64_t from_ns, int64_t until_ns) const {
+int64_t Work::without_others(int64_t from_ns, int64_t until_ns, std::vector<Interval>& pieces) const {
   int64_t sum = 0;
+  const auto add = [&](int64_t start_ns, int64_t end_ns) {
+    if (end_ns <= start_ns) return;
+    pieces.push_back({start_ns, end_ns});
+    sum += end_ns - start_ns;
+  };
   for (auto each = std::ranges::lower_bound(others, from_ns, {}, &Interval::end_ns); each != others.end(); ++each) {
     if (each->start_ns >= until_ns) break;
-    sum += std::min(each->end_ns, until_ns) - std::max(each->start_ns, from_ns);
+    add(from_ns, each->start_ns);
+    from_ns = std::max(from_ns, each->end_ns);
   }
+  add(from_ns, until_ns);
   return sum;
 }
 
@@ -101,33 +108,40 @@ Work::Operators Work::operators(size_t from, size_t until, size_t high, Part bef
   return {kRest, updates_end(from, until, own ? kMostBetweenUpdates : 0)};
 }
 
-void Work::split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, Part follows,
-                 int64_t (&parts_ns)[kParts]) const {
-  std::fill(std::begin(parts_ns), std::end(parts_ns), 0);
+std::vector<PartInterval> Work::split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before,
+                                      Part follows) const {
+  std::vector<PartInterval> found;
   fed_ns = std::min(fed_ns, end_ns);
   const size_t low = first_since(fed_ns), high = first_since(end_ns);
   if (fed_ns > start_ns) before = kDataWait;
   const std::vector<Interval> validating = trains ? validations(fed_ns, end_ns) : std::vector<Interval>();
+  if (fed_ns > start_ns) found.push_back({start_ns, fed_ns, kDataWait});
   int64_t last_ns = fed_ns;
   Part last = kRest;
+  std::vector<Interval> pause;
   const auto add = [&](const Activity& activity, Part part) {
-    int64_t pause = activity.start_ns - last_ns;
     const bool whole =
         (part == kBackward && last == kBackward) || (part == kForward && around(modules, last_ns, activity.start_ns));
-    if (!whole && pause >= kLeastCallNs) pause -= taken_by_others(last_ns, activity.start_ns);
-    if (whole || pause <= (part == last ? kMaxPauseNs : kMaxCallNs)) parts_ns[part] += pause;
+    pause.clear();
+    int64_t pause_ns = activity.start_ns - last_ns;
+    if (!whole && pause_ns >= kLeastCallNs)
+      pause_ns = without_others(last_ns, activity.start_ns, pause);
+    else if (pause_ns > 0)
+      pause.push_back({last_ns, activity.start_ns});
+    if (whole || pause_ns <= (part == last ? kMaxPauseNs : kMaxCallNs))
+      for (const Interval& each : pause) found.push_back({each.start_ns, each.end_ns, part});
     last_ns = std::min(activity.end_ns, end_ns);
     last = part;
-    parts_ns[part] += last_ns - activity.start_ns;
+    found.push_back({activity.start_ns, last_ns, part});
   };
   for (size_t i = low; i < high;) {
     const Part part = activities[i].part;
     const size_t end = end_of_run(i, high);
-    Operators found{part, i};
+    Operators run{part, i};
     if (trains && part == kForward) {
-      found = operators(i, end, high, before, follows);
+      run = operators(i, end, high, before, follows);
     } else if (trains && part == kDataWait && end < high && activities[end].part == kForward) {
-      if (operators(end, end_of_run(end, high), high, part, follows).part == kValidation) found.part = kValidation;
+      if (operators(end, end_of_run(end, high), high, part, follows).part == kValidation) run.part = kValidation;
     }
     const bool seeded = end < high && activities[end].part == kBackward && activities[end - 1].change == Change::seeds;
     for (; i < end; i++) {
@@ -136,13 +150,11 @@ void Work::split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, 
       const bool validation =
           (part == kForward || part == kDataWait) &&
           (around(validating, each.start_ns, each.end_ns) || around(unfed_validations, each.start_ns, each.end_ns));
-      add(each, validation ? kValidation : seed ? kBackward : i < found.updates_end ? kOptimizer : found.part);
+      add(each, validation ? kValidation : seed ? kBackward : i < run.updates_end ? kOptimizer : run.part);
       if (part != kForward && !zeroes(activities[i])) before = part;
     }
   }
-  parts_ns[kDataWait] += fed_ns - start_ns;
-  parts_ns[kRest] = end_ns - start_ns;
-  for (int part = kDataWait; part < kRest; part++) parts_ns[kRest] -= parts_ns[part];
+  return found;
 }
 
 }  // namespace strobe::structure

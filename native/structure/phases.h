@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <vector>
 
+#include "structure/cells.h"
 #include "structure/iterations.h"
 
 namespace strobe::structure {
@@ -42,11 +43,10 @@ struct Work {
 
   size_t first_since(int64_t ns) const;  // the first activity that starts then or later
 
-  // Splits the iteration [start_ns, end_ns), whose data had come at `fed_ns`. `before`: what came before its first
-  // activity. `follows`: kBackward where it may end between the operators that lead up to a pass and the pass, else
-  // kRest. The parts add up to the length.
-  void split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, Part follows,
-             int64_t (&parts_ns)[kParts]) const;
+  // Splits the iteration [start_ns, end_ns), whose data had come at `fed_ns`; in order, what no part holds is rest.
+  // `before`: what came before its first activity. `follows`: kBackward where it may end between the operators that
+  // lead up to a pass and the pass, else kRest.
+  std::vector<PartInterval> split(int64_t start_ns, int64_t fed_ns, int64_t end_ns, Part before, Part follows) const;
   // What came last before activity `at`; gradients that are zeroed do not count.
   Part last_before(size_t at, Part otherwise) const;
 
@@ -56,7 +56,8 @@ struct Work {
     size_t updates_end;  // those before this one update parameters instead
   };
   std::vector<Interval> validations(int64_t from_ns, int64_t until_ns) const;
-  int64_t taken_by_others(int64_t from_ns, int64_t until_ns) const;
+  // Adds what is left of [from, until) without such calls to `pieces`; returns its length.
+  int64_t without_others(int64_t from_ns, int64_t until_ns, std::vector<Interval>& pieces) const;
   Operators operators(size_t from, size_t until, size_t high, Part before, Part follows) const;
   size_t end_of_run(size_t from, size_t high) const;
   size_t updates_end(size_t from, size_t until, size_t apart) const;

@@ -13,7 +13,9 @@ namespace strobe::structure {
 namespace {
 constexpr std::string_view kStepHint = "strobe.step", kProfilerStep = "ProfilerStep#",
                            kOptimizerStep = "Optimizer.step#", kZeroGrad = "Optimizer.zero_grad#",
-                           kDataLoader = "enumerate(DataLoader)#", kCompiled = "Torch-Compiled Region";
+                           kDataLoader = "enumerate(DataLoader)#", kCompiled = "Torch-Compiled Region",
+                           // What python/calls records of PyTorch's functions.
+    kBackwardPass = "autograd::engine::run_backward", kMakingOfIterator = "DataLoader.__iter__";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // What serving engines put around each of their steps: vLLM `execute_8192_context_9(...)_generation_37(...)`, SGLang
@@ -27,6 +29,10 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || (c & 0x80);
 }
 }  // namespace
+
+bool is_backward_pass(std::string_view name) {
+  return name == kBackwardPass || (name.starts_with("torch/autograd/") && name.ends_with(": _engine_run_backward"));
+}
 
 bool is_backward(std::string_view name) {
   if (name.starts_with("autograd::engine::evaluate_function") || name == "torch::autograd::AccumulateGrad") return true;
@@ -43,8 +49,12 @@ bool is_backward(std::string_view name) {
 }
 
 int8_t part_of_region(std::string_view name, uint8_t paradigm) {
+  if (is_backward_pass(name)) return kBackward;
+  if (paradigm == STROBE_PYTHON)  // in profiles with stacks
+    return name.starts_with("torch/utils/data/dataloader.py(") && name.ends_with(": __iter__") ? int8_t(kDataWait)
+                                                                                               : kNoPart;
   if (paradigm != STROBE_TORCH || name.starts_with(kProfilerStep)) return kNoPart;
-  if (name.starts_with(kDataLoader)) return kDataWait;
+  if (name.starts_with(kDataLoader) || name == kMakingOfIterator) return kDataWait;
   if (is_backward(name)) return kBackward;
   if (name.starts_with("Optimizer.")) return kOptimizer;
   return name.find("::") != name.npos || name.starts_with(kCompiled) ? int8_t(kForward) : kNoPart;

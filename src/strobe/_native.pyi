@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
-from numpy import float64, generic, int64, uint8, uint32, uint64
+from numpy import float64, generic, int8, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from strobe.trace.processes.process_facts import MetricReadings
@@ -351,7 +351,7 @@ class Cutter:
     def unfed_validations(self) -> list[tuple[int, int]]: ...
     def forget(self, before_ns: int) -> None: ...
 
-def parts_of_steps(
+def cells_of_steps(
     activities: NDArray[int64],
     modules: NDArray[int64],
     others: NDArray[int64],
@@ -360,7 +360,12 @@ def parts_of_steps(
     unfed_validations: NDArray[int64],
     steps: NDArray[int64],
     cut_anywhere: bool,
+    starts: NDArray[int64],
+    ends: NDArray[int64],
+    kinds: NDArray[int8],
 ) -> NDArray[int64]: ...
+def yields(loops: str) -> bool: ...
+def kind_of_region(name: str, paradigm: int, role: int) -> int: ...
 def anchor_of_region(name: str, paradigm: int) -> tuple[str, str]: ...
 def is_backward(name: str) -> bool: ...
 def is_iteration(name: str, paradigm: int) -> bool: ...

@@ -23,6 +23,23 @@ SLACK_NS = 200_000_000  # what a busy machine takes of real time
 PARTS = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "validation_ns", "rest_ns")
 
 
+KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "host_ns")
+
+
+def cells(trace: strobe.Trace) -> Counter[tuple[str, str]]:
+    """The time of all steps by part and kind. Kinds add up to their part, parts to their step, steps to the run."""
+    sums = Counter[tuple[str, str]]()
+    durations = {row["step"]: row["duration_ns"] for row in trace.steps().to_pylist()}
+    for row in trace.breakdown(by="step").to_pylist():
+        assert row["duration_ns"] == sum(row[kind] for kind in KINDS)
+        assert min(row[kind] for kind in KINDS) >= 0
+        durations[row["step"]] -= row["duration_ns"] if row["part"] != "step" else 0
+        for kind in KINDS:
+            sums[row["part"], kind] += row[kind]
+    assert not any(durations.values())
+    return sums
+
+
 @pytest.fixture(scope="session")
 def passing_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The clock that is put forward, as a library to preload."""
@@ -49,7 +66,8 @@ def test_steps_are_the_same_while_the_program_runs(batch: int, passing_time: Pat
     folded, kinds = 0, Counter[str]()
     for each in truth:
         seed = each["seed"]
-        whole, some = (strobe.open(tmp_path / keep / f"{seed}.strobe").steps().to_pylist() for keep in ("all", "ten"))
+        traces = [strobe.open(tmp_path / keep / f"{seed}.strobe") for keep in ("all", "ten")]
+        whole, some = (trace.steps().to_pylist() for trace in traces)
         assert len(whole) == each["count"], each
         assert len(some) == len(whole)
         differing = [n for n, row in enumerate(some) if row["class"] != whole[n]["class"]]
@@ -66,6 +84,11 @@ def test_steps_are_the_same_while_the_program_runs(batch: int, passing_time: Pat
         for part in PARTS:
             ns, same_ns = (sum(row[part] for row in rows) for rows in (some, whole))
             assert abs(ns - same_ns) < 0.01 * length_ns + SLACK_NS, (each, part)
+        whole_cells, some_cells = (cells(trace) for trace in traces)
+        for cell in whole_cells | some_cells:
+            assert abs(some_cells[cell] - whole_cells[cell]) < 0.01 * length_ns + SLACK_NS, (each, cell)
+        assert all(whole_cells["step", kind] == 0 or each["kind"] == "training" for kind in KINDS[:-1])
+        assert whole_cells["step", "operators_ns"] > 0.1 * length_ns or each["kind"] != "training"
         folded += sum(row["detail"] == "none" for row in some)
         kinds[each["kind"]] += len(some)
     assert folded > 0.2 * kinds.total()

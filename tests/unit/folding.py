@@ -7,7 +7,7 @@ folded = FoldedProcess({"main": train_steps(60)}, iterations_of(full, since=12, 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Iteration:
     detail: int = NONE
     detail_ns: int = 0
     loop: int = 0
+    cells: Mapping[int, int] = field(default_factory=dict)  # by part and kind; all else is of functions
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def iterations_of(full: HandMadeProcess, *, since: int, keep: Collection[int]) -
             tuple(steps.parts_ns[i].tolist()),
             steps.classes[i],
             ALL if i in keep else NONE,
+            cells={number: int(values[i]) for number, values in steps.cells.columns.items()},
         )
         for i in range(since, len(steps))
     ]
@@ -119,6 +121,10 @@ class FoldedProcess(HandMadeProcess):
             }
             for number, (each, mine) in enumerate(zip(self._online, of_loop, strict=True))
         ]
+
+    def cells(self):
+        numbers = {number for each in self._iterations for number in each.cells}
+        return {number: np.array([each.cells.get(number, 0) for each in self._iterations]) for number in numbers}
 
     def iterations(self):
         its = self._iterations

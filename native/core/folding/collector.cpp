@@ -28,7 +28,7 @@ Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regio
 
 void Collector::add(LocationBuilder& builder, LocationRole kind) {
   if (kind == LocationRole::main_thread && main_) kind = LocationRole::thread;
-  LocationRows& rows = settler_.add(builder, kind, {facts_, loop_, figures_, cutter_});
+  LocationRows& rows = settler_.add(builder, kind, {facts_, loop_, figures_, cutter_, kinds_});
   if (!rows.main()) return;
   main_ = &rows;
   statistics_.set_main_location(builder.location());
@@ -50,6 +50,7 @@ void Collector::decide(int64_t now_ns) {
   facts_.update_parts();
   if (!loop_.choice()) {
     cutter_.forget(now_ns - kPastNs);
+    kinds_.forget(now_ns - kPastNs);
     if (settler_.settle_streams()) commit_blocks();
     return;
   }
@@ -70,6 +71,7 @@ void Collector::cut(const Cut& cut) {
   }
   begin_iteration(cut);
   cutter_.forget(cut.ns);
+  kinds_.forget(cut.ns);
 }
 
 std::optional<structure::Around> Collector::around(uint64_t position) const {
@@ -101,13 +103,16 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   record.path_hash = figures_.path_hash();
   record.class_id = classes_.of(figures_, cutter_, begun_, end.ns);
   const auto rare = [this](uint32_t path) { return IterationClasses::is_rare(figures_, path); };
-  cutter_.split(begun_, end.ns, rare, record.parts_ns);
+  const std::vector<structure::PartInterval> parts = cutter_.split(begun_, end.ns, rare);
+  const structure::Cells cells = structure::cells_of(parts, kinds_.until(end.ns), begun_.ns, end.ns);
+  for (int part = 0; part < structure::kParts; part++) record.parts_ns[part] = cells.part_ns(part);
   const bool kept = plan_.keeps(last || kept_part_ || loop_.silent(), ordinal_, record.duration_ns,
                                 classes_.durations(record.class_id));
   classes_.add_duration(record.class_id, record.duration_ns);
   record.detail = !kept ? structure::kNoDetail : pended_ ? structure::kPartDetail : structure::kAllDetail;
   record.detail_ns = pended_ && kept ? pending_until_ns_ : record.start_ns;
   iterations_.push_back(record);
+  cells_.add(cells);
   ordinal_++;
   if (last) return;
   settler_.settle(end, kept, record.class_id);
@@ -207,13 +212,14 @@ void Collector::take_full_chunks(std::string& out) {
   out += unwritten_iterations();
   written_iterations_ += iterations_.size();
   iterations_.clear();
+  cells_.clear();
 }
 
 std::string Collector::unwritten_iterations() const {
   std::string out;
   if (!iterations_.empty())
     append_chunk(out, kIterationsChunk, uint32_t(written_iterations_), uint32_t(iterations_.size()),
-                 structure::encode_iterations(iterations_));
+                 structure::encode_iterations(iterations_, cells_));
   return out;
 }
 

@@ -23,6 +23,7 @@
 #include "core/folding/main_loop.h"
 #include "core/folding/path_facts.h"
 #include "core/folding/row_settler.h"
+#include "structure/cells.h"
 #include "structure/cutter.h"
 #include "structure/detector.h"
 #include "structure/iterations.h"
@@ -94,6 +95,7 @@ class Collector {
   const std::function<void()> commit_;
   structure::Detector detector_;
   structure::Cutter cutter_;
+  structure::KindTimeline kinds_{1u << 15};  // of the main thread
   PathFactsTable facts_;
   MainLoop loop_;
   IterationFigures figures_;
@@ -112,6 +114,7 @@ class Collector {
   int64_t pending_until_ns_ = 0;
 
   std::vector<structure::IterationRecord> iterations_;  // that no chunk holds yet
+  structure::CellColumns cells_;                        // of these
   uint64_t written_iterations_ = 0;
   uint64_t sequence_ = 0;
 };

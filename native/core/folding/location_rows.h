@@ -18,6 +18,7 @@ struct SpanReaders {
   MainLoop& loop;
   IterationFigures& figures;
   structure::Cutter& cutter;
+  structure::KindTimeline& kinds;  // of the main thread
 };
 
 class LocationRows final : public SpanObserver {
@@ -32,9 +33,14 @@ class LocationRows final : public SpanObserver {
   LocationRows(const LocationRows&) = delete;
 
   void entered(uint32_t path, int64_t ns, uint64_t position) override {
-    const uint32_t node = graph.enter(readers_.facts.of(path).signature.bits(), ns);
-    if (main()) readers_.loop.entered(path, node, open_.size(), ns, position);
-    open_.push_back({node, position});
+    const PathFacts& f = readers_.facts.of(path);
+    const structure::Kind kind = f.kind;
+    const uint32_t node = graph.enter(f.signature.bits(), ns);
+    if (main()) {
+      readers_.loop.entered(path, node, open_.size(), ns, position);
+      readers_.kinds.change(ns, kind);
+    }
+    open_.push_back({node, kind, position});
   }
 
   void closed(uint32_t path, size_t depth, int64_t start_ns, int64_t end_ns, uint64_t position) override {
@@ -44,6 +50,7 @@ class LocationRows final : public SpanObserver {
     if (main()) {
       readers_.figures.closed(path, start_ns, open.position, end_ns);
       readers_.loop.closed(path, start_ns, open.position, end_ns, position);
+      readers_.kinds.change(end_ns, depth ? open_.back().kind : structure::kHost);
     } else if (const PathFacts& f = readers_.facts.of(path);
                !stream() && f.part == structure::kBackward && f.activity()) {
       readers_.cutter.add_elsewhere(start_ns, end_ns);
@@ -74,6 +81,7 @@ class LocationRows final : public SpanObserver {
  private:
   struct Open {
     uint32_t node;
+    structure::Kind kind;
     uint64_t position;
   };
   const LocationRole kind_;

@@ -18,6 +18,7 @@ void PathFactsTable::learn(uint32_t path) {
   outdated_ |= makers_.add(parent, name, paradigm, source);
   f.part = makers_.makes(path) ? int8_t(structure::kDataWait) : structure::part_of_region(name, paradigm);
   f.change = structure::change_of_region(name);
+  f.kind = structure::kind_of_region(name, paradigm, regions_.kind_of(region).second);
   f.module = structure::is_module_call(name, paradigm);
   f.iteration = structure::is_iteration(name, paradigm);
   f.function = structure::is_function(paradigm);

@@ -8,6 +8,7 @@
 #include "core/spans/location_builder.h"
 #include "core/spans/region_table.h"
 #include "structure/batch_makers.h"
+#include "structure/cells.h"
 #include "structure/detector.h"
 #include "structure/iterations.h"
 #include "structure/region_names.h"
@@ -28,6 +29,7 @@ struct PathFacts {
   bool module : 1 = false;     // the call of a module
   bool iteration : 1 = false;  // of a loop that calls nothing
   structure::Change change = structure::Change::none;
+  structure::Kind kind = structure::kHost;
   bool activity() const { return part >= 0 && !container && !covered; }
 };
 static_assert(sizeof(PathFacts) == 24);  // there are many

@@ -213,7 +213,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       if (!structure::decode_classes(payload, header.location, header.count, classes)) chunks_damaged++;
       break;
     case kIterationsChunk:
-      if (!structure::decode_iterations(payload, header.location, header.count, iterations, next_iteration_))
+      if (!structure::decode_iterations(payload, header.location, header.count, iterations, cells, next_iteration_))
         chunks_damaged++;
       break;
     case kStatisticsChunk:
@@ -372,9 +372,10 @@ void ProcessFile::use_clock(ClockMap clock) {
     const int64_t end = clock_.at(each.start_ns + each.duration_ns);
     move(each.start_ns), move(each.detail_ns);
     // The parts add up to the duration: what the clocks differ by goes to the longest.
-    int64_t& longest = *std::max_element(std::begin(each.parts_ns), std::end(each.parts_ns));
-    longest += end - each.start_ns - each.duration_ns;
+    const auto longest = std::max_element(std::begin(each.parts_ns), std::end(each.parts_ns));
+    *longest += end - each.start_ns - each.duration_ns;
     each.duration_ns = end - each.start_ns;
+    cells.limit(size_t(&each - iterations.data()), int(longest - std::begin(each.parts_ns)), *longest);
   }
   move(last_ns);
 }

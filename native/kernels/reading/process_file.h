@@ -16,6 +16,7 @@
 #include "kernels/reading/block_index.h"
 #include "kernels/reading/clock_map.h"
 #include "kernels/reading/open_file.h"
+#include "structure/cells.h"
 #include "structure/iterations.h"
 
 namespace strobe {
@@ -89,6 +90,7 @@ class ProcessFile {
   std::vector<structure::LoopRecord> loops;
   std::vector<structure::IterationClass> classes;
   std::vector<structure::IterationRecord> iterations;
+  structure::CellColumns cells;  // of the iterations; of fewer where an older recorder wrote some
   StatisticsTable statistics;
   std::map<uint32_t, std::string> graphs;  // location -> payload of its graph chunk
   // Side tables: where their chunks lie, by name; read when somebody asks.

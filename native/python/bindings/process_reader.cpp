@@ -175,6 +175,20 @@ class Reader {
     return out;
   }
 
+  // By number of the cell: strobe.trace.folded. None where an older recorder wrote none.
+  nb::object cells() const {
+    if (file_->cells.size() != file_->iterations.size()) return nb::none();
+    nb::dict out;
+    for (int part = 0; part < structure::kParts; part++)
+      for (int kind = 0; kind < structure::kHost; kind++) {
+        std::vector<int64_t> column = file_->cells.column(part, kind);
+        if (column.empty()) continue;
+        column.resize(file_->iterations.size(), 0);
+        out[nb::int_(part * structure::kKinds + kind)] = owned(std::move(column));
+      }
+    return out;
+  }
+
   nb::list classes() const {
     nb::list out;
     for (const auto& extras : file_->classes) {
@@ -344,6 +358,7 @@ void register_reader(nb::module_& m) {
       .def("metrics", &Reader::metrics)
       .def("loops", &Reader::loops)
       .def("iterations", &Reader::iterations)
+      .def("cells", &Reader::cells)
       .def("classes", &Reader::classes)
       .def("statistics", &Reader::statistics)
       .def("graph", &Reader::graph, nb::arg("location"))

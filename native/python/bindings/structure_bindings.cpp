@@ -13,6 +13,7 @@
 
 #include "python/bindings/conversions.h"
 #include "structure/batch_makers.h"
+#include "structure/cells.h"
 #include "structure/expression.h"
 #include "structure/flow_graph.h"
 #include "structure/levels.h"
@@ -230,10 +231,30 @@ nb::tuple fold_of(Input<uint32_t> ids) {
                         column(folded.runs, &TripRun::trips), column(folded.runs, &TripRun::times));
 }
 
-// The parts of each iteration, row by row: strobe.steps.finding.step_parts.
-nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Input<int64_t> others, Input<int64_t> rare,
+// When the innermost span is of which kind, of spans in order of start that nest.
+std::vector<KindInterval> kind_intervals(Input<int64_t> starts, Input<int64_t> ends, Input<int8_t> kinds) {
+  KindTimeline timeline(SIZE_MAX);
+  std::vector<std::pair<int64_t, Kind>> open;
+  const auto leave = [&](int64_t until_ns) {
+    while (!open.empty() && open.back().first <= until_ns) {
+      const int64_t end_ns = open.back().first;
+      open.pop_back();
+      timeline.change(end_ns, open.empty() ? kHost : open.back().second);
+    }
+  };
+  for (size_t i = 0; i < starts.shape(0); i++) {
+    leave(starts.data()[i]);
+    timeline.change(starts.data()[i], Kind(kinds.data()[i]));
+    open.emplace_back(ends.data()[i], Kind(kinds.data()[i]));
+  }
+  leave(INT64_MAX);
+  return timeline.take();
+}
+
+// The cells of each iteration, part by part: strobe.steps.finding.step_parts.
+nb::object cells_of_steps(Input<int64_t> activities, Input<int64_t> modules, Input<int64_t> others, Input<int64_t> rare,
                           Input<int64_t> closures, Input<int64_t> unfed_validations, Input<int64_t> steps,
-                          bool cut_anywhere) {
+                          bool cut_anywhere, Input<int64_t> starts, Input<int64_t> ends, Input<int8_t> kinds) {
   constexpr size_t kColumns = 4, kStepColumns = 3;
   Work work;
   const auto intervals = {std::pair(&modules, &work.modules),
@@ -243,7 +264,8 @@ nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Inp
                           {&unfed_validations, &work.unfed_validations}};
   bool whole = activities.shape(0) % kColumns == 0 && steps.shape(0) % kStepColumns == 0;
   for (const auto& [from, to] : intervals) whole &= from->shape(0) % 2 == 0;
-  if (!whole) throw std::invalid_argument("a table of activities, intervals or steps ends within a row");
+  whole &= starts.shape(0) == ends.shape(0) && starts.shape(0) == kinds.shape(0);
+  if (!whole) throw std::invalid_argument("a table of activities, intervals, steps or spans ends within a row");
   return owned(unlocked([&] {
     for (size_t i = 0; i < activities.shape(0); i += kColumns) {
       const int64_t* row = activities.data() + i;
@@ -252,13 +274,14 @@ nb::object parts_of_steps(Input<int64_t> activities, Input<int64_t> modules, Inp
     }
     for (const auto& [from, to] : intervals)
       for (size_t i = 0; i < from->shape(0); i += 2) to->push_back({from->data()[i], from->data()[i + 1]});
+    const std::vector<KindInterval> of_kinds = kind_intervals(starts, ends, kinds);
     std::vector<int64_t> all;
     for (size_t i = 0; i < steps.shape(0); i += kStepColumns) {
       const int64_t* row = steps.data() + i;
-      int64_t parts_ns[kParts];
       const Part before = work.last_before(work.first_since(row[1]), kRest);
-      work.split(row[0], row[1], row[2], before, cut_anywhere ? kBackward : kRest, parts_ns);
-      all.insert(all.end(), std::begin(parts_ns), std::end(parts_ns));
+      const auto parts = work.split(row[0], row[1], row[2], before, cut_anywhere ? kBackward : kRest);
+      const Cells cells = cells_of(parts, of_kinds, row[0], row[2]);
+      for (const auto& part : cells.ns) all.insert(all.end(), std::begin(part), std::end(part));
     }
     return all;
   }));
@@ -302,10 +325,16 @@ void register_structure(nb::module_& m) {
       nb::arg("ids"), nb::arg("updates"), nb::arg("waits"),
       "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell. "
       "`waits`: the ids of waits for data");
-  m.def("parts_of_steps", &parts_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"),
+  m.def("cells_of_steps", &cells_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"),
         nb::arg("rare"), nb::arg("closures"), nb::arg("unfed_validations"), nb::arg("steps"), nb::arg("cut_anywhere"),
-        "The parts of each step, step after step. Rows: activities (start, end, part, change), intervals (start, end), "
-        "steps (start, when its data had come, end); ns. cut_anywhere: steps may end before a backward pass");
+        nb::arg("starts"), nb::arg("ends"), nb::arg("kinds"),
+        "The time of each step by part and kind, step after step. Rows: activities (start, end, part, change), "
+        "intervals (start, end), steps (start, when its data had come, end); ns. cut_anywhere: steps "
+        "may end before a backward pass. starts, ends, kinds: of all spans of the thread");
+  m.def(
+      "kind_of_region",
+      [](const std::string& name, uint8_t paradigm, uint8_t role) { return int(kind_of_region(name, paradigm, role)); },
+      nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), "What passes the time in spans of a region");
   m.def(
       "anchor_of_region",
       [](const std::string& name, uint8_t paradigm) {
@@ -333,6 +362,9 @@ void register_structure(nb::module_& m) {
   nb::class_<SourceCodes>(m, "SourceCodes", "What is known of the source of functions")
       .def(nb::init<const std::vector<std::string>&, const std::map<int64_t, std::string>&>(), nb::arg("names"),
            nb::arg("loops"));
+  m.def(
+      "yields", [](const std::string& loops) { return SourceLoops(loops).yields(); }, nb::arg("loops"),
+      "Whether a function of which this is known is a generator of many items");
   m.def("batch_makers", &batch_makers, nb::arg("parents"), nb::arg("regions"), nb::arg("names"), nb::arg("paradigms"),
         nb::arg("codes"), "By call path: 1 where it makes the batches of a loop: native/structure/batch_makers.h");
   m.def("innermost_with", &innermost_of, nb::arg("anchors"), nb::arg("levels"),

@@ -66,6 +66,30 @@ static int recorded_without_file(const char* file, PyObject* globals, const char
   return module[0] == 0; /* exec with a namespace of its own */
 }
 
+/* Functions of PyTorch that are a part of every training step, and that its own ranges leave out: what the engine runs
+ * in a backward pass until the last gradient has come (DDP waits for other ranks there), and the making of a loader's
+ * iterator. They are recorded as what they are, whatever is filtered: structure/region_names.cpp knows their names. */
+static const struct {
+  const char *module, *function, *name;
+  uint8_t role;
+} of_torch[] = {
+    {"torch.autograd.graph", "_engine_run_backward", "autograd::engine::run_backward", STROBE_ROLE_RANGE},
+    {"torch.utils.data.dataloader", "DataLoader.__iter__", "DataLoader.__iter__", STROBE_ROLE_DATA},
+};
+
+static uint32_t region_of_torch(const char* module, const char* function) {
+  if (strncmp(module, "torch.", 6) != 0) return 0;
+  for (size_t i = 0; i < sizeof of_torch / sizeof *of_torch; i++) {
+    if (strcmp(module, of_torch[i].module) != 0 || strcmp(function, of_torch[i].function) != 0) continue;
+    strobe_region_info info = {0};
+    info.name = of_torch[i].name;
+    info.paradigm = STROBE_TORCH;
+    info.role = of_torch[i].role;
+    return strobe_region(&info);
+  }
+  return 0;
+}
+
 static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   const char* name = file ? PyUnicode_AsUTF8(code->co_qualname) : NULL;
@@ -80,7 +104,10 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
     if (!module) module = "";
     int recorded = file[0] == '<' ? recorded_without_file(file, globals, module) : of_the_user(file);
     PyErr_Clear();
-    if (filter_allows(file, module, name, recorded)) {
+    const uint32_t torch = region_of_torch(module, name);
+    if (torch) {
+      known = CODE_FIRST + (uintptr_t)torch;
+    } else if (filter_allows(file, module, name, recorded)) {
       strobe_region_info info = {0};
       info.name = name;
       info.file = file;

@@ -6,6 +6,46 @@ from strobe.tables.table import Table
 class Analyses:
     """The analyses as methods of Trace: `trace.kernels(by="stream")` is `trace.ask("kernels", by="stream")`."""
 
+    def breakdown(
+        self,
+        *,
+        by: Literal["rank", "class", "step"] = "rank",
+    ) -> Table:
+        """Where does the time of a step go on the host, by part and kind of work?
+
+        Divide the steps of every rank by part (waiting for data, forward, backward, ...) and, in each part,
+        by kind.
+
+        The kind of a moment is that of the innermost span of the main thread: communication (calls of MPI,
+        collectives on the host), a call that waits for the GPU, another call of the GPU's interface, an
+        operator; `host` is all else: functions of the program and of libraries, and what no span tells. So
+        the kinds of a part add up to it, and the parts to the step, to the nanosecond, in every step. The
+        recorder adds them up when a step ends: they are exact of all steps of a run, kept or folded. Rows
+        of ranks and classes are means over all steps that are complete and not part of the warm-up. Kinds
+        are null where an older strobe folded steps without them.
+
+        Options:
+            by: Rows per rank, per rank and class (means of their steps), or per step.
+
+        Columns:
+            rank (int64): rank of the process, null if it has none
+            process (uint32): process that runs the steps
+            step (int64): number of the step in its process [by=step]
+            class (string): class of the steps [by=class or step]
+            steps (int64): steps of the run that the row is a mean over [by=rank or class]
+            part (string): part of the step; `step`: all of it
+            duration_ns (int64, ns): how long it takes
+            share (float64): the same as a part of the step, 0 to 1
+            communication_ns (int64, ns): of it, in calls of MPI, and in collectives on the host
+            gpu_wait_ns (int64, ns): of it, in calls that wait for the GPU
+            gpu_call_ns (int64, ns): of it, in other calls of CUDA or HIP: launches, copies, memory
+            operators_ns (int64, ns): of it, in operators, of PyTorch or a library
+            host_ns (int64, ns): of it, in functions of the program and of libraries, and what no span tells
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
     def calls(
         self,
         *,

@@ -15,16 +15,17 @@ from itertools import compress
 import numpy as np
 
 from strobe.breakdown.growth import waited_for_core_ns
-from strobe.model.kinds import GPU_PARADIGMS
+from strobe.model.kinds import HOST_KINDS
+from strobe.native import core
 from strobe.steps.batch_makers import batch_makers, making_frames
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
-from strobe.steps.thread_spans import innermost, main_location
+from strobe.steps.thread_spans import Ints, innermost, kinds_of, main_location
 from strobe.steps.training_activities import DATA_WAIT
 from strobe.sums.path_statistics import location_statistics, one_for_each_name
 from strobe.sums.samples import RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
-from strobe.trace.definition_rows import Process, Region, location_rows, process_rows, region_rows
+from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -47,11 +48,16 @@ _OF_RANKS = ("/torch/distributed/", "/torch/autograd/")
 
 @dataclass(frozen=True)
 class Place:
-    """The function of the program in which most of the time of a kind passed, and how much of it (0 to 1)."""
+    """The function of the program in which most of the time of a kind passed, and how much of it (0 to 1).
+
+    generates: it is a generator that yields in a loop. files: it was seen to wait for files, too.
+    """
 
     name: str
     where: str  # file:line, "" where unknown
     share: float
+    generates: bool = False
+    files: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,9 +110,9 @@ def _of_steps(trace: Trace, process: Process, steps: ProcessSteps) -> HostTime:
     window = int(steps.start_ns[rows[0]]), int(steps.end_ns[rows[-1]])
     sums = sample_sums(trace, location, window)
     duration = int(steps.duration_ns[rows].sum())
-    data = int(steps.parts_ns[rows, DATA_WAIT].sum())
     starved = waited_for_core_ns(trace, process.process, steps.start_ns[rows], steps.end_ns[rows])
-    found = _split(trace, process, sums, duration, _measured(trace, selection, location, data))
+    measured = _measured(trace, selection, location, _cells(steps, rows))
+    found = _split(trace, process, sums, duration, measured)
     return replace(found, steps=len(rows), starved_ns=min(starved, duration), window_ns=window)
 
 
@@ -122,7 +128,7 @@ def _of_run(trace: Trace, process: Process) -> HostTime | None:
     if location is None or sum(each.samples for each in sums) < _FEWEST_SAMPLES:
         return None
     duration = sum(each.ran_ns + each.other_ns for each in sums)
-    found = _split(trace, process, sums, duration, _measured(trace, select(trace, "all"), location, 0))
+    found = _split(trace, process, sums, duration, _measured(trace, select(trace, "all"), location, {}))
     return replace(found, imports_ns=imports)
 
 
@@ -162,7 +168,7 @@ def others_of(trace: Trace, time: HostTime) -> Others | None:
         if samples < _FEWEST_SAMPLES:
             continue
         count = len({each.location for each in busy})
-        found = {state: place for state in states if (place := _place(busy, functions, state)) is not None}
+        found = {state: place for state in states if (place := _place(trace, busy, functions, state)) is not None}
         whole = max(1, sum(states.values()))
         text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
         return Others(text, {state: ns / whole for state, ns in states.items()}, samples, found)
@@ -193,7 +199,7 @@ def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: 
         for state, ns in left.items():
             kinds[state] = round(ns / whole * rest) if whole else 0
         kinds["unobserved"] = 0 if whole else rest
-        places |= {state: found for state in states if (found := _place(sums, functions, state)) is not None}
+        places |= {state: found for state in states if (found := _place(trace, sums, functions, state)) is not None}
     largest = max(kinds, key=kinds.__getitem__)
     kinds[largest] += duration - sum(kinds.values())  # what rounding left
     return HostTime(process.process, process.rank, 0, duration, 0, samples, kinds, places, functions)
@@ -207,24 +213,37 @@ class _Measured:
     places: dict[str, Place]
 
 
-def _measured(trace: Trace, selection: Selection, location: int, data_ns: int) -> _Measured:
+def _cells(steps: ProcessSteps, rows: Ints) -> dict[str, int]:
+    """Return the time of some steps by kind, as far as their cells are known, ns."""
+    times_ns = {"data": int(steps.parts_ns[rows, DATA_WAIT].sum())}
+    if steps.cells.columns is None:
+        return times_ns
+    of_kinds = np.delete(steps.cells.sums(rows), DATA_WAIT, axis=0).sum(axis=0).tolist()
+    of_kind = dict(zip(HOST_KINDS, of_kinds, strict=True))
+    return times_ns | {name: of_kind[name] for name in MEASURED if name in of_kind}
+
+
+def _measured(trace: Trace, selection: Selection, location: int, cells_ns: dict[str, int]) -> _Measured:
+    """What was measured, where most of it was. What is not among the cells is what was recorded of calls."""
     own = location_statistics(trace, selection, location)
     regions = region_rows(trace)
-    kind = np.array([_kind_of(region) for region in regions], dtype=object)[own.region]
+    facts = zip(*((each.name, each.paradigm, each.role) for each in regions), strict=True)
+    kind = kinds_of(*map(list, facts))[own.region] if regions else np.zeros(0, dtype=np.int8)
     of_data = np.array([regions[at].group == "data" for at in own.region.tolist()], dtype=bool)
     of_data |= batch_makers(trace)[location_rows(trace)[location].process]
     fed = innermost(own.parent, of_data) >= 0
-    times_ns, named = {"data": data_ns}, one_for_each_name(trace)
+    times_ns, named = {"data": 0}, one_for_each_name(trace)
     places: dict[str, Place] = {}
     for name in ("communication", "operators"):
-        time_ns = own.own_ns * ((kind == name) & ~fed)
+        time_ns = own.own_ns * ((kind == HOST_KINDS.index(name)) & ~fed)
         times_ns[name] = int(time_ns.sum())
         if times_ns[name] > 0:
             # Calls of MPI have a region for each peer.
             by_region = np.bincount(named[own.region], weights=time_ns)
             most = int(by_region.argmax())
             places[name] = Place(regions[most].name, "", float(by_region[most] / times_ns[name]))
-    if data_ns and (found := fetching(trace)) is not None:
+    times_ns |= cells_ns
+    if times_ns["data"] and (found := fetching(trace)) is not None:
         places["data"] = found
     return _Measured(times_ns, places)
 
@@ -282,7 +301,7 @@ def own_frame(stack: Sequence[str]) -> str:
     return next((frame for frame in reversed(stack) if not _of_library(frame)), stack[-1])
 
 
-def _place(sums: Sequence[SampleSum], functions: dict[str, Counter[str]], state: str) -> Place | None:
+def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter[str]], state: str) -> Place | None:
     """The function with most of a state, and the line in it where it was at least half of that time, else its first."""
     frame = max(functions, key=lambda each: functions[each][state], default=None)
     if frame is None or not functions[frame][state]:
@@ -292,11 +311,20 @@ def _place(sums: Sequence[SampleSum], functions: dict[str, Counter[str]], state:
         if each.stack[-1] == frame and _state(each) == state:
             lines[each.line] += each.ran_ns + each.other_ns
     name, file, line = frame_of(frame)
+    generates = (file, line) in _generators(trace)
     (at, ns), *_ = lines.most_common(1) or [(0, 0)]
     if at and 2 * ns >= functions[frame][state]:
         line = at
     share = functions[frame][state] / sum(each[state] for each in functions.values())
-    return Place(name, f"{file}:{line}" if file else "", share)
+    return Place(name, f"{file}:{line}" if file else "", share, generates, functions[frame]["file"] > 0)
+
+
+@cached_on_trace
+def _generators(trace: Trace) -> set[tuple[str, int]]:
+    """File and first line of the functions that yield in a loop, as far as the recorder read their code."""
+    regions = region_rows(trace)
+    found = (regions[at] for at, loops in trace.definitions.source_loops.items() if core.yields(loops))
+    return {(each.file, each.line) for each in found if not each.name.endswith("<genexpr>")}
 
 
 def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:
@@ -305,11 +333,3 @@ def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:
         taken = min(left[state], ns)
         left[state] -= taken
         ns -= taken
-
-
-def _kind_of(region: Region) -> str:
-    if region.paradigm == "mpi" or region.group == "communication":
-        return "communication"
-    if region.paradigm in ("python", "user", "nvtx", "itt", "strobe", "other", *GPU_PARADIGMS):
-        return ""
-    return "operators" if region.group == "compute" or region.paradigm in ("torch", "onednn") else ""

@@ -149,6 +149,7 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
     share = {name: sum(each.kinds_ns[name] for each in times) / max(1, whole) for name in times[0].kinds_ns}
     causes = {kind: sum(share[name] for name in names) for kind, (names, _) in _CAUSES.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
+    limits = causes[kind]
     sampled = any(share[name] for cause in (kind, second) for name in _CAUSES[cause][0] if name not in MEASURED)
     samples = sum(each.samples for each in times) if sampled else 0
     confidence = _confidence(causes[kind] - causes[second], causes[kind] + causes[second], samples)
@@ -164,12 +165,29 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
         return Verdict("starved", f"{text}: more threads and processes run than there are cores", starved, "medium")
     if kind == "waiting" and len(times) == 1 and (found := _of_others(trace, times[0], causes[kind])) is not None:
         return found
-    text = "; ".join((f"{kind}: {_does(kind, share, times)}", *beside))
+    does = _does(kind, share, times)
+    if (cause := _cause_of_wait(kind, share, times)) is not None:
+        kind, why = cause
+        does, confidence = does + why, "medium" if confidence == "high" else confidence
+    text = "; ".join((f"{kind}: {does}", *beside))
     if len(times) > 1:
         text += f" (mean of {len(times)} ranks)"
     if starved >= _STARVED:
         text, confidence = f"{text}; they wait for a core {format_share(starved)} of the time", "low"
-    return Verdict(kind, text, causes[kind], confidence)
+    return Verdict(kind, text, limits, confidence)
+
+
+def _cause_of_wait(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> tuple[str, str] | None:
+    """What a loop is bound by that waits or sleeps in a function with a purpose, and a phrase for that purpose."""
+    if kind not in ("sleeping", "io-bound", "waiting"):
+        return None
+    main = max(_CAUSES[kind][0], key=share.__getitem__)
+    place = _place_of(times, main)
+    if place is None or place.share < _MOST_OF_IT:
+        return None
+    if place.generates:
+        return "input-bound", ", a generator that the loop asks for its next item"
+    return ("io-bound", ", which waits for files, too") if kind == "sleeping" and place.files else None
 
 
 def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
@@ -219,7 +237,11 @@ def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
 
 def _named(times: Sequence[HostTime], kind: str, what: str = "") -> str:
     """Where most of a kind passes, on the rank that has most of it; `what` that is instead of its share."""
-    return _within(max(times, key=lambda each: each.kinds_ns[kind]).places.get(kind), what)
+    return _within(_place_of(times, kind), what)
+
+
+def _place_of(times: Sequence[HostTime], kind: str) -> Place | None:
+    return max(times, key=lambda each: each.kinds_ns[kind]).places.get(kind)
 
 
 def _within(place: Place | None, what: str = "") -> str:

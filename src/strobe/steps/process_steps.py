@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.errors import UsageError
+from strobe.steps.cells import Cells
 from strobe.steps.finding.outliers import Drift
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.tables.column_arrays import Columns
@@ -59,8 +60,8 @@ class Recorded(Columns):
 class ProcessSteps:
     """The steps of one process, one array entry per step. Nanoseconds since the trace's zero.
 
-    classes: the path each step takes (`train`, `train+validation`, ..., `partial`). parts_ns: an array (steps, PARTS)
-    whose rows sum to the durations exactly. warm_up: slow steps at the very beginning. outlier: much slower than its
+    classes: the path each step takes (`train`, `train+validation`, ..., `partial`). cells: the time of each
+    by part and kind. warm_up: slow steps at the very beginning. outlier: much slower than its
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself marks the steps. confidence: `high`, `medium`, `low`, or `none` where
     no loop was found; reason: how it was found (of the loop that takes most time, if there are several). loops:
@@ -73,7 +74,7 @@ class ProcessSteps:
     start_ns: Ints
     duration_ns: Ints
     classes: tuple[str, ...]
-    parts_ns: Ints
+    cells: Cells
     complete: Bools
     warm_up: Bools
     outlier: Bools
@@ -93,6 +94,11 @@ class ProcessSteps:
     def class_names(self) -> npt.NDArray[np.object_]:
         """The class of every step, as an array."""
         return np.array(self.classes, dtype=object)
+
+    @property
+    def parts_ns(self) -> Ints:
+        """The parts of every step: an array (steps, PARTS) whose rows add up to the durations."""
+        return self.cells.parts_ns
 
     @property
     def end_ns(self) -> Ints:

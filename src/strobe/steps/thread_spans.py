@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from strobe.model.kinds import PARADIGMS
+from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.native import core
 from strobe.steps.batch_makers import batch_makers
 from strobe.tables.column_arrays import Bools as Bools
@@ -47,11 +48,17 @@ class Stream:
     call_of: Ints | None = None  # by region; None where every region is a call of its own
     codes: core.SourceCodes | None = None
     makes_batches: Bools | None = None  # None: none does
+    roles: Sequence[str] = ()  # by region; empty: not known
 
     @property
     def end_ns(self) -> Ints:
         """End of every span."""
         return self.start_ns + self.duration_ns
+
+    @property
+    def kinds(self) -> npt.NDArray[np.int8]:
+        """By region, the kind of time (index into HOST_KINDS) in which one of its spans is the innermost."""
+        return kinds_of(self.names, self.paradigms, self.roles or ["other"] * len(self.names))
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -70,6 +77,12 @@ class Stream:
             parent=np.maximum(self.parent[at] - low, -1),
             backward_ns=self.backward_ns[(self.backward_ns[:, 0] >= begin) & (self.backward_ns[:, 0] < end)],
         )
+
+
+def kinds_of(names: Sequence[str], paradigms: Sequence[str], roles: Sequence[str]) -> npt.NDArray[np.int8]:
+    """Return the kind of time (index into HOST_KINDS) of regions: native/structure/cells.cpp."""
+    numbers = map(PARADIGMS.index, paradigms), map(ROLES.index, roles)
+    return np.array(list(map(core.kind_of_region, names, *numbers)), dtype=np.int8)
 
 
 def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
@@ -113,7 +126,7 @@ def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
 def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     """Yield (process, the stream of its main thread) for every process that recorded a span."""
     regions, paths = trace.regions.to_arrow(), trace.call_paths.to_arrow()
-    names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
+    names, paradigms, roles = (regions.column(name).to_pylist() for name in ("name", "paradigm", "role"))
     path_parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
     path_region = paths.column("region").to_numpy().astype(np.int64)
     call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
@@ -140,6 +153,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 call_of=call_of,
                 codes=codes,
                 makes_batches=batch_makers(trace)[process],
+                roles=roles,
             ),
         )
 

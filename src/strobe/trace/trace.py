@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from strobe.model.cancellation import checkpoint
 from strobe.model.schema import SPANS
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, arrow_schema, make_table
 from strobe.trace import archive, side_tables
 from strobe.trace.clocks import node_clocks
@@ -23,7 +24,7 @@ from strobe.trace.definitions import (
     merge,
     processes_table,
 )
-from strobe.trace.folded import Folded, Iterations, folded_by_process, read_iterations
+from strobe.trace.folded import Folded, Iterations, folded_by_process, read_cells, read_iterations
 from strobe.trace.info import Info
 from strobe.trace.metrics.readings import Readings, metrics_table, readings_of
 from strobe.trace.missing_data import first_missing
@@ -302,6 +303,11 @@ class Trace(RecordedProcesses):
     def iterations(self, process: int) -> Iterations:
         """Return the records of a process's iterations; none where no loop was accepted while it ran."""
         return read_iterations(self.readers[process], self.zero_of(process))
+
+    @cached_on_trace
+    def iteration_cells(self, process: int) -> dict[int, Ints] | None:
+        """Return where the host time of these iterations went, by part and kind; see `read_cells`."""
+        return read_cells(self.readers[process])
 
     def __repr__(self) -> str:
         return f"<strobe.Trace {self.path}: {len(self.readers)} processes, {self.span_count} spans>"

@@ -95,6 +95,10 @@ class RemoteProcess:
         """Return the records of iterations."""
         return self._opened().iterations() if self._facts.folded else no_iterations()
 
+    def cells(self) -> dict[int, Any] | None:
+        """Return where their host time went."""
+        return self._opened().cells() if self._facts.folded else {}
+
     def statistics(self) -> dict[str, Any]:
         """Return what was folded."""
         return self._opened().statistics() if self._facts.folded else no_statistics()

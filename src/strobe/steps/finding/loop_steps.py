@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 
+from strobe.steps.cells import Cells
 from strobe.steps.finding.outliers import find_outliers
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Bools, Ints
@@ -24,7 +25,7 @@ class LoopSteps:
     loop: Loop
     start_ns: Ints
     duration_ns: Ints
-    parts_ns: Ints
+    cells: Cells
     complete: Bools
     classes: tuple[str, ...]
     recorded: Recorded | None = None
@@ -42,9 +43,9 @@ def joined_steps(process: int, pieces: Sequence[LoopSteps], loops: Sequence[Loop
     loops = [piece.loop for piece in pieces] if loops is None else loops
     counts = [loop.step_count for loop in loops]
     duration = np.concatenate([piece.duration_ns for piece in pieces])
-    parts = np.concatenate([piece.parts_ns for piece in pieces])
+    cells = Cells.joined([piece.cells for piece in pieces])
     classes = tuple(chain.from_iterable(piece.classes for piece in pieces))
-    unusual = find_outliers(duration, parts, classes, counts)
+    unusual = find_outliers(duration, cells.parts_ns, classes, counts)
     time_ns = [int(of_loop.sum()) for of_loop in np.split(duration, np.cumsum(counts)[:-1])]
     main = loops[int(np.argmax(time_ns))]
     recorded = [Recorded.of_none(len(piece)) if piece.recorded is None else piece.recorded for piece in pieces]
@@ -53,7 +54,7 @@ def joined_steps(process: int, pieces: Sequence[LoopSteps], loops: Sequence[Loop
         start_ns=np.concatenate([piece.start_ns for piece in pieces]),
         duration_ns=duration,
         classes=classes,
-        parts_ns=parts,
+        cells=cells,
         complete=np.concatenate([piece.complete for piece in pieces]),
         **vars(unusual),
         anchored=any(loop.kind != "structure" for loop in loops),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from strobe.steps.cells import Cells
 from strobe.steps.finding.cuts import cut
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.requested_steps import Asked, asked_loops
@@ -30,8 +31,8 @@ def steps_of(
     pieces = steps_by_loop(stream, asked=asked, folded=folded)
     if not pieces:
         nothing, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
-        parts = np.empty((0, len(PARTS)), dtype=np.int64)
-        return ProcessSteps(process, nothing, nothing, (), parts, no, no, no, (), False, "none", NO_LOOP)
+        cells = Cells(np.empty((0, len(PARTS)), dtype=np.int64), {})
+        return ProcessSteps(process, nothing, nothing, (), cells, no, no, no, (), False, "none", NO_LOOP)
     found = joined_steps(process, pieces)
     if len(pieces) == 1:
         return found
@@ -87,10 +88,10 @@ def steps_of_loop(
         cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
     rare = rare_calls(stream, cuts)
     rare_ns = np.stack([stream.start_ns[rare], stream.end_ns[rare]], axis=1)
-    parts = split(work, cuts, rare_ns, cut_anywhere=loop.kind == "structure")
+    cells = split(stream, work, cuts, rare_ns, cut_anywhere=loop.kind == "structure")
     reason, recorded = loop.reason, None
     if folded is not None:
-        parts = folded.with_parts(parts, cuts.start_ns, cuts.end_ns)
+        cells = Cells(folded.with_parts(cells.parts_ns, cuts.start_ns, cuts.end_ns), None)
         reason += f"; {folded.note(cuts.start_ns)}"
         some = folded.touched(cuts.start_ns, cuts.end_ns)
         recorded = replace(Recorded.of_none(len(cuts)), detail=np.where(some, PART, ALL))
@@ -98,7 +99,7 @@ def steps_of_loop(
         loop=Loop(loop.kind, loop.name, loop.confidence, reason, len(cuts), holder=_holder(stream, loop)),
         start_ns=cuts.start_ns,
         duration_ns=cuts.end_ns - cuts.start_ns,
-        parts_ns=parts,
+        cells=cells,
         complete=cuts.complete,
         classes=tuple(classify(stream, cuts, acts, recurring)),
         recorded=recorded,

@@ -8,11 +8,12 @@ and the offline search finds steps in them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from strobe.steps.cells import Cells
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.offline_search import steps_by_loop, steps_of, steps_of_loop
 from strobe.steps.finding.step_classes import PARTIAL, base_class, label, recurs
@@ -20,7 +21,7 @@ from strobe.steps.loop_choice.anchors import ANCHORS, MARKS
 from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP, MainLoop
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream
-from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, REST
+from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER
 from strobe.trace.folded import OTHER, VALIDATION, Iterations, RecordedLoop, read_extras, read_loops
 from strobe.trace.trace import Trace
 
@@ -34,7 +35,7 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
     extras = [_labels(regions, stream.names) for regions in extra_regions]
     known = {name for names in extras for name in names}
     loops = read_loops(trace.readers[process], trace.zero_of(process))
-    pieces = _confirmed(_phases(list(_pieces(stream, records, loops, known))))
+    pieces = _confirmed(_phases(list(_pieces(stream, records, trace.iteration_cells(process), loops, known))))
     found = joined_steps(process, _named(pieces, extras), _loops(pieces))
     # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
     first = pieces[0].recorded_loop
@@ -51,7 +52,11 @@ def _labels(regions: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _pieces(
-    stream: Stream, records: Iterations, loops: Sequence[RecordedLoop], known: Collection[str]
+    stream: Stream,
+    records: Iterations,
+    columns: Mapping[int, Ints] | None,
+    loops: Sequence[RecordedLoop],
+    known: Collection[str],
 ) -> Iterator[LoopSteps]:
     end_ns = records.start_ns + records.duration_ns
     breaks = np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
@@ -62,7 +67,8 @@ def _pieces(
         until_ns = int(records.start_ns[rows[0]])
         yield from _searched(stream, (since_ns, until_ns), loops, (before, after), known, begins)
         run = records.chosen(rows)
-        yield _recorded_piece(run, loops[after], after)
+        of_run = None if columns is None else {number: values[rows] for number, values in columns.items()}
+        yield _recorded_piece(run, of_run, loops[after], after)
         since_ns, before = int(end_ns[rows[-1]]), after
     yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), known, begins)
 
@@ -102,12 +108,12 @@ def _confirmed(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
     ]
 
 
-def _recorded_piece(run: Iterations, loop: RecordedLoop, number: int) -> LoopSteps:
+def _recorded_piece(run: Iterations, columns: Mapping[int, Ints] | None, loop: RecordedLoop, number: int) -> LoopSteps:
     return LoopSteps(
         loop=Loop(loop.kind, loop.name, loop.confidence, loop.reason, len(run), accepted_step=0),
         start_ns=run.start_ns,
         duration_ns=run.duration_ns,
-        parts_ns=run.parts_ns,
+        cells=Cells(run.parts_ns, columns),
         complete=np.ones(len(run), dtype=bool),
         classes=(),
         recorded=Recorded(run.class_id, run.detail, run.events, run.path_hash),
@@ -176,29 +182,19 @@ def _leading_up(piece: LoopSteps, until_ns: int) -> Iterator[LoopSteps]:
         piece = _first(piece, len(piece) - 1)
     if not len(piece):
         return
-    duration, parts, complete = piece.duration_ns.copy(), piece.parts_ns.copy(), piece.complete.copy()
+    duration, complete = piece.duration_ns.copy(), piece.complete.copy()
     duration[-1] = until_ns - piece.start_ns[-1]
-    _refit(parts[-1], int(duration[-1]))
+    cells = piece.cells.with_last(int(duration[-1]))
     usual = Counter(piece.classes).most_common(1)[0][0]
     classes = piece.classes if complete[-1] else (*piece.classes[:-1], usual)
     complete[-1] = True
-    yield replace(piece, duration_ns=duration, parts_ns=parts, complete=complete, classes=classes)
+    yield replace(piece, duration_ns=duration, cells=cells, complete=complete, classes=classes)
 
 
 def _first(piece: LoopSteps, count: int) -> LoopSteps:
-    arrays = ("start_ns", "duration_ns", "parts_ns", "complete", "classes")
+    arrays = ("start_ns", "duration_ns", "complete", "classes")
     shorter = {name: vars(piece)[name][:count] for name in arrays}
-    return replace(piece, loop=replace(piece.loop, step_count=count), **shorter)
-
-
-def _refit(parts_ns: Ints, duration_ns: int) -> None:
-    """Make the parts of a step add up to its new duration: the rest gives or takes, then the largest part."""
-    parts_ns[REST] += duration_ns - parts_ns.sum()
-    while parts_ns[REST] < 0:
-        largest = int(parts_ns.argmax())
-        taken = min(int(parts_ns[largest]), -int(parts_ns[REST]))
-        parts_ns[largest] -= taken
-        parts_ns[REST] += taken
+    return replace(piece, loop=replace(piece.loop, step_count=count), cells=piece.cells.first(count), **shorter)
 
 
 # Classes
@@ -229,7 +225,7 @@ def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list
     bases = {}
     for piece in pieces:
         if piece.recorded is not None:
-            work = piece.parts_ns.sum(axis=0)
+            work = piece.cells.parts_ns.sum(axis=0)
             bases[piece.recorded_loop] = base_class(bool(work[BACKWARD] or work[OPTIMIZER]), bool(work[FORWARD]))
     named = []
     for piece in pieces:

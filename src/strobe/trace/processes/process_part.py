@@ -87,6 +87,10 @@ class PartReader:
         """Return none: their statistics cannot be divided."""
         return no_iterations()
 
+    def cells(self) -> dict[int, _Array]:
+        """Return none."""
+        return {}
+
     def classes(self) -> list[list[int]]:
         """Return none."""
         return []

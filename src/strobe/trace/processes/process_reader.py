@@ -93,6 +93,9 @@ class ProcessReader(Protocol):
         validation_ns, rest_ns.
         """
 
+    def cells(self) -> dict[int, Array] | None:
+        """Return where their host time went, by part * len(HOST_KINDS) + kind; None where older ones have none."""
+
     def classes(self) -> list[list[int]]:
         """Return per class_id the regions of what its iterations do beyond the usual, in order of first occurrence.
 

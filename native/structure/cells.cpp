@@ -1,0 +1,137 @@
+#include "structure/cells.h"
+
+#include <algorithm>
+
+#include "core/format/blocks.h"
+#include "include/strobe.h"
+#include "structure/region_names.h"
+
+namespace strobe::structure {
+
+Kind kind_of_region(std::string_view name, uint8_t paradigm, uint8_t role) {
+  // Work of collectives on the host, by the names that PyTorch gives it; what only asks for it (c10d::) is an operator.
+  constexpr std::string_view kCollectives[] = {"nccl:", "gloo:", "mpi:", "ucc:"};
+  const auto collective = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  if (paradigm == STROBE_MPI || role == STROBE_ROLE_P2P || role == STROBE_ROLE_COLLECTIVE ||
+      std::ranges::any_of(kCollectives, collective))
+    return kCommunication;
+  if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP) return role == STROBE_ROLE_SYNC ? kGpuWait : kGpuCall;
+  // What is waited for, or what else is done, in ranges that hold operators is not known from them.
+  if (part_of_region(name, paradigm) == kDataWait || is_backward_pass(name)) return kHost;
+  if (paradigm == STROBE_TORCH || paradigm == STROBE_ONEDNN) return kOperators;
+  const bool of_program = is_function(paradigm) || paradigm == STROBE_SELF || paradigm == STROBE_OTHER;
+  return role == STROBE_ROLE_OPERATOR && !of_program ? kOperators : kHost;
+}
+
+int64_t Cells::part_ns(int part) const {
+  int64_t sum = 0;
+  for (int64_t each : ns[part]) sum += each;
+  return sum;
+}
+
+void KindTimeline::change(int64_t ns, Kind kind) {
+  if (kind == kind_) return;
+  until(ns);
+  kind_ = kind;
+  since_ns_ = ns;
+}
+
+std::span<const KindInterval> KindTimeline::until(int64_t ns) {
+  if (kind_ == kHost || since_ns_ >= ns) return intervals_;
+  if (!intervals_.empty() && intervals_.back().end_ns == since_ns_ && intervals_.back().kind == kind_) {
+    intervals_.back().end_ns = ns;
+  } else {
+    if (intervals_.size() >= most_) intervals_.erase(intervals_.begin(), intervals_.begin() + ptrdiff_t(most_ / 2));
+    intervals_.push_back({since_ns_, ns, kind_});
+  }
+  since_ns_ = ns;
+  return intervals_;
+}
+
+void KindTimeline::forget(int64_t before_ns) {
+  const auto first = std::ranges::upper_bound(intervals_, before_ns, {}, &KindInterval::end_ns);
+  intervals_.erase(intervals_.begin(), first);
+}
+
+Cells cells_of(std::span<const PartInterval> parts, std::span<const KindInterval> kinds, int64_t start_ns,
+               int64_t end_ns) {
+  Cells cells;
+  auto kind = std::ranges::upper_bound(kinds, start_ns, {}, &KindInterval::end_ns);
+  const auto add = [&](int64_t from, int64_t until, Part part) {
+    int64_t left = until - from;
+    for (; kind != kinds.end() && kind->start_ns < until; ++kind) {
+      const int64_t shared = std::min(kind->end_ns, until) - std::max(kind->start_ns, from);
+      if (shared > 0) cells.ns[part][kind->kind] += shared, left -= shared;
+      if (kind->end_ns > until) break;
+    }
+    cells.ns[part][kHost] += left;
+  };
+  int64_t last_ns = start_ns;
+  for (const PartInterval& each : parts) {
+    const int64_t from = std::max(each.start_ns, last_ns), until = std::min(each.end_ns, end_ns);
+    if (until <= from) continue;
+    if (from > last_ns) add(last_ns, from, kRest);
+    add(from, until, each.part);
+    last_ns = until;
+  }
+  if (end_ns > last_ns) add(last_ns, end_ns, kRest);
+  return cells;
+}
+
+void CellColumns::put(int column, size_t row, int64_t ns) {
+  if (ns == 0) return;
+  if (columns_[column].size() <= row) columns_[column].resize(row + 1, 0);
+  columns_[column][row] = ns;
+}
+
+void CellColumns::add(const Cells& cells) {
+  for (int part = 0; part < kParts; part++)
+    for (int kind = 0; kind < kHost; kind++) put(part * kHost + kind, count_, cells.ns[part][kind]);
+  count_++;
+}
+
+void CellColumns::limit(size_t row, int part, int64_t part_ns) {
+  int64_t over = -part_ns;
+  std::vector<int64_t>* largest = nullptr;
+  for (int kind = 0; kind < kHost; kind++) {
+    std::vector<int64_t>& column = columns_[part * kHost + kind];
+    if (row >= column.size()) continue;
+    over += column[row];
+    if (!largest || column[row] > (*largest)[row]) largest = &column;
+  }
+  if (over > 0 && largest) (*largest)[row] = std::max<int64_t>(0, (*largest)[row] - over);
+}
+
+void CellColumns::clear() {
+  for (auto& column : columns_) column.clear();
+  count_ = 0;
+}
+
+static_assert(CellColumns::kColumns <= 32);
+
+void CellColumns::append(std::string& out) const {
+  uint32_t there = 0;
+  for (int i = 0; i < kColumns; i++)
+    if (!columns_[i].empty()) there |= 1u << i;
+  out.append(reinterpret_cast<const char*>(&there), sizeof there);
+  for (const auto& column : columns_) {
+    if (column.empty()) continue;
+    std::vector<uint64_t> values(count_, 0);
+    std::ranges::copy(column, values.begin());
+    append_column(out, values);
+  }
+}
+
+bool CellColumns::read(ByteReader& payload, uint32_t count, uint32_t skipped) {
+  const uint32_t there = payload.u32();
+  std::vector<uint64_t> values;
+  for (int i = 0; i < kColumns; i++) {
+    if (!(there >> i & 1)) continue;
+    if (!read_column(payload, count, values)) return false;
+    for (uint32_t row = skipped; row < count; row++) put(i, count_ + row - skipped, int64_t(values[row]));
+  }
+  count_ += count - skipped;
+  return payload.ok;
+}
+
+}  // namespace strobe::structure
