@@ -143,7 +143,8 @@ size_t Cutter::run_of_waits(size_t feeding, size_t lowest) const {
   size_t first = feeding;
   for (size_t i = feeding; i-- > lowest;) {
     if (activities_[i].part != kDataWait) continue;
-    if (activities_[i].path != activities_[feeding].path || like_a_forward(i + 1, first)) break;
+    const bool of_loop = activities_[i].path == activities_[feeding].path || activities_[i].change == Change::iterator;
+    if (!of_loop || like_a_forward(i + 1, first)) break;
     first = i;
   }
   return first;

@@ -11,9 +11,9 @@ namespace strobe::structure {
 // What a step is made of, in the order of strobe.model.kinds.PARTS.
 enum Part : uint8_t { kDataWait = 0, kForward, kBackward, kOptimizer, kValidation, kRest, kParts };
 
-// What an operator does to parameters or gradients, as far as its name says: changes them in place, zeroes gradients,
-// begins a backward pass with the gradient of the loss.
-enum class Change : uint8_t { none = 0, in_place, zeroes, seeds };
+// What an activity does to parameters or gradients, as far as its name says: changes them in place, zeroes gradients,
+// begins a backward pass with the gradient of the loss; or that it makes the iterator of a loader.
+enum class Change : uint8_t { none = 0, in_place, zeroes, seeds, iterator };
 
 // By what the iterations of a loop are marked, in order of authority.
 enum class LoopKind : uint8_t { hint = 0, range, optimizer, zero_grad, data_wait, structure };

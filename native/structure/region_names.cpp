@@ -48,13 +48,19 @@ bool is_backward(std::string_view name) {
   return true;
 }
 
+namespace {
+// In records, and in profiles with stacks.
+bool makes_iterator(std::string_view name) {
+  return name == kMakingOfIterator ||
+         (name.starts_with("torch/utils/data/dataloader.py(") && name.ends_with(": __iter__"));
+}
+}  // namespace
+
 int8_t part_of_region(std::string_view name, uint8_t paradigm) {
+  if (makes_iterator(name)) return kDataWait;
   if (is_backward_pass(name)) return kBackward;
-  if (paradigm == STROBE_PYTHON)  // in profiles with stacks
-    return name.starts_with("torch/utils/data/dataloader.py(") && name.ends_with(": __iter__") ? int8_t(kDataWait)
-                                                                                               : kNoPart;
   if (paradigm != STROBE_TORCH || name.starts_with(kProfilerStep)) return kNoPart;
-  if (name.starts_with(kDataLoader) || name == kMakingOfIterator) return kDataWait;
+  if (name.starts_with(kDataLoader)) return kDataWait;
   if (is_backward(name)) return kBackward;
   if (name.starts_with("Optimizer.")) return kOptimizer;
   return name.find("::") != name.npos || name.starts_with(kCompiled) ? int8_t(kForward) : kNoPart;
@@ -62,6 +68,7 @@ int8_t part_of_region(std::string_view name, uint8_t paradigm) {
 
 Change change_of_region(std::string_view name) {
   if (name.starts_with(kZeroGrad)) return Change::zeroes;
+  if (makes_iterator(name)) return Change::iterator;
   if (name == "aten::ones_like") return Change::seeds;
   constexpr std::string_view kAten = "aten::", kForeach = "_foreach_";
   if (!name.starts_with(kAten) || !name.ends_with('_')) return Change::none;

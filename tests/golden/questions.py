@@ -33,6 +33,7 @@ TABLES = (
 )  # fmt: skip
 # Each analysis, and the options that change what it computes.
 ANALYSES: dict[str, tuple[dict[str, object], ...]] = {
+    "breakdown": ({}, {"by": "class"}, {"by": "step"}),
     "calls": ({}, {"by": "thread"}),
     "collectives": ({}, {"rank": 0}),
     "copies": ({}, {"by": "time"}, {"by": "time", "points": 0}),

@@ -1,54 +1,139 @@
-"""Whoever is asked how many steps there are and how long one takes, the answer is the same."""
+"""Whoever is asked gives the same figure: the JSON of the verbs, about traces of many kinds."""
 
 from __future__ import annotations
 
+import json
 import tarfile
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import strobe
-from strobe.present.summary import summarise
+from strobe.cli.main import main
 from tests.golden import answers
 
-
-@pytest.mark.parametrize("name", answers.names())
-def test_steps_and_their_mean_are_the_same_for_all_who_divide_them(name: str, tmp_path: Path) -> None:
-    with tarfile.open(answers.TRACES / f"{name}.tar.xz") as packed:
-        packed.extractall(tmp_path, filter="data")
-    trace = strobe.open(tmp_path / f"{name}.strobe")
-    rows = trace.ask("steps").to_pylist()
-    summary = summarise(trace)
-    if summary.step is None:
-        assert not rows
-        return
-    process = min(row["process"] for row in rows)
-    own = [row for row in rows if row["process"] == process]
-    assert summary.step.count == len(own)
-    assert sum(each.count for each in summary.classes) == len(own)
-    divided = {
-        question: row
-        for question in ("step_time", "step_trace", "data_pipeline")
-        for row in trace.ask(question).to_pylist()
-        if row["process"] == process
-    }
-    assert len({row["duration_ns"] for row in divided.values()}) == 1
-    (counted,) = {row["steps"] for row in divided.values() if "steps" in row}
-    # The warm-up does not count, but where another tool's user chose what to record. A profile may have lost the end of
-    # its last step.
-    imported = bool(trace.info.source)
-    enter = [row["duration_ns"] for row in own if (row["class"] != "partial" if imported else row["steady"])]
-    assert len(enter) - bool(trace.info.source) <= counted <= len(enter)
-    for question, columns in [("step_time", ROLES), ("step_trace", PARTS)]:
-        row = divided[question]
-        assert sum(row[f"{each}_ns"] for each in columns) == pytest.approx(row["duration_ns"], abs=len(columns))
-    if not imported and not summary.gpus:
-        # Waiting for data: of all steps, folded or not. Within half a point: an operator of the loader is not waiting.
-        waits = sum(row["data_wait_ns"] for row in own if row["steady"]) / sum(enter)
-        for answer in (divided.get("data_pipeline", {}).get("wait_share"), divided["step_time"]["data_loader_share"]):
-            assert answer is None or answer == pytest.approx(waits, abs=0.005)
-        assert divided["step_time"]["duration_ns"] == pytest.approx(sum(enter) / len(enter), abs=1)
-
-
+KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "host_ns")
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "cpu_exec", "other")
-PARTS = ("interval", "forward_backward", "tail")
+Ask = Callable[..., dict]
+
+
+@pytest.fixture(scope="module", params=answers.names())
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("golden")
+    with tarfile.open(answers.TRACES / f"{request.param}.tar.xz") as packed:
+        packed.extractall(folder, filter="data")
+    yield folder / f"{request.param}.strobe"
+
+
+@pytest.fixture
+def ask(path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
+    def answer(verb: str, *words: str) -> dict:
+        assert main([verb, str(path), *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return answer
+
+
+def rows(answer: dict) -> list[dict]:
+    return answer["rows"]
+
+
+def test_how_many_steps_there_are(ask: Ask) -> None:
+    steps, loops, summary = rows(ask("steps")), rows(ask("loops")), ask("summary")
+    count = Counter(row["process"] for row in steps)
+    assert sum(row["steps"] for row in loops) == len(steps)
+    if not steps:
+        assert summary["step"] is None
+        return
+    first = steps[0]["process"]
+    assert summary["step"]["count"] == count[first]
+    assert summary["step"]["kept_count"] == sum(row["detail"] == "all" for row in steps if row["process"] == first)
+    assert sum(each["count"] for each in summary["classes"]) == count[first]
+    structure = ask("structure", "--process", str(first))
+    marked = [level["count"] for level in structure["levels"] if level["is_step"]]
+    assert all(abs(number - count[first]) <= 1 for number in marked) or len(loops) > len(count)
+
+
+def test_how_long_a_step_takes_and_what_it_is_made_of(ask: Ask) -> None:
+    steps, summary = rows(ask("steps")), ask("summary")
+    breakdown, times, traces = (rows(ask(verb)) for verb in ("breakdown", "step-time", "step-trace"))
+    has_gpu = bool(rows(ask("overlap")))
+    for process in {row["process"] for row in steps}:
+        steady = [row for row in steps if row["process"] == process and row["steady"]]
+        parts = {row["part"]: row for row in breakdown if row["process"] == process}
+        if not steady:
+            assert not parts
+            continue
+        whole = parts.pop("step")
+        assert whole["steps"] == len(steady)
+        assert whole["duration_ns"] == pytest.approx(sum(row["duration_ns"] for row in steady) / len(steady), abs=20)
+        assert sum(row["duration_ns"] for row in parts.values()) == whole["duration_ns"]
+        assert sum(row["share"] for row in parts.values()) == pytest.approx(1)
+        for row in (*parts.values(), whole):
+            assert row["host_ns"] is None or sum(row[kind] for kind in KINDS) == row["duration_ns"]
+        for part, row in parts.items():
+            mean = sum(each[f"{part}_ns"] for each in steady) / len(steady)
+            assert row["duration_ns"] == pytest.approx(mean, abs=5)
+        # What other tools call the time of a step begins and ends with the work on the GPU, where there is one.
+        for row in (*times, *traces):
+            if row["process"] == process and not has_gpu:
+                assert row["duration_ns"] == pytest.approx(whole["duration_ns"], abs=20)
+                assert row["steps"] == len(steady)
+        if process == steps[0]["process"] and len({row["loop"] for row in steady}) == 1:
+            step = summary["step"]
+            assert step["mean_ns"] == pytest.approx(whole["duration_ns"], abs=20)
+            shown = {part["name"]: part for part in step["parts"] if part["duration_ns"]}
+            assert shown.keys() == parts.keys()
+            for part, row in parts.items():
+                assert shown[part]["duration_ns"] == pytest.approx(row["duration_ns"], abs=5)
+                assert shown[part]["share"] == pytest.approx(row["share"], abs=1e-5)
+    for row in times:
+        assert sum(row[f"{role}_ns"] for role in ROLES) == pytest.approx(row["duration_ns"], abs=len(ROLES))
+    for row in traces:
+        parts_ns = (row[f"{part}_ns"] for part in ("interval", "forward_backward", "tail"))
+        assert sum(parts_ns) == pytest.approx(row["duration_ns"], abs=3)
+
+
+def test_how_long_it_waits_for_data(ask: Ask) -> None:
+    pipelines, times, traces = (rows(ask(verb)) for verb in ("data-pipeline", "step-time", "step-trace"))
+    breakdown, cards = rows(ask("breakdown")), {card["name"]: card for card in ask("snapshot")["cards"]}
+    for row in pipelines:
+        of_process = [each for each in times if each["process"] == row["process"]]
+        assert [each["data_loader_ns"] for each in of_process] == pytest.approx([row["wait_ns"]], abs=2)
+        assert [each["duration_ns"] for each in of_process] == pytest.approx([row["duration_ns"]], abs=2)
+        (figure, *_) = cards["data"]["figures"]
+        assert figure["value"] in [each["wait_ns"] for each in pipelines]
+        # That of the thread of the loop begins with the step, some microseconds before the loader is asked.
+        of_parts = [each for each in breakdown if each["process"] == row["process"]]
+        (wait,) = (each["share"] for each in of_parts if each["part"] == "data_wait")
+        assert wait == pytest.approx(row["wait_share"], abs=0.005)
+        assert [each["wait_ns"] for each in traces if each["process"] == row["process"]][0] <= row["wait_ns"] + 2
+
+
+def test_what_limits_the_loop(ask: Ask) -> None:
+    summary, snapshot = ask("summary"), ask("snapshot")
+    assert summary["verdict"] == snapshot["verdict"]
+    verdict = summary["verdict"]
+    breakdown = [row for row in rows(ask("breakdown")) if row["part"] == "step"]
+    if not breakdown or summary["gpus"] or any(row["host_ns"] is None for row in breakdown):
+        return
+    whole = sum(row["duration_ns"] * row["steps"] for row in breakdown)
+    measured = {"communication-bound": "communication_ns", "host-bound": "host_ns"}
+    if verdict["kind"] in measured:
+        part = sum(row[measured[verdict["kind"]]] * row["steps"] for row in breakdown)
+        assert verdict["share"] == pytest.approx(part / whole, abs=0.01)
+
+
+def test_rows_of_a_critical_path_add_up_to_its_window(ask: Ask) -> None:
+    by_kind = ask("critical-path")
+    found = rows(by_kind)
+    if not found:
+        return
+    assert sum(row["share"] for row in found) == pytest.approx(1, abs=1e-6)
+    by_region = rows(ask("critical-path", "--by", "region"))
+    assert sum(row["time_ns"] for row in by_region) == sum(row["time_ns"] for row in found)
+    steps = {row["step"]: row for row in rows(ask("steps"))}
+    about = by_kind.get("about", "").split(":")[0].removeprefix("step ").replace(" ", "")
+    if about.isdigit() and not ask("summary")["gpus"] and len({row["process"] for row in steps.values()}) == 1:
+        assert sum(row["time_ns"] for row in found) == pytest.approx(steps[int(about)]["duration_ns"], rel=0.01)

@@ -35,11 +35,11 @@ class StreamCutter {
   StreamCutter(const StreamCutter&) = delete;
 
   void add(Input<int64_t> activities) {
-    constexpr size_t kColumns = 6;
+    constexpr size_t kColumns = 7;
     if (activities.shape(0) % kColumns) throw std::invalid_argument("a table of activities ends within a row");
     for (size_t i = 0; i < activities.shape(0); i += kColumns) {
       const int64_t* row = activities.data() + i;
-      cutter_.add({row[0], row[1], uint64_t(row[2]), uint32_t(row[3]), uint32_t(row[4]), Part(row[5])});
+      cutter_.add({row[0], row[1], uint64_t(row[2]), uint32_t(row[3]), uint32_t(row[4]), Part(row[5]), Change(row[6])});
     }
   }
   void learn(Input<int64_t> marks_ns) { cutter_.learn({marks_ns.data(), marks_ns.shape(0)}); }
@@ -76,7 +76,7 @@ void register_cuts(nb::module_& m) {
            nb::arg("duration_ns"), nb::arg("parent"),
            "kind: by what steps are marked, in order of authority. The others are columns of the stream")
       .def("add", &StreamCutter::add, nb::arg("activities"),
-           "Rows (start, end, row in the stream or -1, call path, region, part), in order of time")
+           "Rows (start, end, row in the stream or -1, call path, region, part, change), in order of time")
       .def("learn", &StreamCutter::learn, nb::arg("marks_ns"),
            "What steps usually do, from the activities between these marks")
       .def("cut", &StreamCutter::cut, nb::arg("row"),

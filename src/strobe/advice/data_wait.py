@@ -38,20 +38,20 @@ def run(trace: Trace) -> Iterator[Finding]:
     steps = usual.steps
     wait, duration = steps.parts_ns[usual.usual, DATA_WAIT], steps.duration_ns[usual.usual]
     typical = usual.parts_ns["data_wait"]
-    share = typical / usual.median_ns
+    share = typical / usual.mean_ns
     if share < LEAST_SHARE or np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
         return
     found = next((each for each in pipelines(trace) if each.steps.process == steps.process), None)
     if found is not None and found.has_gpu and found.wait:
         typical *= found.wait_exposed / found.wait
-        share = typical / usual.median_ns
+        share = typical / usual.mean_ns
         if share < LEAST_SHARE:
             return
     workers = _workers(trace)
     alone = not workers and (found is None or found.workers == 0)
     maker = found.maker if found is not None else ""
     if alone:
-        high = min(typical, usual.median_ns - typical)
+        high = min(typical, usual.mean_ns - typical)
         low = high / 2
         do = "let worker processes fetch while the step computes: DataLoader(num_workers=2, persistent_workers=True)"
         if maker:
@@ -67,7 +67,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     gains = typical >= _LEAST_NS and share >= _LEAST_GAIN
     yield Finding(
         rule="data.wait",
-        what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of a usual step for its next batch"
+        what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of a step on average for its next batch"
         + (
             f", {'made' if maker else 'fetched'} in the loop itself"
             if alone

@@ -38,7 +38,7 @@ _FEWEST_SAMPLES = 20
 # A function with this share of a kind, or more, is where most of it passes.
 MOSTLY = 0.5
 # What only waits, or asks the system to, on behalf of the program's own function: the standard library and packages.
-_NOT_ITS_OWN = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/")
+_NOT_ITS_OWN = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/", "/strobe/record/")
 _IMPORTS = "(<frozen importlib"
 # Frames in which the thread waits for its next batch, beside those of batch makers, and in which it waits for other
 # ranks.
@@ -253,8 +253,9 @@ def fetching(trace: Trace) -> Place | None:
     """Return the program's own function in which most of the making of batches passes, in any process, by samples."""
     by_frame, makers = Counter[str](), making_frames(trace)
     for each in sample_sums(trace):
-        if any(_FETCH in frame or frame in makers for frame in each.stack):
-            by_frame[own_frame(each.stack)] += each.ran_ns + each.other_ns
+        first = next((at for at, frame in enumerate(each.stack) if _FETCH in frame or frame in makers), None)
+        if first is not None:
+            by_frame[own_frame(each.stack[first:])] += each.ran_ns + each.other_ns
     if not by_frame:
         return None
     (frame, ns), *_ = by_frame.most_common(1)

@@ -63,7 +63,9 @@ class Part:
 
 @dataclass(frozen=True)
 class StepSummary:
-    """The typical step. Median, p95 and best are over the steady steps of its class; parts add up to the median.
+    """The typical step. Median, p95 and best are over the steady steps of its class.
+
+    mean_ns, to which the parts add up, is over the steady steps of the loop, of all classes.
 
     kept_count: steps whose spans are in the trace; statistics hold the others. representativeness: mean duration of
     the typical kept steps, relative to that of all typical steps; None if there are none.
@@ -80,6 +82,7 @@ class StepSummary:
     median_ns: int
     p95_ns: int
     best_ns: int
+    mean_ns: int
     confidence: str
     reason: str
     parts: tuple[Part, ...]
@@ -219,7 +222,7 @@ def _step(usual: Usual) -> StepSummary:
     steps = usual.steps
     duration = steps.duration_ns[usual.members]
     parts = tuple(
-        Part(name, _GROUP_OF_PART[name], round(part), part / usual.median_ns)
+        Part(name, _GROUP_OF_PART[name], round(part), part / usual.mean_ns)
         for name, part in usual.parts_ns.items()
         if part or name != "validation"  # few steps have one
     )
@@ -235,6 +238,7 @@ def _step(usual: Usual) -> StepSummary:
         median_ns=round(usual.median_ns),
         p95_ns=round(float(np.quantile(duration, 0.95))),
         best_ns=int(duration.min()),
+        mean_ns=round(usual.mean_ns),
         confidence=steps.confidence,
         reason=steps.reason,
         parts=parts,

@@ -68,7 +68,10 @@ def _step(step: StepSummary, width: int) -> list[str]:
     if step.kept_count < step.count:
         lines.append(_cut(_kept(step), width))
     # Without operators a step has no parts: the table of functions below shows more.
-    for part in step.parts if len([part for part in step.parts if part.duration_ns]) > 1 else ():
+    if len([part for part in step.parts if part.duration_ns]) < 2:
+        return lines
+    lines.append(f"  mean of {format_count(step.steady_count)} steady steps: {format_ns(step.mean_ns)}")
+    for part in step.parts:
         name, drawn = _PART_WORDS.get(part.name, part.name), bar(part.share, _BAR)
         lines.append(f"  {name:<11}  {drawn:<{_BAR}} {format_ns(part.duration_ns):>10}  {format_share(part.share):>6}")
     return lines

@@ -26,8 +26,7 @@ class Usual:
 
     `loop` is the loop that takes most time, all usual steps are of it.
 
-    `parts_ns` are means over the middle half of the usual steps (by duration), scaled to the median step, so that they
-    add up to it.
+    `mean_ns` and `parts_ns`, which add up to it, are means over all steady steps of the loop.
     """
 
     steps: ProcessSteps
@@ -36,12 +35,13 @@ class Usual:
     members: Bools  # of the class and steady, outliers included
     usual: Bools  # members that are not outliers
     median_ns: float
+    mean_ns: float
     parts_ns: dict[str, float]
 
     @property
     def count(self) -> int:
-        """Number of steady steps, of all classes."""
-        return int(self.steps.steady.sum())
+        """Number of steady steps of the loop, of all classes."""
+        return int((self.steps.steady & (self.steps.loop == self.loop)).sum())
 
 
 @cached_on_trace
@@ -60,14 +60,16 @@ def usual_steps(trace: Trace) -> Usual | None:
     members = of_loop & (names == class_name)
     usual = members & ~steps.outlier
     usual = usual if usual.any() else members
-    duration = steps.duration_ns[usual]
-    median = float(np.median(duration))
-    # Durations that occur: of two steps, both are the middle.
-    low, high = np.quantile(duration, 0.25, method="lower"), np.quantile(duration, 0.75, method="higher")
-    middle = (duration >= low) & (duration <= high)
-    means = steps.parts_ns[usual][middle].mean(axis=0)
-    parts = means * (median / max(1.0, float(means.sum())))
-    return Usual(steps, loop, class_name, members, usual, median, dict(zip(PARTS, parts.tolist(), strict=True)))
+    return Usual(
+        steps,
+        loop,
+        class_name,
+        members,
+        usual,
+        median_ns=float(np.median(steps.duration_ns[usual])),
+        mean_ns=float(steps.duration_ns[of_loop].mean()),
+        parts_ns=dict(zip(PARTS, steps.parts_ns[of_loop].mean(axis=0).tolist(), strict=True)),
+    )
 
 
 def representativeness(usual: Usual) -> float | None:

@@ -62,7 +62,8 @@ def cutter_of(stream: Stream, loop: MainLoop) -> core.Cutter:
 
 def activity_table(acts: Activities) -> Ints:
     """Return activities as the rows that a cutter takes."""
-    return np.stack([acts.start_ns, acts.end_ns, acts.row, acts.call_path, acts.region, acts.part], axis=1)
+    columns = (acts.start_ns, acts.end_ns, acts.row, acts.call_path, acts.region, acts.part, acts.change)
+    return np.stack(columns, axis=1)
 
 
 def _cut_at_anchors(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:

@@ -99,7 +99,8 @@ const part = object({ name: text, group: choice(GROUPS), duration_ns: number, sh
 export type Part = ReturnType<typeof part>;
 const stepSummary = object({ count: number, kept_count: number, representativeness: maybe(number),
   steady_count: number, warm_up_count: number, outlier_count: number, class_name: text, class_count: number,
-  median_ns: number, p95_ns: number, best_ns: number, confidence: text, reason: text, parts: list(part) });
+  median_ns: number, p95_ns: number, best_ns: number, mean_ns: number, confidence: text, reason: text,
+  parts: list(part) });
 export type StepSummary = ReturnType<typeof stepSummary>;
 const gpu = object({ name: text, rank: maybe(number), duration_ns: number, computation: number, communication: number,
   copy: number, idle: number });

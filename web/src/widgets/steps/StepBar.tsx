@@ -51,7 +51,8 @@ export function StepBar({ step, onShow }: { step: StepSummary; onShow: (() => vo
       <div class="step-facts line gap-12">
         <b>{formatDuration(step.median_ns)}</b>
         <span class="weak">
-          best {formatDuration(step.best_ns)} · 95 % below {formatDuration(step.p95_ns)}
+          best {formatDuration(step.best_ns)} · 95 % below {formatDuration(step.p95_ns)} · the parts are of the mean,{" "}
+          {formatDuration(step.mean_ns)}
         </span>
       </div>
       <PartBar
