@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -194,3 +195,46 @@ def test_operators_have_the_device_time_that_the_tensorboard_plugin_gives_them(p
     assert len(told) >= 10
     for row in told:
         assert sums[names.index(row["name"])] == row["device_self_duration"] * US, row["name"]
+
+
+def operators_by_another_join(path):
+    """How many kernels of a profile each operator has launched, None for those that none has: by correlation and time.
+
+    The innermost operator of the launching thread at the start of the call; where the call is not in the profile, the
+    one with the kernel's external id.
+    """
+    events = [e for e in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"] if e.get("ph") == "X"]
+    around, by_id, open_in = {}, {}, {}  # around: by correlation
+    # Of what begins at one time, the longest is the outermost; calls come last.
+    for e in sorted(events, key=lambda e: (e["ts"], -e["dur"])):
+        category, name, ids = str(e.get("cat", "")).lower(), e["name"], e.get("args", {})
+        stack = open_in.setdefault((e["pid"], e["tid"]), [])
+        while stack and stack[-1]["ts"] + stack[-1]["dur"] <= e["ts"]:
+            stack.pop()
+        if category in ("cuda_runtime", "cuda_driver", "runtime"):
+            around[ids.get("correlation")] = stack[-1]["name"] if stack else None
+        elif category in ("cpu_op", "operator") and (
+            "::" in name or name.startswith(("triton_", "nccl:")) or name == "record_param_comms"
+        ):
+            stack.append(e)
+            by_id[ids.get("External id", ids.get("external id"))] = name
+    found = Counter()
+    for e in events:
+        if str(e.get("cat", "")).lower() == "kernel":
+            ids = e["args"]
+            named = by_id.get(ids.get("External id", ids.get("external id")))
+            found[around.get(ids.get("correlation"), named)] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["alexnet_critical_path", "diff_test", "nccl_data", "resnet50_loader_workers0", "resnet50_loader_workers4"],
+)
+def test_kernels_without_an_operator_are_those_of_which_the_profile_says_so(public, name):
+    expected = operators_by_another_join(FOLDER / "kineto" / f"{name}.json.gz")
+    found = Counter()
+    for row in public(f"kineto/{name}.json.gz").kernels(by="operator").to_pylist():
+        found[row["operator"]] += row["calls"]
+    assert found[None] == expected[None]
+    assert sum((found - expected).values()) <= 0.01 * expected.total()  # operators that begin in one microsecond

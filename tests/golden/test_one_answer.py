@@ -23,7 +23,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("golden")
     with tarfile.open(answers.TRACES / f"{request.param}.tar.xz") as packed:
         packed.extractall(folder, filter="data")
-    yield folder / f"{request.param}.strobe"
+    return folder / f"{request.param}.strobe"
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_how_long_it_waits_for_data(ask: Ask) -> None:
         of_parts = [each for each in breakdown if each["process"] == row["process"]]
         (wait,) = (each["share"] for each in of_parts if each["part"] == "data_wait")
         assert wait == pytest.approx(row["wait_share"], abs=0.005)
-        assert [each["wait_ns"] for each in traces if each["process"] == row["process"]][0] <= row["wait_ns"] + 2
+        assert next(each["wait_ns"] for each in traces if each["process"] == row["process"]) <= row["wait_ns"] + 2
 
 
 def test_what_limits_the_loop(ask: Ask) -> None:
@@ -133,7 +133,8 @@ def test_rows_of_a_critical_path_add_up_to_its_window(ask: Ask) -> None:
     assert sum(row["share"] for row in found) == pytest.approx(1, abs=1e-6)
     by_region = rows(ask("critical-path", "--by", "region"))
     assert sum(row["time_ns"] for row in by_region) == sum(row["time_ns"] for row in found)
-    steps = {row["step"]: row for row in rows(ask("steps"))}
+    listed = rows(ask("steps"))
+    steps = {row["step"]: row for row in listed}
     about = by_kind.get("about", "").split(":")[0].removeprefix("step ").replace(" ", "")
-    if about.isdigit() and not ask("summary")["gpus"] and len({row["process"] for row in steps.values()}) == 1:
+    if about.isdigit() and not ask("summary")["gpus"] and len({row["process"] for row in listed}) == 1:
         assert sum(row["time_ns"] for row in found) == pytest.approx(steps[int(about)]["duration_ns"], rel=0.01)

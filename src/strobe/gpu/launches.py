@@ -18,7 +18,7 @@ from strobe.gpu.work import WORK_TABLES, Work, WorkNumbers, beginning
 from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
-from strobe.trace.definition_rows import location_rows, region_rows, threads_of
+from strobe.trace.definition_rows import location_rows, region_rows, regions_where, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
@@ -159,7 +159,10 @@ class _Host:
         }
         self._numbering = {thread: numbering(thread) for thread in self._calls_of} if numbering else {}
         roles = [region.role for region in region_rows(trace)]
-        self._is_operator = np.array([role == "operator" for role in roles], dtype=bool)
+        # PyTorch's calls of collectives launch kernels like operators.
+        self._is_operator = regions_where(
+            trace, lambda region: region.role == "operator" or (region.paradigm, region.role) == ("torch", "collective")
+        )
         # Calls that wait launch nothing; a thread may ask a million times whether its kernel is done.
         self._waits = np.array([role in ("sync", "wait") for role in roles], dtype=bool)
         self._latest_calls, self._latest_operators = Calls.joined(()), Operators.joined(())
