@@ -306,13 +306,12 @@ class Sampler {
     }
     if (t.stack.moved || cpu_ns(t.clock) > cpu) {  // it runs at this moment
       t.unseen = 0;
-      remember(t);
       row(t, now, cpu);
       return true;
     }
     // It ran since, and does not now: what it did then is not to be seen. Its CPU time counts for the next look that
-    // sees it run. Where others have its processor whenever we look, it counts for where it was stopped: in C code, if
-    // that is what was mostly seen at this instruction, or if it is the very place where it was the last time.
+    // sees it run. Where we take its processor whenever we look (a machine with a single one), it counts for where it
+    // was stopped: in C code, if that is the very place where it was the last time.
     const State state = asleep(t.id);
     if ((state != kReady && state != kGil) || ++t.unseen <= kMostUnseen) {
       t.state = state;
@@ -320,19 +319,9 @@ class Sampler {
       return true;
     }
     const bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
-    if (const auto seen = seen_at_.find(t.stack.instruction); seen != seen_at_.end())
-      t.state = t.state == kNative && seen->second > 0 ? kNative : kPython;
-    else if (t.state == kNative && !same)
-      t.state = kPython;
+    if (t.state == kNative && !same) t.state = kPython;
     row(t, now, cpu);
     return true;
-  }
-
-  // What a thread did that was seen to run.
-  void remember(const Thread& t) {
-    if (t.stack.frames.empty() || (t.state != kNative && t.state != kPython)) return;
-    if (seen_at_.size() >= kMostPlaces) seen_at_.clear();
-    seen_at_[t.stack.instruction] += t.state == kNative ? 1 : -1;
   }
 
   bool read(uintptr_t at, Thread& t) {
@@ -385,7 +374,7 @@ class Sampler {
     t.since_ns = now, t.cpu = cpu;
   }
 
-  static constexpr size_t kMostTextBytes = 8u << 20, kBytesOfKey = 64, kMostPlaces = 1u << 14;
+  static constexpr size_t kMostTextBytes = 8u << 20, kBytesOfKey = 64;
   const frame_layout layout_;
   const uintptr_t interpreter_;
   const int64_t period_ns_;
@@ -398,7 +387,6 @@ class Sampler {
   std::set<uint64_t> seen_ids_;
   std::vector<const Code*> codes_;
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
-  std::unordered_map<uintptr_t, int32_t> seen_at_;   // by instruction: looks that saw C code, less those that did not
   std::string key_;
   size_t text_bytes_ = 0;
   uint32_t state_text_[kStates] = {};
