@@ -1,6 +1,9 @@
 """`strobe run --sample`: what Python threads were doing, against a program that knows its own times."""
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -373,3 +376,41 @@ def test_forks_raise_no_warning_and_sampling_that_was_stopped_in_one_stays_stopp
     )
     recorded = workshop.recorded("--trace", "metrics", "--sample", "1000", str(program))
     assert recorded.visible == (f"{[0] * 10} True\nFalse\nTrue\n", "", 0)
+
+
+SHORT_CALLS = """
+    import hashlib, time
+
+    a, b, c, d = (bytes(100_000 + n) for n in range(4))
+
+    def work():
+        for n in range(200):
+            hashlib.sha256(a)
+            hashlib.sha256(b)
+            hashlib.sha256(c)
+            hashlib.sha256(d)
+
+    end = time.thread_time() + 1.5
+    while time.thread_time() < end:
+        work()
+"""
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="on one processor the sampler only sees a program that rests")
+def test_native_code_is_seen_as_such_while_other_programs_have_the_processors(workshop: Workshop) -> None:
+    """Where the sampler always took the program's own processor, it never saw it run, and guessed Python."""
+    workshop.write("program.py", SHORT_CALLS)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range((os.cpu_count() or 1) - 1)]
+    try:
+        done = workshop.recorded("program.py")
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert done.returncode == 0, done.stderr
+    ran = Counter[str]()
+    with strobe.open(workshop.trace) as trace:
+        for row in listed(trace.side_table("samples")):
+            if "work (" in (row["call_stack"] or ""):
+                ran[row["state"]] += row["cpu_ns"] or 0
+    assert ran["native"] > 0.75 * ran.total(), ran

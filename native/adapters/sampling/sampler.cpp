@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ namespace strobe {
 
 namespace {
 
-constexpr int kLooks = 5;  // at a call that may be of C code, before it counts as such
+constexpr int kLooks = 2;            // a microsecond each, at a call that may be of C code, before it counts as such
+constexpr int kProcessorField = 39;  // of /proc/*/stat
 constexpr int kMostUnseen = 4;
 constexpr size_t kListEvery = 8;             // samples between two looks at the list of threads, or as many as threads
 constexpr int kResting = 16;                 // looks in a row at a thread that did nothing
@@ -172,6 +174,7 @@ class Sampler {
     pthread_setname_np(pthread_self(), "strobe-samples");
     thread_id_ = uint32_t(thread_id());
     strobe_hide_thread();
+    if (sched_getaffinity(0, sizeof processors_, &processors_) != 0) CPU_ZERO(&processors_);
     for (size_t i = 0; i < kStates; i++) state_text_[i] = strobe_text(kStateNames[i]);
     if (const uint32_t seen = wake_.load(); delay_ms_ && !quit_) futex_wait(wake_, seen, delay_ms_ * 1000);
     uint64_t random = uint64_t(monotonic_ns()) | 1;
@@ -248,7 +251,7 @@ class Sampler {
   }
 
   static std::string small_file(uint64_t id, const char* what) {
-    char path[64], bytes[256];
+    char path[64], bytes[512];
     snprintf(path, sizeof path, "/proc/self/task/%llu/%s", (unsigned long long)id, what);
     const ssize_t n = read_small(path, bytes, sizeof bytes);
     return n > 0 ? std::string(bytes, size_t(n)) : std::string();
@@ -272,6 +275,22 @@ class Sampler {
     if (number == SYS_futex && first >= layout_.gil && first < layout_.gil + layout_.gil_bytes) return kGil;
     const bool moves = number == SYS_read || number == SYS_write || number == SYS_readv || number == SYS_writev;
     return waited_for(number, moves && is_file_of_program(int(first)));
+  }
+
+  // Whoever samples a thread by taking its processor never sees it run: where all processors are busy, the system wakes
+  // this thread mostly on the one that it slept on beside the program. From now on it takes any other one.
+  void keep_off(uint64_t id) {
+    if (CPU_COUNT(&processors_) < 2) return;
+    const std::string facts = small_file(id, "stat");
+    const size_t named = facts.rfind(')');
+    if (named == facts.npos) return;
+    const char* at = facts.c_str() + named;
+    for (int field = 2; at && field < kProcessorField; field++) at = strchr(at + 1, ' ');
+    const int processor = at ? atoi(at) : -1;
+    if (processor < 0 || processor == avoided_ || !CPU_ISSET(processor, &processors_)) return;
+    cpu_set_t others = processors_;
+    CPU_CLR(processor, &others);
+    if (sched_setaffinity(0, sizeof others, &others) == 0) avoided_ = processor;
   }
 
   // Whether a descriptor is a file, not a pipe or a socket.
@@ -313,6 +332,7 @@ class Sampler {
     // sees it run. Where we take its processor whenever we look (a machine with a single one), it counts for where it
     // was stopped: in C code, if that is the very place where it was the last time.
     const State state = asleep(t.id);
+    if (state == kReady) keep_off(t.id);
     if ((state != kReady && state != kGil) || ++t.unseen <= kMostUnseen) {
       t.state = state;
       row(t, now, t.cpu);
@@ -386,6 +406,8 @@ class Sampler {
   std::vector<std::pair<uintptr_t, uint64_t>> found_;
   std::set<uint64_t> seen_ids_;
   std::vector<const Code*> codes_;
+  cpu_set_t processors_{};                           // that this thread may take
+  int avoided_ = -1;                                 // the one of them that it keeps off
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
   size_t text_bytes_ = 0;
