@@ -21,7 +21,7 @@ enum Node : uint32_t {
   kFinish,
   kSend,
   kReduce,
-  kOperators = 100,
+  kFirstOperator = 100,
   kOnce = 1000
 };
 
@@ -31,7 +31,7 @@ class Thread {
   void enter(uint32_t node) {
     now_ns_ += 100'000;
     calls_ += node != kMain;
-    if (node >= kOperators && node < kOnce)
+    if (node >= kFirstOperator && node < kOnce)
       detector.operator_began(node, now_ns_, open_++);
     else
       detector.call_began(node, now_ns_, open_++, node == kSend || node == kReduce);
@@ -77,7 +77,7 @@ void a_function_that_holds_a_varying_loop_is_the_step(uint32_t before, uint32_t 
     thread.call(kPrepare);
     for (size_t token = 3 + random() % 22; token > 0; --token) {
       thread.enter(kToken);
-      for (uint32_t k = 0; k < operators; ++k) thread.call(kOperators + k);
+      for (uint32_t k = 0; k < operators; ++k) thread.call(kFirstOperator + k);
       for (const Node part : {kAttention, kNorm, kFeed}) thread.call(part);
       thread.leave();
     }
@@ -178,8 +178,8 @@ void a_pause_is_not_a_part_of_a_loop() {
     thread.enter(kMain);
     for (int made = 0; made < (for_long ? 20'000 : 900); ++made) {
       if (made == 10) thread.work(6'000'000'000);
-      thread.call(kOperators, 200'000);
-      thread.call(kOperators + 1, 200'000);
+      thread.call(kFirstOperator, 200'000);
+      thread.call(kFirstOperator + 1, 200'000);
     }
     CHECK(thread.choice.has_value() == for_long);
   }

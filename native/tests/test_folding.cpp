@@ -155,7 +155,7 @@ struct Row {
 
 std::vector<Row> rows_of(const LocationBuilder& builder) {
   std::vector<Row> rows;
-  const SpanColumns& columns = builder.columns();
+  const RowColumns& columns = builder.columns();
   for (size_t i = 0; i < builder.rows(); i++)
     rows.push_back({columns.start_ns[i], columns.duration_ns[i], columns.path[i]});
   return rows;

@@ -266,7 +266,7 @@ void Collector::finish(int64_t now_ns) {
 // The last iteration ends with its mark, or goes on while what runs is known from the others.
 void Collector::end_last_iteration() {
   const LocationBuilder& builder = main_->builder;
-  const SpanColumns& columns = builder.columns();
+  const RowColumns& columns = builder.columns();
   int64_t end_ns = std::max(loop_.last_mark_ns(), begun_.fed_ns);
   size_t row = builder.first_since(end_ns);
   for (; row < builder.rows(); row++) {

@@ -95,7 +95,7 @@ class Collector {
   const std::function<void()> commit_;
   structure::Detector detector_;
   structure::Cutter cutter_;
-  structure::KindTimeline kinds_{1u << 15};  // of the main thread
+  structure::KindTimeline kinds_{1u << 14};  // of the main thread
   PathFactsTable facts_;
   MainLoop loop_;
   IterationFigures figures_;

@@ -34,7 +34,7 @@ void IterationFigures::begin(const structure::Cut& begun, size_t first_row) {
 }
 
 void IterationFigures::scan(const LocationBuilder& main, size_t until, int64_t end_ns) {
-  const SpanColumns& columns = main.columns();
+  const RowColumns& columns = main.columns();
   for (size_t row = std::max(next_row_, main.settled()); row < until; row++) {
     const uint32_t path = columns.path[row];
     const PathFacts& f = facts_.of(path);

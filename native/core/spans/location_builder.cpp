@@ -43,8 +43,8 @@ void LocationBuilder::enter(uint32_t region, int64_t ns, uint64_t position) {
   columns_.duration_ns.push_back(kOpen);
   columns_.path.push_back(path);
   if (observer_) {
-    depth_.push_back(uint32_t(stack_.size() - 1));
-    offset_.push_back(uint32_t(position - base_position_));
+    columns_.depth.push_back(uint32_t(stack_.size() - 1));
+    columns_.offset.push_back(uint32_t(position - base_position_));
     next_position_ = position + 1;
     observer_->entered(path, ns, position);
   }
@@ -103,11 +103,38 @@ void LocationBuilder::end_open(int64_t ns, uint64_t position) {
   other_stacks_.clear();
 }
 
+// What is fewer moves: the rows behind to the front, or those before them to the back.
+void LocationBuilder::take_out(size_t n, size_t removed) {
+  const auto move = [this](size_t from, size_t to) {
+    change_columns([=](auto& column) { column[to] = column[from]; });
+  };
+  const size_t behind = columns_.size() - n, before = settled_ + stay_.size();
+  if (before < behind) {
+    size_t to = n;
+    for (size_t i = stay_.size(); i-- > 0;) move(stay_[i], --to);
+    for (size_t i = settled_; i-- > 0;) move(i, --to);
+    change_columns([=](auto& column) { column.drop_front(removed, false); });
+  } else {
+    size_t to = settled_;
+    for (const uint32_t row : stay_) move(row, to++);
+    for (size_t i = n; i < n + behind; i++) move(i, to++);
+    change_columns([=](auto& column) { column.resize(to); });
+  }
+}
+
 void LocationBuilder::save_paths(std::string& out) {
   uint32_t new_paths = 0;
   std::string paths = paths_.unsaved(new_paths);
   if (new_paths) append_chunk(out, kPathsChunk, paths_.size() - new_paths, new_paths, paths);
   paths_.mark_saved();
+}
+
+SpanColumns LocationBuilder::first_rows(size_t n) const {
+  SpanColumns rows;
+  const auto copy = [n](auto& to, const auto& from) { to.assign(from.begin(), from.begin() + n); };
+  copy(rows.start_ns, columns_.start_ns), copy(rows.duration_ns, columns_.duration_ns);
+  copy(rows.path, columns_.path);
+  return rows;
 }
 
 void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch) {
@@ -119,14 +146,14 @@ void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ri
   header.ring_position = ring_position;
   header.ring_epoch = ring_epoch;
   header.stack = current_stack_;
-  append_chunk(out, kSpansChunk, location_, uint32_t(columns_.size()), encode_spans(header, carry_, closes_, columns_));
+  const SpanColumns block = first_rows(columns_.size());
+  append_chunk(out, kSpansChunk, location_, uint32_t(block.size()), encode_spans(header, carry_, closes_, block));
   sealed_position_ = ring_position;
   base_row_ += columns_.size();
-  columns_.clear();
+  change_columns([](auto& column) { column.clear(); });
   closes_.clear();
   carry_ = stack_;
   if (observer_) {
-    depth_.clear(), offset_.clear();
     settled_ = 0;
     base_position_ = ring_position;
     epochs_.assign(1, {ring_position, ring_epoch});
@@ -140,12 +167,9 @@ void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_posi
   save_paths(out);
   ancestors_of(n, stay_);
   // Open spans of earlier blocks that have ended before row n: it took the place of the outermost of them.
-  const size_t still_open = depth_[n] - stay_.size();
+  const size_t still_open = columns_.depth[n] - stay_.size();
   const size_t ended = carry_.size() - still_open;
-  SpanColumns block;
-  const auto copy = [n](auto& to, const auto& from) { to.assign(from.begin(), from.begin() + ptrdiff_t(n)); };
-  copy(block.start_ns, columns_.start_ns), copy(block.duration_ns, columns_.duration_ns);
-  copy(block.path, columns_.path);
+  SpanColumns block = first_rows(n);
   // What is open at row n is open in the block, and ends in a later one: innermost first, before those around it.
   std::vector<OpenSpan> open(carry_.begin(), carry_.begin() + ptrdiff_t(still_open));
   std::vector<Close> later;
@@ -170,9 +194,9 @@ void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_posi
   base_row_ += n;
   carry_ = std::move(open);
   closes_ = std::move(later);
-  change_columns([n](auto& column) { column.erase(column.begin(), column.begin() + ptrdiff_t(n)); });
+  change_columns([n](auto& column) { column.drop_front(n, true); });
   const auto gone = uint32_t(header.ring_position - base_position_);
-  for (uint32_t& offset : offset_) offset -= gone;
+  for (uint32_t& offset : columns_.offset) offset -= gone;
   base_position_ = header.ring_position;
   while (epochs_.size() > 1 && epochs_[1].position <= base_position_) epochs_.erase(epochs_.begin());
   std::erase_if(switches_, [this](const Switch& s) { return s.position <= base_position_; });
@@ -194,9 +218,9 @@ void LocationBuilder::ancestors_of(size_t n, std::vector<uint32_t>& rows) const 
       if (open.row >= base_row_) rows.push_back(uint32_t(open.row - base_row_));
     return;
   }
-  int64_t wanted = int64_t(depth_[n]) - 1;
+  int64_t wanted = int64_t(columns_.depth[n]) - 1;
   for (size_t i = n; i-- > 0 && wanted >= 0;)
-    if (depth_[i] == wanted) rows.push_back(uint32_t(i)), wanted--;
+    if (columns_.depth[i] == wanted) rows.push_back(uint32_t(i)), wanted--;
   std::reverse(rows.begin(), rows.end());
 }
 
@@ -208,13 +232,14 @@ size_t LocationBuilder::first_since(int64_t ns) const {
 size_t LocationBuilder::first_from(uint64_t position) const {
   if (position <= base_position_) return settled_;
   const auto wanted = position - base_position_;
-  return size_t(std::lower_bound(offset_.begin() + ptrdiff_t(settled_), offset_.end(), wanted) - offset_.begin());
+  return size_t(std::lower_bound(columns_.offset.begin() + ptrdiff_t(settled_), columns_.offset.end(), wanted) -
+                columns_.offset.begin());
 }
 
 int64_t LocationBuilder::enclosing(size_t row) const {
-  if (depth_[row] == 0) return -1;
+  if (columns_.depth[row] == 0) return -1;
   for (size_t i = row; i-- > 0;)
-    if (depth_[i] == depth_[row] - 1) return int64_t(i);
+    if (columns_.depth[i] == columns_.depth[row] - 1) return int64_t(i);
   return -1;
 }
 

@@ -11,6 +11,7 @@
 #include "core/format/blocks.h"
 #include "core/rings/pending_rows.h"
 #include "core/spans/growing_tables.h"
+#include "core/spans/row_columns.h"
 #include "core/spans/throttle.h"
 
 namespace strobe {
@@ -88,9 +89,9 @@ class LocationBuilder {
   void observe(SpanObserver* observer) { observer_ = observer; }
   size_t rows() const { return columns_.size(); }
   size_t settled() const { return settled_; }
-  const SpanColumns& columns() const { return columns_; }  // durations of open spans are kOpen
-  uint32_t depth_of(size_t row) const { return depth_[row]; }
-  uint64_t position_of(size_t row) const { return base_position_ + offset_[row]; }
+  const RowColumns& columns() const { return columns_; }  // durations of open spans are kOpen
+  uint32_t depth_of(size_t row) const { return columns_.depth[row]; }
+  uint64_t position_of(size_t row) const { return base_position_ + columns_.offset[row]; }
   size_t first_since(int64_t ns) const;                      // first waiting row that starts at `ns` or later
   size_t first_from(uint64_t position) const;                // first waiting row whose record lies there or later
   int64_t enclosing(size_t row) const;                       // the row around it, -1 if that row is in a block
@@ -135,19 +136,22 @@ class LocationBuilder {
  private:
   template <class Folded, class Inside>
   void fold_others(size_t n, Folded&& folded, Inside&& inside);  // than those in stay_
+  void take_out(size_t n, size_t removed);  // those before row n that are neither settled nor in stay_
   void close_top(int64_t ns, uint64_t position);
+  SpanColumns first_rows(size_t n) const;
   void save_paths(std::string& out);
   void seal_prefix(std::string& out, size_t n, uint64_t ring_position, uint64_t ring_epoch);
   void ancestors_of(size_t n, std::vector<uint32_t>& rows) const;
   template <class Change>
   void change_columns(Change&& change) {  // all that have an entry per row
-    change(columns_.start_ns), change(columns_.duration_ns), change(columns_.path), change(depth_), change(offset_);
+    change(columns_.start_ns), change(columns_.duration_ns), change(columns_.path);
+    change(columns_.depth), change(columns_.offset);
   }
   uint64_t epoch_at(uint64_t position) const;
   uint32_t stack_at(uint64_t position) const;
   uint32_t location_;
   PathTable& paths_;
-  SpanColumns columns_;
+  RowColumns columns_;
   std::vector<OpenSpan> stack_, carry_;
   std::vector<Close> closes_;
   uint64_t base_row_ = 0;
@@ -158,7 +162,6 @@ class LocationBuilder {
   uint64_t sealed_position_ = 0;
   // Only with an observer:
   SpanObserver* observer_ = nullptr;
-  std::vector<uint32_t> depth_, offset_;  // per row; the offset is from base_position_
   size_t settled_ = 0;
   uint64_t base_position_ = 0, next_position_ = 0;
   struct Epoch {
@@ -196,7 +199,7 @@ size_t LocationBuilder::fold_short(size_t n, size_t most, IsShort&& is_short, Fo
   // From the end on: around a row is the last one before it that is one level less deep.
   around_.clear();
   for (size_t i = n; i-- > settled_;) {
-    const size_t depth = depth_[i];
+    const size_t depth = columns_.depth[i];
     if (around_.size() <= depth) around_.resize(depth + 1, 0);
     const bool holds = std::exchange(around_[depth], uint8_t(0));  // something that stays
     const int64_t duration = columns_.duration_ns[i];
@@ -237,7 +240,7 @@ void LocationBuilder::fold_others(size_t n, Folded&& folded, Inside&& inside) {
   constexpr uint32_t kNone = 0xFFFFFFFF;
   auto stays = stay_.begin();
   for (size_t i = settled_; i < n; i++) {
-    const size_t depth = depth_[i];
+    const size_t depth = columns_.depth[i];
     if (at_depth_.size() <= depth) at_depth_.resize(depth + 1, kNone);
     if (stays != stay_.end() && *stays == i) {
       at_depth_[depth] = kNone;
@@ -256,22 +259,14 @@ void LocationBuilder::fold_others(size_t n, Folded&& folded, Inside&& inside) {
       inside(above, duration);
   }
   stays = stay_.begin();
-  size_t to = settled_;
-  const auto move = [&](size_t from) {
-    change_columns([&](auto& column) { column[to] = column[from]; });
-    to++;
-  };
   for (size_t i = settled_; i < n; i++) {
-    if (stays != stay_.end() && *stays == i) {
-      move(i);
+    if (stays != stay_.end() && *stays == i)
       ++stays;
-    } else {
+    else
       folded(columns_.path[i], columns_.duration_ns[i], own_[i]);
-    }
   }
-  const size_t first_left = to, removed = n - to;
-  for (size_t i = n; i < columns_.size(); i++) move(i);
-  change_columns([to](auto& column) { column.resize(to); });
+  const size_t first_left = settled_ + stay_.size(), removed = n - first_left;
+  take_out(n, removed);
   attached.fold(base_row_, base_row_ + settled_, base_row_ + n, stay_, removed);
   // Open spans know their rows, which have new numbers.
   for (OpenSpan& open : stack_) {
