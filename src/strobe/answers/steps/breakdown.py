@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ def run(trace: Trace, *, by: str) -> Table:
     return Table(pa.concat_tables([table.to_arrow() for table in tables]))
 
 
-def _rows(steps: ProcessSteps, by: str) -> tuple[int, dict[str, object]]:
+def _rows(steps: ProcessSteps, by: str) -> tuple[int, dict[str, Any]]:
     """Return the rows of a process: how many, and their columns."""
     known = steps.cells.columns is not None
     if by == "step":
