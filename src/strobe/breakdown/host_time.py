@@ -16,8 +16,7 @@ import numpy as np
 
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import HOST_KINDS
-from strobe.native import core
-from strobe.steps.batch_makers import batch_makers, making_frames
+from strobe.steps.batch_makers import batch_makers, generators, making_frames
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
@@ -312,20 +311,12 @@ def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter
         if each.stack[-1] == frame and _state(each) == state:
             lines[each.line] += each.ran_ns + each.other_ns
     name, file, line = frame_of(frame)
-    generates = (file, line) in _generators(trace)
+    generates = (file, line) in generators(trace)
     (at, ns), *_ = lines.most_common(1) or [(0, 0)]
     if at and 2 * ns >= functions[frame][state]:
         line = at
     share = functions[frame][state] / sum(each[state] for each in functions.values())
     return Place(name, f"{file}:{line}" if file else "", share, generates, functions[frame]["file"] > 0)
-
-
-@cached_on_trace
-def _generators(trace: Trace) -> set[tuple[str, int]]:
-    """File and first line of the functions that yield in a loop, as far as the recorder read their code."""
-    regions = region_rows(trace)
-    found = (regions[at] for at, loops in trace.definitions.source_loops.items() if core.yields(loops))
-    return {(each.file, each.line) for each in found if not each.name.endswith("<genexpr>")}
 
 
 def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:

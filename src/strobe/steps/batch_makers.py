@@ -64,3 +64,11 @@ def making_frames(trace: Trace) -> frozenset[str]:
     makes = making_regions(trace)
     rows = (each for each in region_rows(trace) if makes[each.region])
     return frozenset(f"{each.name} ({each.file}:{each.line})" for each in rows)
+
+
+@cached_on_trace
+def generators(trace: Trace) -> frozenset[tuple[str, int]]:
+    """Return file and first line of the functions that yield in a loop, as far as the recorder read their code."""
+    regions = region_rows(trace)
+    found = (regions[at] for at, loops in trace.definitions.source_loops.items() if core.yields(loops))
+    return frozenset((each.file, each.line) for each in found if not each.name.endswith("<genexpr>"))

@@ -23,18 +23,19 @@ _NO_STEPS = "no steps were found in this trace, so there is nothing to divide; s
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.breakdown`."""
     columns, ranks = ANALYSIS.columns_with(by=by), ranks_of(trace)
-    tables = [
-        make_table(columns, {**values, "rank": [ranks[steps.process]] * count, "process": [steps.process] * count})
-        for steps in find_steps(trace).processes
-        for count, values in (_rows(steps, by),)
-    ]
+    tables = []
+    for steps in find_steps(trace).processes:
+        values = _rows(steps, by)
+        who = {"rank": ranks[steps.process], "process": steps.process}
+        values |= {name: [each] * len(values["part"]) for name, each in who.items()}
+        tables.append(make_table(columns, values))
     if not any(map(len, tables)):
         return make_table(columns, [], note=_NO_STEPS)
     return Table(pa.concat_tables([table.to_arrow() for table in tables]))
 
 
-def _rows(steps: ProcessSteps, by: str) -> tuple[int, dict[str, Any]]:
-    """Return the rows of a process: how many, and their columns."""
+def _rows(steps: ProcessSteps, by: str) -> dict[str, Any]:
+    """Return the rows of a process by column."""
     known = steps.cells.columns is not None
     if by == "step":
         # Where kinds are not known, all time is of one.
@@ -51,7 +52,7 @@ def _rows(steps: ProcessSteps, by: str) -> tuple[int, dict[str, Any]]:
     duration = cells.sum(axis=2)
     row, part = np.nonzero(duration)
     kinds = {f"{kind}_ns": cells[row, part, at] if known else [None] * len(row) for at, kind in enumerate(HOST_KINDS)}
-    return len(row), {
+    return {
         **{name: values[row] for name, values in names.items()},
         "part": np.array((*PARTS, "step"), dtype=object)[part],
         "duration_ns": duration[row, part],
