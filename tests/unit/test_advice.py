@@ -240,6 +240,17 @@ def test_a_rhythm_is_exact_or_none(steps, expected):
     assert members.sum() == (len(steps) if expected else 0)
 
 
+def test_a_rhythm_of_very_many_steps_holds_for_all_of_them():
+    stalls, noise = np.arange(7, 200_000, 10), np.random.default_rng(1).integers(0, 200_000, 5000)
+    rows = np.union1d(stalls, noise)
+    every, members = rhythm(rows, np.where(np.isin(rows, stalls), 110.0, 30.0))
+    assert every == 10
+    assert set(rows[members]) == set(stalls)
+    # That of the middle alone is none.
+    rows = np.union1d(np.arange(80_000, 120_000, 10), np.random.default_rng(2).integers(0, 200_000, 9000))
+    assert rhythm(rows, np.ones(len(rows)))[0] == 0
+
+
 def test_a_rhythm_is_heard_through_the_noise_of_a_busy_machine():
     stalls, noise = list(range(18, 500, 37)), [50, 54, 60, 102, 144, 145, 147, 156, 159, 161, 163, 164, 335, 458, 460]
     rows = np.array(sorted(stalls + noise))
