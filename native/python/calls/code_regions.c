@@ -73,7 +73,7 @@ static const struct {
   const char *module, *function, *name;
   uint8_t role;
 } of_torch[] = {
-    {"torch.autograd.graph", "_engine_run_backward", "autograd::engine::run_backward", STROBE_ROLE_RANGE},
+    {"torch.autograd.graph", "_engine_run_backward", "autograd::engine::run_backward", STROBE_ROLE_FUNCTION},
     {"torch.utils.data.dataloader", "DataLoader.__iter__", "DataLoader.__iter__", STROBE_ROLE_DATA},
 };
 
