@@ -73,6 +73,27 @@ def test_the_kind_with_most_time_limits_the_loop(states, kind, share):
     assert verdict.confidence == "high"
 
 
+def test_who_sleeps_where_it_also_waits_for_files_is_bound_by_them():
+    verdict = summarise(of_states(*["sleep"] * 7, "file", *["python"] * 2)).verdict
+    assert (verdict.kind, verdict.confidence) == ("io-bound", "medium")
+    assert re.search(r"sleeps (69|70) % of the loop's time", verdict.text)
+    assert "in solve (model.py:14), which waits for files, too" in verdict.text
+    assert verdict.share == pytest.approx(0.7, abs=0.01)
+
+
+def test_a_generator_that_sleeps_keeps_the_loop_waiting_for_its_input():
+    def verdict(loops: dict[str, str]):
+        spans = sampled((["sleep"] * 8 + ["python"] * 2) * 30)
+        places = {"solve": ("/home/me/model.py", 12)}
+        return summarise(make_trace(HandMadeProcess({"main": spans}, loops=loops, places=places))).verdict
+
+    found = verdict({"solve": "range (yield)"})
+    assert (found.kind, found.confidence) == ("input-bound", "medium")
+    assert "in solve (model.py:14), a generator that the loop asks for its next item" in found.text
+    assert verdict({"solve": "yield"}).kind == "sleeping"  # a context manager
+    assert verdict({"solve": "range (step)"}).kind == "sleeping"
+
+
 def test_the_function_that_waits_for_a_lock_is_named():
     (finding,) = host_waits(of_states(*["lock"] * 5, *["python"] * 5))
     assert re.fullmatch(

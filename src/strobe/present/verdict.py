@@ -55,6 +55,7 @@ _PLURAL = {
     "io-bound": "wait for files",
     "sleeping": "sleep",
 }
+_FILES = ", which waits for files, too"
 _NATIVE = "native code outside of operators"
 
 
@@ -117,7 +118,12 @@ def _uneven(times: Sequence[HostTime]) -> Verdict | None:
     text += "the other" if len(times) == 2 else f"the median of the {len(times) - 1} others"
     text += f" {format_ns(usual_ns)}; even work would save up to {format_share(lost)}"
     works = {kind: ns for kind, ns in times[most].kinds_ns.items() if kind not in ("communication", "unobserved")}
-    text += _named(times[most : most + 1], max(works, key=works.__getitem__), "most of its work")
+    main = max(works, key=works.__getitem__)
+    text += _named(times[most : most + 1], main, "most of its work")
+    place = times[most].places.get(main)
+    if place is not None and place.files and main in ("file", "sleep") and place.share >= _MOST_OF_IT:
+        text += _FILES if main == "sleep" else ", which waits for files"
+        return Verdict("io-bound", f"io-bound: {text}", lost, "medium")
     return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
 
 
@@ -187,7 +193,7 @@ def _cause_of_wait(kind: str, share: dict[str, float], times: Sequence[HostTime]
         return None
     if place.generates:
         return "input-bound", ", a generator that the loop asks for its next item"
-    return ("io-bound", ", which waits for files, too") if kind == "sleeping" and place.files else None
+    return ("io-bound", _FILES) if kind == "sleeping" and place.files else None
 
 
 def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
