@@ -37,20 +37,25 @@ void KindTimeline::change(int64_t ns, Kind kind) {
 }
 
 std::span<const KindInterval> KindTimeline::until(int64_t ns) {
-  if (kind_ == kHost || since_ns_ >= ns) return intervals_;
-  if (!intervals_.empty() && intervals_.back().end_ns == since_ns_ && intervals_.back().kind == kind_) {
+  const auto known = [this] { return std::span<const KindInterval>(intervals_).subspan(first_); };
+  if (kind_ == kHost || since_ns_ >= ns) return known();
+  if (!known().empty() && intervals_.back().end_ns == since_ns_ && intervals_.back().kind == kind_) {
     intervals_.back().end_ns = ns;
   } else {
-    if (intervals_.size() >= most_) intervals_.erase(intervals_.begin(), intervals_.begin() + ptrdiff_t(most_ / 2));
+    if (known().size() >= most_) first_ += most_ / 2;
+    if (first_ > intervals_.size() / 2) {
+      intervals_.erase(intervals_.begin(), intervals_.begin() + ptrdiff_t(first_));
+      first_ = 0;
+    }
     intervals_.push_back({since_ns_, ns, kind_});
   }
   since_ns_ = ns;
-  return intervals_;
+  return known();
 }
 
 void KindTimeline::forget(int64_t before_ns) {
-  const auto first = std::ranges::upper_bound(intervals_, before_ns, {}, &KindInterval::end_ns);
-  intervals_.erase(intervals_.begin(), first);
+  const auto known = std::span<const KindInterval>(intervals_).subspan(first_);
+  first_ += size_t(std::ranges::upper_bound(known, before_ns, {}, &KindInterval::end_ns) - known.begin());
 }
 
 Cells cells_of(std::span<const PartInterval> parts, std::span<const KindInterval> kinds, int64_t start_ns,

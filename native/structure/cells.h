@@ -50,11 +50,11 @@ class KindTimeline {
   // Up to now; what is open counts until then.
   std::span<const KindInterval> until(int64_t ns);
   void forget(int64_t before_ns);
-  std::vector<KindInterval> take() { return std::move(intervals_); }
 
  private:
   const size_t most_;
   std::vector<KindInterval> intervals_;
+  size_t first_ = 0;  // those before it are forgotten, and go when they are many
   int64_t since_ns_ = 0;
   Kind kind_ = kHost;
 };
@@ -68,7 +68,6 @@ class CellColumns {
  public:
   static constexpr int kColumns = int{kParts} * int{kHost};
   void add(const Cells& cells);
-  void add_none() { count_++; }
   size_t size() const { return count_; }
   // Empty: 0 in all iterations.
   const std::vector<int64_t>& column(int part, int kind) const { return columns_[part * kHost + kind]; }

@@ -232,7 +232,7 @@ nb::tuple fold_of(Input<uint32_t> ids) {
 }
 
 // When the innermost span is of which kind, of spans in order of start that nest.
-std::vector<KindInterval> kind_intervals(Input<int64_t> starts, Input<int64_t> ends, Input<int8_t> kinds) {
+KindTimeline kind_timeline(Input<int64_t> starts, Input<int64_t> ends, Input<int8_t> kinds) {
   KindTimeline timeline(SIZE_MAX);
   std::vector<std::pair<int64_t, Kind>> open;
   const auto leave = [&](int64_t until_ns) {
@@ -248,7 +248,7 @@ std::vector<KindInterval> kind_intervals(Input<int64_t> starts, Input<int64_t> e
     open.emplace_back(ends.data()[i], Kind(kinds.data()[i]));
   }
   leave(INT64_MAX);
-  return timeline.take();
+  return timeline;
 }
 
 // The cells of each iteration, part by part: strobe.steps.finding.step_parts.
@@ -274,7 +274,8 @@ nb::object cells_of_steps(Input<int64_t> activities, Input<int64_t> modules, Inp
     }
     for (const auto& [from, to] : intervals)
       for (size_t i = 0; i < from->shape(0); i += 2) to->push_back({from->data()[i], from->data()[i + 1]});
-    const std::vector<KindInterval> of_kinds = kind_intervals(starts, ends, kinds);
+    KindTimeline timeline = kind_timeline(starts, ends, kinds);
+    const std::span<const KindInterval> of_kinds = timeline.until(INT64_MAX);
     std::vector<int64_t> all;
     for (size_t i = 0; i < steps.shape(0); i += kStepColumns) {
       const int64_t* row = steps.data() + i;
