@@ -30,7 +30,7 @@ namespace strobe {
 
 namespace {
 
-constexpr int kLooks = 2;            // a microsecond each, at a call that may be of C code, before it counts as such
+constexpr int kLooks = 5;            // at a call that may be of C code, before it counts as such
 constexpr int kProcessorField = 39;  // of /proc/*/stat
 constexpr int kMostUnseen = 4;
 constexpr size_t kListEvery = 8;             // samples between two looks at the list of threads, or as many as threads
