@@ -16,8 +16,8 @@ struct ByteReader;
 
 namespace strobe::structure {
 
-// What passes the time, in the order of strobe.model.kinds.HOST_KINDS. Host: functions of the program, and what no span
-// tells.
+// What passes the time, in the order of strobe.model.kinds.HOST_KINDS. Host: functions of the program, and time outside
+// of all spans.
 enum Kind : uint8_t { kCommunication = 0, kGpuWait, kGpuCall, kOperators, kHost, kKinds };
 
 // The kind of time in which a span of this region is the innermost one. `role`: as strobe.h numbers it.

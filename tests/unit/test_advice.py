@@ -72,6 +72,16 @@ def test_a_loader_that_stalls_sometimes_is_an_outlier_and_not_a_data_wait():
     assert [place["text"] for place in finding.evidence] != []
 
 
+def test_what_slow_steps_wait_is_named_and_promises_nothing():
+    # 1 ms of 12 in each of 75 steps, and four stalls of 80 ms: (75 + 320) / 75 = 5.27 ms on average, 4.32 of it slow:
+    # the stalls and what these steps wait as others do.
+    steps = train_steps(75, stalls=dict.fromkeys(range(11, 75, 20), 80 * MS))
+    finding = by_rule(make_trace({"main": steps}))["data.wait"]
+    assert "waits 5.27 ms (32 %) of a step on average for its next batch, 4.32 ms of it in slow steps" in finding.what
+    assert (finding.gain_low_ns, finding.gain_high_ns, finding.do) == (0, 0, "")
+    assert finding.informative
+
+
 SLOW = (21, 33, 40)
 
 

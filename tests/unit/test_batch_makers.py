@@ -9,7 +9,7 @@ from strobe.advice import data_wait
 from strobe.answers.ask import ask
 from strobe.breakdown.host_time import host_times
 from strobe.native import core
-from strobe.steps.batch_makers import batch_makers, makers_of
+from strobe.steps.batch_makers import batch_makers, makers_of, making_regions
 from strobe.steps.steps import find_steps
 from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD
 from tests.unit.hand_made import FETCH_ALONE, MS, HandMadeProcess, Span, make_trace, span
@@ -147,6 +147,23 @@ def test_the_time_in_it_is_the_wait_for_data_in_every_answer() -> None:
     assert "made in the loop itself" in found.what
     assert "makes batches itself, in batches" in found.do
     assert "num_workers" not in found.do
+
+
+def test_one_that_hands_batches_on_makes_none_when_it_is_closed() -> None:
+    """A function that returns closes its generator in its caller: nothing of a loader lies in that call."""
+    spans, now = [], MS
+    for _ in range(60):
+        wait = span(FETCH_ALONE, now + 1000, now + 2 * MS, paradigm="torch", role="wait")
+        spans.append(span("epochs", now, now + 2 * MS + 1000, wait))
+        for at, name in enumerate(("aten::linear", PASS, UPDATE)):
+            role = "range" if name == UPDATE else "operator"
+            spans.append(span(name, now + (3 + at) * MS, now + (4 + at) * MS, paradigm="torch", role=role))
+        now += 7 * MS
+    train = span("train", 0, now, *spans)
+    main = span("main", 0, now + MS, train, span("epochs", now + 1000, now + 2000))
+    loops = {"train": "range (next)", "epochs": "(yield-from)", "main": "range (train)"}
+    trace = make_trace(HandMadeProcess({"main": [main]}, loops=loops))
+    assert not making_regions(trace).any()
 
 
 def test_without_the_source_nothing_is_guessed() -> None:

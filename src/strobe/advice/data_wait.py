@@ -21,12 +21,15 @@ LEAST_SHARE = 0.05
 _LEAST_NS, _LEAST_GAIN = 1_000_000, 0.2
 # It must not be the business of a few slow steps: those are outliers (rule `outlier`).
 LEAST_STEPS = 0.2
+# A larger part of the wait that slow steps have is named.
+_OF_SLOW_STEPS = 0.1
 
 
 def run(trace: Trace) -> Iterator[Finding]:
-    """Yield one finding if waiting is at least 5 % of the usual step, in at least 20 % of the usual steps.
+    """Yield one finding if waiting is at least 5 % of a step, in at least 20 % of the usual steps.
 
-    Only time in which the GPU, where there is one, has nothing to do counts: what it computes meanwhile is not lost.
+    Slow steps are the business of the rule `outlier`: what they wait is named, but does not count. Only time in which
+    the GPU, where there is one, has nothing to do counts: what it computes meanwhile is not lost.
     Without worker processes, the wait is the fetch itself, or what the generator does that makes batches. Workers do it
     beside the step, so at most the shorter of fetch and rest of the step is saved; at least half of that, as long as a
     core is free. With workers, the wait is what they fall short by: more of them save it all (upper bound) unless the
@@ -37,13 +40,17 @@ def run(trace: Trace) -> Iterator[Finding]:
         return
     steps = usual.steps
     wait, duration = steps.parts_ns[usual.usual, DATA_WAIT], steps.duration_ns[usual.usual]
-    typical = usual.parts_ns["data_wait"]
+    waits = usual.parts_ns["data_wait"]
+    # What others than slow steps wait, as a part of all.
+    counted = usual.steps.steady & ~usual.steps.outlier & (usual.steps.loop == usual.loop)
+    typical = float(steps.parts_ns[counted, DATA_WAIT].sum()) / usual.count
     share = typical / usual.mean_ns
     if share < LEAST_SHARE or np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
         return
     found = next((each for each in pipelines(trace) if each.steps.process == steps.process), None)
     if found is not None and found.has_gpu and found.wait:
-        typical *= found.wait_exposed / found.wait
+        exposed = found.wait_exposed / found.wait
+        typical, waits = typical * exposed, waits * exposed
         share = typical / usual.mean_ns
         if share < LEAST_SHARE:
             return
@@ -67,7 +74,9 @@ def run(trace: Trace) -> Iterator[Finding]:
     gains = typical >= _LEAST_NS and share >= _LEAST_GAIN
     yield Finding(
         rule="data.wait",
-        what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of a step on average for its next batch"
+        what=f"the loop waits {format_ns(waits)} ({format_share(waits / usual.mean_ns)}) of a step on average"
+        " for its next batch"
+        + (f", {format_ns(waits - typical)} of it in slow steps" if waits - typical >= _OF_SLOW_STEPS * waits else "")
         + (
             f", {'made' if maker else 'fetched'} in the loop itself"
             if alone

@@ -39,7 +39,7 @@ def _facts(summary: Summary) -> str:
 def _step(summary: Summary) -> str:
     """Return the typical step as a bar of its parts; without one, the activity of the GPUs."""
     if step := summary.step:
-        title = f"one step, median of {format_count(step.class_count)}: {format_ns(step.median_ns)}"
+        title = f"one step, mean of {format_count(step.steady_count)}: {format_ns(step.mean_ns)}"
         if drawn := stacked(step.parts, title):
             return f'<div style="margin-top:0.5em">{escape(title)}</div>{drawn}'
     rows = [f"{gpu.name} computes {format_share(gpu.computation)} {bar(gpu.computation)}" for gpu in summary.gpus[:4]]

@@ -57,7 +57,7 @@ def snapshot_html(page: Snapshot) -> str:
 
 
 def _step(step: StepSummary) -> str:
-    title = f"One step, median of {step.class_count}: {format_ns(step.median_ns)}"
+    title = f"One step, mean of {step.steady_count}: {format_ns(step.mean_ns)}"
     drawn = stacked(step.parts, title)
     return f"<section><h2>{escape(title)}</h2>{drawn}</section>" if drawn else ""
 

@@ -9,7 +9,7 @@ import numpy as np
 from strobe.model.kinds import PARADIGMS
 from strobe.native import core
 from strobe.tables.column_arrays import Bools, Ints
-from strobe.trace.definition_rows import region_rows
+from strobe.trace.definition_rows import region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -50,12 +50,21 @@ def makers_of(
 
 @cached_on_trace
 def making_regions(trace: Trace) -> Bools:
-    """Return by region whether it makes batches on one of its call paths, in any process."""
-    region = trace.call_paths.to_arrow().column("region").to_numpy()
-    makes = np.zeros(len(trace.regions), dtype=bool)
-    for paths in batch_makers(trace):
-        makes[region[paths]] = True
-    return makes
+    """Return by region whether it makes batches on one of its call paths, in any process.
+
+    One that holds a loader on another path hands batches on: a generator that is closed holds nothing then.
+    """
+    paths = trace.call_paths.to_arrow()
+    region = paths.column("region").to_numpy()
+    parent = paths.column("parent").cast("int64").fill_null(-1).to_numpy()
+    makes, hands_on = (np.zeros(len(trace.regions), dtype=bool) for _ in range(2))
+    for own in batch_makers(trace):
+        makes[region[own]] = True
+    above = parent[regions_where(trace, lambda each: each.group == "data")[region]]
+    while len(above := np.unique(above[above >= 0])):
+        hands_on[region[above]] = True
+        above = parent[above]
+    return makes & ~hands_on
 
 
 @cached_on_trace

@@ -4,7 +4,7 @@ Divide the steps of every rank by part (waiting for data, forward, backward, ...
 
 The kind of a moment is that of the innermost span of the main thread: communication (calls of MPI, collectives on
 the host), a call that waits for the GPU, another call of the GPU's interface, an operator; `host` is all else:
-functions of the program and of libraries, and what no span tells. So the kinds of a part add up to it, and the
+functions of the program and of libraries, and time outside of all spans. So the kinds of a part add up to it, and the
 parts to the step, to the nanosecond, in every step. The recorder adds them up when a step ends: they are exact of
 all steps of a run, kept or folded. Rows of ranks and classes are means over all steps that are complete and not part
 of the warm-up. Kinds are null where an older strobe folded steps without them.
@@ -22,7 +22,7 @@ _MEANING = {
     "gpu_wait": "in calls that wait for the GPU",
     "gpu_call": "in other calls of CUDA or HIP: launches, copies, memory",
     "operators": "in operators, of PyTorch or a library",
-    "host": "in functions of the program and of libraries, and what no span tells",
+    "host": "in functions of the program and of libraries, and time outside of all spans",
 }
 
 ANALYSIS = Analysis(
