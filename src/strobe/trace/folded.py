@@ -107,21 +107,6 @@ def bucket_edges_ns() -> npt.NDArray[np.float64]:
     return np.exp2(np.arange(BUCKETS + 1) / 2)
 
 
-def read_cells(reader: ProcessReader) -> dict[int, Ints] | None:
-    """Return where the host time of the iterations went, ns: by part * len(HOST_KINDS) + kind, an entry per iteration.
-
-    What is 0 in all of them is left out, and `host`, which is what the other kinds leave of a part. None where an older
-    strobe recorded some. In the order of `read_iterations`.
-    """
-    cells = reader.cells()
-    order = _order(reader.iterations()["start_ns"])
-    return None if cells is None else {number: values[order] for number, values in cells.items()}
-
-
-def _order(start_ns: Ints) -> Any:
-    return slice(None) if (start_ns[1:] >= start_ns[:-1]).all() else np.argsort(start_ns, kind="stable")
-
-
 def _whole(values: npt.NDArray[Any]) -> Ints:
     return values.astype(np.int64)
 
@@ -138,18 +123,24 @@ def read_loops(reader: ProcessReader, zero_ns: int) -> tuple[RecordedLoop, ...]:
     )
 
 
-def read_iterations(reader: ProcessReader, zero_ns: int) -> Iterations:
-    """Return the records of the iterations since the first loop was accepted."""
-    raw = reader.iterations()
-    order = _order(raw["start_ns"])
+def read_iterations(reader: ProcessReader, zero_ns: int) -> tuple[Iterations, dict[int, Ints] | None]:
+    """Return the records of the iterations since the first loop was accepted, and where their host time went.
+
+    That is by part * len(HOST_KINDS) + kind, ns, an entry per iteration, without what is 0 in all of them, and without
+    `host`, which is what the other kinds leave of a part. None where an older strobe recorded some of them.
+    """
+    raw, cells = reader.iterations(), reader.cells()
+    start_ns = raw["start_ns"]
+    order = slice(None) if (start_ns[1:] >= start_ns[:-1]).all() else np.argsort(start_ns, kind="stable")
     number = {name: _whole(values[order]) for name, values in raw.items() if name != "path_hash"}
-    return Iterations(
+    iterations = Iterations(
         **{name: number[name] for name in ("loop", "duration_ns", "events", "class_id", "detail")},
         start_ns=number["start_ns"] - zero_ns,
         path_hash=raw["path_hash"][order].astype(np.uint64),
         detail_ns=number["detail_ns"] - zero_ns,
         parts_ns=np.stack([number[f"{part}_ns"] for part in PARTS], axis=1),
     )
+    return iterations, None if cells is None else {cell: values[order] for cell, values in cells.items()}
 
 
 def read_extras(reader: ProcessReader, region_map: npt.NDArray[np.uint32]) -> tuple[tuple[int, ...], ...]:

@@ -24,7 +24,7 @@ from strobe.trace.definitions import (
     merge,
     processes_table,
 )
-from strobe.trace.folded import Folded, Iterations, folded_by_process, read_cells, read_iterations
+from strobe.trace.folded import Folded, Iterations, folded_by_process, read_iterations
 from strobe.trace.info import Info
 from strobe.trace.metrics.readings import Readings, metrics_table, readings_of
 from strobe.trace.missing_data import first_missing
@@ -299,15 +299,17 @@ class Trace(RecordedProcesses):
         """Statistics of what was folded, by process; processes that kept everything are not there."""
         return folded_by_process(self.readers, self.definitions.path_maps, self._local_locations)
 
-    @cached_on_trace
     def iterations(self, process: int) -> Iterations:
         """Return the records of a process's iterations; none where no loop was accepted while it ran."""
-        return read_iterations(self.readers[process], self.zero_of(process))
+        return self._records(process)[0]
+
+    def iteration_cells(self, process: int) -> dict[int, Ints] | None:
+        """Return where the host time of these iterations went, by part and kind; see `read_iterations`."""
+        return self._records(process)[1]
 
     @cached_on_trace
-    def iteration_cells(self, process: int) -> dict[int, Ints] | None:
-        """Return where the host time of these iterations went, by part and kind; see `read_cells`."""
-        return read_cells(self.readers[process])
+    def _records(self, process: int) -> tuple[Iterations, dict[int, Ints] | None]:
+        return read_iterations(self.readers[process], self.zero_of(process))
 
     def __repr__(self) -> str:
         return f"<strobe.Trace {self.path}: {len(self.readers)} processes, {self.span_count} spans>"
