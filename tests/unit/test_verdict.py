@@ -81,6 +81,11 @@ def test_who_sleeps_where_it_also_waits_for_files_is_bound_by_them():
     assert verdict.share == pytest.approx(0.7, abs=0.01)
 
 
+def test_one_stray_look_at_a_file_changes_no_verdict():
+    states = ["sleep"] * 299 + ["file"]
+    assert summarise(make_trace({"main": sampled(states)})).verdict.kind == "sleeping"
+
+
 def test_a_generator_that_sleeps_keeps_the_loop_waiting_for_its_input():
     def verdict(loops: dict[str, str]):
         spans = sampled((["sleep"] * 8 + ["python"] * 2) * 30)

@@ -34,6 +34,8 @@ KINDS = (*MEASURED, *RUNNING, "gil", *WAITING, "unobserved")
 IDLE = ("socket", "waiting")
 # Fewer samples are not split.
 _FEWEST_SAMPLES = 20
+# Of one stray sample nothing follows: it has this share of some seconds at most.
+STRAY = 0.005
 # A function with this share of a kind, or more, is where most of it passes.
 MOSTLY = 0.5
 # What only waits, or asks the system to, on behalf of the program's own function: the standard library and packages.
@@ -316,7 +318,8 @@ def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter
     if at and 2 * ns >= functions[frame][state]:
         line = at
     share = functions[frame][state] / sum(each[state] for each in functions.values())
-    return Place(name, f"{file}:{line}" if file else "", share, generates, functions[frame]["file"] > 0)
+    files = functions[frame]["file"] > STRAY * functions[frame][state]
+    return Place(name, f"{file}:{line}" if file else "", share, generates, files)
 
 
 def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:
