@@ -150,11 +150,14 @@ size_t Cutter::run_of_waits(size_t feeding, size_t lowest) const {
   return first;
 }
 
-// Where the outermost function around an activity was called that was called since then and ends until then.
-Cut Cutter::called(const Activity& activity, int64_t since_ns, int64_t latest_ns) const {
+// Where the outermost function around an activity was called that was called since then, ends until then, and runs no
+// forward pass before the activity, as a validation does.
+Cut Cutter::called(size_t at, int64_t since_ns, int64_t latest_ns) const {
+  const Activity& activity = activities_[at];
   Cut cut{activity.start_ns, activity.start_ns, activity.position};
   for (auto above = around_(cut.position); above; above = around_(cut.position)) {
     if (above->start_ns < since_ns || above->end_ns > latest_ns) break;
+    if (like_a_forward(first_since(above->start_ns), at)) break;
     cut = {above->start_ns, above->start_ns, above->position};
   }
   return cut;
@@ -167,7 +170,7 @@ Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns) {
   feeding_path_ = activities_[feeding].path;
   const int64_t latest_ns =
       feeding + 1 < activities_.size() ? activities_[feeding + 1].start_ns : activities_[feeding].end_ns;
-  Cut cut = called(activities_[first], since_ns, latest_ns);
+  Cut cut = called(first, since_ns, latest_ns);
   cut.fed_ns = activities_[feeding].end_ns;
   return cut;
 }
@@ -219,7 +222,7 @@ Cut Cutter::unfed(size_t low, size_t backward, const Mark& mark) {
     const size_t again = known && opens.size() > openings_ ? opens.size() - openings_ : 0;
     if (opens.empty()) return {before_.end_ns, before_.end_ns, before_.end_position};
     const int64_t since_ns = opens[again] > low ? activities_[opens[again] - 1].end_ns : before_.end_ns;
-    const Cut cut = called(activities_[opens[again]], since_ns, INT64_MAX);
+    const Cut cut = called(opens[again], since_ns, INT64_MAX);
     if (again && work_.unfed_validations.size() < kMost)
       work_.unfed_validations.push_back({activities_[opens[0]].start_ns, cut.ns});
     return cut;

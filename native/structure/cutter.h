@@ -87,7 +87,7 @@ class Cutter {
   void learn_from(size_t low, size_t high);
   bool like_a_forward(size_t low, size_t high) const;
   size_t run_of_waits(size_t feeding, size_t lowest) const;
-  Cut called(const Activity& activity, int64_t since_ns, int64_t latest_ns) const;
+  Cut called(size_t at, int64_t since_ns, int64_t latest_ns) const;
   Cut asked(size_t first, size_t feeding, int64_t since_ns);
   std::pair<size_t, size_t> lead(size_t low, size_t high) const;
   Cut unfed(size_t low, size_t backward, const Mark& mark);

@@ -159,6 +159,45 @@ def test_what_a_thread_waits_for_and_the_collector_are_told_apart(workshop: Work
     assert share["gil", "gil"] > 0.1
 
 
+def test_who_waits_for_threads_of_native_code_that_compute_is_told_so(workshop: Workshop) -> None:
+    """A thread that knows no Python runs `strlen` over much memory, as a pool of XLA or Arrow would compute."""
+    program = workshop.write(
+        "native_thread.py",
+        """
+        import ctypes, threading, time
+
+        library = ctypes.CDLL(None)
+        library.pthread_create.argtypes = [ctypes.c_void_p] * 4
+        library.pthread_join.argtypes = [ctypes.c_ulong, ctypes.c_void_p]
+        text = ctypes.create_string_buffer(b"x" * 200_000_000)
+        started = threading.Event()
+
+        def computed():
+            thread = ctypes.c_ulong()
+            address = ctypes.cast(library.strlen, ctypes.c_void_p)
+            library.pthread_create(ctypes.byref(thread), None, address, ctypes.addressof(text))
+            library.pthread_join(thread, None)
+
+        def held():
+            started.wait(1.0)
+
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            computed()
+        held()
+        """,
+    )
+    recorded = workshop.recorded("--sample", "200", str(program))
+    assert recorded.returncode == 0
+    states: dict[str, Counter[str]] = {"computed": Counter(), "held": Counter()}
+    for row in listed(strobe.open(recorded.trace).side_table("samples")):
+        for function, seen in states.items():
+            if f"{function} (" in (row["call_stack"] or ""):
+                seen[str(row["state"])] += row["period_ns"]
+    assert states["computed"]["threads"] > 0.7 * states["computed"].total()
+    assert states["held"]["lock"] > 0.9 * states["held"].total()
+
+
 @pytest.mark.parametrize(("options", "per_second"), [((), 100), (("--trace=-samples",), 0)])
 def test_by_default_a_few_samples_are_taken_beside_the_calls(
     workshop: Workshop, options: tuple[str, ...], per_second: int
@@ -413,4 +452,4 @@ def test_native_code_is_seen_as_such_while_other_programs_have_the_processors(wo
         for row in listed(trace.side_table("samples")):
             if "work (" in (row["call_stack"] or ""):
                 ran[row["state"]] += row["cpu_ns"] or 0
-    assert ran["native"] > 0.75 * ran.total(), ran
+    assert ran["native"] > 0.6 * ran.total(), ran

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strobe.errors import UsageError
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
 from tests.unit.folding import ALL, NONE, FoldedProcess, Iteration, OnlineLoop, iterations_of, part_of
@@ -187,6 +188,50 @@ def in_epochs():
     full = HandMadeProcess({"main": epochs})
     iterations = iterations_of(full, since=12, keep=KEPT)
     return make_trace(FoldedProcess({"main": epochs}, iterations)), make_trace(full)
+
+
+def test_levels_of_a_folded_run_are_counted_as_if_all_of_it_were_kept():
+    """Twelve steps an epoch, each with four layers; the last step of an epoch evaluates. Four epochs, most folded."""
+
+    def work():
+        now, spans, begun = 0, [], []
+
+        def add(*names):
+            nonlocal now
+            for name in names:
+                spans.append(span(name, now, now + 100_000))
+                now += 100_000
+
+        add("aten::empty")
+        for number in range(48):
+            begun.append(now)
+            add(*["aten::conv2d", "aten::relu"] * 4, "aten::nll_loss")
+            add("autograd::engine::evaluate_function: ConvolutionBackward0", "aten::neg")
+            spans.append(span("Optimizer.step#SGD.step", now, now + 100_000, paradigm="torch", role="range"))
+            now += 100_000
+            if number % 12 == 11:
+                add("aten::argmax", "aten::eq", "aten::mean")
+        return spans, begun, now
+
+    spans, begun, until = work()
+    edges = [*begun, until]
+    rest = (0, 0, 0, 0, 0)
+    its = [
+        Iteration(low, high, (*rest, high - low), "train", ALL if number in (5, 20, 23) else 0)
+        for number, (low, high) in enumerate(pairwise(edges))
+    ]
+    online = OnlineLoop("optimizer", "Optimizer.step#SGD.step", 0)
+    trace = make_trace(FoldedProcess({"main": spans}, its, loops=[online]))
+    assert trace.span_count < len(spans) / 3
+    outer, step, layers = trace.structure().levels
+    assert (outer.count, outer.marker, step.count, step.trips) == (4, "aten::argmax", 48, (12, 12, 12))
+    assert (layers.count, layers.in_detail) == (48 * 4, 3 * 4)
+    epochs = trace.steps(step_level="+1")
+    assert epochs.column("start_ns") == begun[::12]
+    assert epochs.column("duration_ns") == [high - low for low, high in pairwise([*begun[::12], until])]
+    assert trace.steps(step_level="aten::argmax").column("start_ns") == begun[::12]
+    with pytest.raises(UsageError, match="no loop at \\+2"):
+        trace.steps(step_level="+2")
 
 
 def test_steps_around_the_recorded_ones_have_the_parts_of_their_records():

@@ -130,6 +130,28 @@ def test_a_validation_belongs_to_the_step_before_it(function: str | None, wait: 
     assert found.parts_ns[9, FORWARD] == found.parts_ns[8, FORWARD]
 
 
+def test_a_validation_by_the_function_that_trains_is_no_wait_for_data() -> None:
+    """`run_epoch(loader, train)`: both ask their loaders at the same place, and the call ends with the validation."""
+    training = Training()
+    with training.inside("main"):
+        for epoch in range(4):
+            with training.inside("run_epoch"):
+                for number in range(12):
+                    training.step(ask_twice=number == 0 and epoch > 0)
+            with training.inside("run_epoch"):
+                for _ in range(5):
+                    training.run(WORKERS_WAIT, us=30)
+                    training.run(*FORWARD_NAMES, us=100)
+                training.run(WORKERS_WAIT, us=5)
+            training.more()
+    found = steps_of(training.stream())
+    late = found.start_ns - [begin for begin, _ in training.truth]
+    assert np.abs(late).max() <= 6_000  # the last wait of the validation may be the first of the next step
+    assert [number for number, name in enumerate(found.classes) if name == "train+validation"] == [11, 23, 35, 47]
+    assert found.parts_ns[11, VALIDATION] >= 5 * len(FORWARD_NAMES) * 100_000
+    assert found.parts_ns[12, DATA_WAIT] == pytest.approx(found.parts_ns[13, DATA_WAIT], abs=50_000)
+
+
 def test_extras_are_named_after_the_function_that_only_some_steps_call() -> None:
     training = Training()
     for number in range(40):

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from strobe.cli.main import main
 from strobe.errors import UsageError
 from strobe.present.drawn_structure import drawn
+from strobe.steps.cells import Cells
+from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
@@ -23,9 +25,10 @@ from strobe.steps.loops.flow_graph import build_graph
 from strobe.steps.loops.graph_and_expression import draw_recorded
 from strobe.steps.loops.loop_tree import TreeLevel, add_recorded
 from strobe.steps.loops.structure import Structure, opened_graph, structure_of
+from strobe.steps.process_steps import Loop, Recorded
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Stream, read_streams
-from tests.unit.folding import FoldedProcess, iterations_of
+from tests.unit.folding import ALL, NONE, FoldedProcess, iterations_of
 from tests.unit.hand_made import FETCH, HandMadeProcess, make_trace, span, train_steps
 from tests.unit.streams import BACKWARD, FORWARD, SINGLE_WAIT, STEP, WORKERS_WAIT, ZERO, Program, sample, update
 
@@ -749,7 +752,18 @@ def test_loops_inside_are_found_where_all_kept_steps_were_stalled() -> None:
     stream = program.stream()
     run_ns = int(end[-1])
     tree: list[TreeLevel] = []
-    add_recorded(tree, stream, events_of(stream)["operators"], STEP, (start, end), kept, run_ns)
+    unknown = Recorded.of_none(100)
+    steps = LoopSteps(
+        Loop("optimizer", STEP, "high", "", 100),
+        start,
+        end - start,
+        Cells(np.stack([end - start] + [np.zeros(100, dtype=np.int64)] * 5, axis=1), {}),
+        complete=np.ones(100, dtype=bool),
+        classes=("train",) * 100,
+        recorded=replace(unknown, detail=np.where(kept, ALL, NONE)),
+    )
+    events, folded = events_of(stream)["operators"], np.zeros(len(stream.path_parent), dtype=np.int64)
+    add_recorded(tree, stream, events, joined_steps(0, [steps]), [], folded, run_ns)
     step, inner = tree[0], next(level for level in tree if level.parent == 0)
     assert step.count == 100
     assert inner.trips == (12, 12, 12)

@@ -38,9 +38,9 @@ constexpr int kResting = 16;                 // looks in a row at a thread that 
 constexpr uint64_t kRestingEvery = 4;        // samples between two looks at such a thread
 constexpr int64_t kWaitingRowNs = 50000000;  // a thread that does nothing gets a row as seldom as that
 
-enum State : uint8_t { kPython, kNative, kCollecting, kReady, kGil, kLock, kFile, kSocket, kSleep, kWaiting };
-constexpr const char* kStateNames[] = {"python", "native", "collecting", "ready", "gil",
-                                       "lock",   "file",   "socket",     "sleep", "waiting"};
+enum State : uint8_t { kPython, kNative, kCollecting, kReady, kGil, kLock, kFile, kSocket, kSleep, kWaiting, kThreads };
+constexpr const char* kStateNames[] = {"python", "native", "collecting", "ready",   "gil",    "lock",
+                                       "file",   "socket", "sleep",      "waiting", "threads"};
 constexpr size_t kStates = std::size(kStateNames);
 constexpr bool ran(State state) { return state <= kCollecting; }
 
@@ -126,7 +126,9 @@ struct Thread {
   uint32_t location = 0;
   bool listed = true;
   State state = kWaiting;
+  State sleeps = kWaiting;        // in what, when it was looked for
   int64_t cpu = 0, since_ns = 0;  // as of its last row
+  int64_t last_cpu = -1;          // at the last look
   int64_t seen_cpu = -1, last_look_ns = 0;
   int unseen = 0;           // looks in a row at which it had run, and did not
   int resting = 0;          // looks in a row before which it had not run
@@ -186,6 +188,7 @@ class Sampler {
         if (!list(now)) break;
         list_at = n + std::max(kListEvery, threads_.size());
       }
+      count_native_threads(now);
       for (auto at = threads_.begin(); at != threads_.end();) {
         if (at->second->listed && at->second->resting >= kResting && (n + at->second->id) % kRestingEvery) {
           ++at;
@@ -215,6 +218,18 @@ class Sampler {
     for (auto& [at, thread] : threads_)
       if (thread->seen_cpu >= 0) row(*thread, now, thread->seen_cpu);
     strobe_count("sampler_cpu_ns", uint64_t(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - own_cpu));
+  }
+
+  // Whether threads that know no Python have computed since the last time, half of it or more. A thread that waits for
+  // another one then mostly waits for them: for a pool of XLA, of a data frame's engine.
+  void count_native_threads(int64_t now) {
+    const int64_t all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    native_compute_ = all_cpu_ && 2 * (all - all_cpu_ - python_cpu_) > now - counted_native_ns_;
+    all_cpu_ = all, python_cpu_ = 0, counted_native_ns_ = now;
+  }
+
+  State of_sleep(State sleeps) const {
+    return native_compute_ && (sleeps == kLock || sleeps == kWaiting) ? kThreads : sleeps;
   }
 
   // Which threads there are. False: the program has closed our file.
@@ -305,9 +320,12 @@ class Sampler {
       if (t.seen_cpu >= 0) row(t, now, t.seen_cpu);
       return false;
     }
+    if (t.last_cpu >= 0) python_cpu_ += cpu - t.last_cpu;
+    t.last_cpu = cpu;
     if (cpu == t.seen_cpu) {  // has done nothing since
       t.resting += t.resting < kResting;
-      const State state = ran(t.state) ? asleep(t.id) : t.state;
+      if (ran(t.state)) t.sleeps = asleep(t.id);
+      const State state = of_sleep(t.sleeps);
       if (state != t.state || now - t.since_ns >= kWaitingRowNs) {
         t.state = state;
         row(t, now, t.cpu);
@@ -331,10 +349,10 @@ class Sampler {
     // It ran since, and does not now: what it did then is not to be seen. Its CPU time counts for the next look that
     // sees it run. Where we take its processor whenever we look (a machine with a single one), it counts for where it
     // was stopped: in C code, if that is the very place where it was the last time.
-    const State state = asleep(t.id);
+    const State state = t.sleeps = asleep(t.id);
     if (state == kReady) keep_off(t.id);
     if ((state != kReady && state != kGil) || ++t.unseen <= kMostUnseen) {
-      t.state = state;
+      t.state = of_sleep(state);
       row(t, now, t.cpu);
       return true;
     }
@@ -406,8 +424,10 @@ class Sampler {
   std::vector<std::pair<uintptr_t, uint64_t>> found_;
   std::set<uint64_t> seen_ids_;
   std::vector<const Code*> codes_;
-  cpu_set_t processors_{};                           // that this thread may take
-  int avoided_ = -1;                                 // the one of them that it keeps off
+  cpu_set_t processors_{};                                        // that this thread may take
+  int avoided_ = -1;                                              // the one of them that it keeps off
+  int64_t all_cpu_ = 0, python_cpu_ = 0, counted_native_ns_ = 0;  // since then: of all threads but this, of Python's
+  bool native_compute_ = false;
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
   size_t text_bytes_ = 0;

@@ -41,6 +41,7 @@ _DOES = {
     "socket": "mostly waiting for a socket or pipe",
     "sleep": "mostly asleep",
     "waiting": "mostly waiting for another thread or process",
+    "threads": "mostly waiting for threads of native code that compute",
 }
 
 

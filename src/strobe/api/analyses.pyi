@@ -1059,11 +1059,11 @@ class Analyses:
         A sample stands for the time since its thread's sample before. python, native and collecting are CPU
         time: the interpreter ran, it was inside of one call or operator of C code, or garbage was
         collected. ready: the thread waited for the GIL or for a processor, and what is left of the time of
-        samples that ran. waiting: it slept in the kernel; lock (or another thread), file, socket (or pipe)
-        and sleep are parts of it. All of these are of the innermost function; total is the time that ran in
-        it and in what it calls, recursion counted once. share: the time that ran as a part of that of
-        everything. By line: the line of the innermost function, of steps that were kept. Imported samples
-        without a time count as 1 ns each.
+        samples that ran. waiting: it slept in the kernel; lock (or another thread), file, socket (or pipe),
+        sleep and threads (those of native code computed meanwhile) are parts of it. All of these are of the
+        innermost function; total is the time that ran in it and in what it calls, recursion counted once.
+        share: the time that ran as a part of that of everything. By line: the line of the innermost
+        function, of steps that were kept. Imported samples without a time count as 1 ns each.
 
         Options:
             by: One row per function, line, or thread.
@@ -1087,6 +1087,7 @@ class Analyses:
             file_ns (int64, ns): of waiting: for a file
             socket_ns (int64, ns): of waiting: for a socket or a pipe
             sleep_ns (int64, ns): of waiting: until a time
+            threads_ns (int64, ns): of waiting: for threads of native code that compute
             total_ns (int64, ns): time that ran in it and in what it calls [by=function]
 
         Raises:

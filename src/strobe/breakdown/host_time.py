@@ -135,7 +135,7 @@ def _of_run(trace: Trace, process: Process) -> HostTime | None:
 
 @dataclass(frozen=True)
 class Others:
-    """What others do while the main thread waits: other threads of its process; where these do nothing, its children.
+    """What others do while the main thread waits: other threads of its process, or its children.
 
     who: "4 other threads", "2 child processes". shares: of their sampled time, by state (0 to 1). samples: how many.
     places: as in `HostTime`.
@@ -146,9 +146,17 @@ class Others:
     samples: int
     places: dict[str, Place]
 
+    @property
+    def busy(self) -> float:
+        """The share of their time in which they have something to do, 0 to 1."""
+        return sum(share for state, share in self.shares.items() if state not in IDLE)
+
 
 def others_of(trace: Trace, time: HostTime) -> Others | None:
-    """Return what the other threads of a process did in its steps, or its children; None where no sample tells."""
+    """Return what the other threads of a process did in its steps, or its children: those that were busier.
+
+    None where no sample tells.
+    """
     main = main_location(trace, time.process)
     processes = {each.process: each for each in process_rows(trace)}
     pid = processes[time.process].pid
@@ -156,24 +164,27 @@ def others_of(trace: Trace, time: HostTime) -> Others | None:
     own = [each.location for each in threads if each.process == time.process and each.location != main]
     beside = [each for each in threads if each.process != time.process]
     children = [each.location for each in beside if processes[each.process].parent_pid == pid]
-    for who, locations in (("other thread", own), ("child process", children)):
-        sums = {location: sample_sums(trace, location, time.window_ns) for location in locations}
-        busy = [
-            each
-            for location in locations
-            if any(_state(one) not in IDLE for one in sums[location])
-            for each in sums[location]
-        ]
-        states, functions, _ = _by_state(trace, busy, False)
-        samples = sum(each.samples for each in busy)
-        if samples < _FEWEST_SAMPLES:
-            continue
-        count = len({each.location for each in busy})
-        found = {state: place for state in states if (place := _place(trace, busy, functions, state)) is not None}
-        whole = max(1, sum(states.values()))
-        text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
-        return Others(text, {state: ns / whole for state, ns in states.items()}, samples, found)
-    return None
+    both = (_others(trace, time, who, of) for who, of in (("other thread", own), ("child process", children)))
+    return max(filter(None, both), key=lambda each: each.busy, default=None)
+
+
+def _others(trace: Trace, time: HostTime, who: str, locations: Sequence[int]) -> Others | None:
+    sums = {location: sample_sums(trace, location, time.window_ns) for location in locations}
+    busy = [
+        each
+        for location in locations
+        if any(_state(one) not in IDLE for one in sums[location])
+        for each in sums[location]
+    ]
+    states, functions, _ = _by_state(trace, busy, False)
+    samples = sum(each.samples for each in busy)
+    if samples < _FEWEST_SAMPLES:
+        return None
+    count = len({each.location for each in busy})
+    found = {state: place for state in states if (place := _place(trace, busy, functions, state)) is not None}
+    whole = max(1, sum(states.values()))
+    text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
+    return Others(text, {state: ns / whole for state, ns in states.items()}, samples, found)
 
 
 def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: int, measured: _Measured) -> HostTime:

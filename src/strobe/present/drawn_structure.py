@@ -20,14 +20,13 @@ class DrawnStructure(Structure):
         if not self.levels:
             return f"no loops: {self.reason}\n"
         times, arrow = ("×", "→") if unicode else ("x", "->")
-        known = "in all" if self.kept_steps is None else "in detail"
         lines: list[tuple[str, str, str, str]] = []
 
         def add(parent: int, depth: int) -> None:
             for number, level in enumerate(self.levels):
                 if max(level.parent, -1) == parent:
                     name = "  " * depth + (f"{arrow} " if depth else "") + level.name
-                    lines.append((name, _trips(level, times), format_share(level.share), _what(level, known)))
+                    lines.append((name, _trips(level, times), format_share(level.share), _what(level)))
                     add(number, depth + 1)
 
         add(-1, 0)
@@ -74,7 +73,10 @@ def _trips(level: TreeLevel, times: str) -> str:
     return f"{format_count(low)}{times}" if low == high else f"{format_count(low)}..{format_count(high)}{times}"
 
 
-def _what(level: TreeLevel, known: str) -> str:
-    each = f"{format_ns(level.time_ns / level.count)} each" if level.count else ""
+def _what(level: TreeLevel) -> str:
+    timed = level.count if level.in_detail is None else level.in_detail
+    each = f"{format_ns(level.time_ns / timed)} each" if timed else ""
+    of = "" if timed == level.count else f" of {format_count(timed)} in detail"
+    known = "in detail" if timed == level.in_detail == level.count else "in all"
     total = f"{format_count(level.count)} {known}, " if level.trips is not None else ""
-    return f"{total}{each}; {level.marker}"
+    return f"{total}{each}{of}; {level.marker}"

@@ -29,14 +29,14 @@ _WORTH_NAMING = 0.1
 _SURE, _FAIRLY_SURE = (0.2, 3), (0.07, 2)
 # The main thread waits for a core for this share of the time: that limits the loop, whatever it does.
 _STARVED = 0.5
-# A function that holds less of a kind is not named.
+# A function that holds less of a kind is not named, nor what others do less of their time.
 _MOST_OF_IT = 0.3
 
 # Kinds of host time that are one cause, what the cause is called, and what the main thread does.
 _CAUSES = {
     "input-bound": (("data",), "waits for its next batch"),
     "communication-bound": (("communication",), "is in calls that communicate"),
-    "compute-bound": (("operators", "native"), "computes"),
+    "compute-bound": (("operators", "native", "threads"), "computes"),
     "python-bound": (("python",), "is in the Python interpreter"),
     "gc-bound": (("collecting",), "collects garbage"),
     "gil-bound": (("gil",), "waits for the GIL"),
@@ -204,7 +204,7 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
     names = {kind: tuple(name for name in of if name not in IDLE) for kind, (of, _) in _CAUSES.items()}
     causes = {kind: sum(others.shares.get(name, 0.0) for name in of) for kind, of in names.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
-    if causes[kind] < _WORTH_NAMING:
+    if causes[kind] < _MOST_OF_IT:
         return None
     does = _PLURAL[kind] if not others.who.startswith("1 ") else _CAUSES[kind][1]
     of = _of_what(time.steps > 0, time.imports_ns > 0)
@@ -231,14 +231,17 @@ def _confidence(margin: float, both: float = 0.0, samples: int = 0) -> str:
 def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
     names, does = _CAUSES[kind]
     of = _of_what(times[0].steps > 0, any(each.imports_ns for each in times))
-    if kind == "compute-bound" and share["operators"] >= share["native"]:
+    most = max(names, key=share.__getitem__)
+    if most == "operators":
         return f"operators take {format_share(share['operators'])} {of}{_named(times, 'operators')}"
+    if most == "threads":
+        waits = f"the main thread waits {format_share(share['threads'])} {of} for native threads that compute"
+        return waits + _named(times, "threads")
     if kind == "compute-bound":
         return f"{_NATIVE} takes {format_share(share['native'])} {of}{_named(times, 'native')}"
     if kind == "host-bound":
         return f"{format_share(share['unobserved'])} {of} is spent outside of operators"
-    main = max(names, key=share.__getitem__)
-    return f"the main thread {does} {format_share(sum(share[name] for name in names))} {of}{_named(times, main)}"
+    return f"the main thread {does} {format_share(sum(share[name] for name in names))} {of}{_named(times, most)}"
 
 
 def _named(times: Sequence[HostTime], kind: str, what: str = "") -> str:

@@ -10,8 +10,9 @@ import numpy as np
 
 from strobe.steps.finding.loop_steps import joined_steps
 from strobe.steps.finding.offline_search import steps_of, steps_of_loop
+from strobe.steps.finding.outer_loops import outer_loops
 from strobe.steps.finding.recorded_steps import with_records
-from strobe.steps.finding.requested_steps import Asked, levels_to_ask_for, not_there
+from strobe.steps.finding.requested_steps import Asked, asked_outer, levels_to_ask_for, not_there
 from strobe.steps.folded_time import folded_time
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
 from strobe.steps.loop_choice.main_loop import find_loop_of, find_loops
@@ -139,11 +140,19 @@ def _holder(steps: ProcessSteps) -> str:
 
 
 def _find_asked(trace: Trace, asked: Asked) -> Steps:
+    recorded = {each.process: each for each in steps_as_asked(trace, Asked()).processes if each.recorded is not None}
     streams = list(read_streams(trace))
-    found = [steps_of(stream, process, asked=asked, folded=folded_time(trace, process)) for process, stream in streams]
-    having = tuple(each for each in found if len(each))
+    found, levels = [], dict[str, None]()
+    for process, stream in streams:
+        outer = outer_loops(stream, recorded[process]) if process in recorded else []
+        levels |= dict.fromkeys(each.marker for each in outer)
+        if process in recorded and (asked.goes_out or asked.level in levels):
+            found.append(asked_outer(recorded[process], outer, asked))
+        else:
+            found.append(steps_of(stream, process, asked=asked, folded=folded_time(trace, process)))
+    having = tuple(each for each in found if each is not None and len(each))
     if not having:
-        levels = dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
+        levels |= dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
         raise not_there(asked, [region.name for region in region_rows(trace)], list(levels))
     return Steps(having, f"{having[0].confidence}: {having[0].reason}")
 

@@ -10,10 +10,10 @@ from strobe.trace.trace import Trace
 
 # A thread runs in the interpreter, in C code, or in the garbage collector; it could run, but waits for a processor
 # (`ready`) or for the GIL; or it sleeps in the kernel: for a lock or another thread, for a file, for a socket or pipe,
-# for a time, or for something else.
+# for a time, for something else, or for threads of native code that compute meanwhile.
 RUNNING = ("python", "native", "collecting")
 READY = ("ready", "gil")
-WAITING = ("lock", "file", "socket", "sleep", "waiting")
+WAITING = ("lock", "file", "socket", "sleep", "waiting", "threads")
 STATES = (*RUNNING, *READY, *WAITING)
 _FRAME = re.compile(r"(.+) \((.+):(\d{1,9})\)")
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { css, PART_TITLES, partColor } from "../base/color";
 import { PARTS } from "../base/kinds.generated";
 import { shortName } from "../base/names";
-import { formatCount, formatShare, plural } from "../base/quantity";
+import { formatCount, formatShare } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { useSession } from "../data/session";
 import type { Level, Structure } from "../data/wire/wire.generated";
@@ -63,14 +63,7 @@ export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) 
           <span class="number weak">{formatDuration(runNs)}</span>
         </li>
         {rows.map(({ level, depth }) => (
-          <LevelRow
-            key={level.id}
-            level={level}
-            keptSteps={level.is_step || level.parent < 0 ? undefined : structure.kept_steps}
-            isStep={isStep(level)}
-            depth={depth + 1}
-            onLevel={onLevel}
-          >
+          <LevelRow key={level.id} level={level} isStep={isStep(level)} depth={depth + 1} onLevel={onLevel}>
             {isStep(level) && <Parts partsNs={partsNs} depth={depth + 2} />}
           </LevelRow>
         ))}
@@ -97,20 +90,18 @@ function row(depth: number, share: number, color = "var(--accent)"): Record<stri
 
 type LevelRowProps = Pick<Props, "onLevel"> & {
   readonly level: Level;
-  /** Of how many steps its counts are; undefined: of all. */
-  readonly keptSteps: number | undefined;
   readonly isStep: boolean;
   readonly depth: number;
   readonly children: ComponentChildren;
 };
 
-function LevelRow({ level, keptSteps, isStep, depth, onLevel, children }: LevelRowProps) {
+function LevelRow({ level, isStep, depth, onLevel, children }: LevelRowProps) {
   // "step" and "loop in train" mean less than the name that the iterations begin with.
   const named = level.name !== "" && level.name !== "step" && !level.name.startsWith("loop ");
   const facts = [
     ...(named ? [] : [level.name]),
     `marked by ${level.marker}`,
-    `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in ${keptSteps === undefined ? "all" : `the ${plural(keptSteps, "step")} in detail`}`,
+    `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in ${level.in_detail === undefined ? "all" : `the ${formatCount(level.in_detail)} in detail`}`,
     `${level.spine.toFixed(0)} events and transitions repeat with it`,
     `covers ${formatShare(level.coverage)}, varies by ${formatShare(level.cvn)}, score ${level.score.toFixed(2)}`,
   ].join("\n");

@@ -9,6 +9,7 @@ const level = (id: number, parent: number, share: number, count = 100): Level =>
   name: `level ${id}`,
   marker: "m",
   count,
+  in_detail: undefined,
   parent,
   trips: [1, 1, 1],
   spine: 10,

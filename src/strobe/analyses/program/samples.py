@@ -5,7 +5,8 @@ Sum samples by function, by line, or by thread; those of folded steps are among 
 A sample stands for the time since its thread's sample before. python, native and collecting are CPU time: the
 interpreter ran, it was inside of one call or operator of C code, or garbage was collected. ready: the thread waited
 for the GIL or for a processor, and what is left of the time of samples that ran. waiting: it slept in the kernel; lock
-(or another thread), file, socket (or pipe) and sleep are parts of it. All of these are of the innermost function;
+(or another thread), file, socket (or pipe), sleep and threads (those of native code computed meanwhile) are parts of
+it. All of these are of the innermost function;
 total is the time that ran in it and in what it calls, recursion counted once. share: the time that ran as a part of
 that of everything. By line: the line of the innermost function, of steps that were
 kept. Imported samples without a time count as 1 ns each.
@@ -44,6 +45,7 @@ ANALYSIS = Analysis(
         Column("file_ns", "int64", "ns", "of waiting: for a file", extra=True),
         Column("socket_ns", "int64", "ns", "of waiting: for a socket or a pipe", extra=True),
         Column("sleep_ns", "int64", "ns", "of waiting: until a time", extra=True),
+        Column("threads_ns", "int64", "ns", "of waiting: for threads of native code that compute", extra=True),
         *when(Column("total_ns", "int64", "ns", "time that ran in it and in what it calls"), by="function"),
     ),
 )

@@ -11,9 +11,11 @@ import numpy as np
 
 from strobe.errors import UsageError
 from strobe.steps.finding.cuts import cut
+from strobe.steps.finding.outer_loops import OuterLoop, steps_of_outer
 from strobe.steps.loop_choice.events import events_of
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.loops.loop_tree import TreeLevel, loop_tree
+from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.thread_spans import Stream, outermost
 from strobe.steps.training_activities import activities
 
@@ -39,6 +41,11 @@ class Asked:
     def __bool__(self) -> bool:
         return self.level is not None or self.at is not None
 
+    @property
+    def goes_out(self) -> int:
+        """How many loops further out, 0 if not outwards."""
+        return int(self.level) if self.level and self.level.startswith("+") and _RELATIVE.fullmatch(self.level) else 0
+
 
 def asked_loops(stream: Stream, loops: Sequence[MainLoop], asked: Asked) -> list[MainLoop]:
     """Return the loop that was asked for, as the only one; none where this stream does not have it.
@@ -58,6 +65,20 @@ def asked_loops(stream: Stream, loops: Sequence[MainLoop], asked: Asked) -> list
             reason = f"the user chose this level of the loops (--step-level {asked.level})"
             return [MainLoop("asked", chosen.rows, "high", reason, chosen.marker, loop.events, loop.levels)]
     return []
+
+
+def asked_outer(steps: ProcessSteps, around: Sequence[OuterLoop], asked: Asked) -> ProcessSteps | None:
+    """Return the iterations of a loop around recorded steps that was asked for, None where it is not there.
+
+    `+1` is the one around the main loop that takes most time.
+    """
+    if asked.goes_out:
+        main = max(range(len(steps.loops)), key=lambda number: steps.duration_ns[steps.rows_of_loops[number]].sum())
+        wanted = [each for each in around if each.loop == main][asked.goes_out - 1 : asked.goes_out]
+    else:
+        wanted = [each for each in around if asked.level == each.marker][:1]
+    reason = f"the user chose this level of the loops (--step-level {asked.level})"
+    return steps_of_outer(steps, wanted[0], reason) if wanted else None
 
 
 def levels_to_ask_for(stream: Stream, loops: Sequence[MainLoop]) -> list[str]:

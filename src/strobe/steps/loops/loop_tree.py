@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strobe.steps.finding.outer_loops import OuterLoop
 from strobe.steps.loop_choice.events import Events, iterations, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
-from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, innermost
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Ints, Stream, innermost, within
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
 _AROUND = 0.8
@@ -28,7 +30,8 @@ _FEWEST_EVENTS = 9
 class TreeLevel:
     """One loop of the tree. Nanoseconds since the trace's zero.
 
-    name: what a person calls it. marker: the event that marks an iteration. count: iterations in the whole run. parent:
+    name: what a person calls it. marker: the event that marks an iteration. count: iterations in the whole run.
+    in_detail: of how many of them the rest is, where it is not all; `count` is as many where it is not known. parent:
     index of the loop around it, -1 without one. trips: iterations per iteration of the parent (smallest, median,
     largest), where there is a parent. spine, coverage, cvn, score: see `levels.Level`; within the loop around it.
     time_ns: what all its iterations took together; share: of the whole run. rows: the spans that mark the iterations.
@@ -39,6 +42,7 @@ class TreeLevel:
     name: str
     marker: str
     count: int
+    in_detail: int | None = None
     parent: int
     trips: tuple[int, float, int] | None
     spine: float = 0.0
@@ -84,18 +88,77 @@ def loops_without_step(stream: Stream, events: Events, run_ns: int) -> list[Tree
 
 
 def add_recorded(
-    tree: list[TreeLevel], stream: Stream, events: Events, marker: str, steps: Times, kept: Bools, run_ns: int
+    tree: list[TreeLevel],
+    stream: Stream,
+    events: Events,
+    steps: ProcessSteps,
+    around: Sequence[OuterLoop],
+    folded: Ints,
+    run_ns: int,
 ) -> None:
-    """Add a loop whose steps were recorded, and what is inside of those that are `kept` in detail."""
-    begins, ends = steps
+    """Add the main loops of recorded steps, what is around them, and what is inside of those that are kept in detail.
+
+    around: the loops around all of them. folded: by call path, how many executions are in statistics.
+    """
+    for number in range(len(steps.loops)):
+        parent = -1
+        for outer in reversed([each for each in around if each.loop == number]):
+            tree.append(_recorded_around(stream, steps, outer, parent, tree, run_ns))
+            parent = len(tree) - 1
+        _add_recorded_step(tree, stream, events, steps, number, parent, folded, run_ns)
+
+
+def _recorded_around(
+    stream: Stream, steps: ProcessSteps, outer: OuterLoop, parent: int, tree: Sequence[TreeLevel], run_ns: int
+) -> TreeLevel:
+    begins, ends = steps.start_ns[outer.firsts], steps.end_ns[outer.lasts]
+    took = int((ends - begins).sum())
+    share = min(1.0, took / max(1, run_ns))
+    return TreeLevel(
+        name=outer.marker,
+        marker=outer.marker,
+        count=len(outer),
+        parent=parent,
+        trips=_trips(begins, tree[parent]) if parent >= 0 else None,
+        coverage=share,
+        cvn=outer.variation,
+        time_ns=took,
+        share=share,
+        first_ns=int(begins[0]),
+        last_ns=int(ends[-1]),
+        rows=np.searchsorted(stream.start_ns, begins),
+        begins_ns=begins,
+        ends_ns=ends,
+        passes_ns=np.stack([begins[:1], ends[-1:]], axis=1),
+    )
+
+
+def _trips(begins: Ints, around: TreeLevel) -> tuple[int, float, int]:
+    inside = np.searchsorted(begins, around.ends_ns) - np.searchsorted(begins, around.begins_ns)
+    return int(inside.min()), float(np.median(inside)), int(inside.max())
+
+
+def _add_recorded_step(
+    tree: list[TreeLevel],
+    stream: Stream,
+    events: Events,
+    steps: ProcessSteps,
+    loop: int,
+    parent: int,
+    folded: Ints,
+    run_ns: int,
+) -> None:
+    rows = steps.rows_of_loops[loop]
+    marker, kept = steps.loops[loop].name, steps.kept[rows]
+    begins, ends = steps.start_ns[rows], steps.end_ns[rows]
     took = int((ends - begins).sum())
     share = min(1.0, took / max(1, run_ns))
     step = TreeLevel(
         name="step",
         marker=marker,
         count=len(begins),
-        parent=-1,
-        trips=None,
+        parent=parent,
+        trips=_trips(begins, tree[parent]) if parent >= 0 else None,
         coverage=share,
         is_step=True,
         time_ns=took,
@@ -115,7 +178,20 @@ def add_recorded(
         level = tree[number]
         within = np.searchsorted(begins[kept], level.begins_ns, side="right") - 1
         each = np.bincount(within, weights=level.ends_ns - level.begins_ns, minlength=int(kept.sum()))
-        tree[number] = replace(level, share=min(share, float(np.median(each)) * len(begins) / max(1, run_ns)))
+        share_of_all = min(share, float(np.median(each)) * len(begins) / max(1, run_ns))
+        tree[number] = replace(level, share=share_of_all)
+        if not kept.all():
+            more = _folded_executions(stream, level, begins[kept], ends[kept], folded)
+            tree[number] = replace(tree[number], count=level.count + more, in_detail=level.count)
+
+
+def _folded_executions(stream: Stream, level: TreeLevel, begins_ns: Ints, ends_ns: Ints, folded: Ints) -> int:
+    """How many iterations were folded: the executions of what marks them, where each of these in detail is one."""
+    paths = np.unique(stream.call_path[level.rows])
+    marking = np.flatnonzero(np.isin(stream.call_path, paths))
+    if within(stream.start_ns[marking], begins_ns, ends_ns).sum() != level.count:
+        return 0
+    return int(folded[paths].sum())
 
 
 def _add_nest(

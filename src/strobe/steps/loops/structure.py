@@ -7,8 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypedDict, cast
 
+import numpy as np
+
 from strobe.errors import UsageError
 from strobe.steps.finding.offline_search import steps_of
+from strobe.steps.finding.outer_loops import outer_loops
 from strobe.steps.finding.requested_steps import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.folded_time import FoldedTime, folded_time
 from strobe.steps.loop_choice.events import KINDS, OPERATORS, events_of
@@ -32,6 +35,7 @@ class LevelDict(TypedDict):
     name: str
     marker: str
     count: int
+    in_detail: int | None
     parent: int
     trips: list[float]
     spine: float
@@ -78,8 +82,7 @@ class Structure:
     levels: the nest of loops, parents before children; one of them for each phase of the run is the step. graph: the
     flow graph of that sequence, folded. expression: the order of its events, `SEQ A LOOP(100x) SEQ[B C]`, cut where it
     is long. Without a main loop, levels are loops none of which is the step: the layers of a single forward pass.
-    kept_steps: where steps were folded, how many are in detail: what is inside of steps is known of these, and the
-    counts of inner loops are theirs.
+    kept_steps: where steps were folded, how many are in detail: what is inside of steps is known of these.
     """
 
     process: int
@@ -181,14 +184,24 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
     sequences = events_of(stream)
     events = sequences.get(OPERATORS) or next(iter(sequences.values()))
     tree: list[TreeLevel] = []
-    for loop, times, rows in zip(steps.loops, _times(steps), steps.rows_of_loops, strict=True):
-        add_recorded(tree, stream, events, loop.name, times, steps.kept[rows], run_ns)
     location = main_location(trace, steps.process)
+    add_recorded(tree, stream, events, steps, outer_loops(stream, steps), _folded(trace, location, stream), run_ns)
     drawn = draw_recorded(trace, location, stream, tree) if location is not None else None
     graph, expression = drawn or draw(stream, events, tree)
     reason = f"{steps.reason}; what is inside of a step is known from the {int(steps.kept.sum())} kept in detail"
     found = Structure(steps.process, events.kind, steps.confidence, reason, (events.kind,), tuple(tree))
     return replace(found, graph=graph, expression=expression, kept_steps=_kept(steps))
+
+
+def _folded(trace: Trace, location: int | None, stream: Stream) -> Ints:
+    """How many executions of each call path of a thread were folded."""
+    counts = np.zeros(len(stream.path_parent), dtype=np.int64)
+    if location is not None:
+        folded = trace.folded.get(trace.home(location).process)
+        if folded is not None:
+            own = np.flatnonzero((folded.location == location) & ~folded.is_short)
+            np.add.at(counts, folded.call_path[own], folded.count[own])
+    return counts
 
 
 def _kept(steps: ProcessSteps) -> int | None:

@@ -82,9 +82,9 @@ export type ClassFacts = ReturnType<typeof classFacts>;
 const stepsAbout = object({ kept: number, classes: list(classFacts), causes: record(number), parts_ns: record(number),
   processes: list(number) });
 export type StepsAbout = ReturnType<typeof stepsAbout>;
-const level = object({ id: number, name: text, marker: text, count: number, parent: number, trips: list(number),
-  spine: number, coverage: number, cvn: number, score: number, is_step: flag, time_ns: number, share: number,
-  first_ns: number, last_ns: number });
+const level = object({ id: number, name: text, marker: text, count: number, in_detail: maybe(number), parent: number,
+  trips: list(number), spine: number, coverage: number, cvn: number, score: number, is_step: flag, time_ns: number,
+  share: number, first_ns: number, last_ns: number });
 export type Level = ReturnType<typeof level>;
 const flow = object({ nodes: list(flowNode), edges: list(flowEdge), overflow: flag });
 export type Flow = ReturnType<typeof flow>;
