@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -352,6 +353,29 @@ def test_what_a_rank_did_before_it_died_is_in_the_trace(mpi: Mpi, how: str) -> N
     assert own["MPI_Barrier"] == 701
     assert own["MPI_Init"] == 1
     assert own.get("MPI_Abort", 0) == (how == "abort")
+
+
+@pytest.mark.parametrize("dies", [0, 1])
+def test_a_rank_that_dies_ends_the_job_as_without_strobe(mpi: Mpi, dies: int) -> None:
+    """The other one waits for it: the launcher ends the job when `strobe run` of the dead one has ended."""
+    program = mpi.workshop.write(
+        "dies.py",
+        f"""
+        import os, signal
+        from mpi4py import MPI
+
+        for n in range(100):
+            if n == 50 and MPI.COMM_WORLD.rank == {dies}:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            MPI.COMM_WORLD.allreduce(n)
+        """,
+    )
+    plain = mpi.run(mpi.mpirun(2, sys.executable, str(program)))
+    began = time.monotonic()
+    done = mpi.run(mpi.mpirun(2, STROBE, "run", "-o", str(mpi.workshop.trace), str(program)))
+    assert time.monotonic() - began < 30
+    assert done.returncode == plain.returncode != 0
+    assert calls(done.trace)[dies]["MPI_Init_thread"] == 1
 
 
 def test_threads_call_at_once(mpi: Mpi) -> None:

@@ -30,6 +30,7 @@ _VARIABLES = (
 _TORCHRUN = ("RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID")
 _FOLDER_S = 30  # to wait for the first rank's folder
 _ENDS_S = 60  # to wait for the other ranks' ends: MPI_Finalize ends them together
+_FAILED_S = 1  # the same after a failure: the others may wait for us, and the launcher ends them once we have ended
 _STRANGERS_S = 5  # and for ranks that never came: `mpirun -n 1 strobe run a.py : -n 3 ./b`
 _POLL_S = 0.02
 
@@ -108,22 +109,28 @@ def sign_in(folder: str, rank: Rank) -> bool:
     return True
 
 
-def sign_out(folder: str, rank: Rank) -> None:
+def sign_out(folder: str, rank: Rank, *, failed: bool) -> None:
     """Note that our program has ended, and wait until the first rank has completed the trace.
 
-    Some launchers kill all other ranks as soon as one has ended with an exit code that is not 0.
+    Some launchers kill all other ranks as soon as one has ended with an exit code that is not 0. If it `failed`, they
+    are to: the first rank may wait for a message from it for ever.
     """
     with suppress(OSError):  # the folder is gone
         os.replace(_sign(folder, rank.number, "runs"), _sign(folder, rank.number, "ended"))
-    until = time.monotonic() + _ENDS_S
-    while time.monotonic() < until and _state(folder, 0) == "runs":
+    began = time.monotonic()
+    while _state(folder, 0) == "runs":
+        hurries = failed and not os.path.exists(_sign(folder, 0, "completes"))
+        if time.monotonic() - began >= (_FAILED_S if hurries else _ENDS_S):
+            break
         time.sleep(_POLL_S)
 
 
-def wait_for_others(folder: str, rank: Rank) -> None:
-    """In the first rank: wait until all others have ended, so that the trace can be completed."""
+def wait_for_others(folder: str, rank: Rank, *, failed: bool) -> None:
+    """In the first rank: wait until all others have ended, so that the trace can be completed; see `sign_out`."""
+    with suppress(OSError), open(_sign(folder, 0, "completes"), "x", encoding="ascii"):
+        pass
     began = time.monotonic()
-    while (waited := time.monotonic() - began) < _ENDS_S:
+    while (waited := time.monotonic() - began) < (_FAILED_S if failed else _ENDS_S):
         states = [_state(folder, number) for number in range(1, rank.size)]
         if all(state == "ended" or (state == "absent" and waited > _STRANGERS_S) for state in states):
             return

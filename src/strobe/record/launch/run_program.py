@@ -114,8 +114,10 @@ def run(
         for companion in companions:
             companion.started()
 
+    failed = True
     try:
         exit_code, number = wait_for(executable, command, environment, started)
+        failed = exit_code != 0
     except RecordError:
         if shared is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -124,11 +126,11 @@ def run(
         for companion in companions:
             companion.stop()
         if shared is not None and rank is not None:
-            parallel_jobs.sign_out(shared, rank)
+            parallel_jobs.sign_out(shared, rank, failed=failed)
     if shared is not None:
         return RunResult(None, exit_code, number)
     if leads and rank is not None:
-        parallel_jobs.wait_for_others(folder, rank)
+        parallel_jobs.wait_for_others(folder, rank, failed=failed)
     # A process that was killed leaves behind what record/program/windows.py shares with children.
     for name in glob.glob(os.path.join(glob.escape(folder), "window-*")):
         with contextlib.suppress(OSError):
