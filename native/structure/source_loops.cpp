@@ -88,7 +88,7 @@ std::vector<std::string> SourceLoops::in_front_of(std::string_view first, uint32
   }
   // What is called behind it, too, begins no iteration.
   std::erase_if(names, [&](const std::string& name) {
-    const auto same = [&](const Site& site) { return same_name(site.name, name); };
+    const auto same = [&](const Site& site) { return is_within(site.loop, loop) && same_name(site.name, name); };
     return std::ranges::count_if(sites_, same) > std::ranges::count(names, name);
   });
   return names;

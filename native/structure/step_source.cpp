@@ -180,20 +180,26 @@ std::optional<Beginning> beginning_of(const Sequence& events, const Level& chose
       beginning.source = "the loop in " + holder->name + " calls " + code->name + " ";
       beginning.source += calls.times == 1 ? std::string("once") : std::to_string(calls.times).append(" times");
       beginning.source += " in each iteration";
-      std::vector<const SourceCode*> in_front;
+      std::map<const SourceCode*, uint32_t>
+          in_front;  // what is called in front at times, and how often before the loop
       for (const std::string& before : holder->loops.in_front_of(name, loop)) {
         const auto at =
             std::ranges::find_if(called, [&](const auto& c) { return c.first && c.first->is_called(before); });
-        if (at == called.end() || holder->loops.calls_of(before).before) continue;
-        in_front.push_back(at->first), beginning.in_front.push_back(at->second.first);
+        const uint32_t before_loop = holder->loops.calls_of(before).before;
+        if (at == called.end() || (before_loop && (found.holders.size() > 1 || events.begins_before))) continue;
+        in_front.emplace(at->first, before_loop), beginning.in_front.push_back(at->second.first);
       }
       uint32_t skipped = 0;
       for (int64_t row = found.holders.front(); row <= each.last; ++row) {
         if (!std::ranges::binary_search(found.holders, events.parents[size_t(row)])) continue;
         const SourceCode* one = events.code_of(row);
-        const bool begins = one == code
-                                ? skipped++ >= calls.before && beginning.marks.always()
-                                : std::ranges::find(in_front, one) != in_front.end() && beginning.marks.at_times();
+        const auto front = in_front.find(one);
+        if (front != in_front.end() && front->second) {
+          --front->second;
+          continue;
+        }
+        const bool begins = one == code ? skipped++ >= calls.before && beginning.marks.always()
+                                        : front != in_front.end() && beginning.marks.at_times();
         if (begins) beginning.rows.push_back(row);
       }
       return beginning;

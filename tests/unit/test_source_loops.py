@@ -85,14 +85,15 @@ def test_a_step_begins_with_what_an_iteration_calls_first() -> None:
     assert starts == list(range(1, 121, 3))
 
 
-def test_what_comes_in_front_of_that_at_times_begins_the_step() -> None:
-    """The neighbours are looked for in every tenth iteration before all else, and once before the loop under a name."""
-    calls = [("begin", MS)]
+@pytest.mark.parametrize("before", ["begin", "neighbours"])
+def test_what_comes_in_front_of_that_at_times_begins_the_step(before: str) -> None:
+    """The neighbours are looked for in every tenth iteration before all else, and perhaps once before the loop."""
+    calls = [(before, MS)]
     begins = []
     for n in range(60):
         begins.append(len(calls))
         calls += [("neighbours", 9 * MS)] * (n % 10 == 0) + [("turn", 2 * MS), ("gather", MS)]
-    starts, _ = steps_of("begin range (neighbours? turn gather)", calls)
+    starts, _ = steps_of(f"{before} range (neighbours? turn gather)", calls)
     assert starts == begins
 
 
