@@ -15,6 +15,7 @@ import numpy.typing as npt
 from strobe.steps.finding.step_classes import PARTIAL
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
+from strobe.tables.column_arrays import Floats
 
 # A step is an outlier if it exceeds the median of its class by more than 5 robust standard deviations and by more than
 # a quarter; or if one of its parts exceeds its own median so much, and by more than a whole usual step: noise in one
@@ -31,8 +32,10 @@ _WINDOWS = 16
 _LEAST_STEPS = 10
 # So many windows must lie before the change, and as many after it: what comes back is not a drift.
 _LEAST_WINDOWS = 2
-# The medians before and after differ by this part at least.
+# The medians before and after differ by this part at least, and so do the fast steps: those at this quantile of a
+# window. What else runs on the machine slows most steps down for a while, and leaves some as fast as they were.
 _LEAST_CHANGE = 0.1
+_FAST = 0.1
 
 
 @dataclass(frozen=True)
@@ -110,20 +113,28 @@ def _excess(values_ns: Ints, least_ns: float) -> tuple[npt.NDArray[np.float64], 
 def _change_for_good(duration_ns: Ints) -> int | None:
     """Return the first of the durations (of one class, in order of time) after the change; None if there is none.
 
-    Every window's median after the change is above (or every one below) all medians before it. Of several such places
-    the one is taken that divides the windows best: least sum of squares around the two medians.
+    Every window's median after the change is above (or every one below) all medians before it, and so are its fast
+    steps. Of several such places the one is taken that divides the windows best: least sum of squares around the two
+    medians.
     """
     count = min(_WINDOWS, len(duration_ns) // _LEAST_STEPS)
     if count < 2 * _LEAST_WINDOWS:
         return None
     edges = np.linspace(0, len(duration_ns), count + 1).astype(np.int64)
-    medians = np.array([np.median(duration_ns[low:high]) for low, high in pairwise(edges)])
+    parts = [duration_ns[low:high] for low, high in pairwise(edges)]
+    medians, fast = np.array([np.quantile(part, (0.5, _FAST)) for part in parts]).T
     best, least = None, np.inf
     for window in range(_LEAST_WINDOWS, count - _LEAST_WINDOWS + 1):
         before, after = medians[:window], medians[window:]
-        apart = after.min() > before.max() or after.max() < before.min()
-        low, high = sorted((float(np.median(before)), float(np.median(after))))
         spread = float(((before - np.median(before)) ** 2).sum() + ((after - np.median(after)) ** 2).sum())
-        if apart and high >= (1 + _LEAST_CHANGE) * low and spread < least:
+        if spread < least and _apart(before, after) and _apart(fast[:window], fast[window:]):
             best, least = int(edges[window]), spread
     return best
+
+
+def _apart(before: Floats, after: Floats) -> bool:
+    """Whether all of the one are above all of the other, and their medians differ enough."""
+    if not (after.min() > before.max() or after.max() < before.min()):
+        return False
+    low, high = sorted((float(np.median(before)), float(np.median(after))))
+    return high >= (1 + _LEAST_CHANGE) * low
