@@ -5,21 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from strobe.answers import ask, sql
 from strobe.api import exports, imports
 from strobe.api.analyses import Analyses
 from strobe.api.parts import part_of
-from strobe.compat.op_analyse import op_analyse
-from strobe.present.drawn_structure import DrawnStructure, drawn_structure
-from strobe.present.notebook import table_card, trace_card
 from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.tables.table import Table
 from strobe.trace import archive, trace
 from strobe.trace.derived.cut import cut
 from strobe.workers import choose_workers, remote_processes
 
-Table.card = table_card
+if TYPE_CHECKING:
+    from strobe.present.drawn_structure import DrawnStructure
+
+# What a summary does not need is imported where it is used: `strobe run` prints one after each run.
+
+
+def _table_card(table: Table) -> str:
+    from strobe.present.notebook import table_card
+
+    return table_card(table)
+
+
+Table.card = _table_card
 
 
 class Trace(trace.Trace, Analyses):
@@ -54,6 +64,8 @@ class Trace(trace.Trace, Analyses):
         `stream`: look at `calls`, `operators`, `kernels`, or `mpi` alone. A step is an iteration of the loop
         `step_level` (`+1`, `-1`, its name), or begins at each event named `step_at`.
         """
+        from strobe.present.drawn_structure import drawn_structure
+
         return drawn_structure(self, process, stream, step_level=step_level, step_at=step_at)
 
     def op_analyse(self, op_name: str | Sequence[str], device_id: int | None = None) -> str:
@@ -61,6 +73,8 @@ class Trace(trace.Trace, Analyses):
 
         See `strobe.compat.op_analyse`. `op_analyze` is the same.
         """
+        from strobe.compat.op_analyse import op_analyse
+
         return op_analyse(self, op_name, device_id)
 
     op_analyze = op_analyse
@@ -95,6 +109,8 @@ class Trace(trace.Trace, Analyses):
         return cut(self, Path(path), anonymise=anonymise)
 
     def _repr_html_(self) -> str:
+        from strobe.present.notebook import trace_card
+
         return trace_card(self)
 
 

@@ -23,7 +23,8 @@ from strobe.gpu.launches import launches
 from strobe.operators.labels import operators_of, type_of
 from strobe.sums.attributes import Attributes
 from strobe.sums.groups import Texts
-from strobe.sums.path_statistics import outermost, path_tree
+from strobe.sums.path_statistics import outermost
+from strobe.trace.definition_rows import path_tree
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 

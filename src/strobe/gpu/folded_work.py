@@ -10,9 +10,8 @@ import numpy as np
 from strobe.gpu.devices import Device
 from strobe.model.units import format_count
 from strobe.steps.folded_time import Stretches, folded_stretches
-from strobe.sums.path_statistics import path_tree
 from strobe.tables.column_arrays import Ints
-from strobe.trace.definition_rows import location_rows
+from strobe.trace.definition_rows import location_rows, path_tree
 from strobe.trace.folded import Folded
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace

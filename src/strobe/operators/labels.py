@@ -13,15 +13,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strobe.gpu.launches import Numbering
 from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
-from strobe.sums.path_statistics import outermost, path_tree
+from strobe.sums.path_statistics import outermost
 from strobe.tables.column_arrays import Bools, Ints, place_of
-from strobe.trace.definition_rows import Region, location_rows, processes_of_locations, region_rows, regions_where
+from strobe.trace.definition_rows import (
+    Region,
+    location_rows,
+    path_tree,
+    processes_of_locations,
+    region_rows,
+    regions_where,
+)
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
@@ -169,6 +175,8 @@ class AttributeLabels(Labels):
 
         The latter is true for a label of the operator's own; the others inherit the label around them, if that holds.
         """
+        import pyarrow.compute as pc  # 13 MB, which most commands do not need
+
         column = attributes.column(self.columns[0])
         text = self._texts.numbers(pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column))
         self.known |= bool((text >= 0).any())

@@ -13,8 +13,7 @@ from strobe.gpu.nvidia.peaks import Peak
 from strobe.operators.flops import ITEM_BYTES, Product
 from strobe.operators.matrix_products import Found, Gemms, Kind, Sum, peak_of
 from strobe.steps.step_times import step_at
-from strobe.sums.path_statistics import path_tree
-from strobe.trace.definition_rows import region_rows
+from strobe.trace.definition_rows import path_tree, region_rows
 from strobe.trace.trace import Trace
 
 _NUMBERED = re.compile(r"#\d+$")

@@ -14,9 +14,9 @@ from strobe.operators.labels import CELLS, Cells, Labels, labels_by
 from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps, step_at
 from strobe.sums.groups import Groups, Growing, Spread
-from strobe.sums.path_statistics import histogram_of, median_of, outermost, path_tree, selected_statistics
+from strobe.sums.path_statistics import histogram_of, median_of, outermost, selected_statistics
 from strobe.tables.column_arrays import Floats, Ints
-from strobe.trace.definition_rows import location_rows, processes_of_locations
+from strobe.trace.definition_rows import location_rows, path_tree, processes_of_locations
 from strobe.trace.folded import BUCKETS
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
@@ -224,8 +224,7 @@ class _Sums:
         def named(row: Ints) -> dict[str, object]:
             shown = (self._labels.cells[each] for each in label[row].tolist())
             padded = [(*each, *(None,) * (cells - len(each))) for each in shown]
-            named = {f"cell_{k}": pa.array([each[k] for each in padded], pa.string()) for k in range(cells)}
-            coded = {name: column.dictionary_encode() for name, column in named.items()}
+            coded = {f"cell_{k}": _coded([each[k] for each in padded]) for k in range(cells)}
             return {**coded, **({self._split: split[row]} if self._split else {})}
 
         used = np.flatnonzero(seen.count + folded + activities.of(count))
@@ -297,3 +296,10 @@ def _stretches(trace: Trace, location: int) -> Iterator[tuple[SpanArrays, Ints]]
         (new,) = np.nonzero(spans["start_ns"] >= begin)
         if len(new):
             yield spans, new
+
+
+def _coded(texts: Sequence[str | None]) -> pa.DictionaryArray:
+    """Return texts as numbers of a dictionary, without `pyarrow.compute`, which costs more than most summaries."""
+    numbers: dict[str, int] = {}
+    coded = [None if text is None else numbers.setdefault(text, len(numbers)) for text in texts]
+    return pa.DictionaryArray.from_arrays(pa.array(coded, pa.int32()), pa.array(list(numbers), pa.string()))

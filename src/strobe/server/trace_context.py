@@ -23,9 +23,9 @@ from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.steps.loops.structure import FlowDict, graph_dict, opened_graph
 from strobe.steps.steps import choose_steps, find_steps
 from strobe.steps.training_activities import PROFILER_STEP
-from strobe.sums.path_statistics import merged_paths, one_for_each_name, path_tree
+from strobe.sums.path_statistics import merged_paths, one_for_each_name
 from strobe.tables.column_arrays import Floats, Ints
-from strobe.trace.definition_rows import location_rows, process_rows
+from strobe.trace.definition_rows import location_rows, path_tree, process_rows
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.metrics.readings import Readings
 from strobe.trace.spans import SpanArrays

@@ -9,7 +9,7 @@ import numpy as np
 from strobe.model.kinds import PARADIGMS
 from strobe.native import core
 from strobe.tables.column_arrays import Bools, Ints
-from strobe.trace.definition_rows import region_rows, regions_where
+from strobe.trace.definition_rows import path_tree, region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -24,10 +24,8 @@ def batch_makers(trace: Trace) -> tuple[Bools, ...]:
     maps = trace.definitions.path_maps
     if not loops:
         return (np.zeros(count, dtype=bool),) * len(maps)
-    regions, paths = region_rows(trace), trace.call_paths.to_arrow()
+    regions, (parent, region) = region_rows(trace), path_tree(trace)
     names, paradigms = [each.name for each in regions], [each.paradigm for each in regions]
-    parent = paths.column("parent").cast("int64").fill_null(-1).to_numpy()
-    region = paths.column("region").to_numpy().astype(np.int64)
     codes = core.SourceCodes(names, loops)
     found = []
     for own in maps:
@@ -54,9 +52,7 @@ def making_regions(trace: Trace) -> Bools:
 
     One that holds a loader on another path hands batches on: a generator that is closed holds nothing then.
     """
-    paths = trace.call_paths.to_arrow()
-    region = paths.column("region").to_numpy()
-    parent = paths.column("parent").cast("int64").fill_null(-1).to_numpy()
+    parent, region = path_tree(trace)
     makes, hands_on = (np.zeros(len(trace.regions), dtype=bool) for _ in range(2))
     for own in batch_makers(trace):
         makes[region[own]] = True

@@ -14,7 +14,7 @@ from strobe.native import core
 from strobe.steps.batch_makers import batch_makers
 from strobe.tables.column_arrays import Bools as Bools
 from strobe.tables.column_arrays import Ints as Ints
-from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.trace.definition_rows import location_rows, path_tree, region_rows
 from strobe.trace.trace import Trace
 
 # What reports the program's own functions and ranges.
@@ -125,10 +125,8 @@ def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
 
 def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     """Yield (process, the stream of its main thread) for every process that recorded a span."""
-    regions, paths = trace.regions.to_arrow(), trace.call_paths.to_arrow()
+    regions, (path_parent, path_region) = trace.regions.to_arrow(), path_tree(trace)
     names, paradigms, roles = (regions.column(name).to_pylist() for name in ("name", "paradigm", "role"))
-    path_parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
-    path_region = paths.column("region").to_numpy().astype(np.int64)
     call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
     backward = np.array([core.is_backward(name) for name in names], dtype=bool)
     loops = trace.definitions.source_loops

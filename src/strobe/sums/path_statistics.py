@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from strobe.steps.selection import Selection
 from strobe.tables.column_arrays import Bools, Ints
+from strobe.trace.definition_rows import path_tree
 from strobe.trace.folded import ALL, Folded, bucket_edges_ns
 from strobe.trace.spans import PathSums
 from strobe.trace.trace import Trace
@@ -174,13 +175,6 @@ def histogram_of(duration_ns: Ints) -> Ints:
     edges = bucket_edges_ns()
     bucket = np.searchsorted(edges[1:-1], duration_ns, side="right")
     return np.bincount(bucket, minlength=len(edges) - 1).astype(np.int64)
-
-
-def path_tree(trace: Trace) -> tuple[Ints, Ints]:
-    """Return parent (-1 at the root) and region of every call path."""
-    paths = trace.call_paths.to_arrow()
-    parent = paths.column("parent").cast("int64").fill_null(-1).to_numpy()
-    return parent, paths.column("region").to_numpy().astype(np.int64)
 
 
 def one_for_each_name(trace: Trace) -> Ints:

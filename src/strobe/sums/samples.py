@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from strobe.tables.column_arrays import Ints
 from strobe.trace.trace import Trace
 
 # A thread runs in the interpreter, in C code, or in the garbage collector; it could run, but waits for a processor
@@ -45,30 +48,63 @@ def sample_sums(trace: Trace, location: int | None = None, window: tuple[int, in
 
 
 def _sums(trace: Trace, table: str, location: int | None, window: tuple[int, int] | None = None) -> Iterator[SampleSum]:
-    rows = trace.side_table(table).to_arrow()
+    # From the columns as they are in the file: texts are numbers there, and nothing has to import `pyarrow.compute`.
+    for process, reader in enumerate(trace.readers):
+        if reader.tables().get(table) and (location is None or trace.home(location).process == process):
+            yield from _sums_of_process(trace, process, table, location, window)
+
+
+def _sums_of_process(
+    trace: Trace, process: int, table: str, location: int | None, window: tuple[int, int] | None
+) -> Iterator[SampleSum]:
+    raw, texts = trace.readers[process].table(table), trace.texts(process)
+    folded = table == "sample_totals"
+    of_locations = raw["location"].astype(np.int64)
+    ours = {local: trace.location_of(process, local) for local in np.unique(of_locations).tolist()}
+    chosen = np.array([ours[local] is not None for local in of_locations.tolist()], dtype=bool)
     if location is not None:
-        rows = rows.filter(rows.column("location").to_numpy() == location)
+        chosen &= of_locations == trace.home(location).local_id
+    columns = {name: (values.astype(np.int64), valid != 0) for name, (_, values, valid) in raw["columns"].items()}
     if window is not None:
-        times = rows.column("time_ns").to_numpy()
-        rows = rows.filter((times >= window[0]) & (times < window[1]))
+        times_ns = columns["time_ns"][0] - trace.zero_of(process)
+        chosen &= (times_ns >= window[0]) & (times_ns < window[1])
+    rows = np.flatnonzero(chosen)
     if not len(rows):
         return
-    folded = table == "sample_totals"
-    time = "total_ns" if folded else "period_ns"
-    keys = ["location", "call_stack", "state", *(() if folded else ("line",))]
-    wanted = [
-        (time, "sum"),
-        (time, "count"),
-        ("cpu_ns", "sum"),
-        ("samples", "sum") if folded else ("location", "count"),
-    ]
-    for row in rows.group_by(keys).aggregate(wanted).to_pylist():
-        samples = row["samples_sum"] if folded else row["location_count"]
-        stack = tuple((row["call_stack"] or "").split("\n")) if row["call_stack"] else ("<no Python code>",)
-        timed = row[f"{time}_count"] > 0
-        ran = row["cpu_ns_sum"] or 0 if timed else samples
-        other = max(0, row[f"{time}_sum"] - ran) if timed else 0
-        yield SampleSum(row["location"], stack, row["state"] or "", row.get("line") or 0, samples, ran, other)
+
+    def column(name: str, missing: int) -> Ints:
+        if name not in columns:
+            return np.full(len(rows), missing, dtype=np.int64)
+        values, valid = columns[name]
+        return np.where(valid[rows], values[rows], missing)
+
+    keys = np.stack(
+        [of_locations[rows], column("call_stack", -1), column("state", -1), column("" if folded else "line", 0)]
+    )
+    _, first, group = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    group = group.ravel()
+    time = column("total_ns" if folded else "period_ns", -1)
+    sums = [np.bincount(group, weights=each) for each in (np.maximum(time, 0), np.maximum(column("cpu_ns", 0), 0))]
+    timed, all_ran = np.bincount(group, weights=time >= 0), np.bincount(group)
+    samples = np.bincount(group, weights=column("samples", 0)) if folded else all_ran
+    for at in np.argsort(first).tolist():
+        local, stack, state, line = keys[:, first[at]].tolist()
+        count = int(samples[at])
+        ran = int(sums[1][at]) if timed[at] else count
+        other = max(0, int(sums[0][at]) - ran) if timed[at] else 0
+        yield SampleSum(
+            int(ours[local] or 0),
+            tuple(_text(texts, stack).split("\n")) if _text(texts, stack) else ("<no Python code>",),
+            _text(texts, state),
+            line,
+            count,
+            ran,
+            other,
+        )
+
+
+def _text(texts: Sequence[str], number: int) -> str:
+    return texts[number] if 0 <= number < len(texts) else ""  # lost in a damaged file
 
 
 def frame_of(text: str) -> tuple[str, str, int]:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from strobe.tables.column_arrays import Bools
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -104,3 +104,11 @@ def ranks_of(trace: Trace) -> list[int | None]:
 def processes_of_locations(trace: Trace) -> list[int]:
     """Return the process of each location."""
     return [location.process for location in location_rows(trace)]
+
+
+@cached_on_trace
+def path_tree(trace: Trace) -> tuple[Ints, Ints]:
+    """Return parent (-1 at the root) and region of every call path."""
+    paths = trace.call_paths.to_arrow()
+    parent = np.nan_to_num(paths.column("parent").to_numpy(), nan=-1)  # a float, if one is null
+    return parent.astype(np.int64), paths.column("region").to_numpy().astype(np.int64)

@@ -22,10 +22,9 @@ from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers, product, reals
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts, Weighted
-from strobe.sums.path_statistics import path_tree
 from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import region_rows
+from strobe.trace.definition_rows import path_tree, region_rows
 from strobe.trace.trace import Trace
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from strobe.analyses.operators.operators import ANALYSIS
 from strobe.gpu.devices import devices
@@ -45,7 +45,7 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
     with_gpu = {device.process for device in devices(trace)}
     ranks = trace.processes.column("rank")
     words = search.lower().split()
-    rows: list[Mapping[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for at, (cells, part) in enumerate(zip(sums.label, sums.split, strict=True)):
         if not _holds(cells, words):
             continue
@@ -82,8 +82,8 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
         notes.append(note)
     if rows and by in _MISSING and not sums.known:
         rows, notes = [], [_MISSING[by]]
-    table = make_table(columns, rows, about=selection.about, note="; ".join(notes), source=selection.source)
-    return table.sort("self_ns")
+    rows.sort(key=lambda row: -row["self_ns"])
+    return make_table(columns, rows, about=selection.about, note="; ".join(notes), source=selection.source)
 
 
 def _holds(cells: Cells, words: list[str]) -> bool:

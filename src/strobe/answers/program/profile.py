@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from strobe.sums.path_statistics import PathStatistics, one_for_each_name, path_
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
-Rows = list[Mapping[str, object]]
+Rows = list[Mapping[str, Any]]
 
 
 def run(trace: Trace, *, form: str, step: str, step_class: str | None, min_share: float) -> Table:
@@ -20,10 +21,9 @@ def run(trace: Trace, *, form: str, step: str, step_class: str | None, min_share
     selection = select(trace, step, step_class)
     sums = path_statistics(trace, selection)
     rows = {"flat": _flat, "tree": _tree, "inverted": _inverted}[form](trace, sums, selection.step_count, min_share)
-    table = make_table(
+    return make_table(
         ANALYSIS.columns_with(form=form), rows, about=selection.about, note=selection.note, source=selection.source
     )
-    return table.sort("self_ns") if form == "flat" else table
 
 
 def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Rows:
@@ -38,7 +38,7 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
     np.minimum.at(low, row[called], sums.min_ns[called])
     np.maximum.at(high, row[called], sums.max_ns[called])
     everything = max(1, int(own.sum()))
-    return [
+    found = [
         {
             **region,
             "calls": int(calls[i]),
@@ -54,6 +54,7 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
         for i, region in enumerate(regions)
         if calls[i] and total[i] >= min_share * everything
     ]
+    return sorted(found, key=lambda each: -each["self_ns"])
 
 
 def _tree(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Rows:

@@ -9,8 +9,8 @@ import numpy as np
 from strobe.analyses.ranks.critical_path import ANALYSIS
 from strobe.ranks.critical_path.graph import graph, processes_of, windows
 from strobe.ranks.critical_path.longest_path import KINDS, Parts, changed, changes, longest_path, parts
-from strobe.sums.path_statistics import path_tree
 from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import path_tree
 from strobe.trace.trace import Trace
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from strobe.sums.path_statistics import path_tree
 from strobe.sums.samples import RUNNING, frame_of, sample_sums
-from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.trace.definition_rows import location_rows, path_tree, region_rows
 from strobe.trace.trace import Trace
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from strobe.native import core
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder
 from strobe.steps.batch_makers import making_regions
-from strobe.sums.path_statistics import path_tree
 from strobe.tables.column_arrays import Ints
-from strobe.trace.definition_rows import region_rows, regions_where
+from strobe.trace.definition_rows import path_tree, region_rows, regions_where
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
