@@ -92,7 +92,10 @@ def judge(path: Path, keep: str) -> dict[str, object]:
         process = min((int(row["process"]) for row in steps), default=0)
         steps = [row for row in steps if row["process"] == process]
         beside = set(truth["beside"])
-        own = [(each["begin_ns"], each["end_ns"]) for each in truth["steps"] if each["class"] not in beside]
+        own = list[tuple[int, int]]()
+        for each in truth["steps"]:  # a validation belongs to the step before it
+            begin_ns = own.pop()[0] if own and each["class"] in beside else each["begin_ns"]
+            own.append((begin_ns, each["end_ns"]))
         found = [
             (row["start_ns"] + trace.zero_ns, row["start_ns"] + trace.zero_ns + row["duration_ns"]) for row in steps
         ]

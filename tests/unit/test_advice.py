@@ -129,6 +129,19 @@ def test_a_function_whose_own_time_grew_is_named():
     assert "ms longer, in train_step: step 21, 33, 40" in finding.what
 
 
+@pytest.mark.parametrize("role", ["loop", "function"])
+def test_what_a_loop_does_every_so_often_promises_nothing(role):
+    """Every tenth iteration computes an error and prints it: the loop does so on purpose, and what it is is unknown."""
+    steps, now = [], 0
+    for number in range(80):
+        took = (40 if number % 10 == 9 else 10) * MS + 1000 * (number % 7)
+        steps.append(span("loop in fit at fit.py:3", now, now + took, role=role))
+        now += took + 1000
+    finding = by_rule(make_trace({"main": [span("fit", 0, now, *steps)]}))["outlier"]
+    assert "every 10th step takes 30.00 ms longer, in loop in fit" in finding.what
+    assert (finding.gain_high_ns > 0) == (role == "function")
+
+
 def test_where_no_call_grew_nothing_is_guessed():
     finding = by_rule(make_trace({"main": slow_steps(after_ns=60 * MS)}))["outlier"]
     assert "60.00 ms longer, in work outside of operators: step 21, 33, 40" in finding.what

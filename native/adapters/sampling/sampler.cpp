@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -33,6 +34,8 @@ namespace {
 constexpr int kLooks = 5;            // at a call that may be of C code, before it counts as such
 constexpr int kProcessorField = 39;  // of /proc/*/stat
 constexpr int kMostUnseen = 4;
+constexpr unsigned kRunsNs = 20000;          // what a thread may run between two looks that take its processor
+constexpr uint64_t kNativeEvery = 3;         // samples between two looks at what threads without Python do
 constexpr size_t kListEvery = 8;             // samples between two looks at the list of threads, or as many as threads
 constexpr int kResting = 16;                 // looks in a row at a thread that did nothing
 constexpr uint64_t kRestingEvery = 4;        // samples between two looks at such a thread
@@ -174,6 +177,7 @@ class Sampler {
  private:
   void run() {
     pthread_setname_np(pthread_self(), "strobe-samples");
+    prctl(PR_SET_TIMERSLACK, 1);
     thread_id_ = uint32_t(thread_id());
     strobe_hide_thread();
     if (sched_getaffinity(0, sizeof processors_, &processors_) != 0) CPU_ZERO(&processors_);
@@ -188,7 +192,6 @@ class Sampler {
         if (!list(now)) break;
         list_at = n + std::max(kListEvery, threads_.size());
       }
-      count_native_threads(now);
       for (auto at = threads_.begin(); at != threads_.end();) {
         if (at->second->listed && at->second->resting >= kResting && (n + at->second->id) % kRestingEvery) {
           ++at;
@@ -199,6 +202,7 @@ class Sampler {
           at = threads_.erase(at);
         }
       }
+      if (n % kNativeEvery == 0) count_native_threads();
       if (now - counted_ns > 1000000000) {
         counted_ns = now;
         const int64_t cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -221,9 +225,10 @@ class Sampler {
   }
 
   // Whether threads that know no Python have computed since the last time, half of it or more. A thread that waits for
-  // another one then mostly waits for them: for a pool of XLA, of a data frame's engine.
-  void count_native_threads(int64_t now) {
-    const int64_t all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+  // another one then mostly waits for them: for a pool of XLA, of a data frame's engine. The system counts the time of
+  // a process by its clock's ticks, so that a few samples are one reading.
+  void count_native_threads() {
+    const int64_t now = monotonic_ns(), all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     native_compute_ = all_cpu_ && 2 * (all - all_cpu_ - python_cpu_) > now - counted_native_ns_;
     all_cpu_ = all, python_cpu_ = 0, counted_native_ns_ = now;
   }
@@ -356,10 +361,21 @@ class Sampler {
       row(t, now, t.cpu);
       return true;
     }
-    const bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
+    bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
+    if (t.state == kNative && !same) same = stays(t, cpu);
     if (t.state == kNative && !same) t.state = kPython;
     row(t, now, cpu);
     return true;
+  }
+
+  // Whether a thread whose processor we take is at the same place when it has run a little more.
+  bool stays(const Thread& t, int64_t cpu) {
+    const timespec little{0, kRunsNs};
+    for (int i = 0; i < 3; i++) {
+      nanosleep(&little, nullptr);
+      if (cpu_ns(t.clock) - cpu >= kRunsNs / 2) return stacks_.still_there(t.stack);
+    }
+    return false;
   }
 
   bool read(uintptr_t at, Thread& t) {

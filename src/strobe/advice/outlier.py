@@ -12,7 +12,7 @@ from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
-from strobe.steps.usual_steps import evidence, usual_steps
+from strobe.steps.usual_steps import Usual, evidence, usual_steps
 from strobe.tables.column_arrays import Floats
 from strobe.trace.trace import Trace
 
@@ -23,6 +23,8 @@ LEAST_PRESENT = 0.75
 MOST_COMPARED = 40
 # A call explains slow steps if it takes so many times its usual time there.
 GROWN = 3
+# Without a rhythm, and unless they wait for data, slow steps cost this share of the loop's time: any machine has some.
+LEAST_SHARE = 0.05
 # A rhythm is looked for in so many rows.
 MOST_SEARCHED = 4096
 # What slow steps cost in all, below which nobody cares.
@@ -113,7 +115,7 @@ def run(trace: Trace) -> Iterator[Finding]:
                 by_the_machine = waited >= BY_THE_MACHINE * gain[1]
                 known = by_the_machine or name == "data_wait"
                 growth = None if known else grown_call(trace, steps, order, alike)
-                found = _finding(group, usual.count, name, spacing, gain, growth)
+                found = _finding(group, usual, name, spacing, gain, growth)
                 if by_the_machine:
                     do = f"other programs had its cores: the main thread waited {format_ns(waited)} for one meanwhile"
                     found = replace(found, do=do, gain_low_ns=0, gain_high_ns=0, informative=True)
@@ -121,16 +123,20 @@ def run(trace: Trace) -> Iterator[Finding]:
 
 
 def _finding(
-    rows: Ints, count: int, part: str, every: int, gain_ns: tuple[float, float], growth: Growth | None
+    rows: Ints, usual: Usual, part: str, every: int, gain_ns: tuple[float, float], growth: Growth | None
 ) -> Finding:
+    count = usual.count
     longer = f"{format_ns(gain_ns[1] / len(rows))} longer, in {growth.name if growth else _WORDS[part]}"
     if every:
         what = f"every {ordinal(every)} step takes {longer} ({len(rows)} times: step {_listed(rows)})"
     else:
         what = f"{len(rows)} of {count} steps take{'s' if len(rows) == 1 else ''} {longer}: step {_listed(rows)}"
     # Any machine makes some steps slower, and with them whatever runs there.
-    explained = growth is not None and growth.slow_ns >= GROWN * growth.usual_ns
-    enough = len(rows) >= LEAST_TIMES and (every > 0 or explained or part == "data_wait")
+    costs = gain_ns[1] >= LEAST_SHARE * usual.count * usual.mean_ns
+    explained = costs and growth is not None and growth.slow_ns >= GROWN * growth.usual_ns
+    # What a loop does in every n-th iteration, it does on purpose: nothing can go unless it is known what it is.
+    unknown = growth is not None and growth.is_iteration
+    enough = len(rows) >= LEAST_TIMES and (every > 0 or explained or part == "data_wait") and not unknown
     if part == "data_wait":
         do = "find what makes the fetch of these batches slow: storage, one sample, a refill"
     elif growth is None:

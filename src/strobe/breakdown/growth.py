@@ -23,12 +23,16 @@ _WAIT = "main thread waits for a core"
 
 @dataclass(frozen=True)
 class Growth:
-    """The innermost call that makes steps slow. Nanoseconds: its mean in these steps, its median in usual ones."""
+    """The innermost call that makes steps slow. Nanoseconds: its mean in these steps, its median in usual ones.
+
+    is_iteration: it is an iteration of a loop that calls nothing recorded: what it does there is not known.
+    """
 
     name: str
     where: str  # "" if it has no file
     slow_ns: int
     usual_ns: int
+    is_iteration: bool = False
 
 
 def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Growth | None:
@@ -59,7 +63,7 @@ def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Gr
     most = int(inner[np.argmax((slow_ns - usual_ns)[inner])])
     region = trace.regions.to_pylist()[regions[int(seen[most])]]
     where = f"{region['file']}:{region['line']}" if region["file"] else ""
-    return Growth(region["name"], where, int(slow_ns[most]), int(usual_ns[most]))
+    return Growth(region["name"], where, int(slow_ns[most]), int(usual_ns[most]), region["role"] == "loop")
 
 
 def _times(trace: Trace, location: int, steps: ProcessSteps, rows: Ints) -> tuple[Ints, Floats]:

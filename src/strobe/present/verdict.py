@@ -29,8 +29,10 @@ _WORTH_NAMING = 0.1
 _SURE, _FAIRLY_SURE = (0.2, 3), (0.07, 2)
 # The main thread waits for a core for this share of the time: that limits the loop, whatever it does.
 _STARVED = 0.5
-# A function that holds less of a kind is not named, nor what others do less of their time.
+# A function that holds less of a kind is not named.
 _MOST_OF_IT = 0.3
+# What others do for less of their time is not what the main thread waits for.
+_OF_OTHERS = 0.15
 
 # Kinds of host time that are one cause, what the cause is called, and what the main thread does.
 _CAUSES = {
@@ -204,7 +206,7 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
     names = {kind: tuple(name for name in of if name not in IDLE) for kind, (of, _) in _CAUSES.items()}
     causes = {kind: sum(others.shares.get(name, 0.0) for name in of) for kind, of in names.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
-    if causes[kind] < _MOST_OF_IT:
+    if causes[kind] < _OF_OTHERS:
         return None
     does = _PLURAL[kind] if not others.who.startswith("1 ") else _CAUSES[kind][1]
     of = _of_what(time.steps > 0, time.imports_ns > 0)
