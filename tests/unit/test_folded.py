@@ -412,7 +412,10 @@ def test_sums_do_not_depend_on_what_was_kept(keep: set[int], parts: dict[int, in
     same(folded.steps(), full.steps(), but=("detail", "events", "path_hash"))
 
 
-def test_a_loop_without_anchor_begins_where_its_marker_ran_first():
+@pytest.mark.parametrize("checks", [0, 20])
+def test_a_loop_without_anchor_begins_where_its_marker_ran_first(checks):
+    """A short loop that comes behind it is another one, and too short to be a main loop."""
+
     def thread():
         # 50 iterations of 10 ms: `body` calls `inner` five times; an import before, a report after
         bodies = []
@@ -420,7 +423,8 @@ def test_a_loop_without_anchor_begins_where_its_marker_ran_first():
             begin = (100 + 10 * i) * MS + (i % 7) * 1000
             inner = [span("inner", begin + (2 * k) * MS, begin + (2 * k + 1) * MS) for k in range(5)]
             bodies.append(span("body", begin, begin + 10 * MS - 20_000, *inner))
-        return [span("imports", 0, 90 * MS), *bodies, span("report", 610 * MS, 620 * MS)]
+        after = [span("check", (630 + 2 * k) * MS, (632 + 2 * k) * MS - 9_000) for k in range(checks)]
+        return [span("imports", 0, 90 * MS), *bodies, span("report", 610 * MS, 620 * MS), *after]
 
     begins = [each.start_ns for each in thread() if each.name == "body"]
     ends = [*begins[1:], begins[-1] + 10 * MS - 20_000]
@@ -436,7 +440,7 @@ def test_a_loop_without_anchor_begins_where_its_marker_ran_first():
     assert set(steps.column("class")) == {"step"}
     assert [row["accepted_step"] for row in trace.loops().to_pylist()] == [8]
     calls = {row["name"]: row["calls"] for row in trace.profile(step="all").to_pylist()}
-    assert calls == {"imports": 1, "body": 50, "inner": 250, "report": 1}
+    assert calls == {"imports": 1, "body": 50, "inner": 250, "report": 1} | ({"check": checks} if checks else {})
 
 
 def test_means_of_a_divided_step_are_of_all_steps_and_not_of_the_kept_ones() -> None:

@@ -145,10 +145,15 @@ def _searched(
     for number, piece in enumerate(pieces):
         if after is not None and number == len(pieces) - 1 and piece.loop.kind == loops[after].kind:
             yield from _leading_up(replace(piece, recorded_loop=after), between_ns[1])
-        elif before is not None and number == 0 and piece.loop.kind == loops[before].kind:
+        elif before is not None and number == 0 and _goes_on(piece.loop, loops[before]):
             yield replace(piece, recorded_loop=before)
         else:
             yield piece
+
+
+def _goes_on(loop: Loop, recorded: RecordedLoop) -> bool:
+    """Whether it is the recorded loop: without an anchor, another one may follow it."""
+    return loop.kind == recorded.kind and (loop.kind != "structure" or loop.name == recorded.name)
 
 
 def _begins(stream: Stream, records: Iterations) -> Ints:
