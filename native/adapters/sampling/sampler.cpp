@@ -188,6 +188,7 @@ class Sampler {
     for (uint64_t n = 0, list_at = 0; !quit_; n++) {
       const int64_t now = monotonic_ns();
       if (layout_.look) layout_.look();
+      waited_ = false;
       if (n == list_at) {
         if (!list(now)) break;
         list_at = n + std::max(kListEvery, threads_.size());
@@ -362,7 +363,10 @@ class Sampler {
       return true;
     }
     bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
-    if (t.state == kNative && !same) same = stays(t, cpu);
+    if (t.state == kNative && !same && state == kReady && !waited_) {
+      waited_ = true;
+      same = stays(t, cpu);
+    }
     if (t.state == kNative && !same) t.state = kPython;
     row(t, now, cpu);
     return true;
@@ -444,6 +448,7 @@ class Sampler {
   int avoided_ = -1;                                              // the one of them that it keeps off
   int64_t all_cpu_ = 0, python_cpu_ = 0, counted_native_ns_ = 0;  // since then: of all threads but this, of Python's
   bool native_compute_ = false;
+  bool waited_ = false;                              // in this sample, for a thread to run a little
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
   size_t text_bytes_ = 0;
