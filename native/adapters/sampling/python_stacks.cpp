@@ -88,10 +88,13 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
     }
     stack.from = from, stack.to = to;
     copy_.assign(copied, to - from);
-    size_t singles = 0;
+    size_t singles = 0, visited = 0;
     for (uintptr_t at = frame; at;) {
-      const char* f = at >= from && at + layout_.frame_bytes <= to ? copy_.data() + (at - from) : nullptr;
-      if (!f && (++singles > kMostSingles || !(f = memory_.read(at, layout_.frame_bytes)))) {  // generators, old chunks
+      // What was copied while it changed may hold any number: nothing is added to it here. Generators and old chunks
+      // lie elsewhere.
+      const char* f = at >= from && at - from <= to - from - layout_.frame_bytes ? copy_.data() + (at - from) : nullptr;
+      const bool endless = ++visited > kMostVisited;  // a circle, perhaps
+      if (endless || (!f && (++singles > kMostSingles || !(f = memory_.read(at, layout_.frame_bytes))))) {
         stack.cut = true;
         break;
       }

@@ -42,7 +42,7 @@ struct PythonStack {
 
 class PythonStacks {
  public:
-  static constexpr size_t kMostFrames = 512, kMostSingles = 64, kMostChunk = 64 << 10;
+  static constexpr size_t kMostFrames = 512, kMostVisited = 2 * kMostFrames, kMostSingles = 64, kMostChunk = 64 << 10;
 
   PythonStacks(const frame_layout& layout, ForeignMemory& memory) : layout_(layout), memory_(memory) {}
   // The threads of an interpreter: (state, thread id). False where the list changed meanwhile.
