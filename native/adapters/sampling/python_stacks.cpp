@@ -118,6 +118,7 @@ bool PythonStacks::codes(const PythonStack& stack, const std::vector<PythonFrame
                          std::vector<const Code*>& out) {
   const size_t n = stack.frames.size();
   out.assign(n, nullptr);
+  if (codes_.size() >= kMostCodes) codes_.clear();  // of a program that makes code without end
   // A frame that is there still holds its code: what was checked at the same depth needs no look.
   size_t same = 0;
   while (same < n && same < known.size() && stack.frames[n - 1 - same] == known[known.size() - 1 - same]) same++;
@@ -151,7 +152,6 @@ Code* PythonStacks::check(uintptr_t at, const char* copied) {
   facts.words = load<uint64_t>(copied, layout_.code_words);
   facts.first_line = load<int32_t>(copied, layout_.code_first_line);
   if (const auto found = codes_.find(at); found != codes_.end() && found->second.facts == facts) return &found->second;
-  if (codes_.size() >= kMostCodes) codes_.clear();  // of a program that makes code without end
   Code code;
   std::string file;
   if (!text(facts.name, code.label) || !text(facts.file, file)) return nullptr;
