@@ -344,8 +344,9 @@ class Sampler {
     const PythonFrame inner = t.stack.frames.empty() ? PythonFrame{} : t.stack.frames[0];
     const uintptr_t instruction = t.stack.instruction;
     if (!read(at, t)) {
+      // Its stack changed three times meanwhile: that is what the interpreter does.
       strobe_count("samples_not_read", 1);
-      t.call_stack = 0, t.line = 0, t.state = kNative;
+      t.call_stack = 0, t.line = 0, t.state = kPython;
     }
     if (t.stack.moved || cpu_ns(t.clock) > cpu) {  // it runs at this moment
       t.unseen = 0;
