@@ -73,6 +73,13 @@ def test_the_kind_with_most_time_limits_the_loop(states, kind, share):
     assert verdict.confidence == "high"
 
 
+def test_who_waits_for_native_threads_is_bound_by_what_these_compute():
+    verdict = summarise(of_states(*["threads"] * 6, *["native"] * 2, *["python"] * 2)).verdict
+    assert (verdict.kind, verdict.confidence) == ("compute-bound", "high")
+    assert re.search(r"waits (59|60) % of the loop's time for native threads that compute, 100 % of it", verdict.text)
+    assert verdict.share == pytest.approx(0.8, abs=0.01)
+
+
 def test_who_sleeps_where_it_also_waits_for_files_is_bound_by_them():
     verdict = summarise(of_states(*["sleep"] * 7, "file", *["python"] * 2)).verdict
     assert (verdict.kind, verdict.confidence) == ("io-bound", "medium")
@@ -168,6 +175,17 @@ def test_processes_that_the_main_one_waits_for_are_looked_at():
     verdict = summarise(trace).verdict
     assert verdict.kind == "python-bound"
     assert "meanwhile 2 child processes are in the Python interpreter 90 % of the time" in verdict.text
+
+
+def test_workers_are_told_and_not_the_threads_that_hand_them_their_work():
+    """A pool has threads of its own, which compute a tenth of the time; its processes compute all of it."""
+    own = sampled((["native"] + ["waiting"] * 9) * 30, stack="hand (/home/me/pool.py:5)", name="hand", part="piece")
+    work = sampled(["native"] * 300, stack="fetch (/home/me/store.py:30)", name="fetch", part="piece")
+    main = HandMadeProcess({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}"), "handler": own}, pid=1)
+    verdict = summarise(make_trace(main, HandMadeProcess({"main": work}, pid=2, main=False))).verdict
+    assert verdict.kind == "compute-bound"
+    assert "meanwhile 1 child process computes" in verdict.text
+    assert "in fetch (store.py:14)" in verdict.text
 
 
 def test_a_function_of_several_threads_takes_no_share_of_a_step():

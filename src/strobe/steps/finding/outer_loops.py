@@ -93,9 +93,13 @@ def _summed(cells: Cells, outer: OuterLoop, duration_ns: Ints) -> Cells:
 
 def _marks(stream: Stream, steps: ProcessSteps, rows: slice) -> list[tuple[str, Bools]]:
     """What only some steps do, and which: the extras of their classes by name, and more events than usual."""
-    extras = [set(name.split("+")[1:]) for name in steps.classes[rows]]
-    marks = [(name, np.array([name in each for each in extras])) for name in sorted(set().union(*extras))]
-    if steps.recorded is not None and len(extras):
+    classes = steps.classes[rows]
+    extras = {name: set(name.split("+")[1:]) for name in dict.fromkeys(classes)}
+    having = {
+        extra: {name for name in extras if extra in extras[name]} for extra in sorted(set().union(*extras.values()))
+    }
+    marks = [(extra, np.array([name in names for name in classes])) for extra, names in having.items()]
+    if steps.recorded is not None and len(classes):
         events = steps.recorded.events[rows].copy()
         unknown = np.flatnonzero(events < 0)  # all in detail
         begins, ends = steps.start_ns[rows][unknown], steps.end_ns[rows][unknown]
