@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <iterator>
 #include <utility>
-
-#include "structure/occurrences.h"
-#include "structure/update_groups.h"
 
 namespace strobe::structure {
 
@@ -21,15 +18,6 @@ constexpr int64_t kLeastInSourceNs = 1000000000;  // ... if its source shows tha
 constexpr int64_t kPause = 10;      // ... where a longer interval than so many usual ones counts as so many
 constexpr double kSame = 0.9;       // share of a level's intervals in which the mark of the same level lies once
 constexpr int kAliveIntervals = 3;  // longest intervals since the last iteration
-
-std::vector<int64_t> without_silence(std::span<const int64_t> times) {
-  // A pause counts as a hundredth of the whole at most: imports leave no events, and do not belong to a loop.
-  std::vector<int64_t> out(times.size());
-  if (times.empty()) return out;
-  const int64_t most = (times.back() - times.front()) / 100;
-  for (size_t i = 1; i < times.size(); i++) out[i] = out[i - 1] + std::min(times[i] - times[i - 1], most);
-  return out;
-}
 
 template <class Positions>
 std::vector<int64_t> times_at(const Positions& positions, std::span<const int64_t> times) {
@@ -56,57 +44,42 @@ int64_t lasted_ns(const std::vector<int64_t>& times) {
   return sum;
 }
 
-std::string number(double value) {
-  char text[32];
-  snprintf(text, sizeof text, value == std::floor(value) ? "%.0f" : "%.1f", value);
-  return text;
-}
-
 }  // namespace
 
 uint32_t Detector::add_anchor(LoopKind kind, std::string_view name) {
   for (uint32_t i = 0; i < anchors_.size(); i++)
     if (anchors_[i].kind == kind && anchors_[i].name == name) return i;
-  anchors_.push_back({kind, std::string(name)});
+  anchors_.push_back({kind, std::string(name), {}});
   return uint32_t(anchors_.size() - 1);
 }
 
-void Detector::set_anchor(uint32_t node, uint32_t anchor) {
-  if (anchor_of_node_.size() <= node) anchor_of_node_.resize(node + 1, 0);
-  anchor_of_node_[node] = anchor + 1;
-}
+void Detector::set_anchor(uint32_t node, uint32_t anchor) { known_of(node).anchor = anchor + 1; }
 
 void Detector::anchor_ended(uint32_t number, int64_t ns) {
-  Anchor& anchor = anchors_[number];
-  if (anchor.count++ == 0) anchor.first_ns = ns;
-  anchor.last_ns = ns;
+  NamedAnchor& anchor = anchors_[number];
+  if (anchor.times.count++ == 0) anchor.times.first_ns = ns;
+  anchor.times.last_ns = ns;
   if (anchor.kind == LoopKind::zero_grad || anchor.kind == LoopKind::optimizer) training_ = true;
   const uint32_t now = authority();
   if (!now) return;
   const bool stronger = !authority_ || anchors_[now - 1].kind < anchors_[authority_ - 1].kind;
   if (stronger) next_anchors_ = kFirstAnchors;  // what was learnt from a weaker anchor does not count
   authority_ = now;
-  if (anchors_[now - 1].count >= next_anchors_) due_ = true;
+  if (anchors_[now - 1].times.count >= next_anchors_) due_ = true;
 }
 
 // The anchor that decides, + 1; 0 without any: the first kind of which a name has been seen often enough.
 uint32_t Detector::authority() const {
   // An update that is under way zeroes gradients each time that it looks at the loss (LBFGS).
-  const bool updates = std::ranges::any_of(anchors_, [](const Anchor& a) { return a.kind == LoopKind::optimizer; });
+  const bool updates =
+      std::ranges::any_of(anchors_, [](const NamedAnchor& a) { return a.kind == LoopKind::optimizer; });
   uint32_t best = 0;
   for (uint32_t i = 0; i < anchors_.size(); i++) {
-    const Anchor& a = anchors_[i];
+    const NamedAnchor& a = anchors_[i];
     const uint64_t least = a.kind == LoopKind::data_wait && training_ ? kLoaderAlone : kFirstAnchors;
-    if (a.count < least || (a.kind == LoopKind::zero_grad && updates)) continue;
-    if (!best || a.kind < anchors_[best - 1].kind) {
-      best = i + 1;
-    } else if (a.kind == anchors_[best - 1].kind) {
-      const Anchor& b = anchors_[best - 1];
-      // A loader of its own for validation is rarer, but not the step. Of two updates in turn the last one ends it.
-      const bool better = a.kind == LoopKind::data_wait ? a.last_ns - a.first_ns > b.last_ns - b.first_ns
-                                                        : a.count < b.count + (a.kind == LoopKind::optimizer);
-      if (better) best = i + 1;
-    }
+    if (a.times.count < least || (a.kind == LoopKind::zero_grad && updates)) continue;
+    const NamedAnchor* b = best ? &anchors_[best - 1] : nullptr;
+    if (!b || a.kind < b->kind || (a.kind == b->kind && is_step_rather(a.kind, b->times, a.times))) best = i + 1;
   }
   return best;
 }
@@ -122,87 +95,57 @@ const Detector::Window& Detector::in_order(Window& window) {
 }
 
 std::optional<Choice> Detector::choose(int64_t now_ns) {
-  std::optional<Choice> choice;
-  if (const uint32_t anchor = authority()) {
-    choice = choose_anchored(anchors_[anchor - 1], anchor - 1);
-  } else if (training_) {
-    return {};  // updates are on their way
-  } else {
-    choice = choose_by_structure();
-  }
-  if (!choice || choice->times_ns.size() < kLeastIterations) return {};
+  const uint32_t anchor = authority();
+  if (!anchor && training_) return {};  // updates are on their way
+  in_order(calls_), in_order(operators_);
+  const Nest nested = nest();
+  const std::deque<OwnEvents> own = sequences(nested);
+  std::vector<Events> all;
+  for (const OwnEvents& each : own) all.push_back(each.events);
+  auto choice = anchor ? choose_anchored(anchor - 1, nested, all) : choose_by_structure(nested, all);
+  if (!choice || choice->group == 0 || choice->times_ns.size() < kLeastIterations) return {};
   choice->longest_ns = longest_interval(choice->times_ns);
   if (now_ns - choice->times_ns.back() > kAliveIntervals * choice->longest_ns) return {};
   return choice;
 }
 
-std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t number_of_anchor) {
+Choice Detector::choose_anchored(uint32_t number, const Nest& nest, std::span<const Events> sequences) const {
+  const NamedAnchor& anchor = anchors_[number];
+  const auto is_anchor = [&](int64_t row) { return node(nest.nodes[size_t(row)]).anchor == number + 1; };
+  std::vector<int64_t> rows;
+  std::ranges::copy_if(nest.operators, std::back_inserter(rows), is_anchor);
+  if (rows.empty()) std::ranges::copy_if(nest.calls, std::back_inserter(rows), is_anchor);
+  std::vector<uint32_t> waits;
+  for (uint32_t node = 0; node < nodes_.size(); node++)
+    if (nodes_[node].anchor && anchors_[nodes_[node].anchor - 1].kind == LoopKind::data_wait) waits.push_back(node);
+  const uint64_t before = anchor.times.count - std::min<uint64_t>(anchor.times.count, rows.size());
+  const Decision decision = decide_anchored(spans(nest), sequences, {anchor.kind, anchor.name, rows, before, waits});
   Choice choice;
   choice.kind = anchor.kind;
-  choice.anchor = number_of_anchor;
-  choice.iterations = anchor.count;
+  choice.anchor = number;
   choice.among_operators = true;
-  auto is_anchor = [&](uint32_t node) {
-    return node < anchor_of_node_.size() && anchor_of_node_[node] == number_of_anchor + 1;
-  };
-  auto positions_in = [&](const Window& events) {
-    std::vector<uint32_t> at;
-    for (uint32_t i = 0; i < events.ids.size(); i++)
-      if (is_anchor(events.ids[i])) at.push_back(i);
-    return at;
-  };
-  const Window& events = in_order(operators_);
-  const std::vector<uint32_t> at = positions_in(events);
-  choice.times_ns = times_at(at, events.times);
-  if (anchor.kind == LoopKind::hint || anchor.kind == LoopKind::range) {
-    if (at.empty()) {
-      const Window& calls = in_order(calls_);
-      choice.times_ns = times_at(positions_in(calls), calls.times);
-    }
-    choice.confidence = "high";
-    choice.reason = "the program marks its steps itself (" + anchor.name + ")";
-    return choice;
+  choice.group = decision.group;
+  choice.per_iteration = decision.per_iteration;
+  choice.iterations = anchor.times.count / std::max(1u, decision.group);
+  choice.times_ns = times_at(decision.rows, nest.times);
+  choice.confidence = decision.confidence;
+  choice.reason = decision.reason;
+  if (decision.group == 1 && decision.per_iteration != 1) {
+    const Level& level = decision.levels[decision.level];
+    choice.by_level = true;
+    choice.marker = level.marker;
+    choice.iterations = level.count;
+    const auto operators = std::ranges::find(sequences, SequenceKind::operators, &Events::kind);
+    choice.times_ns = times_at(level.positions, operators->starts_ns);
   }
-  choice.confidence = "medium";
-  std::vector<uint32_t> waits;
-  for (uint32_t node = 0; node < anchor_of_node_.size(); node++)
-    if (anchor_of_node_[node] && anchors_[anchor_of_node_[node] - 1].kind == LoopKind::data_wait) waits.push_back(node);
-  choice.group = anchor.kind == LoopKind::optimizer ? updates_per_step(events.ids, at, waits) : 1;
-  if (choice.group == 0) return {};
-  if (choice.group > 1) {
-    choice.per_iteration = choice.group;
-    choice.iterations = anchor.count / choice.group;
-    std::vector<int64_t> times;
-    for (size_t i = 0; i < at.size(); i++)
-      if ((anchor.count + i + 1 - at.size()) % choice.group == 0) times.push_back(choice.times_ns[i]);
-    choice.times_ns = std::move(times);
-    choice.reason = number(choice.group) + " updates of " + anchor.name + " in turn make a step";
-    return choice;
-  }
-  const std::vector<Level> levels = find_levels(events.ids, without_silence(events.times), {3, 64});
-  const Level* level = innermost_with(at, levels);
-  if (!level) {
-    choice.reason = "one step per " + anchor.name + "; nothing else repeats with it";
-    return choice;
-  }
-  const auto first = std::ranges::lower_bound(at, level->positions.front());
-  const auto last = std::ranges::upper_bound(at, level->positions.back());
-  const double seen = double(last - first), count = level->count;
-  if (std::abs(seen - count) <= std::max(1.0, 0.1 * seen)) {
-    if (std::abs(seen - count) <= 1) choice.confidence = "high";
-    choice.reason = "one step per " + anchor.name + "; " + number(std::floor(level->spine)) +
-                    " other events and transitions repeat with it";
-    return choice;
-  }
-  choice.by_level = true;
-  choice.marker = level->marker;
-  choice.per_iteration = seen / count;
-  choice.iterations = level->count;
-  choice.times_ns = times_at(level->positions, events.times);
-  char times[32];
-  snprintf(times, sizeof times, "%.1f", choice.per_iteration);
-  choice.reason = anchor.name + " runs " + times + " times in each iteration of the innermost loop around it";
   return choice;
+}
+
+Spans Detector::spans(const Nest& nest) const {
+  return {.starts_ns = nest.times,
+          .parents = nest.parents,
+          .code_of = [&](int64_t row) { return code_of_ ? code_of_(nest.nodes[size_t(row)]) : nullptr; },
+          .name_of = [&](int64_t row) { return name_of_ ? name_of_(nest.nodes[size_t(row)]) : std::string(); }};
 }
 
 // Both windows are in order.
@@ -234,101 +177,71 @@ Detector::Nest Detector::nest() const {
   return nest;
 }
 
-std::optional<Choice> Detector::choose_by_structure() {
-  const Window &calls = in_order(calls_), &operators = in_order(operators_);
-  const Nest nested = nest();
-  const SequenceKind of_calls = functions_seen_ ? SequenceKind::calls : SequenceKind::mpi;
-  auto choice = choose_by_structure(some_of(calls, of_calls, nested.calls), nested);
-  auto other = choose_by_structure(some_of(operators, SequenceKind::operators, nested.operators), nested);
-  // Calls of MPI alone know less.
-  const auto rank = [&](const Choice& c) {
-    return std::tuple(c.enclosing, c.among_operators || functions_seen_, c.score);
+std::deque<Detector::OwnEvents> Detector::sequences(const Nest& nest) const {
+  std::deque<OwnEvents> all;
+  const auto add = [&](const Window& window, SequenceKind kind, const std::vector<int64_t>& rows, const auto& chosen) {
+    const auto is_chosen = [&](uint32_t id) { return chosen(node(id)); };
+    if (std::ranges::none_of(window.ids, is_chosen)) return;
+    OwnEvents& own = all.emplace_back();
+    Events& events = own.events;
+    const bool mpi = kind == SequenceKind::mpi;
+    events = {kind, window.ids, rows, window.times, {}, {}, {}, window.ids.size() == kWindow, true};
+    if (mpi) events.waited_ns = window.waited;  // of all, or none
+    if (!std::ranges::all_of(window.ids, is_chosen)) {
+      for (size_t i = 0; i < window.ids.size(); ++i) {
+        if (!is_chosen(window.ids[i])) continue;
+        own.ids.push_back(window.ids[i]), own.starts.push_back(window.times[i]), own.rows.push_back(rows[i]);
+        if (mpi && !window.waited.empty()) own.waited.push_back(window.waited[i]);
+      }
+      events.ids = own.ids, events.rows = own.rows, events.starts_ns = own.starts, events.waited_ns = own.waited;
+    }
+    if (mpi) {
+      for (const uint32_t id : events.ids) own.without_peer.push_back(any_peer(id));
+      if (!std::ranges::equal(own.without_peer, events.ids)) events.without_peer = own.without_peer;
+    }
   };
-  if (other && (!choice || rank(*other) > rank(*choice))) choice = std::move(other);
-  if (!functions_seen_) return choice;
-  auto loop = choose_by_structure(some_of(calls, SequenceKind::loops, nested.calls), nested);
-  const auto lasted = [](const Choice& c) { return double(c.times_ns.back() - c.times_ns.front()); };
-  if (loop && (!choice || lasted(*choice) < kMostOfIts * lasted(*loop))) choice = std::move(loop);
-  return choice;
+  // Calls of MPI are also among those of functions, where functions were recorded.
+  const bool functions = std::ranges::any_of(calls_.ids, [&](uint32_t id) { return !node(id).mpi; });
+  if (functions) add(calls_, SequenceKind::calls, nest.calls, [](Node node) { return !node.iteration; });
+  add(operators_, SequenceKind::operators, nest.operators, [](Node) { return true; });
+  add(calls_, SequenceKind::mpi, nest.calls, [](Node node) { return node.mpi; });
+  add(calls_, SequenceKind::loops, nest.calls, [](Node node) { return node.iteration; });
+  return all;
 }
 
-Detector::Events Detector::some_of(const Window& window, SequenceKind kind, const std::vector<int64_t>& rows) const {
-  Events events{kind, window.ids.size() == kWindow, {}, {}, {}, {}, {}, {}, {}};
-  const auto is_iteration = [&](uint32_t node) { return node < iterations_.size() && iterations_[node]; };
-  const bool of_loops = kind == SequenceKind::loops;
-  if (std::ranges::none_of(window.ids, is_iteration)) {
-    if (of_loops) return events;
-    events.ids = window.ids, events.times = window.times, events.rows = rows;
-    if (kind == SequenceKind::mpi) events.waited = window.waited;
-    return events;
-  }
-  for (size_t i = 0; i < window.ids.size(); ++i) {
-    if (is_iteration(window.ids[i]) != of_loops) continue;
-    events.some_ids.push_back(window.ids[i]), events.some_times.push_back(window.times[i]);
-    events.some_rows.push_back(rows[i]);
-  }
-  events.ids = events.some_ids, events.times = events.some_times, events.rows = events.some_rows;
-  return events;
-}
-
-std::optional<Choice> Detector::choose_by_structure(const Events& events, const Nest& nest) const {
-  if (events.ids.empty()) return {};
-  const std::vector<int64_t> times = without_silence(events.times);
-  const Occurrences items(events.ids, 2);
-  const std::vector<Level> levels = find_levels(items, times, {});
-  const bool operators = events.kind == SequenceKind::operators;
-  const auto step =
-      choose_step({.kind = events.kind,
-                   .ids = events.ids,
-                   .starts_ns = events.times,
-                   .times_ns = times,
-                   .waited_ns = events.waited,
-                   .rows = events.rows,
-                   .parents = nest.parents,
-                   .begins_before = events.begins_before,
-                   .goes_on = true,
-                   .items = &items,
-                   .code_of = [&](int64_t row) { return code_of_ ? code_of_(nest.nodes[size_t(row)]) : nullptr; }},
-                  levels);
-  if (!step) return {};
-  const Level& chosen = step->of(levels);
-  if (chosen.coverage < kLeastCoverage) return {};
-  if (events.kind == SequenceKind::loops) {
-    const std::vector<int64_t> all = without_silence(nest.times);
-    const auto at = [&](uint32_t position) { return double(all[size_t(events.rows[position])]); };
-    if (at(chosen.positions.back()) - at(chosen.positions.front()) < kLeastOfTime * double(all.back())) return {};
-  }
+std::optional<Choice> Detector::choose_by_structure(const Nest& nest, std::span<const Events> sequences) const {
+  const auto decision = decide_by_structure(spans(nest), sequences);
+  if (!decision || decision->levels[decision->level].coverage < kLeastCoverage) return {};
+  const StepChoice& step = *decision->step;
   Choice choice;
   choice.by_level = true;
-  choice.among_operators = operators;
-  choice.marker = chosen.marker;
-  choice.iterations = chosen.count;
-  choice.times_ns = times_at(chosen.positions, events.times);
-  if (const auto& beginning = step->beginning) {
-    choice.marker = {.target = nest.nodes[size_t(beginning->with)]};
+  choice.among_operators = decision->sequence == SequenceKind::operators;
+  choice.without_peer = decision->without_peer;
+  choice.marker = decision->levels[decision->level].marker;
+  choice.iterations = decision->rows.size();
+  choice.times_ns = times_at(decision->rows, nest.times);
+  if (const auto& beginning = step.beginning) {
+    const uint32_t node = nest.nodes[size_t(beginning->with)];
+    choice.marker = {.target = choice.without_peer ? any_peer(node) : node};
     choice.among_operators = std::ranges::binary_search(nest.operators, beginning->with);
     choice.marks = beginning->marks;
     for (const int64_t row : beginning->in_front) choice.in_front.push_back(nest.nodes[size_t(row)]);
-    choice.iterations = beginning->rows.size();
-    choice.times_ns = times_at(beginning->rows, nest.times);
   }
-  choice.enclosing = step->enclosing;
-  choice.score = chosen.score;
-  choice.confidence = step->confidence;
-  choice.reason = "no framework marks steps here; " + number(std::floor(chosen.spine)) +
-                  " events and transitions repeat " + std::to_string(chosen.count) + " times";
-  choice.in_source = step->outermost;
-  if (step->beginning) choice.reason = "no framework marks steps here; " + step->beginning->source;
-  if (!step->promotion.empty()) choice.reason += " (" + step->promotion + ")";
+  choice.enclosing = step.enclosing;
+  choice.score = decision->levels[decision->level].score;
+  choice.confidence = decision->confidence;
+  choice.reason = decision->reason;
+  choice.in_source = step.outermost;
   return choice;
 }
 
 std::vector<uint32_t> Detector::occurrences(const Choice& choice) const {
   const Window& events = choice.among_operators ? operators_ : calls_;
   const Item& item = choice.marker;
+  const auto is = [&](uint32_t id, uint32_t wanted) { return (choice.without_peer ? any_peer(id) : id) == wanted; };
   std::vector<uint32_t> at;
   for (uint32_t i = 0; i < events.ids.size(); i++)
-    if (events.ids[i] == item.target && (item.is_node() || (i > 0 && events.ids[i - 1] == item.source)))
+    if (is(events.ids[i], item.target) && (item.is_node() || (i > 0 && is(events.ids[i - 1], item.source))))
       at.push_back(i);
   return at;
 }
@@ -336,7 +249,7 @@ std::vector<uint32_t> Detector::occurrences(const Choice& choice) const {
 // Levels are compared by what marks them: the one's item occurs once in nearly each iteration of the other, too.
 bool Detector::agree(const Choice& a, const Choice& b) {
   if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level || a.group != b.group ||
-      a.marks.every != b.marks.every)
+      a.marks.every != b.marks.every || a.without_peer != b.without_peer)
     return false;
   if (!a.by_level) return true;
   if (std::abs(a.per_iteration - b.per_iteration) > 0.1 * b.per_iteration || a.among_operators != b.among_operators)
@@ -366,9 +279,9 @@ std::optional<Choice> Detector::analyse(int64_t now_ns) {
   // already is looked at at growing distances.
   const uint64_t step = std::min<uint64_t>(std::max<uint64_t>(events_ / 2, 256), 2 * uint64_t{kWindow});
   next_events_ = events_ + (believed_ ? std::max(events_, step) : step);
-  if (const uint32_t anchor = authority(); anchor && anchors_[anchor - 1].count >= next_anchors_) {
+  if (const uint32_t anchor = authority(); anchor && anchors_[anchor - 1].times.count >= next_anchors_) {
     const double growth = believed_ ? 4.0 : 1.4;
-    next_anchors_ = std::max(next_anchors_ + 2, uint64_t(double(anchors_[anchor - 1].count) * growth));
+    next_anchors_ = std::max(next_anchors_ + 2, uint64_t(double(anchors_[anchor - 1].times.count) * growth));
   } else if (anchor && !believed_) {
     return {};  // the next anchors decide when
   }
@@ -386,7 +299,7 @@ void Detector::believe(const Choice* choice) {
   if (choice) return;
   last_.reset();
   next_events_ = events_ + 512;
-  if (authority_) next_anchors_ = anchors_[authority_ - 1].count + 2;
+  if (authority_) next_anchors_ = anchors_[authority_ - 1].times.count + 2;
 }
 
 std::vector<uint32_t> Detector::usage(std::span<const int64_t> times_ns) {

@@ -1,20 +1,19 @@
 // detector.h - finds the main loop of a process while it runs: two windows of the latest events of its main thread (the
 // operators of PyTorch, and all other calls) are analysed now and then; two analyses that agree are believed.
 //
-// A framework's own ranges (anchors) decide where there are any, otherwise step_choice.h, as after the run
-// (strobe.steps.loop_choice.main_loop).
+// Which loop that is, decision.h decides, as after the run (strobe.steps.loop_choice.main_loop); here is when its
+// answer counts.
 #pragma once
 #include <stdint.h>
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "structure/iterations.h"
-#include "structure/levels.h"
-#include "structure/step_choice.h"
+#include "structure/decision.h"
 
 namespace strobe::structure {
 
@@ -28,6 +27,7 @@ struct Choice {
   bool by_level = false;           // the level's item marks an iteration, not the anchor: there are several of it
   bool among_operators = false;    // the window that the item belongs to
   Item marker;                     // node or edge between nodes, where by_level
+  bool without_peer = false;       // nodes of MPI calls are those that they have whoever the peer is
   StepMarks marks;                 // of those occurrences, where no anchor is: which begin an iteration
   std::vector<uint32_t> in_front;  // nodes of calls that begin one in front of it
   uint64_t iterations = 0;         // seen until now
@@ -44,29 +44,32 @@ class Detector {
   // What the node of a call runs; nullptr: unknown.
   using CodeOf = std::function<const SourceCode*(uint32_t node)>;
   void ask_for_code(CodeOf code_of) { code_of_ = std::move(code_of); }
+  using NameOf = std::function<std::string(uint32_t node)>;
+  void ask_for_names(NameOf name_of) { name_of_ = std::move(name_of); }
 
   // A new anchor name; anchors of `node` are its occurrences. Returns its number.
   uint32_t add_anchor(LoopKind kind, std::string_view name);
   void set_anchor(uint32_t node, uint32_t anchor);
   // The node of iterations that were recorded themselves.
-  void set_iteration(uint32_t node) {
-    if (iterations_.size() <= node) iterations_.resize(node + 1, false);
-    iterations_[node] = true;
+  void set_iteration(uint32_t node) { known_of(node).iteration = true; }
+  // The node of a call of MPI; `any_peer`: the first node of this call, whoever the peer is.
+  void set_mpi(uint32_t node, uint32_t any_peer) { known_of(node).mpi = true, known_of(node).any_peer = any_peer; }
+  uint32_t any_peer(uint32_t node) const {
+    return node < nodes_.size() && nodes_[node].mpi ? nodes_[node].any_peer : node;
   }
   std::string_view anchor_name(uint32_t anchor) const { return anchors_[anchor].name; }
 
   // `depth`: how many spans were open.
   void operator_began(uint32_t node, int64_t ns, size_t depth) { add(operators_, node, ns, depth); }
-  void call_began(uint32_t node, int64_t ns, size_t depth, bool mpi) {
+  void call_began(uint32_t node, int64_t ns, size_t depth) {
     const uint32_t at = add(calls_, node, ns, depth);
-    if (functions_seen_) return;
-    if (at == calls_.waited.size()) calls_.waited.push_back(0);
+    if (!waited_ns_ && calls_.waited.empty()) return;
+    calls_.waited.resize(calls_.ids.size());
     calls_.waited[at] = waited_ns_;
-    if (!mpi) functions_seen_ = true, calls_.waited = {};
   }
   void mpi_ended(int64_t duration_ns) { waited_ns_ += duration_ns; }
   void anchor_ended(uint32_t anchor, int64_t ns);
-  uint64_t anchors_ended(uint32_t anchor) const { return anchors_[anchor].count; }
+  uint64_t anchors_ended(uint32_t anchor) const { return anchors_[anchor].times.count; }
   // A training is under way: the loader alone is not believed before it has been asked often without an update.
   void training_seen() { training_ = true; }
 
@@ -86,7 +89,7 @@ class Detector {
     std::vector<uint32_t> ids;
     std::vector<int64_t> times;
     std::vector<uint16_t> depths;  // they tell what was open, and take less memory; the deepest recursions share one
-    std::vector<int64_t> waited;   // in calls of MPI until then; empty once functions have been seen
+    std::vector<int64_t> waited;   // in calls of MPI until then; empty: in none
     uint32_t oldest = 0;           // where the next event goes, once it is full
   };
   // The parents of all that the windows hold, in order of time, -1 where they began before, their nodes and times; and
@@ -95,12 +98,22 @@ class Detector {
     std::vector<int64_t> parents, times, calls, operators;
     std::vector<uint32_t> nodes;
   };
-  struct Anchor {
+  // What is known of a node.
+  struct Node {
+    uint32_t anchor = 0;  // its number + 1
+    bool iteration = false, mpi = false;
+    uint32_t any_peer = 0;
+  };
+  struct NamedAnchor {
     LoopKind kind;
     std::string name;
-    uint64_t count = 0;
-    int64_t first_ns = 0, last_ns = 0;
+    AnchorTimes times;
   };
+  Node& known_of(uint32_t node) {
+    if (nodes_.size() <= node) nodes_.resize(node + 1);
+    return nodes_[node];
+  }
+  Node node(uint32_t number) const { return number < nodes_.size() ? nodes_[number] : Node{}; }
   // Returns where the event is now.
   uint32_t add(Window& window, uint32_t node, int64_t ns, size_t depth) {
     if (++events_ >= next_events_) due_ = true;
@@ -117,34 +130,31 @@ class Detector {
   static const Window& in_order(Window& window);
   uint32_t authority() const;
   std::optional<Choice> choose(int64_t now_ns);
-  std::optional<Choice> choose_anchored(const Anchor& anchor, uint32_t number);
   Nest nest() const;
-  std::optional<Choice> choose_by_structure();
-  // Some of the events of a window; their rows are those of the nest.
-  struct Events {
-    SequenceKind kind;
-    bool begins_before;
-    std::span<const uint32_t> ids;
-    std::span<const int64_t> times, waited, rows;
-    std::vector<uint32_t> some_ids;  // where they are not all of them
-    std::vector<int64_t> some_times, some_rows;
+  Spans spans(const Nest& nest) const;
+  // A sequence of events, as one of a trace (strobe.steps.loop_choice.events), and what it does not share with a
+  // window.
+  struct OwnEvents {
+    Events events;
+    std::vector<uint32_t> ids, without_peer;
+    std::vector<int64_t> rows, starts, waited;
   };
-  Events some_of(const Window& window, SequenceKind kind, const std::vector<int64_t>& rows) const;
-  std::optional<Choice> choose_by_structure(const Events& events, const Nest& nest) const;
+  std::deque<OwnEvents> sequences(const Nest& nest) const;
+  Choice choose_anchored(uint32_t anchor, const Nest& nest, std::span<const Events> sequences) const;
+  std::optional<Choice> choose_by_structure(const Nest& nest, std::span<const Events> sequences) const;
   std::vector<uint32_t> occurrences(const Choice& choice) const;  // both windows are in order
   bool agree(const Choice& a, const Choice& b);
   bool decided_earlier(const Choice& believed, const Choice& now);
 
   Window operators_, calls_;
-  std::vector<Anchor> anchors_;
-  std::vector<uint32_t> anchor_of_node_;  // anchor + 1
-  std::vector<bool> iterations_;          // by node
-  uint32_t authority_ = 0;                // anchor that the schedule goes by, + 1
+  std::vector<NamedAnchor> anchors_;
+  std::vector<Node> nodes_;
+  uint32_t authority_ = 0;  // anchor that the schedule goes by, + 1
   bool training_ = false, due_ = false;
-  bool functions_seen_ = false;  // calls of other things than MPI
-  int64_t waited_ns_ = 0;        // in calls of MPI
+  int64_t waited_ns_ = 0;  // in calls of MPI
   uint64_t events_ = 0, next_events_ = 512, next_anchors_ = 5;
   CodeOf code_of_;
+  NameOf name_of_;
   std::optional<Choice> last_, believed_;
 };
 

@@ -19,6 +19,10 @@ namespace strobe::structure {
 // In the order of strobe.steps.loop_choice.events.KINDS. calls: functions, and what they call but operators and
 // kernels. loops: iterations that were recorded themselves, which the others leave out.
 enum class SequenceKind : uint8_t { calls, operators, kernels, mpi, loops };
+constexpr const char* sequence_kind_name(SequenceKind kind) {
+  constexpr const char* names[] = {"calls", "operators", "kernels", "mpi", "loops"};
+  return names[int(kind)];
+}
 // Such a loop is the main one if it lasts for this share of the time, and longer than what the calls have, this share
 // of it at most.
 constexpr double kLeastOfTime = 0.25, kMostOfIts = 0.8;

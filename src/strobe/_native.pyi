@@ -334,10 +334,19 @@ class ImportedProcess:
 
 # Structure.
 LEAST_CALL_NS: int
-LEAST_OF_TIME: float
-MOST_OF_ITS: float
 
 def work_of_region(name: str, paradigm: int) -> tuple[int, int, bool]: ...
+def is_step_rather(kind: str, one: tuple[int, int, int], other: tuple[int, int, int]) -> bool: ...
+def without_silence(times: NDArray[int64]) -> NDArray[int64]: ...
+def decide(
+    starts: NDArray[int64],
+    parents: NDArray[int64],
+    regions: NDArray[int64],
+    names: Sequence[str],
+    codes: SourceCodes | None,
+    sequences: Sequence[tuple[Any, ...]],
+    anchor: tuple[str, str, NDArray[int64], NDArray[uint32]] | None,
+) -> tuple[NDArray[int64], str, bool, list[tuple[Any, ...]], int | None, list[str], str, str] | None: ...
 def updates_per_step(ids: NDArray[uint32], updates: NDArray[uint32], waits: NDArray[uint32]) -> int: ...
 
 class Cutter:

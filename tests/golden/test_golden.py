@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 
 import pytest
 
@@ -20,11 +21,16 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return name, answers.ask(name, tmp_path_factory.mktemp(name))
 
 
+def without_noise(text: str) -> str:
+    """Round numbers to 12 digits: the order in which NumPy adds depends on the processor."""
+    return re.sub(r"\d+\.\d{12,}(e-?\d+)?", lambda number: f"{float(number[0]):.12g}", text)
+
+
 def differences(expected: dict[str, str], got: dict[str, str]) -> str:
     """Show what is different, question by question."""
     shown = []
     for question in expected:
-        before, after = expected[question], got.get(question, "(not asked)\n")
+        before, after = map(without_noise, (expected[question], got.get(question, "(not asked)\n")))
         if before != after:
             lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "expected", "got", lineterm="", n=0)
             shown.append("\n".join([f"=== {question}", *list(lines)[2 : 2 + MOST_LINES]]))

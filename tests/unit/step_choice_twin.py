@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.loop_choice.choice import Choice
 from strobe.steps.loop_choice.events import CALLS, MPI, Events
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.thread_spans import Bools, Ints, Stream, within
+from tests.unit.native_choice import Choice
 
 # Below, nobody would call a level without an anchor the main loop: in a single forward pass, and where
 # a model is loaded, the best level scores up to 0.7.

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strobe.native import core
-from strobe.steps.loop_choice.choice import Choice, choose
 from strobe.steps.loop_choice.events import KINDS, MPI, Events, events_of, without_peers
 from strobe.steps.loop_choice.levels import as_native, find_levels
 from strobe.steps.thread_spans import Stream
 from tests.unit import step_choice_twin as twin
+from tests.unit.native_choice import Choice, choose
 from tests.unit.streams import Program, sample
 
 MOST_EVENTS = 4000

@@ -28,6 +28,9 @@ MainLoop::MainLoop(PathFactsTable& facts, RegionTable& regions, PathTable& paths
       cutter_(cutter),
       accepted_(std::move(accepted)) {
   detector_.ask_for_code([this](uint32_t node) { return code_of(node); });
+  detector_.ask_for_names([this](uint32_t node) {
+    return node < region_of_node_.size() ? regions_.name_of(region_of_node_[node]).first : std::string();
+  });
 }
 
 const structure::SourceCode* MainLoop::code_of(uint32_t node) {
@@ -39,6 +42,16 @@ const structure::SourceCode* MainLoop::code_of(uint32_t node) {
   return &known->second;
 }
 
+// Where calls of MPI come from is written behind their peer (strobe.steps.thread_spans).
+uint32_t MainLoop::any_peer(uint32_t path, uint32_t node) {
+  const uint32_t region = paths_.region(path);
+  const std::string file = regions_.file_of(region);
+  const size_t place = file.rfind("; ");
+  return calls_of_mpi_
+      .try_emplace({paths_.parent(path), regions_.name_of(region).first, file.substr(place + 1 ? place + 2 : 0)}, node)
+      .first->second;
+}
+
 void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, uint64_t position) {
   PathFacts& f = facts_.of(path);
   if (!f.node) {
@@ -47,14 +60,18 @@ void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, u
     region_of_node_[node] = paths_.region(path);
     if (f.anchor != kNoAnchor) detector_.set_anchor(node, f.anchor);
     if (f.iteration) detector_.set_iteration(node);
+    if (f.mpi) detector_.set_mpi(node, any_peer(path, node));
   }
   if (f.part == structure::kDataWait && f.activity()) open_wait_ = {ns, 0, position};
   const Mark here{ns, ns, position, position};
   if (f.torch || !f.recursive) {
     uint32_t& previous = f.torch ? previous_operator_ : previous_call_;
     if (choice_) {
-      if (choice_->by_level && choice_->among_operators == f.torch && choice_->marker.target == node &&
-          (choice_->marker.is_node() || choice_->marker.source == previous)) {
+      const auto is = [&](uint32_t event, uint32_t wanted) {
+        return (choice_->without_peer ? detector_.any_peer(event) : event) == wanted;
+      };
+      if (choice_->by_level && choice_->among_operators == f.torch && is(node, choice_->marker.target) &&
+          (choice_->marker.is_node() || is(previous, choice_->marker.source))) {
         if (choice_->anchor == Choice::no_anchor) {
           if (choice_->marks.always()) mark(here);
         } else if (anchored_) {
@@ -70,7 +87,7 @@ void MainLoop::entered(uint32_t path, uint32_t node, size_t depth, int64_t ns, u
     if (f.torch)
       detector_.operator_began(node, ns, depth);
     else
-      detector_.call_began(node, ns, depth, f.mpi);
+      detector_.call_began(node, ns, depth);
   }
   if (detector_.due()) analyse(ns, here);
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,7 @@ class MainLoop {
   void accept(const structure::Choice& choice, int64_t ns, const structure::Mark& here);
   void mark(const structure::Mark& mark);
   const structure::SourceCode* code_of(uint32_t node);
+  uint32_t any_peer(uint32_t path, uint32_t node);
 
   PathFactsTable& facts_;
   RegionTable& regions_;
@@ -48,7 +51,9 @@ class MainLoop {
   structure::Cutter& cutter_;
   const Accepted accepted_;
   std::vector<uint32_t> region_of_node_;
-  std::map<uint32_t, structure::SourceCode> codes_;     // by region
+  std::map<uint32_t, structure::SourceCode> codes_;  // by region
+  // The first node of each call of MPI, whoever its peer is, by what calls it, its name, and where it comes from.
+  std::map<std::tuple<uint32_t, std::string, std::string>, uint32_t> calls_of_mpi_;
   uint32_t previous_operator_ = 0, previous_call_ = 0;  // nodes of the latest events
   std::unique_ptr<structure::Choice> choice_;
   std::vector<structure::LoopRecord> records_;

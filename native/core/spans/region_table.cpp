@@ -70,6 +70,11 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(ChunkK
   return id;
 }
 
+std::string RegionTable::file_of(uint32_t region) {
+  std::lock_guard lock(mutex_);
+  return regions_[region].file;
+}
+
 std::string RegionTable::place_of(uint32_t region) {
   std::lock_guard lock(mutex_);
   if (region >= regions_.size()) return {};

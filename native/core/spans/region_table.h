@@ -29,8 +29,9 @@ class RegionTable {
   uint32_t intern(const strobe_region_info& info, void (*save)(ChunkKind kind, std::string_view payload));
   std::pair<std::string, uint8_t> name_of(uint32_t region);  // name and paradigm
   std::pair<uint8_t, uint8_t> kind_of(uint32_t region);      // paradigm and role
-  std::string place_of(uint32_t region);                     // "name (file.py:3)"
-  std::string loops_of(uint32_t region);                     // what its loops call (structure/source_loops.h)
+  std::string file_of(uint32_t region);
+  std::string place_of(uint32_t region);  // "name (file.py:3)"
+  std::string loops_of(uint32_t region);  // what its loops call (structure/source_loops.h)
   // Appends chunks with every region (a forked child's new file). With mutex() held: what is interned later writes
   // itself.
   void append_all(std::string& chunks) const;

@@ -3,6 +3,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <deque>
@@ -10,17 +11,18 @@
 #include <map>
 #include <span>
 #include <stdexcept>
+#include <tuple>
 
 #include "python/bindings/conversions.h"
 #include "structure/batch_makers.h"
 #include "structure/cells.h"
+#include "structure/decision.h"
 #include "structure/expression.h"
 #include "structure/flow_graph.h"
 #include "structure/levels.h"
 #include "structure/loops.h"
 #include "structure/phases.h"
 #include "structure/region_names.h"
-#include "structure/step_choice.h"
 #include "structure/update_groups.h"
 
 namespace nb = nanobind;
@@ -147,6 +149,69 @@ int innermost_of(Input<uint32_t> anchors, const nb::list& levels) {
   const std::vector<Level> found = levels_from(levels, SIZE_MAX);
   const Level* level = unlocked([&] { return innermost_with(view(anchors), found); });
   return level ? int(level - found.data()) : -1;
+}
+
+// In the order of the fields of strobe.steps.loop_choice.events.Events; without_peer: an empty array if there is none.
+Events events_from(const nb::handle& tuple, size_t spans) {
+  const auto ids = nb::cast<Input<uint32_t>>(tuple[1]), without_peer = nb::cast<Input<uint32_t>>(tuple[6]);
+  const auto rows = nb::cast<Input<int64_t>>(tuple[2]), starts = nb::cast<Input<int64_t>>(tuple[3]),
+             times = nb::cast<Input<int64_t>>(tuple[4]), waited = nb::cast<Input<int64_t>>(tuple[5]);
+  const size_t events = ids.shape(0);
+  const auto fits = [&](size_t count, bool may_lack) { return count == events || (may_lack && !count); };
+  if (!fits(rows.shape(0), false) || !fits(starts.shape(0), false) || !fits(times.shape(0), false) ||
+      !fits(waited.shape(0), true) || !fits(without_peer.shape(0), true))
+    throw std::invalid_argument("ids, times and rows differ in length");
+  if (events && (rows.data()[0] < 0 || size_t(rows.data()[events - 1]) >= spans))
+    throw std::invalid_argument("events that are no spans");
+  return {SequenceKind(nb::cast<uint8_t>(tuple[0])),
+          view(ids),
+          view(rows),
+          view(starts),
+          view(times),
+          view(waited),
+          view(without_peer),
+          false,
+          false};
+}
+
+LoopKind loop_kind_of(std::string_view name) {
+  for (const LoopKind kind : {LoopKind::hint, LoopKind::range, LoopKind::optimizer, LoopKind::zero_grad,
+                              LoopKind::data_wait, LoopKind::structure})
+    if (name == loop_kind_name(kind)) return kind;
+  throw std::invalid_argument("no kind of a loop");
+}
+
+// `anchor`: (kind, name, rows of its marks, ids of waits for data), or None.
+nb::object decide(Input<int64_t> starts, Input<int64_t> parents, Input<int64_t> regions, const nb::object& names,
+                  const SourceCodes* codes, const nb::list& sequences, const nb::object& anchor) {
+  const size_t count = starts.shape(0);
+  if (parents.shape(0) != count || regions.shape(0) != count) throw std::invalid_argument("spans differ in length");
+  std::vector<Events> all;
+  for (const nb::handle each : sequences) all.push_back(events_from(each, count));
+  Spans spans{.starts_ns = view(starts), .parents = view(parents), .code_of = {}, .name_of = [&](int64_t row) {
+                nb::gil_scoped_acquire locked;
+                return nb::cast<std::string>(names[nb::int_(regions.data()[row])]);
+              }};
+  if (codes) spans.code_of = [&](int64_t row) { return codes->of(regions.data()[row]); };
+  std::optional<Decision> found;
+  if (anchor.is_none()) {
+    found = unlocked([&] { return decide_by_structure(spans, all); });
+  } else {
+    const auto name = nb::cast<std::string>(anchor[1]);
+    const auto rows = nb::cast<Input<int64_t>>(anchor[2]);
+    const auto waits = nb::cast<Input<uint32_t>>(anchor[3]);
+    const LoopKind kind = loop_kind_of(nb::cast<std::string>(anchor[0]));
+    if (!rows.shape(0) || rows.data()[0] < 0 || size_t(rows.data()[rows.shape(0) - 1]) >= count)
+      throw std::invalid_argument("marks that are no spans");
+    found = unlocked([&] { return decide_anchored(spans, all, {kind, name, view(rows), 0, view(waits)}); });
+  }
+  if (!found) return nb::none();
+  nb::list levels, agreeing;
+  for (Level& level : found->levels) levels.append(tuple_of(std::move(level)));
+  for (const SequenceKind kind : found->agreeing) agreeing.append(sequence_kind_name(kind));
+  return nb::make_tuple(owned(std::move(found->rows)), sequence_kind_name(found->sequence), found->without_peer, levels,
+                        found->level == Decision::no_level ? nb::none() : nb::object(nb::int_(found->level)), agreeing,
+                        found->confidence, found->reason);
 }
 
 // `durations` below 0: the event did not end.
@@ -307,8 +372,6 @@ nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uin
 
 void register_structure(nb::module_& m) {
   m.attr("LEAST_CALL_NS") = kLeastCallNs;
-  m.attr("LEAST_OF_TIME") = kLeastOfTime;
-  m.attr("MOST_OF_ITS") = kMostOfIts;
   m.def(
       "work_of_region",
       [](const std::string& name, uint8_t paradigm) {
@@ -318,6 +381,28 @@ void register_structure(nb::module_& m) {
       nb::arg("name"), nb::arg("paradigm"),
       "By its name: the part of a step that a region belongs to (-1: none), what it does to parameters (0: nothing, 1: "
       "changes them in place, 2: zeroes gradients), and whether it is the call of a module");
+  m.def(
+      "is_step_rather",
+      [](const std::string& kind, std::tuple<uint64_t, int64_t, int64_t> one,
+         std::tuple<uint64_t, int64_t, int64_t> other) {
+        return is_step_rather(loop_kind_of(kind), std::make_from_tuple<AnchorTimes>(one),
+                              std::make_from_tuple<AnchorTimes>(other));
+      },
+      nb::arg("kind"), nb::arg("one"), nb::arg("other"),
+      "Of two names of anchors of a kind, as (count, first, last; ns), whether the second one marks the step");
+  m.def(
+      "without_silence",
+      [](Input<int64_t> times) { return owned(unlocked([&] { return without_silence(view(times)); })); },
+      nb::arg("times"),
+      "Times from 0 on in which a pause counts as a hundredth of the whole at most: imports leave no events in any "
+      "loop");
+  m.def(
+      "decide", &decide, nb::arg("starts"), nb::arg("parents"), nb::arg("regions"), nb::arg("names"),
+      nb::arg("codes").none(), nb::arg("sequences"), nb::arg("anchor").none(),
+      "The main loop of a thread: native/structure/decision.h. (rows that mark an iteration, kind of the sequence that "
+      "decided, whether without peers; its levels, and which was chosen; kinds of agreeing sequences; confidence; "
+      "reason), or None. sequences: (kind, ids, rows, starts, times, waited, ids without peers) of each; anchor: "
+      "(kind, name, rows, ids of waits for data)");
   m.def(
       "updates_per_step",
       [](Input<uint32_t> ids, Input<uint32_t> updates, Input<uint32_t> waits) {
@@ -357,7 +442,7 @@ void register_structure(nb::module_& m) {
   m.def("choose_step", &step_of, nb::arg("kind"), nb::arg("ids"), nb::arg("starts"), nb::arg("times"),
         nb::arg("waited"), nb::arg("rows"), nb::arg("parents"), nb::arg("levels"), nb::arg("begins_before") = false,
         nb::arg("goes_on") = false, nb::arg("regions") = nb::none(), nb::arg("codes") = nb::none(),
-        "Which of its levels is the step of a sequence; see strobe.steps.loop_choice.choice. (The pair of iterations "
+        "Which of its levels is the step of a sequence; see native/structure/step_choice.h. (The pair of iterations "
         "that is the step, or index of the level; why; the event that ends the reason; rival, enclosing, below; "
         "confidence; the spans that begin a step, and what of the source tells so, where it does), or None");
   nb::class_<SourceCodes>(m, "SourceCodes", "What is known of the source of functions")

@@ -17,7 +17,7 @@ from strobe.steps.cells import Cells
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.offline_search import steps_by_loop, steps_of, steps_of_loop
 from strobe.steps.finding.step_classes import PARTIAL, base_class, label, recurs
-from strobe.steps.loop_choice.anchors import ANCHORS, MARKS
+from strobe.steps.loop_choice.anchors import ANCHORS
 from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP, MainLoop
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream
@@ -35,7 +35,7 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
     extras = [_labels(regions, stream.names) for regions in extra_regions]
     known = {name for names in extras for name in names}
     loops = read_loops(trace.readers[process], trace.zero_of(process))
-    pieces = _confirmed(_phases(list(_pieces(stream, records, trace.iteration_cells(process), loops, known))))
+    pieces = _phases(list(_pieces(stream, records, trace.iteration_cells(process), loops, known)))
     found = joined_steps(process, _named(pieces, extras), _loops(pieces))
     # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
     first = pieces[0].recorded_loop
@@ -91,20 +91,6 @@ def _phases(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
         piece
         for number, piece in zip(numbers, pieces, strict=True)
         if piece.loop.kind == kind and took_ns[number] >= least_ns
-    ]
-
-
-def _confirmed(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
-    """Let an anchored loop be certain only where the offline search is, in the steps before it was accepted.
-
-    The recorder looks at one sequence of events; a wrong answer must never have high confidence, so two must agree.
-    """
-    sure = {piece.recorded_loop for piece in pieces if piece.recorded is None and piece.loop.confidence == "high"}
-    return [
-        piece
-        if piece.loop.confidence != "high" or piece.loop.kind in MARKS or piece.recorded_loop in sure
-        else replace(piece, loop=replace(piece.loop, confidence="medium"))
-        for piece in pieces
     ]
 
 

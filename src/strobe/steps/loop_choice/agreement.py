@@ -1,4 +1,4 @@
-"""Whether two sequences of events, or the ranks of a job, have the same steps."""
+"""Whether the ranks of a job have the same steps."""
 
 from __future__ import annotations
 
@@ -6,30 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strobe.steps.thread_spans import Ints, Stream
+from strobe.steps.thread_spans import Ints
 
-# Marks of the same steps alternate: so many of the intervals between two of one hold exactly one of the other ...
-_ALTERNATE = 0.9
-# ... while both are there, and all but so many of the first are.
-_OUTSIDE = 0.1
 # Ranks whose steps begin closer to each other than this share of a step run them together.
 _TOGETHER = 0.5
 _MOST_SHIFT = 2
-
-
-def agree(stream: Stream, marks: Ints, others: Ints) -> bool:
-    """Whether two lists of rows mark the same iterations: the same number, give or take one, over their common time."""
-    if len(marks) < 2 or len(others) < 2:
-        return False
-    one, other = stream.start_ns[marks], stream.start_ns[others]
-    low, high = max(one[0], other[0]), min(one[-1], other[-1])
-    common = one[(one >= low) & (one <= high)]
-    if len(one) - len(common) > max(2, _OUTSIDE * len(one)):
-        return False
-    if abs(len(common) - int(np.count_nonzero((other >= low) & (other <= high)))) > 1:
-        return False
-    inside = np.diff(np.searchsorted(other, common))
-    return not len(inside) or bool(np.mean(inside == 1) >= _ALTERNATE)
 
 
 def usual_count(counts: Sequence[int]) -> int | None:

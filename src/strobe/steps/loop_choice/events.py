@@ -24,7 +24,7 @@ _RECURSION_DEPTH = 32
 class Events:
     """One sequence of events. `rows` are its spans in the stream, `ids` their signatures, numbered from 0.
 
-    `starts_ns` is when each began; `times_ns` the same without silence (see `without_silence`).
+    `starts_ns` is when each began; `times_ns` the same without silence (see core.without_silence).
     """
 
     kind: str
@@ -89,10 +89,22 @@ def without_peers(stream: Stream, events: Events) -> Events | None:
     return replace(events, ids=np.unique(ids, return_inverse=True)[1].astype(np.int64))
 
 
+def as_native_events(stream: Stream, events: Events) -> tuple[object, ...]:
+    """Return a sequence as native/structure/decision.h takes it."""
+    waited_ns, blind = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint32)
+    if events.kind == MPI:
+        duration_ns = stream.duration_ns[events.rows]
+        waited_ns = np.cumsum(duration_ns) - duration_ns
+        if (without := without_peers(stream, events)) is not None:
+            blind = without.ids.astype(np.uint32)
+    ids, columns = events.ids.astype(np.uint32), (events.rows, events.starts_ns, events.times_ns)
+    return KINDS.index(events.kind), ids, *map(np.ascontiguousarray, columns), waited_ns, blind
+
+
 def _events(stream: Stream, kind: str, chosen: Bools, signature_of_path: Ints) -> Events:
     rows = np.flatnonzero(chosen)
     starts = stream.start_ns[rows]
-    return Events(kind, rows, signature_of_path[stream.call_path[rows]], starts, without_silence(starts))
+    return Events(kind, rows, signature_of_path[stream.call_path[rows]], starts, core.without_silence(starts))
 
 
 def _call_signatures(stream: Stream) -> Ints:
@@ -123,9 +135,3 @@ def _recursive(stream: Stream) -> Bools:
         found |= (above >= 0) & (stream.path_region[above] == stream.path_region)
         above = np.where(above >= 0, stream.path_parent[above], -1)
     return found
-
-
-def without_silence(times_ns: Ints) -> Ints:
-    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events in any loop."""
-    pauses = np.diff(times_ns, prepend=times_ns[:1])
-    return np.cumsum(np.minimum(pauses, pauses.sum() // 100))

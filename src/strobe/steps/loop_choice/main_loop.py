@@ -1,8 +1,7 @@
 """The main loop of a stream: which loop level is "the step", where its iterations are marked, and how sure that is.
 
-Ranges of frameworks (anchors) decide where there are any; otherwise the structure of the sequences does.
-The structure is searched in every sequence of the stream, blind to anchors: only where two sequences agree is a step
-certain.
+Ranges of frameworks (anchors) decide where there are any; otherwise the structure of the sequences does. Which loop it
+is, native/structure/decision.cpp decides, also while a program runs; here it is asked about every phase of the run.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from strobe.native import core
-from strobe.steps.loop_choice.agreement import agree
-from strobe.steps.loop_choice.anchors import MARKS, anchor_rows, anchored_loop, one_after_the_other
-from strobe.steps.loop_choice.choice import Choice, choose
-from strobe.steps.loop_choice.events import LOOPS, MPI, OPERATORS, Events, events_of, without_peers, without_silence
-from strobe.steps.loop_choice.levels import Level
+from strobe.steps.loop_choice.anchors import anchor_rows, one_after_the_other
+from strobe.steps.loop_choice.events import OPERATORS, Events, as_native_events, events_of, without_peers
+from strobe.steps.loop_choice.levels import Level, level_of
 from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import DATA_WAIT, part_of_regions
 
@@ -105,84 +103,39 @@ def _within(sequences: dict[str, Events], low_row: int, high_row: int) -> dict[s
 
 def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict[str, Events]) -> MainLoop:
     """A loop that an anchor marks, and how sure it is: whether sequences without the anchor show the same loop."""
-    levels = {sequence: events.levels() for sequence, events in sequences.items()}
-    own = sequences.get(OPERATORS)
     waits = np.flatnonzero(part_of_regions(stream.names, stream.paradigms) == DATA_WAIT)
-    rows, level, several = anchored_loop(kind, marks, own, levels.get(OPERATORS, ()), waits)
-    choices = _choices(stream, sequences, levels)
-    same = [choice for choice in choices if agree(stream, rows, choice.rows)]
-    agreeing = tuple(choice.events.kind for choice in same)
-    loop = MainLoop(kind, rows, "medium", "", name, own, levels.get(OPERATORS, ()), level, agreeing)
-    if kind in MARKS:
-        return _marked(loop, choices)
-    if level is None and several > 1:
-        return replace(loop, reason=f"{several:.0f} updates of {name} in turn make a step")
-    if level is None:
-        return replace(loop, reason=f"one step per {name}; nothing else repeats with it")
-    if several > 1:
-        reason = f"{name} runs {several:.1f} times in each iteration of the innermost loop around it"
-        return replace(loop, reason=reason)
-    reason = f"one step per {name}; {level.spine:.0f} other events and transitions repeat with it"
-    others = [choice.events.kind for choice in same if choice.events.kind != OPERATORS and not choice.below]
-    if others:
-        return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone have the same steps")
-    return replace(loop, reason=reason)
-
-
-def _marked(loop: MainLoop, choices: Sequence[Choice]) -> MainLoop:
-    """A loop that the program marks itself: the structure only confirms it or not."""
-    reason = f"the program marks its steps itself ({loop.name.rstrip('#')})"
-    if loop.streams or not choices:
-        return replace(loop, confidence="high", reason=reason)
-    other = max(choices, key=lambda choice: choice.level.score)
-    begin, end = loop.rows[0], loop.rows[-1]
-    inside = np.count_nonzero((other.rows >= begin) & (other.rows <= end))
-    reason += f"; by its structure alone the loop has {inside} iterations where {len(loop.rows)} are marked"
-    return replace(loop, confidence="high" if loop.kind == "hint" else "medium", reason=reason)
-
-
-def _choices(stream: Stream, sequences: dict[str, Events], levels: dict[str, list[Level]]) -> list[Choice]:
-    """The loop of each sequence by its structure alone; calls of MPI with their peers or without, the better loop."""
-    choices = []
-    for kind, events in sequences.items():
-        views = [choose(stream, events, levels[kind])]
-        if (blind := without_peers(stream, events)) is not None:
-            views.append(choose(stream, blind))
-        found = [choice for choice in views if choice is not None]
-        if found:
-            choices.append(max(found, key=lambda choice: choice.level.score))
-    return choices
+    found = _decided(stream, sequences, (kind, name, marks, waits.astype(np.uint32)))
+    assert found is not None, "an anchor marks a loop"
+    return replace(found, kind=kind, name=name)
 
 
 def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | None:
-    choices = _choices(stream, sequences, {kind: events.levels() for kind, events in sequences.items()})
-    loops = [choice for choice in choices if choice.events.kind == LOOPS and _lasts(stream, choice)]
-    choices = [choice for choice in choices if choice.events.kind != LOOPS]
-    if not choices + loops:
+    found = _decided(stream, sequences, None)
+    return found and replace(found, name=stream.names[stream.region[found.rows[0]]])
+
+
+def _decided(
+    stream: Stream, sequences: dict[str, Events], anchor: tuple[str, str, Ints, npt.NDArray[np.uint32]] | None
+) -> MainLoop | None:
+    """Ask native/structure/decision.h, as the recorder does while the program runs."""
+    found = core.decide(
+        np.ascontiguousarray(stream.start_ns),
+        np.ascontiguousarray(stream.parent),
+        np.ascontiguousarray(stream.region),
+        stream.names,
+        stream.codes,
+        [as_native_events(stream, events) for events in sequences.values()],
+        anchor,
+    )
+    if found is None:
         return None
-    # Calls of MPI are also among those of functions, where functions were recorded: alone they know less.
-    best = max(choices or loops, key=lambda each: (each.enclosing, each.events.kind != MPI, each.level.score))
-    if loops and _time_ns(stream, best.rows) < core.MOST_OF_ITS * _time_ns(stream, loops[0].rows):
-        choices, best = loops, loops[0]
-    choices = choices or loops
-    rows = best.rows
-    agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, each.rows))
-    name = stream.names[stream.region[rows[0]]]
-    level = best.level
-    what = f"{level.spine:.0f} events and transitions repeat {len(rows)} times, beginning with {name}"
-    reason = f"no framework marks steps here; {best.source or what}"
-    if best.promotion:
-        reason += f" ({best.promotion})"
-    if disagreeing := len(choices) - len(agreeing):
-        reason += "; another sequence of events has other steps"
-    confidence = "low" if disagreeing and not best.source else best.confidence
-    return MainLoop("structure", rows, confidence, reason, name, best.events, best.levels, level, agreeing)
-
-
-def _lasts(stream: Stream, loop: Choice) -> bool:
-    """Whether a loop of which the iterations were recorded takes as much of the time as a main loop does."""
-    times = without_silence(stream.start_ns)
-    return int(times[loop.rows[-1]] - times[loop.rows[0]]) >= core.LEAST_OF_TIME * int(times[-1])
+    rows, kind, without_peer, native_levels, level, agreeing, confidence, reason = found
+    events = sequences.get(kind)
+    if events is not None and without_peer:
+        events = without_peers(stream, events)
+    levels = [level_of(each) for each in native_levels]
+    chosen = None if level is None else levels[level]
+    return MainLoop("structure", rows, confidence, reason, "", events, levels, chosen, tuple(agreeing))
 
 
 def _with_phases(stream: Stream, sequences: dict[str, Events], loop: MainLoop) -> list[MainLoop]:
@@ -223,11 +176,7 @@ def _is_phase(stream: Stream, found: MainLoop, main: MainLoop) -> bool:
 
 def time_ns(stream: Stream, loop: MainLoop) -> int:
     """Return the time from the first mark of a loop to the last."""
-    return _time_ns(stream, loop.rows)
-
-
-def _time_ns(stream: Stream, rows: Ints) -> int:
-    return int(stream.start_ns[rows[-1]] - stream.start_ns[rows[0]])
+    return int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]])
 
 
 def _behind(stream: Stream, loop: MainLoop) -> int:

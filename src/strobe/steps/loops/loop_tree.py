@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strobe.native import core
 from strobe.steps.finding.outer_loops import OuterLoop
-from strobe.steps.loop_choice.events import Events, iterations, without_silence
+from strobe.steps.loop_choice.events import Events, iterations
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.process_steps import ProcessSteps
@@ -246,7 +247,7 @@ def _add_inside(tree: list[TreeLevel], stream: Stream, events: Events, parent: i
     typical = _typical(high - low, end - begin)
     iteration = events.chosen(slice(low[typical], high[typical]))
     # A stall in this one iteration must not hide its loops.
-    for level in _loops_in(replace(iteration, times_ns=without_silence(iteration.starts_ns))):
+    for level in _loops_in(replace(iteration, times_ns=core.without_silence(iteration.starts_ns))):
         rows = events.rows[events.occurrences(level)]
         tree.append(_measured(tree, parent, stream, rows, level, run_ns))
         _add_inside(tree, stream, events, len(tree) - 1, run_ns, depth + 1)
