@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -19,6 +20,9 @@ using Rows = std::vector<int64_t>;
 constexpr double kAlternate = 0.9;
 // ... while both are there, and all but so many of the first are.
 constexpr double kOutside = 0.1;
+// So many iterations around a loop that only repeats something, each with so many of that at most, are the steps.
+constexpr size_t kFewestAround = 8;
+constexpr uint32_t kMostRepeated = 64;
 constexpr double kAsMany = 0.1;  // anchors are as many as the iterations around them, give or take this share
 
 std::string text(const char* format, auto... values) {
@@ -135,6 +139,33 @@ bool lasts(const Spans& spans, const Found& found) {
   const std::vector<int64_t> times = without_silence(spans.starts_ns);
   return double(times[size_t(found.rows.back())] - times[size_t(found.rows.front())]) >=
          kLeastOfTime * double(times.back());
+}
+
+// Where a loop only repeats what it does (`for _ in range(substeps)`), the iterations of the loop around it are the
+// steps. That one calls nothing else; the recorder has marked its iterations (python/loops).
+std::optional<Beginning> beginning_around(const Spans& spans, const Found& found, std::span<const Events> sequences) {
+  if (!spans.code_of) return {};
+  const int64_t first = found.rows.front(), holder = spans.parents[size_t(first)];
+  const SourceCode* code = spans.code_of(first);
+  if (!code) return {};
+  const auto events = std::ranges::find(sequences, SequenceKind::loops, &Events::kind);
+  if (events == sequences.end()) return {};
+  const uint32_t own = code->is_loop ? code->loops.own() : 0;
+  const auto is_around = [&](int64_t row) {
+    const SourceCode* loop = spans.code_of(row);
+    return loop && loop != code && spans.parents[size_t(row)] == holder &&
+           loop->loops.holds_repeated(loop->loops.own(), code->name, own);
+  };
+  Beginning beginning;
+  std::ranges::copy_if(events->rows, std::back_inserter(beginning.rows), is_around);
+  if (beginning.rows.size() < kFewestAround) return {};
+  const auto repeated = trips<int64_t>(beginning.rows, found.rows);
+  const auto fits = std::ranges::count_if(repeated, [](uint32_t n) { return n > 1 && n <= kMostRepeated; });
+  if (double(fits) < kAlternate * double(repeated.size())) return {};
+  beginning.with = beginning.rows.front();
+  beginning.source = "each is an iteration of the " + spans.code_of(beginning.with)->name +
+                     ", which repeats something " + std::to_string(repeated[repeated.size() / 2]) + " times";
+  return beginning;
 }
 
 // The anchors of a loop of which nothing else is known, and the level around them.
@@ -256,7 +287,7 @@ std::optional<Decision> decide_by_structure(const Spans& spans, std::span<const 
       loops.push_back(std::move(found));
   }
   if (choices.empty() && loops.empty()) return {};
-  const auto best_of = [](const std::vector<Found>& all) {
+  const auto best_of = [](std::vector<Found>& all) {
     // Calls of MPI are also among those of functions, where functions were recorded: alone they know less.
     const auto rank = [](const Found& f) {
       return std::tuple(f.step.enclosing, f.events->kind != SequenceKind::mpi, f.level().score);
@@ -267,6 +298,13 @@ std::optional<Decision> decide_by_structure(const Spans& spans, std::span<const 
                                                 kMostOfIts * double(lasts_ns(spans, loops[0].rows))))
     choices = std::move(loops);
   auto best = best_of(choices);
+  if (auto around = beginning_around(spans, *best, sequences)) {
+    best->rows = around->rows;
+    best->step.beginning = std::move(around);
+    best->step.promotion.clear();
+    best->step.confidence = "medium";
+    best->step.outermost = !best->step.enclosing;
+  }
   Decision decision;
   for (const Found& found : choices)
     if (&found == &*best || agree(spans, best->rows, found)) decision.agreeing.push_back(found.events->kind);

@@ -180,7 +180,9 @@ Detector::Nest Detector::nest() const {
 std::deque<Detector::OwnEvents> Detector::sequences(const Nest& nest) const {
   std::deque<OwnEvents> all;
   const auto add = [&](const Window& window, SequenceKind kind, const std::vector<int64_t>& rows, const auto& chosen) {
-    const auto is_chosen = [&](uint32_t id) { return chosen(node(id)); };
+    std::vector<bool> chosen_ids(window.ids.empty() ? 0 : size_t{std::ranges::max(window.ids)} + 1);
+    for (uint32_t id = 0; id < chosen_ids.size(); ++id) chosen_ids[id] = chosen(id);
+    const auto is_chosen = [&](uint32_t id) { return bool(chosen_ids[id]); };
     if (std::ranges::none_of(window.ids, is_chosen)) return;
     OwnEvents& own = all.emplace_back();
     Events& events = own.events;
@@ -202,10 +204,12 @@ std::deque<Detector::OwnEvents> Detector::sequences(const Nest& nest) const {
   };
   // Calls of MPI are also among those of functions, where functions were recorded.
   const bool functions = std::ranges::any_of(calls_.ids, [&](uint32_t id) { return !node(id).mpi; });
-  if (functions) add(calls_, SequenceKind::calls, nest.calls, [](Node node) { return !node.iteration; });
-  add(operators_, SequenceKind::operators, nest.operators, [](Node) { return true; });
-  add(calls_, SequenceKind::mpi, nest.calls, [](Node node) { return node.mpi; });
-  add(calls_, SequenceKind::loops, nest.calls, [](Node node) { return node.iteration; });
+  if (functions)
+    add(calls_, SequenceKind::calls, nest.calls,
+        [&](uint32_t id) { return !node(id).iteration && !(is_throttled_ && is_throttled_(id)); });
+  add(operators_, SequenceKind::operators, nest.operators, [](uint32_t) { return true; });
+  add(calls_, SequenceKind::mpi, nest.calls, [&](uint32_t id) { return node(id).mpi; });
+  add(calls_, SequenceKind::loops, nest.calls, [&](uint32_t id) { return node(id).iteration; });
   return all;
 }
 

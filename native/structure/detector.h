@@ -44,6 +44,9 @@ class Detector {
   // What the node of a call runs; nullptr: unknown.
   using CodeOf = std::function<const SourceCode*(uint32_t node)>;
   void ask_for_code(CodeOf code_of) { code_of_ = std::move(code_of); }
+  // Whether the calls of a node are no longer recorded.
+  using IsThrottled = std::function<bool(uint32_t node)>;
+  void ask_for_throttled(IsThrottled is_throttled) { is_throttled_ = std::move(is_throttled); }
   using NameOf = std::function<std::string(uint32_t node)>;
   void ask_for_names(NameOf name_of) { name_of_ = std::move(name_of); }
 
@@ -155,6 +158,7 @@ class Detector {
   uint64_t events_ = 0, next_events_ = 512, next_anchors_ = 5;
   CodeOf code_of_;
   NameOf name_of_;
+  IsThrottled is_throttled_;
   std::optional<Choice> last_, believed_;
 };
 

@@ -1,6 +1,7 @@
 #include "structure/source_loops.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "include/strobe.h"
 #include "structure/region_names.h"
@@ -31,7 +32,11 @@ SourceLoops::SourceLoops(std::string_view text) : around_{0} {
       const bool always = text[end - 1] != '?';
       const std::string_view called = text.substr(at, end - at - !always);
       const size_t dot = called.rfind('.'), begin = dot == called.npos ? 0 : dot + 1;
-      if (called == "yield" || called == "yield-from")
+      if (called == "!")
+        repeats_.resize(loop), repeats_.push_back(true);
+      else if (called.starts_with('#'))
+        std::from_chars(called.data() + 1, called.data() + called.size(), own_);
+      else if (called == "yield" || called == "yield-from")
         yields_ |= loop > 0 || called != "yield";
       else if (!called.empty())  // empty: behind a loop
         sites_.push_back({std::string(called.substr(begin)), std::string(called.substr(0, begin)), loop, always});
@@ -92,6 +97,15 @@ std::vector<std::string> SourceLoops::in_front_of(std::string_view first, uint32
     return std::ranges::count_if(sites_, same) > std::ranges::count(names, name);
   });
   return names;
+}
+
+bool SourceLoops::holds_repeated(uint32_t loop, std::string_view name, uint32_t repeated) const {
+  for (uint32_t inner = loop + 1; inner < repeats_.size(); ++inner) {
+    if (!repeats_[inner] || around_[inner] != loop) continue;
+    const auto is_called = [&](const Site& site) { return is_within(site.loop, inner) && same_name(site.name, name); };
+    if (inner == repeated || std::ranges::any_of(sites_, is_called)) return true;
+  }
+  return false;
 }
 
 bool SourceLoops::is_within(uint32_t loop, uint32_t around) const {

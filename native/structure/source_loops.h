@@ -10,7 +10,8 @@ namespace strobe::structure {
 
 class SourceLoops {
  public:
-  // `text`: as python/calls/loops_of_code.h writes it; empty where nothing is known.
+  // `text`: as python/calls/loops_of_code.h writes it; empty where nothing is known. Of iterations of a loop the loop's
+  // number comes first (`#2`).
   explicit SourceLoops(std::string_view text = {});
 
   // The calls of a function that lie in one loop (and in loops inside of it).
@@ -30,6 +31,10 @@ class SourceLoops {
   std::vector<std::string> in_each_iteration(uint32_t loop) const;
   // What a loop calls itself in some iterations, in front of the first call that is made in each.
   std::vector<std::string> in_front_of(std::string_view first, uint32_t loop) const;
+  // The loop whose iterations this is known of; 0: that of a function.
+  uint32_t own() const { return own_; }
+  // Whether a loop holds another one that only repeats what it does, and that calls this, or is that loop.
+  bool holds_repeated(uint32_t loop, std::string_view name, uint32_t repeated) const;
   // Whether a loop lies inside of another one, or is that one.
   bool is_within(uint32_t loop, uint32_t around) const;
 
@@ -41,6 +46,8 @@ class SourceLoops {
   };
   std::vector<Site> sites_;
   std::vector<uint32_t> around_;  // by loop, in order of the source; 0 is the function itself
+  std::vector<bool> repeats_;     // by loop
+  uint32_t own_ = 0;
   bool yields_ = false;
 };
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import strobe
+from strobe.advice import drift
 from tests.record.workshop import Workshop
 
 pytestmark = pytest.mark.every_python
@@ -39,7 +40,7 @@ FUNCTIONS = {
         "for n in range(4):\n    try:\n        work(n)\n    except ValueError:\n        continue\n    tool.use(n)",
         "range (work tool.use)",
     ),
-    "repeats": ("for n in range(2):\n    work(1); work(2)\n    tool.inner.use(n)", "range (work work inner.use)"),
+    "in_turn": ("for n in range(2):\n    work(1); work(2)\n    tool.inner.use(n)", "range (work work inner.use)"),
     "keywords": ("for n in range(2):\n    tool.use(n=n)\n    work(n=n)", "range (tool.use work)"),
     "arguments": ("for n in range(2):\n    work(tool.use(work(n)))", "range (work tool.use work)"),
     "stars": ("for n in range(2):\n    work(*(n,))", "range (work)"),
@@ -57,6 +58,9 @@ FUNCTIONS = {
     "guarded": ("try:\n    yield 1\nfinally:\n    work(1)", "yield work"),
     "delegates": ("yield from work([1])", "work yield-from"),
     "delegates_in_turn": ("for n in range(2):\n    yield from work([n])", "range (work yield-from)"),
+    "repeats": ("for n in range(2):\n    for _ in range(3):\n        work(n)", "range (range (! work))"),
+    "goes_through_epochs": ("for epoch in range(2):\n    for _ in range(3):\n        work(1)", "range (range (work))"),
+    "repeats_all": ("for _ in range(3):\n    work(1)", "range (work)"),
     "answers": ("for n in range(2):\n    told = yield n\n    work(told)", "range (yield work)"),
 }
 PROGRAM = """
@@ -168,3 +172,55 @@ json.dump(begins, open("begins.json", "w"))
     for row in folded:
         begin = row["start_ns"] + trace.zero_ns
         assert min(abs(begin - each) for each in begins) < 1e6
+
+
+@pytest.mark.parametrize("keep", ["10", "all"])
+def test_a_loop_that_only_repeats_something_is_a_part_of_the_step_around_it(workshop: Workshop, keep: str) -> None:
+    """Frames of 5 substeps: nothing but the substeps is called, and every 10th frame measures something."""
+    code = """
+import json, time
+begins = []
+def substep(): time.sleep(0.001)
+def measure(): time.sleep(0.001)
+def main():
+    for frame in range(400):
+        begins.append(time.monotonic_ns())
+        for _ in range(5):
+            substep()
+        if frame % 10 == 9:
+            measure()
+    for _ in range(20):
+        substep()
+main()
+json.dump(begins, open("begins.json", "w"))
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("--keep", keep, "program.py").returncode == 0
+    trace = strobe.open(workshop.trace)
+    steps = trace.steps()
+    starts = [begin + trace.zero_ns for begin in steps.column("start_ns")]
+    begins = json.loads((workshop.folder / "begins.json").read_text())
+    assert len(starts) == 400
+    assert sum(abs(start - begin) < 1e6 for start, begin in zip(starts, begins, strict=True)) >= 399
+    assert "each is an iteration of the loop in main at program.py:7, which repeats something 5 times" in steps.about
+
+
+def test_a_function_that_is_no_longer_recorded_hides_no_step(workshop: Workshop) -> None:
+    """It is called 5000 times in each of the first steps of 200, and then left out."""
+    code = """
+def tiny(): pass
+def solve():
+    for n in range(5000): tiny()
+def report(): pass
+def main():
+    for step in range(200):
+        solve()
+        report()
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("--throttle", "50000:1s", "program.py").returncode == 0
+    trace = strobe.open(workshop.trace)
+    assert any("tiny" in what for what in trace.quality.column("what"))
+    assert len(trace.steps()) == 200
+    assert not [finding for finding in drift.run(trace) if " less: " in finding.what]

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "core/spans/throttle.h"
+#include "include/strobe.h"
+
 namespace strobe {
 
 using structure::Choice;
@@ -30,6 +33,10 @@ MainLoop::MainLoop(PathFactsTable& facts, RegionTable& regions, PathTable& paths
   detector_.ask_for_code([this](uint32_t node) { return code_of(node); });
   detector_.ask_for_names([this](uint32_t node) {
     return node < region_of_node_.size() ? regions_.name_of(region_of_node_[node]).first : std::string();
+  });
+  detector_.ask_for_throttled([this](uint32_t node) {
+    const uint32_t region = node < region_of_node_.size() ? region_of_node_[node] : 0;
+    return region && region < Throttle::kRegions && __atomic_load_n(&strobe_throttle_flags()[region], __ATOMIC_RELAXED);
   });
 }
 

@@ -114,7 +114,7 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
       info.line = (uint32_t)code->co_firstlineno;
       info.paradigm = STROBE_PYTHON;
       info.role = STROBE_ROLE_FUNCTION;
-      char loops[2048];
+      char loops[LOOPS_TEXT];
       loops_of_code(code, loops, sizeof loops);
       info.loops = loops;
       const uint32_t region = strobe_region(&info);

@@ -10,10 +10,13 @@ typedef struct {
   const char* name;   /* that is loaded, or NULL */
   int called;         /* it is loaded to be called ... */
   const char* object; /* ... as a method of this one; empty: of one without a name; NULL: it is no method */
+  const char* stored; /* the variable that it sets, or NULL */
 } Instruction;
 
 typedef struct {
   Py_ssize_t begin, end; /* the first unit, and the one behind the last */
+  const char* variable;  /* that it sets to each item, or NULL */
+  int repeats;           /* see CodeLoop */
 } Loop;
 
 enum { MOST_UNITS = 1 << 13, MOST_DEPTH = 64 };
@@ -63,9 +66,25 @@ static const char* text_at(PyObject* names, int at) {
 
 /* What an instruction loads. `pushed`: the stack holds the NULL that marks a call, or gets it by the next one. */
 static void find_name(const PyCodeObject* code, Instruction* before, int pushed, Instruction* i) {
-  i->name = i->object = NULL;
+  i->name = i->object = i->stored = NULL;
   i->called = pushed;
   switch (i->op) {
+    case STORE_FAST:
+    case STORE_DEREF:
+      i->called = 0;
+      i->stored = text_at(code->co_localsplusnames, i->arg);
+      return;
+    case STORE_NAME:
+    case STORE_GLOBAL:
+      i->called = 0;
+      i->stored = text_at(code->co_names, i->arg);
+      return;
+#ifdef STORE_FAST_LOAD_FAST
+    case STORE_FAST_LOAD_FAST:
+      i->called = 0;
+      i->stored = text_at(code->co_localsplusnames, i->arg >> 4);
+      return;
+#endif
     case LOAD_GLOBAL:
       i->called |= i->arg & 1;
       i->name = text_at(code->co_names, i->arg >> 1);
@@ -151,7 +170,7 @@ static size_t find_loops(const Instruction* code, size_t count, Loop* loops) {
     if (begin < 0 || begin > code[i].at) continue;
     size_t k = 0;
     while (k < n && loops[k].begin != begin) k++;
-    if (k == n) loops[n++].begin = begin;
+    if (k == n) loops[n++] = (Loop){.begin = begin};
     loops[k].end = code[i].next;
   }
   for (size_t i = 1; i < n; i++) /* few */
@@ -162,6 +181,16 @@ static size_t find_loops(const Instruction* code, size_t count, Loop* loops) {
       loops[k] = loops[k - 1];
       loops[k - 1] = other;
     }
+  for (size_t i = 0; i + 1 < count; i++)
+    for (size_t k = 0; k < n && code[i].op == FOR_ITER; k++)
+      if (loops[k].begin == code[i].at) loops[k].variable = code[i + 1].stored;
+  for (size_t k = 1; k < n; k++) {
+    size_t around = k;
+    while (around > 0 && loops[around - 1].end < loops[k].end) around--;
+    if (around == 0 || !loops[k].variable || strcmp(loops[k].variable, "_") != 0) continue;
+    const char* outer = loops[around - 1].variable;
+    loops[k].repeats = !outer || strncmp(outer, "epoch", 5) != 0;
+  }
   return n;
 }
 
@@ -203,6 +232,7 @@ static void write_names(const Instruction* code, size_t count, const Loop* loops
       }
       open[depth++] = loops + next;
       add(text, size, NULL, "(", 0);
+      if (loops[next].repeats) add(text, size, NULL, "!", 0);
     }
     const Loop around = depth ? *open[depth - 1] : whole;
     if (code[i].name && code[i].called)
@@ -270,7 +300,11 @@ static void list_loops(const Decoded* d, void* argument) {
     CodeLoop* loop = &found->loops[found->count++];
     const Loop at = d->loops[i];
     const int first = PyCode_Addr2Line(d->code, (int)(2 * at.begin));
-    *loop = (CodeLoop){.begin = (uint32_t)(2 * at.begin), .end = (uint32_t)(2 * at.end), .line = first, .one_line = 1};
+    *loop = (CodeLoop){.begin = (uint32_t)(2 * at.begin),
+                       .end = (uint32_t)(2 * at.end),
+                       .line = first,
+                       .one_line = 1,
+                       .repeats = at.repeats};
     for (size_t k = 0; k < d->count; k++) {
       const Instruction* each = &d->instructions[k];
       if (each->at < at.begin || each->at >= at.end) continue;

@@ -21,6 +21,8 @@ typedef struct {
   uint32_t region; /* of its iterations; 0: none has been recorded */
   int quiet;       /* two iterations in a row recorded nothing */
   int gone;        /* its lines come too often: it is not followed any more */
+  /* Iterations that recorded nothing but in a loop that repeats something, and the others. */
+  uint32_t bare, others;
 } Loop;
 
 struct LoopCode {
@@ -43,6 +45,10 @@ typedef struct {
   int entered;            /* its span is open */
   int worked;             /* more of it than its beginning was seen */
   int whole;              /* its beginning was seen */
+  int repeats;            /* it has come to a loop that repeats something ... */
+  int marked;             /* ... and a span stands for what it did before */
+  int own;                /* it recorded something outside of such a loop */
+  uint64_t seen;          /* records of this thread when the innermost such loop was left */
 } Iteration;
 
 typedef struct {

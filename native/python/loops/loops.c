@@ -88,6 +88,8 @@ void loops_add(PyCodeObject* code, uint32_t region, const char* text) {
 static uint32_t region_of(const LoopCode* code, Loop* loop) {
   if (loop->region) return loop->region;
   char name[512];
+  char text[LOOPS_TEXT + 8];
+  snprintf(text, sizeof text, "#%d %s", (int)(loop - code->loops) + 1, code->text);
   const char* file = strrchr(code->file, '/');
   snprintf(name, sizeof name, "loop in %s at %s:%d", code->name, file ? file + 1 : code->file, loop->at.line);
   const strobe_region_info info = {.name = name,
@@ -95,7 +97,7 @@ static uint32_t region_of(const LoopCode* code, Loop* loop) {
                                    .line = (uint32_t)loop->at.line,
                                    .paradigm = STROBE_PYTHON,
                                    .role = STROBE_ROLE_LOOP,
-                                   .loops = code->text}; /* of what lies inside of it as well */
+                                   .loops = text}; /* of what lies inside of it as well */
   return loop->region = strobe_region(&info);
 }
 
@@ -110,6 +112,10 @@ static void record(const LoopCode* code, Loop* loop, uint64_t begin, uint64_t en
  * is recorded from the first of the two on. */
 static void end_iteration(const LoopCode* code, Iteration* it, uint64_t now) {
   Loop* loop = it->loop;
+  if (it->repeats && it->whole && strobe_records() != it->records) {
+    it->own |= strobe_records() != it->seen;
+    *(it->own ? &loop->others : &loop->bare) += 1;
+  }
   if (it->entered) {
     strobe_leave_at(loop->region, now);
     it->entered = 0;
@@ -129,10 +135,19 @@ static void end_iteration(const LoopCode* code, Iteration* it, uint64_t now) {
   }
 }
 
+/* A span for what an iteration did before the loop in which it does all the rest. */
+static void mark(const LoopCode* code, Iteration* it, uint64_t begin, uint64_t end) {
+  Loop* loop = it->loop;
+  if (it->marked || it->own || !it->whole || loop->quiet || loop->others > loop->bare) return;
+  record(code, loop, begin, end);
+  it->marked = 1;
+}
+
 static void begin_iteration(Iteration* it, uint64_t now) {
   if (strobe_records() != it->records) it->before = 0;
   it->begin = now;
-  it->records = strobe_records();
+  it->records = it->seen = strobe_records();
+  it->repeats = it->marked = it->own = 0;
   it->worked = !it->loop->at.asks;
   it->whole = 1;
 }
@@ -147,6 +162,7 @@ static void leave_loop(Activation* at, uint64_t now) {
   Iteration* it = &at->open[--at->depth];
   /* A loop that asks for its next item and gets none has not begun another iteration. */
   if (it->entered || it->worked) end_iteration(at->code, it, now);
+  if (it->loop->at.repeats && at->depth) at->open[at->depth - 1].seen = strobe_records();
 }
 
 static int is_within(const Loop* loop, uint32_t offset) { return offset >= loop->at.begin && offset < loop->at.end; }
@@ -162,6 +178,13 @@ void loops_see(Activation* at, uint32_t offset, uint64_t now) {
     while (k < at->depth && at->open[k].loop != loop) k++;
     if (k == at->depth) {
       if (at->depth == MOST_NESTED) break;
+      if (loop->at.repeats && at->depth) {
+        Iteration* around = &at->open[at->depth - 1];
+        around->own |= strobe_records() != around->seen;
+        around->repeats = 1;
+        /* In the first iteration it is not known yet whether the loop within records anything. */
+        if (around->loop->bare) mark(code, around, around->begin, now);
+      }
       Iteration* it = &at->open[at->depth++];
       const int asked_again = loop->at.asks && loop->at.one_line && offset == loop->at.begin;
       *it = (Iteration){.loop = loop};
@@ -176,6 +199,7 @@ void loops_see(Activation* at, uint32_t offset, uint64_t now) {
     Iteration* it = &at->open[k];
     if (offset == loop->at.begin) {
       end_iteration(code, it, now);
+      if (loop->at.repeats && k > 0 && strobe_records() != it[-1].seen) mark(code, it - 1, now, now);
       begin_iteration(it, now);
     } else {
       it->worked = 1;

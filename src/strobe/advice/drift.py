@@ -6,17 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from strobe.breakdown.growth import BY_THE_MACHINE, grown_call, waited_for_core_ns
+from strobe.breakdown.growth import BY_THE_MACHINE, grown_call, throttled_ns, waited_for_core_ns
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
+
+# What the recorder changed itself, it changed so close to the drift, as a share of the steps.
+_CLOSE = 0.125
 
 
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each class of steps that drifts in the loop with the usual steps.
 
     cost = (median after - median before) * steps of the class after / all steady steps; none where steps got faster.
+    Steps that are faster since the recorder has left out a short function have not changed.
     """
     usual = usual_steps(trace)
     if usual is None:
@@ -30,6 +34,11 @@ def run(trace: Trace) -> Iterator[Finding]:
         after = of_class & (np.arange(len(steps)) >= each.since)
         before = of_class & ~after
         change = each.after_ns / each.before_ns - 1
+        if change < 0 and (at_ns := throttled_ns(trace, steps.process)) is not None:
+            numbers = np.flatnonzero(of_class)
+            apart = np.searchsorted(steps.start_ns[numbers], at_ns) - np.searchsorted(numbers, each.since)
+            if abs(apart) <= _CLOSE * len(numbers):
+                continue
         slow, fast = (
             np.flatnonzero(rows & ~steps.outlier) for rows in ((after, before) if change > 0 else (before, after))
         )

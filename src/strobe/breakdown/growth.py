@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.steps.process_steps import ProcessSteps
-from strobe.steps.thread_spans import main_location
+from strobe.steps.thread_spans import main_location, throttled_regions
 from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.trace import Trace
 
@@ -79,6 +79,16 @@ def _times(trace: Trace, location: int, steps: ProcessSteps, rows: Ints) -> tupl
     times = np.zeros((len(rows), len(seen)))
     np.add.at(times, (np.repeat(np.arange(len(rows)), counts), place), np.concatenate(durations))
     return seen, times
+
+
+def throttled_ns(trace: Trace, process: int) -> int | None:
+    """Return when the last call of a function began that the recorder left out from then on; None without any."""
+    throttled, location = throttled_regions(trace, process), main_location(trace, process)
+    if throttled is None or location is None:
+        return None
+    spans = trace.span_arrays(location)
+    starts: Ints = spans["start_ns"][throttled[spans["region"]]]
+    return int(starts[-1]) if len(starts) else None
 
 
 def waited_for_core_ns(trace: Trace, process: int, start_ns: Ints, end_ns: Ints) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 import numpy as np
 import numpy.typing as npt
 
 from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.losses import THROTTLED
 from strobe.native import core
 from strobe.steps.batch_makers import batch_makers
 from strobe.tables.column_arrays import Bools as Bools
@@ -32,7 +34,8 @@ class Stream:
     `region` and `call_path` index the sequences below. `backward_ns` are the times, as rows (start, end), in which
     other threads of the process ran autograd: on a GPU the backward pass leaves no operators in the main thread.
     `call_of` numbers regions so that calls of MPI from one place, which differ by peer only, are the same. `codes`:
-    what the loops of functions call, where the recorder read it. `makes_batches`: by call path.
+    what the loops of functions call, where the recorder read it. `makes_batches`: by call path. `throttled`: by region,
+    functions of which only the first calls were recorded; None: none is.
     """
 
     start_ns: Ints
@@ -49,6 +52,7 @@ class Stream:
     codes: core.SourceCodes | None = None
     makes_batches: Bools | None = None  # None: none does
     roles: Sequence[str] = ()  # by region; empty: not known
+    throttled: Bools | None = None
 
     @property
     def end_ns(self) -> Ints:
@@ -152,8 +156,19 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 codes=codes,
                 makes_batches=batch_makers(trace)[process],
                 roles=roles,
+                throttled=throttled_regions(trace, process),
             ),
         )
+
+
+def throttled_regions(trace: Trace, process: int) -> Bools | None:
+    """Return by region whether only the first calls of it were recorded; None if that is true of no region."""
+    counted = trace.readers[process].quality()
+    named = {what.removeprefix(THROTTLED) for what in counted if what.startswith(THROTTLED)}
+    if not named:
+        return None
+    places = (f"{each.name} ({PurePath(each.file).name}:{each.line})" for each in region_rows(trace))
+    return np.array([place in named for place in places], dtype=bool)
 
 
 def _calls_without_peers(names: Sequence[str], paradigms: Sequence[str], files: Sequence[str]) -> Ints:

@@ -59,7 +59,8 @@ def events_of(stream: Stream) -> dict[str, Events]:
     operators: what PyTorch reports, by name. kernels: what runs on a GPU, by name, in the order of the stream. mpi:
     calls of MPI, by call path (their peers are regions). calls: everything but operators and kernels; functions are
     called by name and caller, so that a function used at two places is two events; all else by call path. loops:
-    iterations that were recorded themselves, because they call nothing; calls are without them.
+    iterations that were recorded themselves, because they call nothing; calls are without them, and without functions
+    of which the recorder has left out the later calls.
     """
     kinds = np.array([_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms], dtype=object)
     by_call = _call_signatures(stream)
@@ -69,6 +70,8 @@ def events_of(stream: Stream) -> dict[str, Events]:
     # Calls of MPI are also among those of functions, where functions were recorded.
     if paths[CALLS][stream.call_path].any():
         paths[CALLS] = (paths[CALLS] | paths[MPI]) & ~_recursive(stream)
+        if stream.throttled is not None:
+            paths[CALLS] &= ~stream.throttled[stream.path_region]
     found = {kind: _events(stream, kind, paths[kind][stream.call_path], signatures[kind]) for kind in KINDS}
     return {kind: events for kind, events in found.items() if len(events)}
 
