@@ -42,6 +42,9 @@ class ManySteps(FoldedProcess):
         many["detail"][len(once["detail"]) :] = 0
         return many
 
+    def cells(self) -> dict[int, np.ndarray]:
+        return {number: np.tile(values, self.repeated) for number, values in super().cells().items()}
+
 
 def main() -> None:
     for steps in [int(word) for word in sys.argv[1:]] or [20_000, 1_000_000]:

@@ -143,6 +143,20 @@ def test_what_a_loop_does_every_so_often_promises_nothing(role):
     assert (finding.gain_high_ns > 0) == (role == "function")
 
 
+def test_waiting_for_another_rank_promises_nothing():
+    """Every tenth step the other rank comes 30 ms later: what it does there could be saved, not the wait for it."""
+    steps, now = [], 0
+    for number in range(80):
+        took = (40 if number % 10 == 9 else 10) * MS + 1000 * (number % 7)
+        work = span("advance", now, now + 5 * MS)
+        steps += [work, span("MPI_Allreduce", now + 5 * MS, now + took, paradigm="mpi")]
+        now += took + 1000
+    finding = by_rule(make_trace({"main": [span("fit", 0, now, *steps)]}))["outlier"]
+    assert "every 10th step takes 30.00 ms longer, in MPI_Allreduce" in finding.what
+    assert finding.informative and finding.gain_high_ns == 0
+    assert "the other ranks" in finding.do
+
+
 def test_where_no_call_grew_nothing_is_guessed():
     finding = by_rule(make_trace({"main": slow_steps(after_ns=60 * MS)}))["outlier"]
     assert "60.00 ms longer, in work outside of operators: step 21, 33, 40" in finding.what
@@ -281,6 +295,13 @@ def test_a_rhythm_is_heard_through_the_noise_of_a_busy_machine():
     every, members = rhythm(rows, np.where(np.isin(rows, stalls), 110.0, 30.0))
     assert every == 37
     assert rows[members].tolist() == stalls
+
+
+def test_what_comes_a_few_times_must_go_on_through_the_run():
+    """Three of 51 steps can be equally spaced by chance, close to each other; a report every 50th step is a habit."""
+    ones = np.ones(4)
+    assert rhythm(np.array([45, 47, 49]), ones[:3], 25)[0] == 0
+    assert rhythm(np.array([49, 99, 149, 199]), ones, 100)[0] == 50
 
 
 @given(st.lists(st.integers(0, 500), unique=True, max_size=30).map(sorted))

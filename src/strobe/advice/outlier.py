@@ -40,15 +40,17 @@ _WORDS = {
 }
 
 
-def rhythm(rows: Ints, excess: Floats) -> tuple[int, Bools]:
+def rhythm(rows: Ints, excess: Floats, least_span: float = 0) -> tuple[int, Bools]:
     """Return the exact spacing of step numbers, and which rows keep to it; 0 if most of the excess keeps to none.
+
+    least_span: what comes less than five times must span so many steps.
 
     A busy machine adds slow steps of its own, so not all rows must keep to it; and a step here and there may be
     missing. Of very many rows it is found in those of the middle, and has to hold for all.
     """
     if len(rows) > MOST_SEARCHED:
         middle = slice(low := (len(rows) - MOST_SEARCHED) // 2, low + MOST_SEARCHED)
-        every, regular = rhythm(rows[middle], excess[middle])
+        every, regular = rhythm(rows[middle], excess[middle], least_span)
         keeping = rows % every == rows[middle][regular][0] % every if every else np.zeros(len(rows), dtype=bool)
         return (every, keeping) if 2 * excess[keeping].sum() >= excess.sum() else (0, np.zeros(len(rows), dtype=bool))
     best, members, most = 0, np.zeros(len(rows), dtype=bool), 0.0
@@ -64,7 +66,8 @@ def rhythm(rows: Ints, excess: Floats) -> tuple[int, Bools]:
         np.minimum.at(first, at[alike], rows[alike])
         np.maximum.at(last, at[alike], rows[alike])
         # By chance, three of ten numbers often have equal spacing, five of ten hardly ever.
-        rare = (count >= LEAST_TIMES) & ((count >= 5) | (2 * count > len(rows)))
+        few = (2 * count > len(rows)) & (last - first >= least_span)
+        rare = (count >= LEAST_TIMES) & ((count >= 5) | few)
         total[~rare | (count < LEAST_PRESENT * ((last - first) // each + 1))] = 0.0
         if total.max() > most:
             best, most = each, float(total.max())
@@ -104,7 +107,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     cause = np.array([steps.cause[row] for row in slow.tolist()], dtype=object)
     for part, name in enumerate(PARTS):
         rows = slow[cause == name]
-        every, regular = rhythm(rows, over[rows])
+        every, regular = rhythm(rows, over[rows], usual.count / 2)
         for group, spacing in ((rows[regular], every), (rows[~regular], 0)):
             if over[group].sum() >= LEAST_TOTAL_NS:
                 gain = (float(np.minimum(over[group], own[group, part]).sum()), float(over[group].sum()))
@@ -134,13 +137,16 @@ def _finding(
     # Any machine makes some steps slower, and with them whatever runs there.
     costs = gain_ns[1] >= LEAST_SHARE * usual.count * usual.mean_ns
     explained = costs and growth is not None and growth.slow_ns >= GROWN * growth.usual_ns
-    # What a loop does in every n-th iteration, it does on purpose: nothing can go unless it is known what it is.
-    unknown = growth is not None and growth.is_iteration
+    # What a loop does in every n-th iteration, it does on purpose: nothing can go unless it is known what it is. Who
+    # waits for another rank is held up there.
+    unknown = growth is not None and (growth.is_iteration or growth.communicates)
     enough = len(rows) >= LEAST_TIMES and (every > 0 or explained or part == "data_wait") and not unknown
     if part == "data_wait":
         do = "find what makes the fetch of these batches slow: storage, one sample, a refill"
     elif growth is None:
         do = "no recorded call grew by half of that: --sample 100 shows what else ran"
+    elif growth.communicates:
+        do = f"it takes {format_ns(growth.slow_ns)} there: look at what the other ranks do meanwhile (strobe stragglers)"
     elif growth.usual_ns:
         do = f"it takes {format_ns(growth.slow_ns)} there, {format_ns(growth.usual_ns)} in a usual step"
     else:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.model.kinds import HOST_KINDS
 from strobe.steps.process_steps import ProcessSteps
-from strobe.steps.thread_spans import main_location, throttled_regions
+from strobe.steps.thread_spans import kinds_of, main_location, throttled_regions
 from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.trace import Trace
 
@@ -26,6 +27,7 @@ class Growth:
     """The innermost call that makes steps slow. Nanoseconds: its mean in these steps, its median in usual ones.
 
     is_iteration: it is an iteration of a loop that calls nothing recorded: what it does there is not known.
+    communicates: it is a call that may wait for other ranks.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Growth:
     slow_ns: int
     usual_ns: int
     is_iteration: bool = False
+    communicates: bool = False
 
 
 def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Growth | None:
@@ -63,7 +66,15 @@ def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Gr
     most = int(inner[np.argmax((slow_ns - usual_ns)[inner])])
     region = trace.regions.to_pylist()[regions[int(seen[most])]]
     where = f"{region['file']}:{region['line']}" if region["file"] else ""
-    return Growth(region["name"], where, int(slow_ns[most]), int(usual_ns[most]), region["role"] == "loop")
+    (kind,) = kinds_of([region["name"]], [region["paradigm"]], [region["role"]])
+    return Growth(
+        region["name"],
+        where,
+        int(slow_ns[most]),
+        int(usual_ns[most]),
+        is_iteration=region["role"] == "loop",
+        communicates=HOST_KINDS[kind] == "communication",
+    )
 
 
 def _times(trace: Trace, location: int, steps: ProcessSteps, rows: Ints) -> tuple[Ints, Floats]:

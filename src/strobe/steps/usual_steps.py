@@ -68,7 +68,7 @@ def usual_steps(trace: Trace) -> Usual | None:
         usual,
         median_ns=float(np.median(steps.duration_ns[usual])),
         mean_ns=float(steps.duration_ns[of_loop].mean()),
-        parts_ns=dict(zip(PARTS, steps.parts_ns[of_loop].mean(axis=0).tolist(), strict=True)),
+        parts_ns=dict(zip(PARTS, (steps.parts_ns.T @ of_loop / of_loop.sum()).tolist(), strict=True)),
     )
 
 

@@ -36,6 +36,8 @@ _LEAST_WINDOWS = 2
 # window. What else runs on the machine slows most steps down for a while, and leaves some as fast as they were.
 _LEAST_CHANGE = 0.1
 _FAST = 0.1
+# What is usual is known from so many steps, evenly chosen.
+_MOST_COMPARED = 200_000
 
 
 @dataclass(frozen=True)
@@ -66,25 +68,26 @@ def find_outliers(
 
     `loop_sizes` are the numbers of steps of the loops that follow each other: what is usual in one is not in another.
     """
-    names = np.array(classes, dtype=object)
-    slow, warm_up = np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=bool)
-    cause, drifts = np.full(len(names), -1, dtype=np.int8), list[Drift]()
+    number = {name: at for at, name in enumerate(dict.fromkeys(classes))}
+    numbers = np.fromiter(map(number.__getitem__, classes), dtype=np.int32, count=len(classes))
+    slow, warm_up = np.zeros(len(numbers), dtype=bool), np.zeros(len(numbers), dtype=bool)
+    cause, drifts = np.full(len(numbers), -1, dtype=np.int8), list[Drift]()
     first = 0
-    for loop, size in enumerate([len(names)] if loop_sizes is None else loop_sizes):
+    for loop, size in enumerate([len(numbers)] if loop_sizes is None else loop_sizes):
         rows = np.arange(first, first + size)
         usual_ns = float(np.median(duration_ns[rows])) if size else 0.0
-        for name in dict.fromkeys(names[rows].tolist()):
-            members = rows[names[rows] == name]
-            if name == PARTIAL:
+        for name, at in number.items():
+            members = rows[numbers[rows] == at]
+            if name == PARTIAL or not len(members):
                 continue
-            at = _change_for_good(duration_ns[members])
-            if at is not None:
-                before, after = (float(np.median(duration_ns[part])) for part in np.split(members, [at]))
-                drifts.append(Drift(loop, name, int(members[at]), before, after))
-            for alike in [members] if at is None else np.split(members, [at]):
+            since = _change_for_good(duration_ns[members])
+            if since is not None:
+                before, after = (float(np.median(duration_ns[part])) for part in np.split(members, [since]))
+                drifts.append(Drift(loop, name, int(members[since]), before, after))
+            for alike in [members] if since is None else np.split(members, [since]):
                 if len(alike) >= MIN_STEPS:
                     slow[alike], cause[alike] = _slow(duration_ns[alike], parts_ns[alike], usual_ns)
-        usual = np.flatnonzero(~slow[rows] & (names[rows] != PARTIAL))
+        usual = np.flatnonzero(~slow[rows] & (numbers[rows] != number.get(PARTIAL, -1)))
         first_usual = int(usual[0]) if len(usual) else 0
         warm_up[rows[: min(first_usual, MOST_WARM_UP, size // 5)]] = True
         first += size
@@ -105,8 +108,9 @@ def _slow(duration_ns: Ints, parts_ns: Ints, usual_ns: float) -> tuple[Bools, np
 
 def _excess(values_ns: Ints, least_ns: float) -> tuple[npt.NDArray[np.float64], Bools]:
     """Return by how much each value exceeds the median of its column, and whether that is unusual and not little."""
-    excess = values_ns - np.median(values_ns, axis=0)
-    deviation = np.median(np.abs(excess), axis=0)
+    every = -(-len(values_ns) // _MOST_COMPARED) or 1
+    excess = values_ns - np.median(values_ns[::every], axis=0)
+    deviation = np.median(np.abs(excess[::every]), axis=0)
     return excess, excess > np.maximum(DEVIATIONS * deviation, least_ns)
 
 
