@@ -453,3 +453,40 @@ def test_native_code_is_seen_as_such_while_other_programs_have_the_processors(wo
             if "work (" in (row["call_stack"] or ""):
                 ran[row["state"]] += row["cpu_ns"] or 0
     assert ran["native"] > 0.6 * ran.total(), ran
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("package", ["", "import numpy\n"])
+def test_what_the_interpreter_does_in_c_for_its_own_objects_is_python(workshop: Workshop, package: str) -> None:
+    """Sorting a list, and looking for something in one: as in a loop of the program. Compression and NumPy are not."""
+    code = f"""
+import random, time, zlib
+{package}
+names = [str(n) for n in range(40_000)]
+data = bytes(range(256)) * 2000
+def sorts():
+    return sorted(names, reverse=True)
+def looks():
+    return "nobody" in names
+def packs():
+    return zlib.compress(data, 6)
+def adds():
+    return big + big if numpy else None
+numpy = globals().get("numpy")
+big = numpy.arange(500_000.0) if numpy else None
+for work in (sorts, looks, packs, *([adds] if numpy else [])):
+    end = time.thread_time() + 0.4
+    while time.thread_time() < end:
+        work()
+"""
+    workshop.write("program.py", code)
+    done = workshop.recorded("program.py")
+    assert done.returncode == 0, done.stderr
+    ran: dict[str, Counter[str]] = {}
+    with strobe.open(workshop.trace) as trace:
+        for row in listed(trace.side_table("samples")):
+            name = str(row["call_stack"]).rpartition("\n")[2].partition(" (")[0]
+            ran.setdefault(name, Counter())[row["state"]] += row["cpu_ns"] or 0
+    expected = {"sorts": "python", "looks": "python", "packs": "native"} | ({"adds": "native"} if package else {})
+    shares = {name: ran[name][state] / ran[name].total() for name, state in expected.items()}
+    assert all(share > 0.7 for share in shares.values()), ran

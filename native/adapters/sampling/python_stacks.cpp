@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/format/utf8.h"
 
@@ -18,6 +19,10 @@ T load(const char* from, size_t offset = 0) {
 }
 
 constexpr size_t kMostThreads = 4096, kMostText = 1000, kMostCodes = 1 << 16;
+// Of the standard library: what their functions call computes in C.
+constexpr std::string_view kPacking[] = {
+    "/gzip.py", "/bz2.py",    "/lzma.py",           "/_compression.py", "/zipfile.py", "/tarfile.py", "/hashlib.py",
+    "/hmac.py", "/shutil.py", "/sqlite3/dbapi2.py", "/ssl.py",          "/pickle.py",  "/decimal.py"};
 
 }  // namespace
 
@@ -158,6 +163,8 @@ Code* PythonStacks::check(uintptr_t at, const char* copied) {
   code.facts = facts;
   code.number = ++next_number_;
   code.imports = file.starts_with("<frozen importlib");
+  code.own = file.find("/lib/python3") != file.npos && file.find("-packages/") == file.npos &&
+             std::ranges::none_of(kPacking, [&](std::string_view name) { return file.ends_with(name); });
   code.label += " (" + file + ":" + std::to_string(facts.first_line) + ")";
   return &(codes_[at] = std::move(code));
 }
@@ -235,6 +242,20 @@ int32_t PythonStacks::line(const PythonStack& stack) {
   const auto after = std::upper_bound(code.lines.begin(), code.lines.end(), uint32_t(instruction),
                                       [](uint32_t value, const auto& entry) { return value < entry.first; });
   return after == code.lines.begin() ? 0 : std::prev(after)->second;
+}
+
+bool PythonStacks::is_own(const PythonStack& stack, const Code& code, bool packages) const {
+  if (stack.frames.empty() || !layout_.callee) return false;
+  const auto unit = int64_t(stack.instruction - stack.frames[0].code - layout_.code_instructions) / 2;
+  const int callee = unit < 0 ? CALLEE_OF_UNKNOWN : layout_.callee(stack.frames[0].code, uint32_t(unit));
+  switch (callee) {
+    case CALLEE_UNKNOWN:
+      return !packages;
+    case CALLEE_OF_UNKNOWN:
+      return !packages && code.own;
+    default:
+      return callee == CALLEE_OWN;
+  }
 }
 
 bool PythonStacks::collects(uintptr_t interpreter, uintptr_t thread) {

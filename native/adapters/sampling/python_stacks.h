@@ -24,6 +24,7 @@ struct Code {
   std::vector<std::pair<uint32_t, int32_t>> lines;  // from which instruction on which line; read when asked
   bool lines_read = false;
   bool imports = false;  // a part of the interpreter's import
+  bool own = false;  // of the standard library, but not on top of C code that computes: compression, digests, SQLite
 };
 
 struct PythonFrame {
@@ -54,6 +55,10 @@ class PythonStacks {
   int32_t line(const PythonStack& stack);  // of the innermost frame, 0 unknown
   // Whether the innermost frame is still at that instruction, and it is one that may call C code.
   bool still_there(const PythonStack& stack);
+  // Whether the C code that the innermost frame runs, of `code`, is the interpreter's own: it sorts a list, or looks
+  // for something in one. That is Python's work, as the same in a loop would be. `packages`: whether there is other C
+  // code behind operators and methods.
+  bool is_own(const PythonStack& stack, const Code& code, bool packages) const;
   // Whether the thread collects garbage: the collector runs, and it holds the GIL.
   bool collects(uintptr_t interpreter, uintptr_t thread);
 

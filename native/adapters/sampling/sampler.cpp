@@ -1,6 +1,7 @@
 #include "adapters/sampling/sampler.h"
 
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -45,6 +46,16 @@ enum State : uint8_t { kPython, kNative, kCollecting, kReady, kGil, kLock, kFile
 constexpr const char* kStateNames[] = {"python", "native", "collecting", "ready",   "gil",    "lock",
                                        "file",   "socket", "sleep",      "waiting", "threads"};
 constexpr size_t kStates = std::size(kStateNames);
+
+// A library that may compute for the program: of an installed package (MPI's does not), an extension module that is
+// none of the standard library's, or the program's own, which ctypes calls.
+bool is_of_package(std::string_view path) {
+  const auto has = [&](std::string_view part) { return path.find(part) != path.npos; };
+  if (!path.starts_with("/") || has("/strobe/") || has("/mpi4py/")) return false;
+  if (has("/lib-dynload/")) return has("/_ctypes.");
+  return has("-packages/") || has(".cpython-3") || has(".abi3.so") || (!has("/lib") && has(".so"));
+}
+
 constexpr bool ran(State state) { return state <= kCollecting; }
 
 // What a thread that sleeps in this call of the kernel waits for; `file`: whether its first argument is one.
@@ -203,7 +214,7 @@ class Sampler {
           at = threads_.erase(at);
         }
       }
-      if (n % kNativeEvery == 0) count_native_threads();
+      if (n % kNativeEvery == 0) count_native_threads(), look_for_packages();
       if (now - counted_ns > 1000000000) {
         counted_ns = now;
         const int64_t cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -228,6 +239,23 @@ class Sampler {
   // Whether threads that know no Python have computed since the last time, half of it or more. A thread that waits for
   // another one then mostly waits for them: for a pool of XLA, of a data frame's engine. The system counts the time of
   // a process by its clock's ticks, so that a few samples are one reading.
+  // Whether packages with C code have been loaded: libraries come and are not unloaded.
+  void look_for_packages() {
+    if (packages_) return;
+    const auto look = [](dl_phdr_info* info, size_t, void* self) {
+      auto& sampler = *static_cast<Sampler*>(self);
+      if (uint64_t(info->dlpi_adds) == sampler.libraries_) return 1;  // none since the last look
+      sampler.packages_ |= is_of_package(info->dlpi_name);
+      return 0;
+    };
+    dl_iterate_phdr(look, this);
+    const auto count = [](dl_phdr_info* info, size_t, void* self) {
+      static_cast<Sampler*>(self)->libraries_ = uint64_t(info->dlpi_adds);
+      return 1;
+    };
+    dl_iterate_phdr(count, this);
+  }
+
   void count_native_threads() {
     const int64_t now = monotonic_ns(), all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     native_compute_ = all_cpu_ && 2 * (all - all_cpu_ - python_cpu_) > now - counted_native_ns_;
@@ -399,6 +427,7 @@ class Sampler {
       return false;
     }
     t.checked = t.stack.frames;
+    if (t.state == kNative && codes_[0] && stacks_.is_own(t.stack, *codes_[0], packages_)) t.state = kPython;
     t.line = stacks_.line(t.stack);
     // What runs because of an import counts as the import: its calls are not recorded either, and its stacks are many.
     const auto import = std::find_if(codes_.rbegin(), codes_.rend(), [](const Code* code) { return code->imports; });
@@ -449,6 +478,8 @@ class Sampler {
   int avoided_ = -1;                                              // the one of them that it keeps off
   int64_t all_cpu_ = 0, python_cpu_ = 0, counted_native_ns_ = 0;  // since then: of all threads but this, of Python's
   bool native_compute_ = false;
+  uint64_t libraries_ = 0;  // loaded until the last look
+  bool packages_ = false;
   bool waited_ = false;                              // in this sample, for a thread to run a little
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "include/strobe.h"
+#include "python/calls/callees.h"
 #include "python/calls/filter.h"
 #include "python/calls/loops_of_code.h"
 #include "python/loops/loops.h"
@@ -119,6 +120,7 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
       info.loops = loops;
       const uint32_t region = strobe_region(&info);
       if (loops[0]) loops_add(code, region, loops);
+      callees_add(code);
       known = CODE_FIRST + (uintptr_t)region;
     }
   }

@@ -8,6 +8,9 @@
 extern "C" {
 #endif
 
+/* What C code an instruction runs: the interpreter's own, or that of others; of code that is not known. */
+enum { CALLEE_UNKNOWN, CALLEE_OWN, CALLEE_OTHER, CALLEE_OF_UNKNOWN };
+
 struct frame_layout {
   /* PyInterpreterState, PyThreadState */
   size_t threads_head;
@@ -29,10 +32,11 @@ struct frame_layout {
   size_t text_bytes; /* header to copy for text_facts */
   /* Of the header of a str that was copied: 0 where it is none that can be read. `width`: bytes a character. */
   int (*text_facts)(const void* header, size_t* length, size_t* width, size_t* data_offset);
-  uintptr_t gil;                /* who waits for the GIL sleeps on a word in here */
-  size_t gil_bytes, gil_holder; /* in there: the thread state that has it, or had it last */
-  size_t collecting;            /* of PyInterpreterState: whether garbage is collected */
-  void (*look)(void);           /* called at each look of the sampler, without the GIL; NULL: nothing is */
+  uintptr_t gil;                                /* who waits for the GIL sleeps on a word in here */
+  size_t gil_bytes, gil_holder;                 /* in there: the thread state that has it, or had it last */
+  size_t collecting;                            /* of PyInterpreterState: whether garbage is collected */
+  int (*callee)(uintptr_t code, uint32_t unit); /* python/calls/callees.h; NULL: nothing is known */
+  void (*look)(void); /* called at each look of the sampler, without the GIL; NULL: nothing is */
   /* By opcode: whether the instruction may call C code that takes long: calls, operators, iteration. */
   uint8_t calls_out[256];
 };

@@ -321,3 +321,68 @@ size_t loops_in_code(PyCodeObject* code, CodeLoop* loops, size_t most, unsigned 
   with_loops(code, list_loops, &found);
   return found.count;
 }
+
+/* Whether an instruction puts the mark of a call on the stack: in 3.11 and 3.12 in front of what is called. */
+static int marks_call(const Instruction* each) {
+  switch (each->op) {
+    case PUSH_NULL:
+#if PY_VERSION_HEX < 0x030C0000
+    case LOAD_METHOD:
+#endif
+      return 1;
+#if PY_VERSION_HEX >= 0x030C0000
+    case LOAD_ATTR:
+    case LOAD_SUPER_ATTR:
+#endif
+    case LOAD_GLOBAL:
+      return each->arg & 1;
+    default:
+      return 0;
+  }
+}
+
+typedef struct {
+  void (*use)(void* argument, const CodeCall* call);
+  void* argument;
+} Calls;
+static void list_calls(const Decoded* d, void* argument) {
+  const Calls* calls = argument;
+  const Instruction* open[MOST_DEPTH]; /* what loads the callee of each call that has begun; NULL: not seen yet */
+  size_t depth = 0;
+  for (size_t i = 0; i < d->count; i++) {
+    const Instruction* each = &d->instructions[i];
+    if (marks_call(each)) {
+      const int behind = PY_VERSION_HEX >= 0x030D0000 && each->op == PUSH_NULL && i > 0;
+      if (depth < MOST_DEPTH) open[depth] = behind ? each - 1 : NULL;
+      depth++;
+    }
+    if (each->called && each->name && depth > 0 && depth <= MOST_DEPTH && !open[depth - 1]) open[depth - 1] = each;
+    CodeCall call = {.begin = (uint32_t)each->at, .end = (uint32_t)each->next, .contains = each->op == CONTAINS_OP};
+    int calling = 0, ends = 0;
+    switch (each->op) {
+#if PY_VERSION_HEX < 0x030C0000
+      case PRECALL:
+        calling = 1;
+        break;
+#endif
+      case CALL:
+      case CALL_FUNCTION_EX:
+#if PY_VERSION_HEX >= 0x030D0000
+      case CALL_KW:
+#endif
+        calling = ends = 1;
+        break;
+      default:
+        break;
+    }
+    if (calling && depth > 0 && depth <= MOST_DEPTH && open[depth - 1]) {
+      call.name = open[depth - 1]->name;
+      call.attribute = open[depth - 1]->object != NULL;
+    }
+    if (calling || call.contains) calls->use(calls->argument, &call);
+    if (ends && depth) depth--;
+  }
+}
+void calls_in_code(PyCodeObject* code, void (*use)(void* argument, const CodeCall* call), void* argument) {
+  with_loops(code, list_calls, &(Calls){use, argument});
+}

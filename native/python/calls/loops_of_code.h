@@ -30,3 +30,13 @@ typedef struct {
 /* The loops of a function, outer ones first, `most` at most: how many. `handlers`: by code unit, 1 where an exception
  * is handled; that may belong to a loop before it. No Python exception is left. */
 size_t loops_in_code(PyCodeObject* code, CodeLoop* loops, size_t most, unsigned char* handlers);
+
+/* An instruction that may run C code for long. */
+typedef struct {
+  uint32_t begin, end; /* in code units */
+  const char* name;    /* of what it calls; NULL: it has none ... */
+  int attribute;       /* ... and it is an attribute of something */
+  int contains;        /* it looks whether one thing contains another */
+} CodeCall;
+/* Calls `use` for each of them, in order. No Python exception is left. */
+void calls_in_code(PyCodeObject* code, void (*use)(void* argument, const CodeCall* call), void* argument);

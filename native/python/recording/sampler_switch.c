@@ -1,6 +1,7 @@
 #include "python/recording/sampler_switch.h"
 
 #include "adapters/sampling/sampler.h"
+#include "python/calls/callees.h"
 #include "python/calls/frame_layout.h"
 #include "python/loops/loops.h"
 #include "python/recording/after_fork.h"
@@ -14,6 +15,7 @@ enum { CHILD_DELAY_MS = 100 };
 static int start(unsigned delay_ms) {
   struct frame_layout layout;
   void* interpreter = frame_layout_fill(&layout);
+  layout.callee = callees_at;
 #if PY_VERSION_HEX < 0x030C0000
   layout.look = loops_look;
 #endif

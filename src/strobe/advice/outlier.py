@@ -146,7 +146,7 @@ def _finding(
     elif growth is None:
         do = "no recorded call grew by half of that: --sample 100 shows what else ran"
     elif growth.communicates:
-        do = f"it takes {format_ns(growth.slow_ns)} there: look at what the other ranks do meanwhile (strobe stragglers)"
+        do = f"it takes {format_ns(growth.slow_ns)} there: what do the other ranks do meanwhile? strobe stragglers"
     elif growth.usual_ns:
         do = f"it takes {format_ns(growth.slow_ns)} there, {format_ns(growth.usual_ns)} in a usual step"
     else:
