@@ -56,6 +56,23 @@ Rows marks_of(const Events& events, std::span<const uint32_t> ids, const Item& i
   return rows;
 }
 
+// Where an iteration has begun and not ended yet, what comes first in each has come once more than all else in it: lets
+// the level be marked by the earliest of that.
+void mark_by_first(const Occurrences& items, Level& level) {
+  for (const Candidate& each : items.candidates()) {
+    if (each.at.size() < level.positions.size() + 1) continue;
+    if (each.at.size() > level.positions.size() + 1) return;  // they are in order of count
+    bool in_turn = each.item.is_node();
+    for (size_t i = 0; in_turn && i < level.positions.size(); ++i)
+      in_turn = each.at[i] < level.positions[i] && level.positions[i] < each.at[i + 1];
+    if (!in_turn) continue;
+    level.marker = each.item;  // the earliest one comes first
+    level.positions.assign(each.at.begin(), each.at.end());
+    level.count++;
+    return;
+  }
+}
+
 std::optional<Found> found_in(const Spans& spans, const Events& events, bool without_peer) {
   const std::span<const uint32_t> ids = without_peer ? events.without_peer : events.ids;
   std::vector<int64_t> own_times;
@@ -84,6 +101,7 @@ std::optional<Found> found_in(const Spans& spans, const Events& events, bool wit
   if (step->pair) levels.insert(levels.begin(), *step->pair), step->level = 0;
   if (step->other != StepChoice::no_event)
     step->promotion += ": " + spans.name_of(events.rows[step->other]) + ", the other choice";
+  if (items && !step->beginning && events.goes_on && !events.begins_before) mark_by_first(*items, levels[step->level]);
   Rows rows = step->beginning ? step->beginning->rows : marks_of(events, ids, levels[step->level].marker);
   return Found{&events, without_peer, std::move(levels), std::move(*step), std::move(rows)};
 }

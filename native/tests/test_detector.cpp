@@ -203,9 +203,24 @@ void the_optimizer_that_is_used_for_longer_marks_the_steps() {
   CHECK(thread.choice && thread.detector.anchor_name(thread.choice->anchor) == "Adam.step");
 }
 
+// A loop is believed in at any moment, in the middle of an iteration mostly: it begins with its first call all the
+// same.
+void a_loop_begins_with_its_first_call_whenever_it_is_believed_in(uint32_t before) {
+  Thread thread;
+  thread.enter(kMain);
+  for (uint32_t k = 0; k < before; ++k) thread.call(kOnce + k, 1000);
+  while (!thread.accepted) {
+    CHECK(thread.calls() < 100'000);
+    for (const Node part : {kPrepare, kToken, kAttention, kNorm, kFinish})
+      if (!thread.accepted) thread.call(part, 4'000'000);
+  }
+  CHECK(thread.choice->marker.is_node() && thread.choice->marker.target == kPrepare);
+}
+
 int main() {
   a_pause_is_not_a_part_of_a_loop();
   the_optimizer_that_is_used_for_longer_marks_the_steps();
+  for (uint32_t before = 0; before < 5; ++before) a_loop_begins_with_its_first_call_whenever_it_is_believed_in(before);
   a_function_that_holds_a_varying_loop_is_the_step(0, 0);
   a_function_that_holds_a_varying_loop_is_the_step(0, 10);
   a_function_that_holds_a_varying_loop_is_the_step(150'000, 0);  // main() has left the window before they begin

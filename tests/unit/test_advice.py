@@ -201,6 +201,20 @@ def test_python_inside_the_step_is_named_with_its_function():
     assert finding.informative  # a C library's work is in its own time, too: nobody knows what a rewrite gains
 
 
+@pytest.mark.parametrize("callers", [["closest"], ["closest", "nearest"]])
+def test_who_calls_the_function_is_told_where_nearly_all_calls_are_its_own(callers):
+    """That is where a repair begins: not in what a distance is, but in who asks for so many."""
+    steps, now = [], 0
+    for number in range(60):
+        begin, caller = now + MS // 2, callers[number % len(callers)]
+        distance = span("distance", begin, begin + 8 * MS)
+        steps += [span("fetch", now, now + MS // 2), span(caller, begin, begin + 8 * MS, distance)]
+        now = begin + 8 * MS + 1000
+    finding = by_rule(make_trace({"main": [span("fit", 0, now, *steps)]}))["python"]
+    assert finding.what.startswith("distance itself takes ")
+    assert finding.do.startswith("closest (") == (len(callers) == 1)
+
+
 def with_samples(steps, *stacks, state="python"):
     """These steps, each with a sample in `zero_grad`: the call stacks in turn."""
     found = []

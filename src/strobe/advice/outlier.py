@@ -43,7 +43,7 @@ _WORDS = {
 def rhythm(rows: Ints, excess: Floats, least_span: float = 0) -> tuple[int, Bools]:
     """Return the exact spacing of step numbers, and which rows keep to it; 0 if most of the excess keeps to none.
 
-    least_span: what comes less than five times must span so many steps.
+    least_span: what comes less than five times must span so many steps, all else half of that.
 
     A busy machine adds slow steps of its own, so not all rows must keep to it; and a step here and there may be
     missing. Of very many rows it is found in those of the middle, and has to hold for all.
@@ -67,7 +67,8 @@ def rhythm(rows: Ints, excess: Floats, least_span: float = 0) -> tuple[int, Bool
         np.maximum.at(last, at[alike], rows[alike])
         # By chance, three of ten numbers often have equal spacing, five of ten hardly ever.
         few = (2 * count > len(rows)) & (last - first >= least_span)
-        rare = (count >= LEAST_TIMES) & ((count >= 5) | few)
+        many = (count >= 5) & (last - first >= least_span / 2)
+        rare = (count >= LEAST_TIMES) & (many | few)
         total[~rare | (count < LEAST_PRESENT * ((last - first) // each + 1))] = 0.0
         if total.max() > most:
             best, most = each, float(total.max())
@@ -139,8 +140,8 @@ def _finding(
     explained = costs and growth is not None and growth.slow_ns >= GROWN * growth.usual_ns
     # What a loop does in every n-th iteration, it does on purpose: nothing can go unless it is known what it is. Who
     # waits for another rank is held up there.
-    unknown = growth is not None and (growth.is_iteration or growth.communicates)
-    enough = len(rows) >= LEAST_TIMES and (every > 0 or explained or part == "data_wait") and not unknown
+    unknown = growth is None or growth.is_iteration or growth.communicates
+    enough = len(rows) >= LEAST_TIMES and (part == "data_wait" or ((every > 0 or explained) and not unknown))
     if part == "data_wait":
         do = "find what makes the fetch of these batches slow: storage, one sample, a refill"
     elif growth is None:

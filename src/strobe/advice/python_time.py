@@ -18,9 +18,9 @@ from strobe.model.units import format_ns, format_share
 from strobe.steps.selection import select_steps
 from strobe.steps.thread_spans import main_location
 from strobe.steps.usual_steps import usual_steps
-from strobe.sums.path_statistics import location_statistics, path_statistics
+from strobe.sums.path_statistics import caller_of, location_statistics, path_statistics
 from strobe.sums.samples import frame_of
-from strobe.trace.definition_rows import location_rows
+from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.10
@@ -84,11 +84,12 @@ def run(trace: Trace) -> Iterator[Finding]:
             spent += _spent(does, described, float(share[region]))
         else:
             spent = f"{format_ns(per_step)} a step, of all threads together"
+        caller = caller_of(sums, region_rows(trace), sums.region, region)
         yield Finding(
             rule="python",
             what=f"{described['name']} itself takes {spent}",
             where=f"{described['file']}:{described['line']}" if described["line"] else "",
-            do=_BESIDE if beside else lines,
+            do="; ".join(filter(None, [caller and f"{caller} calls it", _BESIDE if beside else lines])),
             gain_high_ns=round(per_step),
             confidence="low",
             informative=True,

@@ -22,7 +22,7 @@ from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Ints, innermost, kinds_of, main_location
 from strobe.steps.training_activities import DATA_WAIT
-from strobe.sums.path_statistics import location_statistics, one_for_each_name
+from strobe.sums.path_statistics import caller_of, location_statistics, one_for_each_name
 from strobe.sums.samples import RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
 from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
@@ -51,7 +51,8 @@ _OF_RANKS = ("/torch/distributed/", "/torch/autograd/")
 class Place:
     """The function of the program in which most of the time of a kind passed, and how much of it (0 to 1).
 
-    generates: it is a generator that yields in a loop. files: it was seen to wait for files, too.
+    generates: it is a generator that yields in a loop. files: it was seen to wait for files, too. caller: the program's
+    own function that makes nearly all of the calls, with its place; "" where it is one itself, or where several do.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Place:
     share: float
     generates: bool = False
     files: bool = False
+    caller: str = ""
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,8 @@ def _measured(trace: Trace, selection: Selection, location: int, cells_ns: dict[
             # Calls of MPI have a region for each peer.
             by_region = np.bincount(named[own.region], weights=time_ns)
             most = int(by_region.argmax())
-            places[name] = Place(regions[most].name, "", float(by_region[most] / times_ns[name]))
+            caller = caller_of(own, regions, named[own.region], most) if name == "communication" else ""
+            places[name] = Place(regions[most].name, "", float(by_region[most] / times_ns[name]), caller=caller)
     times_ns |= cells_ns
     if times_ns["data"] and (found := fetching(trace)) is not None:
         places["data"] = found

@@ -259,7 +259,8 @@ def _within(place: Place | None, what: str = "") -> str:
     if place is None or place.share < _MOST_OF_IT:
         return ""
     where = f" ({place.where.rpartition('/')[2]})" if place.where else ""
-    return f", {what or f'{format_share(place.share)} of it'} in {place.name}{where}"
+    caller = f", called by {place.caller}" if place.caller else ""
+    return f", {what or f'{format_share(place.share)} of it'} in {place.name}{where}{caller}"
 
 
 def _of_what(steps: bool, imports: bool) -> str:

@@ -5,8 +5,10 @@ Array code: one pass over each location, no Python per span.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from strobe.steps.selection import Selection
 from strobe.tables.column_arrays import Bools, Ints
-from strobe.trace.definition_rows import path_tree
+from strobe.trace.definition_rows import Region, path_tree
 from strobe.trace.folded import ALL, Folded, bucket_edges_ns
 from strobe.trace.spans import PathSums
 from strobe.trace.trace import Trace
@@ -25,6 +27,8 @@ _JOINS = {
     "min_ns": np.minimum,
     "max_ns": np.maximum,
 }
+# A function calls another one for so much of its time.
+_ONE_CALLER = 0.9
 _AT_A_TIME = 2  # locations that are read at the same time
 
 
@@ -66,6 +70,25 @@ def _statistics(trace: Trace, rows: pa.Table) -> PathStatistics:
         column[at] = rows.column(name).to_numpy()
     columns["min_ns"][columns["calls"] == 0] = 0
     return PathStatistics(**columns, parent=parent, region=region, outermost=outermost(parent, region))
+
+
+def caller_of(sums: PathStatistics, regions: Sequence[Region], region_of_call: Ints, region: int) -> str:
+    """Return the program's own function that calls another one for nearly all of the time of that, with its place.
+
+    region_of_call: by call path, the region that its last call counts as. "" where there is none, or several.
+    """
+    own_ns = Counter[int]()
+    for path in np.flatnonzero((region_of_call == region) & (sums.own_ns > 0)).tolist():
+        above = int(sums.parent[path])
+        while (
+            above >= 0 and (at := regions[int(sums.region[above])]) and (at.paradigm, at.role) != ("python", "function")
+        ):
+            above = int(sums.parent[above])
+        own_ns[int(sums.region[above]) if above >= 0 else -1] += int(sums.own_ns[path])
+    (caller, ns), *_ = own_ns.most_common(1) or [(-1, 0)]
+    if caller < 0 or caller == region or ns < _ONE_CALLER * own_ns.total() or regions[caller].name == "<module>":
+        return ""
+    return f"{regions[caller].name} ({PurePath(regions[caller].file).name}:{regions[caller].line})"
 
 
 def location_statistics(trace: Trace, selection: Selection, location: int) -> PathStatistics:
