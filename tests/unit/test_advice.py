@@ -212,7 +212,7 @@ def test_who_calls_the_function_is_told_where_nearly_all_calls_are_its_own(calle
         now = begin + 8 * MS + 1000
     finding = by_rule(make_trace({"main": [span("fit", 0, now, *steps)]}))["python"]
     assert finding.what.startswith("distance itself takes ")
-    assert finding.do.startswith("closest (") == (len(callers) == 1)
+    assert finding.do.startswith("called by closest (") == (len(callers) == 1)
 
 
 def with_samples(steps, *stacks, state="python"):

@@ -84,12 +84,14 @@ def run(trace: Trace) -> Iterator[Finding]:
             spent += _spent(does, described, float(share[region]))
         else:
             spent = f"{format_ns(per_step)} a step, of all threads together"
-        caller = caller_of(sums, region_rows(trace), sums.region, region)
+        # A loop, or an expression, lies in its function: who calls that is another question.
+        within = described["role"] == "loop" or described["name"].endswith(">")
+        caller = "" if within else caller_of(sums, region_rows(trace), sums.region, region)
         yield Finding(
             rule="python",
             what=f"{described['name']} itself takes {spent}",
             where=f"{described['file']}:{described['line']}" if described["line"] else "",
-            do="; ".join(filter(None, [caller and f"{caller} calls it", _BESIDE if beside else lines])),
+            do="; ".join(filter(None, [caller and f"called by {caller}", _BESIDE if beside else lines])),
             gain_high_ns=round(per_step),
             confidence="low",
             informative=True,
