@@ -1,7 +1,6 @@
 #include "adapters/sampling/sampler.h"
 
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -36,6 +35,8 @@ constexpr int kLooks = 5;            // at a call that may be of C code, before 
 constexpr int kProcessorField = 39;  // of /proc/*/stat
 constexpr int kMostUnseen = 4;
 constexpr unsigned kRunsNs = 20000;          // what a thread may run between two looks that take its processor
+constexpr uint64_t kMostBetweenLooks = 256;  // samples between two looks at the libraries that are loaded
+constexpr size_t kMapsBytes = 1 << 20;
 constexpr uint64_t kNativeEvery = 3;         // samples between two looks at what threads without Python do
 constexpr size_t kListEvery = 8;             // samples between two looks at the list of threads, or as many as threads
 constexpr int kResting = 16;                 // looks in a row at a thread that did nothing
@@ -214,7 +215,8 @@ class Sampler {
           at = threads_.erase(at);
         }
       }
-      if (n % kNativeEvery == 0) count_native_threads(), look_for_packages();
+      if (n % kNativeEvery == 0) count_native_threads();
+      look_for_packages(n);
       if (now - counted_ns > 1000000000) {
         counted_ns = now;
         const int64_t cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -236,26 +238,23 @@ class Sampler {
     strobe_count("sampler_cpu_ns", uint64_t(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - own_cpu));
   }
 
+  // Whether packages with C code have been loaded: libraries come and are not unloaded. From the kernel: the linker's
+  // own list is behind a lock, which a child forked meanwhile would never get.
+  void look_for_packages(uint64_t n) {
+    if (packages_ || n < next_look_) return;
+    next_look_ = n + std::min<uint64_t>(std::max<uint64_t>(n, 1), kMostBetweenLooks);
+    const std::string maps = read_parts("/proc/self/maps", kMapsBytes);
+    std::string_view left(maps);
+    while (!left.empty() && !packages_) {
+      const std::string_view line = left.substr(0, left.find('\n'));
+      left.remove_prefix(std::min(line.size() + 1, left.size()));
+      if (const size_t path = line.find('/'); path != line.npos) packages_ = is_of_package(line.substr(path));
+    }
+  }
+
   // Whether threads that know no Python have computed since the last time, half of it or more. A thread that waits for
   // another one then mostly waits for them: for a pool of XLA, of a data frame's engine. The system counts the time of
   // a process by its clock's ticks, so that a few samples are one reading.
-  // Whether packages with C code have been loaded: libraries come and are not unloaded.
-  void look_for_packages() {
-    if (packages_) return;
-    const auto look = [](dl_phdr_info* info, size_t, void* self) {
-      auto& sampler = *static_cast<Sampler*>(self);
-      if (uint64_t(info->dlpi_adds) == sampler.libraries_) return 1;  // none since the last look
-      sampler.packages_ |= is_of_package(info->dlpi_name);
-      return 0;
-    };
-    dl_iterate_phdr(look, this);
-    const auto count = [](dl_phdr_info* info, size_t, void* self) {
-      static_cast<Sampler*>(self)->libraries_ = uint64_t(info->dlpi_adds);
-      return 1;
-    };
-    dl_iterate_phdr(count, this);
-  }
-
   void count_native_threads() {
     const int64_t now = monotonic_ns(), all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     native_compute_ = all_cpu_ && 2 * (all - all_cpu_ - python_cpu_) > now - counted_native_ns_;
@@ -478,7 +477,7 @@ class Sampler {
   int avoided_ = -1;                                              // the one of them that it keeps off
   int64_t all_cpu_ = 0, python_cpu_ = 0, counted_native_ns_ = 0;  // since then: of all threads but this, of Python's
   bool native_compute_ = false;
-  uint64_t libraries_ = 0;  // loaded until the last look
+  uint64_t next_look_ = 0;  // at libraries, in samples
   bool packages_ = false;
   bool waited_ = false;                              // in this sample, for a thread to run a little
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects

@@ -42,6 +42,18 @@ ssize_t read_small(const char* path, char* buffer, size_t size) {
   return n;
 }
 
+std::string read_parts(const char* path, size_t most) {
+  std::string all;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return all;
+  const FileId id = file_id(fd);
+  char part[4096];
+  for (ssize_t n; all.size() < most && (n = pread(fd, part, sizeof part, off_t(all.size()))) > 0;)
+    all.append(part, size_t(n));
+  close_file(fd, id);
+  return all;
+}
+
 DIR* open_folder(const char* path) {
   const int low = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (low < 0) return nullptr;

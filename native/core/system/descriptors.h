@@ -29,6 +29,9 @@ int move_away(int fd);
 // How many, or -1.
 ssize_t read_small(const char* path, char* buffer, size_t size);
 
+// The first `most` bytes of such a file that the system gives in parts; fewer where it ends.
+std::string read_parts(const char* path, size_t most);
+
 // As opendir, with such a number.
 DIR* open_folder(const char* path);
 
