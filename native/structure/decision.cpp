@@ -8,13 +8,12 @@
 #include <utility>
 
 #include "structure/occurrences.h"
+#include "structure/step_source.h"
 #include "structure/update_groups.h"
 
 namespace strobe::structure {
 
 namespace {
-
-using Rows = std::vector<int64_t>;
 
 // Marks of the same steps alternate: so many of the intervals between two of one hold exactly one of the other ...
 constexpr double kAlternate = 0.9;
@@ -56,16 +55,26 @@ Rows marks_of(const Events& events, std::span<const uint32_t> ids, const Item& i
   return rows;
 }
 
+// Whether the function that makes a call makes such calls in a loop only, as far as its source is known.
+bool is_called_in_loop_only(const Spans& spans, int64_t row) {
+  const int64_t holder = spans.parents[size_t(row)];
+  const SourceCode* code = spans.code_of ? spans.code_of(row) : nullptr;
+  const SourceCode* holders = code && holder >= 0 ? spans.code_of(holder) : nullptr;
+  if (!holders) return false;
+  const SourceLoops::Calls calls = holders->loops.calls_of(code->name);
+  return calls.loop && !calls.before;
+}
+
 // Where an iteration has begun and not ended yet, what comes first in each has come once more than all else in it: lets
-// the level be marked by the earliest of that.
-void mark_by_first(const Occurrences& items, Level& level) {
+// the level be marked by the earliest of that. What was called before the loop, too, may as well come last in each.
+void mark_by_first(const Spans& spans, const Events& events, const Occurrences& items, Level& level) {
   for (const Candidate& each : items.candidates()) {
     if (each.at.size() < level.positions.size() + 1) continue;
     if (each.at.size() > level.positions.size() + 1) return;  // they are in order of count
     bool in_turn = each.item.is_node();
     for (size_t i = 0; in_turn && i < level.positions.size(); ++i)
       in_turn = each.at[i] < level.positions[i] && level.positions[i] < each.at[i + 1];
-    if (!in_turn) continue;
+    if (!in_turn || !is_called_in_loop_only(spans, events.rows[each.at[0]])) continue;
     level.marker = each.item;  // the earliest one comes first
     level.positions.assign(each.at.begin(), each.at.end());
     level.count++;
@@ -101,7 +110,8 @@ std::optional<Found> found_in(const Spans& spans, const Events& events, bool wit
   if (step->pair) levels.insert(levels.begin(), *step->pair), step->level = 0;
   if (step->other != StepChoice::no_event)
     step->promotion += ": " + spans.name_of(events.rows[step->other]) + ", the other choice";
-  if (items && !step->beginning && events.goes_on && !events.begins_before) mark_by_first(*items, levels[step->level]);
+  if (items && !step->beginning && events.goes_on && !events.begins_before)
+    mark_by_first(spans, events, *items, levels[step->level]);
   Rows rows = step->beginning ? step->beginning->rows : marks_of(events, ids, levels[step->level].marker);
   return Found{&events, without_peer, std::move(levels), std::move(*step), std::move(rows)};
 }
@@ -181,8 +191,10 @@ std::optional<Beginning> beginning_around(const Spans& spans, const Found& found
   const auto fits = std::ranges::count_if(repeated, [](uint32_t n) { return n > 1 && n <= kMostRepeated; });
   if (double(fits) < kAlternate * double(repeated.size())) return {};
   beginning.with = beginning.rows.front();
+  const auto [fewest, most] = std::ranges::minmax(repeated);
   beginning.source = "each is an iteration of the " + spans.code_of(beginning.with)->name +
-                     ", which repeats something " + std::to_string(repeated[repeated.size() / 2]) + " times";
+                     ", which repeats something " + std::to_string(fewest) +
+                     (most > fewest ? " to " + std::to_string(most) : std::string()) + " times";
   return beginning;
 }
 
@@ -252,7 +264,6 @@ bool is_step_rather(LoopKind kind, const AnchorTimes& one, const AnchorTimes& ot
 
 Decision decide_anchored(const Spans& spans, std::span<const Events> sequences, const Anchor& anchor) {
   Decision decision;
-  decision.kind = anchor.kind;
   decision.rows.assign(anchor.rows.begin(), anchor.rows.end());
   std::vector<Found> all = all_found(spans, sequences);
   const auto own = std::ranges::find(sequences, SequenceKind::operators, &Events::kind);
@@ -321,7 +332,10 @@ std::optional<Decision> decide_by_structure(const Spans& spans, std::span<const 
     best->step.beginning = std::move(around);
     best->step.promotion.clear();
     best->step.confidence = "medium";
-    best->step.outermost = !best->step.enclosing;
+    Sequence sequence;
+    sequence.parents = spans.parents, sequence.code_of = spans.code_of;
+    const int64_t holder = spans.parents[size_t(best->rows.front())];
+    best->step.outermost = holder >= 0 && !lies_in_a_loop(sequence, holder);
   }
   Decision decision;
   for (const Found& found : choices)

@@ -59,7 +59,6 @@ bool is_step_rather(LoopKind kind, const AnchorTimes& one, const AnchorTimes& ot
 
 struct Decision {
   static constexpr size_t no_level = SIZE_MAX;
-  LoopKind kind = LoopKind::structure;
   std::vector<int64_t> rows;  // the spans that mark an iteration, or end it (`optimizer`)
   uint32_t group = 1;         // every so many anchors end an iteration; 0: too few of them to tell
   double per_iteration = 1;   // anchors in one

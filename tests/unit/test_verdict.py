@@ -132,6 +132,20 @@ def test_of_several_ranks_the_one_that_waits_most_is_named():
     assert finding.what.startswith("the main thread of rank 1 waits 5.9")
 
 
+@pytest.mark.parametrize("callers", [["exchange"], ["exchange", "reduce"]])
+def test_who_calls_what_communicates_is_named_if_it_is_one(callers):
+    """Each step receives for 8 of its 10 ms: always in `exchange`, or there and in another function in turn."""
+    steps = []
+    for number in range(60):
+        begin, caller = number * 10 * MS, callers[number % len(callers)]
+        receive = span("MPI_Recv", begin + 2 * MS, begin + 10 * MS, paradigm="mpi")
+        steps.append(span("solve", begin, begin + 10 * MS, span(caller, begin + 2 * MS, begin + 10 * MS, receive)))
+    text = summarise(make_trace({"main": steps})).verdict.text
+    assert "100 % of it in MPI_Recv" in text
+    assert (", called by exchange (" in text) == (len(callers) == 1)
+    assert ("called by" in text) == (len(callers) == 1)
+
+
 def test_what_another_thread_does_meanwhile_is_told():
     beside = sampled((["python"] * 9 + ["lock"]) * 30, stack="hold (/home/me/model.py:70)", name="hold", part="piece")
     (finding,) = host_waits(make_trace({"main": sampled((["lock"] * 5 + ["python"] * 5) * 30), "helper": beside}))

@@ -167,7 +167,11 @@ def throttled_regions(trace: Trace, process: int) -> Bools | None:
     named = {what.removeprefix(THROTTLED) for what in counted if what.startswith(THROTTLED)}
     if not named:
         return None
-    places = (f"{each.name} ({PurePath(each.file).name}:{each.line})" for each in region_rows(trace))
+    # As native/core/spans/region_table.cpp writes it.
+    places = (
+        f"{each.name} ({PurePath(each.file).name}:{each.line})" if each.file else each.name
+        for each in region_rows(trace)
+    )
     return np.array([place in named for place in places], dtype=bool)
 
 

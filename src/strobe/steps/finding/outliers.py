@@ -36,7 +36,8 @@ _LEAST_WINDOWS = 2
 # window. What else runs on the machine slows most steps down for a while, and leaves some as fast as they were.
 _LEAST_CHANGE = 0.1
 _FAST = 0.1
-# What is usual is known from so many steps, evenly chosen.
+# What is usual is known from so many steps, chosen at random: at equal distances they would all have what comes in a
+# rhythm, or none.
 _MOST_COMPARED = 200_000
 
 
@@ -108,9 +109,11 @@ def _slow(duration_ns: Ints, parts_ns: Ints, usual_ns: float) -> tuple[Bools, np
 
 def _excess(values_ns: Ints, least_ns: float) -> tuple[npt.NDArray[np.float64], Bools]:
     """Return by how much each value exceeds the median of its column, and whether that is unusual and not little."""
-    every = -(-len(values_ns) // _MOST_COMPARED) or 1
-    excess = values_ns - np.median(values_ns[::every], axis=0)
-    deviation = np.median(np.abs(excess[::every]), axis=0)
+    some: slice | Ints = slice(None)
+    if len(values_ns) > _MOST_COMPARED:
+        some = np.random.default_rng(0).integers(0, len(values_ns), _MOST_COMPARED)
+    excess = values_ns - np.median(values_ns[some], axis=0)
+    deviation = np.median(np.abs(excess[some]), axis=0)
     return excess, excess > np.maximum(DEVIATIONS * deviation, least_ns)
 
 
