@@ -191,7 +191,8 @@ std::optional<Beginning> beginning_around(const Spans& spans, const Found& found
   const auto fits = std::ranges::count_if(repeated, [](uint32_t n) { return n > 1 && n <= kMostRepeated; });
   if (double(fits) < kAlternate * double(repeated.size())) return {};
   beginning.with = beginning.rows.front();
-  const auto [fewest, most] = std::ranges::minmax(repeated);
+  // The first iteration is marked within the loop: before, nobody knows what that does.
+  const auto [fewest, most] = std::ranges::minmax(std::span(repeated).subspan(1));
   beginning.source = "each is an iteration of the " + spans.code_of(beginning.with)->name +
                      ", which repeats something " + std::to_string(fewest) +
                      (most > fewest ? " to " + std::to_string(most) : std::string()) + " times";
