@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.tar.gz"))
 # native/adapters/gpu/decode/buffers_layout.h
 BUFFERS_AT, BUFFER_BYTES = 8 << 10, 256 << 10
-FREE, HELD = 0, 1
+FREE, HELD, REPORTING = 0, 1, 3
 
 PROGRAM = """
 import fake_cuda
@@ -156,3 +156,40 @@ def test_the_recovered_trace_has_what_nvidias_iterator_finds(tmp_path: Path, cap
         # Clocks: what follows at once on a stream may begin up to 100 ns late.
         assert (found[0], found[2], found[3:]) == (kind, end, values)
         assert 0 <= found[1] - start <= 100
+
+
+def test_the_span_that_was_being_reported_at_the_kill_is_there_once(tmp_path: Path) -> None:
+    """It is in the ring already, and the buffers have not noted it yet."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", "program.py"],
+        cwd=tmp_path,
+        env=fake_cuda.environment("13.0", tmp_path / "truth.jsonl"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    assert process.stdout.readline() == "over\n"
+    (path,) = (tmp_path / "t.strobe").glob("process-*.gpu")
+    before = bytearray(path.read_bytes())
+    time.sleep(2.2)  # a round takes at most a second
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+    count, reported = struct.unpack_from("<IQ", before, 12)[0], struct.unpack_from("<Q", before, 16)[0]
+    if reported:
+        pytest.skip("a round was over before the program was")
+    for i in range(count):
+        state_at = 24 + 4 * 60 + 12 * i
+        if struct.unpack_from("<I", before, state_at)[0] != FREE:
+            struct.pack_into("<3I", before, state_at, REPORTING, BUFFER_BYTES, i)
+    struct.pack_into("<Q", before, 16, 4 * 600 - 1)
+    path.write_bytes(before)
+    trace = strobe.open(tmp_path / "t.strobe")
+    rows = trace.sql("select correlation from kernel_spans union all select correlation from copy_spans").to_pylist()
+    correlations = [row["correlation"] for row in rows]
+    assert len(correlations) == len(set(correlations)) == 4 * 600
+    assert sum(row["kind"] == "stream" for row in trace.locations.to_pylist()) == 2

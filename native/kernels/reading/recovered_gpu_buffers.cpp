@@ -56,7 +56,7 @@ std::string GpuBuffers::name_at(const char* address) const {
   return text;
 }
 
-std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
+std::vector<DeviceSpan> GpuBuffers::read(Sink& sink, DeviceSpan& on_its_way) const {
   std::vector<DeviceSpan> spans;
   if (bytes_.empty()) return spans;
   const auto* header = reinterpret_cast<const BuffersHeader*>(bytes_.data());
@@ -86,6 +86,7 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
   sort_by_start(spans);
   without_inner_calls(spans);
   spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->reported.load(), spans.size())));
+  if (!spans.empty()) on_its_way = spans.front();
   decode(others);
   spans.insert(spans.end(), waits.begin(), waits.end());
   decoder->waits().take(spans, true);
@@ -101,7 +102,7 @@ void LateSpans::read(const std::string& path) {
     next_region_ = std::max(next_region_, r.id + 1);
     if (buffers.decoding() && r.paradigm == buffers.decoding()->paradigm) regions_[r.name] = r.id;
   }
-  for (DeviceSpan& each : buffers.read(*this)) {
+  for (DeviceSpan& each : buffers.read(*this, on_its_way_)) {
     const auto& span = each.span;
     if (span.start_ns <= 0 || span.end_ns < span.start_ns)
       untimed_++;
@@ -119,11 +120,19 @@ void LateSpans::feed(LocationBuilder& builder) {
   if (found != spans_.end()) feed(builder, found->second);
 }
 
+// It was reported, and the kill came before this was noted: it is what the stream ended with.
+bool LateSpans::arrived(const LocationBuilder& builder, const DeviceSpan& span) const {
+  return span.span.region && span.span.end_ns == builder.last_ns() && span.span.end_ns == on_its_way_.span.end_ns &&
+         span.device == on_its_way_.device && span.stream == on_its_way_.stream &&
+         span.correlation == on_its_way_.correlation;
+}
+
 // Takes what begins when everything before has ended.
 void LateSpans::feed(LocationBuilder& builder, std::vector<DeviceSpan>& spans) {
   std::vector<DeviceSpan> others;
   for (const DeviceSpan& each : spans) {
     const auto& span = each.span;
+    if (arrived(builder, each)) continue;
     if (span.region && span.start_ns < builder.last_ns()) {
       others.push_back(each);
       continue;

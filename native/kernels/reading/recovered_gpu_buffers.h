@@ -23,8 +23,9 @@ class GpuBuffers {
   // nullptr where the process had not written it down.
   const std::string* known_name_at(const char* address) const;
   const gpu::Decoding* decoding() const { return decoding_; }  // nullptr: it is empty
-  // The spans that the process had not reported, in order of start.
-  std::vector<gpu::DeviceSpan> read(gpu::Sink& sink) const;
+  // The spans that the process had not reported, in order of start. `on_its_way`: the one that it was reporting when it
+  // was killed, and that may have arrived; of no end where there is none.
+  std::vector<gpu::DeviceSpan> read(gpu::Sink& sink, gpu::DeviceSpan& on_its_way) const;
 
  private:
   std::string bytes_;
@@ -55,12 +56,14 @@ class LateSpans final : gpu::Sink {
   std::string kernel_name(const char* name) override { return buffers_->name_at(name); }
   void device(uint32_t, const std::string&) override {}
   void feed(LocationBuilder& builder, std::vector<gpu::DeviceSpan>& spans);
+  bool arrived(const LocationBuilder& builder, const gpu::DeviceSpan& span) const;
 
   const ProcessFile& file_;
   std::string& chunks_;
   const GpuBuffers* buffers_ = nullptr;
   const gpu::Decoding* decoding_ = nullptr;
   std::map<Stream, std::vector<gpu::DeviceSpan>> spans_;
+  gpu::DeviceSpan on_its_way_{};
   std::map<std::string, uint32_t> regions_;
   std::deque<std::string> texts_;  // behind those of the file
   std::unordered_map<std::string, uint32_t> text_numbers_;
