@@ -62,8 +62,12 @@ Cells cells_of(std::span<const PartInterval> parts, std::span<const KindInterval
                int64_t end_ns) {
   Cells cells;
   auto kind = std::ranges::upper_bound(kinds, start_ns, {}, &KindInterval::end_ns);
-  const auto add = [&](int64_t from, int64_t until, Part part) {
+  const auto add = [&](int64_t from, int64_t until, Part part, bool waits = false) {
     int64_t left = until - from;
+    if (waits) {
+      cells.ns[part][kWaiting] += left;
+      return;
+    }
     for (; kind != kinds.end() && kind->start_ns < until; ++kind) {
       const int64_t shared = std::min(kind->end_ns, until) - std::max(kind->start_ns, from);
       if (shared > 0) cells.ns[part][kind->kind] += shared, left -= shared;
@@ -76,7 +80,7 @@ Cells cells_of(std::span<const PartInterval> parts, std::span<const KindInterval
     const int64_t from = std::max(each.start_ns, last_ns), until = std::min(each.end_ns, end_ns);
     if (until <= from) continue;
     if (from > last_ns) add(last_ns, from, kRest);
-    add(from, until, each.part);
+    add(from, until, each.part, each.waits);
     last_ns = until;
   }
   if (end_ns > last_ns) add(last_ns, end_ns, kRest);
@@ -112,14 +116,27 @@ void CellColumns::clear() {
   count_ = 0;
 }
 
-static_assert(CellColumns::kColumns <= 32);
+namespace {
+
+// The kind kWaiting came later: its columns are behind the others, and this bit tells that it was known.
+constexpr uint32_t kWaitingKnown = 1u << 31;
+static_assert(CellColumns::kColumns < 32);
+
+// Which column is the i-th in a payload.
+constexpr int stored(int i) {
+  constexpr int kOthers = int{kParts} * int{kWaiting};
+  return i < kOthers ? i / kWaiting * kHost + i % kWaiting : (i - kOthers) * kHost + kWaiting;
+}
+
+}  // namespace
 
 void CellColumns::append(std::string& out) const {
-  uint32_t there = 0;
+  uint32_t there = kWaitingKnown;
   for (int i = 0; i < kColumns; i++)
-    if (!columns_[i].empty()) there |= 1u << i;
+    if (!columns_[stored(i)].empty()) there |= 1u << i;
   out.append(reinterpret_cast<const char*>(&there), sizeof there);
-  for (const auto& column : columns_) {
+  for (int i = 0; i < kColumns; i++) {
+    const std::vector<int64_t>& column = columns_[stored(i)];
     if (column.empty()) continue;
     std::vector<uint64_t> values(count_, 0);
     std::ranges::copy(column, values.begin());
@@ -127,14 +144,19 @@ void CellColumns::append(std::string& out) const {
   }
 }
 
-bool CellColumns::read(ByteReader& payload, uint32_t count, uint32_t skipped) {
+bool CellColumns::read(ByteReader& payload, std::span<const int64_t> data_ns, uint32_t skipped) {
+  const auto count = uint32_t(data_ns.size());
   const uint32_t there = payload.u32();
+  const bool waiting_known = there & kWaitingKnown;
   std::vector<uint64_t> values;
   for (int i = 0; i < kColumns; i++) {
     if (!(there >> i & 1)) continue;
     if (!read_column(payload, count, values)) return false;
-    for (uint32_t row = skipped; row < count; row++) put(i, count_ + row - skipped, int64_t(values[row]));
+    if (!waiting_known && i < kWaiting) continue;  // while data were waited for
+    for (uint32_t row = skipped; row < count; row++) put(stored(i), count_ + row - skipped, int64_t(values[row]));
   }
+  for (uint32_t row = skipped; row < count && !waiting_known; row++)
+    put(int{kDataWait} * kHost + kWaiting, count_ + row - skipped, data_ns[row]);
   count_ += count - skipped;
   return payload.ok;
 }

@@ -16,9 +16,9 @@ struct ByteReader;
 
 namespace strobe::structure {
 
-// What passes the time, in the order of strobe.model.kinds.HOST_KINDS. Host: functions of the program, and time outside
-// of all spans.
-enum Kind : uint8_t { kCommunication = 0, kGpuWait, kGpuCall, kOperators, kHost, kKinds };
+// What passes the time, in the order of strobe.model.kinds.HOST_KINDS. Waiting: for the next batch, whatever the loader
+// does meanwhile in this thread. Host: functions of the program, and time outside of all spans.
+enum Kind : uint8_t { kCommunication = 0, kGpuWait, kGpuCall, kOperators, kWaiting, kHost, kKinds };
 
 // The kind of time in which a span of this region is the innermost one. `role`: as strobe.h numbers it.
 Kind kind_of_region(std::string_view name, uint8_t paradigm, uint8_t role);
@@ -32,6 +32,7 @@ struct KindInterval {
 struct PartInterval {
   int64_t start_ns, end_ns;
   Part part;
+  bool waits = false;  // all of it is kWaiting
 };
 
 // The time of an iteration: of each part, by kind. The kinds of a part add up to it, the parts to the iteration.
@@ -77,7 +78,8 @@ class CellColumns {
 
   // What a payload holds of them: which columns there are, and these.
   void append(std::string& out) const;
-  bool read(ByteReader& payload, uint32_t count, uint32_t skipped);  // without the first `skipped` iterations
+  // Without the first `skipped` of the iterations whose data took so long.
+  bool read(ByteReader& payload, std::span<const int64_t> data_ns, uint32_t skipped);
 
  private:
   void put(int column, size_t row, int64_t ns);

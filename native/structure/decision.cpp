@@ -199,6 +199,13 @@ std::optional<Beginning> beginning_around(const Spans& spans, const Found& found
   return beginning;
 }
 
+// Whether another sequence has the same steps and marks each of them earlier: calls that make a batch come before the
+// first operator that works with it. Where the beginning is not known, each mark is before one and behind another.
+bool begins_earlier(const Spans& spans, const Found& found, const Found& than) {
+  return !found.events->begins_before && !than.events->begins_before && found.rows.front() < than.rows.front() &&
+         !than.step.beginning && agree(spans, than.rows, found);
+}
+
 // The anchors of a loop of which nothing else is known, and the level around them.
 void find_level_around(const Events& events, const Anchor& anchor, Decision& decision) {
   std::vector<uint32_t> at;
@@ -328,6 +335,8 @@ std::optional<Decision> decide_by_structure(const Spans& spans, std::span<const 
                                                 kMostOfIts * double(lasts_ns(spans, loops[0].rows))))
     choices = std::move(loops);
   auto best = best_of(choices);
+  for (auto each = choices.begin(); each != choices.end(); ++each)
+    if (begins_earlier(spans, *each, *best)) best = each;
   if (auto around = beginning_around(spans, *best, sequences)) {
     best->rows = around->rows;
     best->step.beginning = std::move(around);

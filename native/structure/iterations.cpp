@@ -115,7 +115,9 @@ bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count,
   if (!read_column(c, distinct, hashes)) return false;
   if (!c.bytes.empty() && !read_column(c, count, validation)) return false;
   const uint32_t known = std::clamp(next, first, first + count) - first;
-  if (!c.bytes.empty() && cells.size() == into.size() && !cells.read(c, count, known)) return false;
+  std::vector<int64_t> data_ns(count);
+  std::ranges::transform(columns[kFirstPart + kDataWait], data_ns.begin(), [](uint64_t ns) { return unzigzag(ns); });
+  if (!c.bytes.empty() && cells.size() == into.size() && !cells.read(c, data_ns, known)) return false;
   int64_t end_ns = 0, events = 0;
   for (uint32_t i = 0; i < count; i++) {
     IterationRecord it;

@@ -20,6 +20,24 @@ const Interval* around(const std::vector<Interval>& intervals, int64_t from, int
   return until <= last.end_ns ? &last : nullptr;
 }
 
+// Adds what is left of [from, until) without these calls to `pieces`; returns its length.
+int64_t add_without(const std::vector<Interval>& calls, int64_t from_ns, int64_t until_ns,
+                    std::vector<Interval>& pieces) {
+  int64_t sum = 0;
+  const auto add = [&](int64_t start_ns, int64_t end_ns) {
+    if (end_ns <= start_ns) return;
+    pieces.push_back({start_ns, end_ns});
+    sum += end_ns - start_ns;
+  };
+  for (auto each = std::ranges::lower_bound(calls, from_ns, {}, &Interval::end_ns); each != calls.end(); ++each) {
+    if (each->start_ns >= until_ns) break;
+    add(from_ns, each->start_ns);
+    from_ns = std::max(from_ns, each->end_ns);
+  }
+  add(from_ns, until_ns);
+  return sum;
+}
+
 }  // namespace
 
 void enclose(std::vector<Interval>& intervals, Interval outer) {
@@ -63,20 +81,17 @@ std::vector<Interval> Work::validations(int64_t from_ns, int64_t until_ns) const
   return found;
 }
 
-int64_t Work::without_others(int64_t from_ns, int64_t until_ns, std::vector<Interval>& pieces) const {
-  int64_t sum = 0;
-  const auto add = [&](int64_t start_ns, int64_t end_ns) {
-    if (end_ns <= start_ns) return;
-    pieces.push_back({start_ns, end_ns});
-    sum += end_ns - start_ns;
-  };
-  for (auto each = std::ranges::lower_bound(others, from_ns, {}, &Interval::end_ns); each != others.end(); ++each) {
-    if (each->start_ns >= until_ns) break;
-    add(from_ns, each->start_ns);
-    from_ns = std::max(from_ns, each->end_ns);
+int64_t Work::in_hand(size_t low, size_t high, int64_t fed_ns, const std::vector<Interval>& validating) const {
+  for (size_t i = low; i < high; i++) {
+    const Activity& each = activities[i];
+    if (around(validating, each.start_ns, each.end_ns) || around(unfed_validations, each.start_ns, each.end_ns))
+      continue;
+    if (each.part == kBackward || (each.part == kOptimizer && !zeroes(each))) break;
+    if (!each.in_model) continue;
+    const Interval* module = around(modules, each.start_ns, each.end_ns);
+    return std::max(fed_ns, module ? module->start_ns : each.start_ns);
   }
-  add(from_ns, until_ns);
-  return sum;
+  return fed_ns;
 }
 
 size_t Work::end_of_run(size_t from, size_t high) const {
@@ -115,24 +130,33 @@ std::vector<PartInterval> Work::split(int64_t start_ns, int64_t fed_ns, int64_t 
   const size_t low = first_since(fed_ns), high = first_since(end_ns);
   if (fed_ns > start_ns) before = kDataWait;
   const std::vector<Interval> validating = trains ? validations(fed_ns, end_ns) : std::vector<Interval>();
-  if (fed_ns > start_ns) found.push_back({start_ns, fed_ns, kDataWait});
+  if (fed_ns > start_ns) found.push_back({start_ns, fed_ns, kDataWait, true});
+  const int64_t in_hand_ns = in_hand(low, high, fed_ns, validating);
   int64_t last_ns = fed_ns;
   Part last = kRest;
   std::vector<Interval> pause;
   const auto add = [&](const Activity& activity, Part part) {
+    const bool waits = part == kDataWait && activity.part == kDataWait;
+    if (part != kValidation && last_ns < in_hand_ns) {
+      const int64_t until_ns = std::min(activity.start_ns, in_hand_ns);
+      pause.clear();
+      add_without(rare, last_ns, until_ns, pause);
+      for (const Interval& each : pause) found.push_back({each.start_ns, each.end_ns, kDataWait});
+      last_ns = until_ns;
+    }
     const bool whole =
         (part == kBackward && last == kBackward) || (part == kForward && around(modules, last_ns, activity.start_ns));
     pause.clear();
     int64_t pause_ns = activity.start_ns - last_ns;
     if (!whole && pause_ns >= kLeastCallNs)
-      pause_ns = without_others(last_ns, activity.start_ns, pause);
+      pause_ns = add_without(others, last_ns, activity.start_ns, pause);
     else if (pause_ns > 0)
       pause.push_back({last_ns, activity.start_ns});
     if (whole || pause_ns <= (part == last ? kMaxPauseNs : kMaxCallNs))
-      for (const Interval& each : pause) found.push_back({each.start_ns, each.end_ns, part});
+      for (const Interval& each : pause) found.push_back({each.start_ns, each.end_ns, part, waits});
     last_ns = std::min(activity.end_ns, end_ns);
     last = part;
-    found.push_back({activity.start_ns, last_ns, part});
+    found.push_back({activity.start_ns, last_ns, part, waits});
   };
   for (size_t i = low; i < high;) {
     const Part part = activities[i].part;
@@ -150,7 +174,12 @@ std::vector<PartInterval> Work::split(int64_t start_ns, int64_t fed_ns, int64_t 
       const bool validation =
           (part == kForward || part == kDataWait) &&
           (around(validating, each.start_ns, each.end_ns) || around(unfed_validations, each.start_ns, each.end_ns));
-      add(each, validation ? kValidation : seed ? kBackward : i < run.updates_end ? kOptimizer : run.part);
+      const bool made = each.start_ns < in_hand_ns && part != kOptimizer && run.part != kValidation;
+      add(each, validation            ? kValidation
+                : seed                ? kBackward
+                : i < run.updates_end ? kOptimizer
+                : made                ? kDataWait
+                                      : run.part);
       if (part != kForward && !zeroes(activities[i])) before = part;
     }
   }

@@ -16,6 +16,7 @@ struct Activity {
   uint32_t path, region;
   Part part;
   Change change = Change::none;
+  bool in_model = false;  // in the call of a module that is no loss
 };
 
 constexpr uint64_t kNoPosition = UINT64_MAX;
@@ -56,8 +57,9 @@ struct Work {
     size_t updates_end;  // those before this one update parameters instead
   };
   std::vector<Interval> validations(int64_t from_ns, int64_t until_ns) const;
-  // Adds what is left of [from, until) without such calls to `pieces`; returns its length.
-  int64_t without_others(int64_t from_ns, int64_t until_ns, std::vector<Interval>& pieces) const;
+  // When the batch of an iteration is at hand, which begins with the activity `low`: until its model is called for the
+  // first time it is made. `fed_ns` where no model is called before anything is learned from the batch.
+  int64_t in_hand(size_t low, size_t high, int64_t fed_ns, const std::vector<Interval>& validating) const;
   Operators operators(size_t from, size_t until, size_t high, Part before, Part follows) const;
   size_t end_of_run(size_t from, size_t high) const;
   size_t updates_end(size_t from, size_t until, size_t apart) const;

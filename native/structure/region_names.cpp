@@ -87,6 +87,10 @@ bool is_module_call(std::string_view name, uint8_t paradigm) {
   return name.empty() || name.ends_with('.') || name.ends_with(": ");
 }
 
+bool is_model_call(std::string_view name, uint8_t paradigm) {
+  return is_module_call(name, paradigm) && name.find("Loss") == name.npos;
+}
+
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm) {
   if (name == kStepHint && (paradigm == STROBE_USER || paradigm == STROBE_SELF)) return LoopKind::hint;
   if (name.starts_with(kProfilerStep) || !engine_step(name).empty()) return LoopKind::range;

@@ -17,6 +17,8 @@ int8_t part_of_region(std::string_view name, uint8_t paradigm);
 Change change_of_region(std::string_view name);
 // The call of a module, as Python's functions are called: `Net.forward`, `model.py(12): forward`, `nn.Module: Net_0`.
 bool is_module_call(std::string_view name, uint8_t paradigm);
+// Whether it is that of a model, or of a part of one: a loss is none.
+bool is_model_call(std::string_view name, uint8_t paradigm);
 // The engine that runs a backward pass: in records its call until the last gradient is there, in profiles with stacks
 // the Python function.
 bool is_backward_pass(std::string_view name);

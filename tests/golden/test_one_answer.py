@@ -13,7 +13,7 @@ import pytest
 from strobe.cli.main import main
 from tests.golden import answers
 
-KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "host_ns")
+KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "data_wait_ns", "host_ns")
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "cpu_exec", "other")
 Ask = Callable[..., dict]
 
@@ -106,8 +106,9 @@ def test_how_long_it_waits_for_data(ask: Ask) -> None:
         assert figure["value"] in [each["wait_ns"] for each in pipelines]
         # That of the thread of the loop begins with the step, some microseconds before the loader is asked.
         of_parts = [each for each in breakdown if each["process"] == row["process"]]
-        (wait,) = (each["share"] for each in of_parts if each["part"] == "data_wait")
-        assert wait == pytest.approx(row["wait_share"], abs=0.005)
+        (step,) = (each["duration_ns"] for each in of_parts if each["part"] == "step")
+        (wait,) = (each["data_wait_ns"] for each in of_parts if each["part"] == "data_wait")
+        assert wait / step == pytest.approx(row["wait_share"], abs=0.005)
         assert next(each["wait_ns"] for each in traces if each["process"] == row["process"]) <= row["wait_ns"] + 2
 
 

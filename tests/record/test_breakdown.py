@@ -12,7 +12,7 @@ import pytest
 import strobe
 from tests.record.workshop import Workshop
 
-KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "host_ns")
+KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "data_wait_ns", "host_ns")
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 
 TRAINING = """

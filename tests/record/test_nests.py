@@ -24,7 +24,7 @@ SLACK_NS = 200_000_000  # what a busy machine takes of real time
 PARTS = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "validation_ns", "rest_ns")
 
 
-KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "host_ns")
+KINDS = ("communication_ns", "gpu_wait_ns", "gpu_call_ns", "operators_ns", "data_wait_ns", "host_ns")
 
 
 def cells(trace: strobe.Trace, steps: list[dict]) -> dict[tuple[str, str], int]:

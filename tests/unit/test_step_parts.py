@@ -201,7 +201,40 @@ def closure_without_zeroing(program: Told) -> None:
         program.do("optimizer", "aten::mul", "aten::dot")
 
 
+def batch_made_in_the_loop(program: Told) -> None:
+    program.do("data_wait", "aten::randn", "aten::mul")
+    with program.inside("collect"):
+        program.think("data_wait", 3000)
+    with program.inside("Net.forward"):
+        program.do("forward", *FORWARD[:3])
+    program.do("forward", FORWARD[3])
+    program.backward()
+    program.do("optimizer", STEP, ZERO)
+
+
+def batch_changed_behind_the_loader(program: Told) -> None:
+    program.wait()
+    with program.inside("augment"):
+        program.think("data_wait", 5000)
+    program.do("optimizer", ZERO)
+    with program.inside("nn.Module: Sequential"):
+        program.think("forward", 400)
+        program.forward()
+    program.backward()
+    program.do("optimizer", STEP)
+
+
+def module_as_loss(program: Told) -> None:
+    program.wait()
+    program.do("forward", *FORWARD[:3])
+    with program.inside("CrossEntropyLoss.forward"):
+        program.do("forward", FORWARD[3])
+    program.backward()
+    program.do("optimizer", STEP)
+
+
 ORDERS = (
+    *(batch_made_in_the_loop, batch_changed_behind_the_loader, module_as_loss),
     *(zeroed_first, zeroed_between, zeroed_last, zeroed_before_the_data, loss_after_zeroing),
     *(teacher_without_a_loader, generator_and_discriminator, accumulation),
     *(python_in_forward, python_between_operators, short_python_between_operators, a_hook_in_the_pass),
@@ -227,6 +260,43 @@ def test_parts_follow_from_the_order_and_not_from_where_a_helper_stands(step: Ca
         step(program)
     found, told = shares_of(program)
     assert found == pytest.approx(told, abs=0.3)
+
+
+def test_of_the_data_only_the_loader_is_waited_for() -> None:
+    program = Told()
+    for _ in range(20):
+        batch_changed_behind_the_loader(program)
+    steps = steps_of(program.stream())
+    assert steps.cells.waiting_ns[1:-1] == pytest.approx(2_000_000, rel=0.001)
+    assert steps.parts_ns[1:-1, PARTS.index("data_wait")] == pytest.approx(7_000_000, rel=0.001)
+
+
+def test_a_batch_for_scoring_is_made_until_the_model_is_called() -> None:
+    program = Told()
+    for _ in range(20):
+        with program.inside("tokenise"):
+            program.think("data_wait", 4000)
+        program.do("data_wait", "aten::lift_fresh")
+        with program.inside("Scorer.forward"):
+            program.forward()
+        program.do("forward", "aten::max")
+    found, told = shares_of(program)
+    assert found == pytest.approx(told, abs=0.3)
+
+
+def test_what_only_some_steps_do_before_the_model_is_called_is_no_data() -> None:
+    program = Told()
+    for number in range(40):
+        program.wait()
+        if number % 10 == 5:
+            with program.inside("save"):
+                program.think("rest", 9000)
+        with program.inside("Net.forward"):
+            program.forward()
+        program.backward()
+        program.do("optimizer", STEP)
+    found, told = shares_of(program)
+    assert found == pytest.approx(told, abs=0.5)
 
 
 def test_data_that_run_forward_without_a_pass_are_a_validation() -> None:

@@ -103,7 +103,8 @@ void MainLoop::closed(uint32_t path, int64_t start_ns, uint64_t start_position, 
   const PathFacts& f = facts_.of(path);
   if (start_position == open_wait_.position) open_wait_ = structure::kNowhere;
   if (f.part >= 0 && f.activity()) {
-    cutter_.add({start_ns, end_ns, start_position, path, paths_.region(path), structure::Part(f.part), f.change});
+    cutter_.add(
+        {start_ns, end_ns, start_position, path, paths_.region(path), structure::Part(f.part), f.change, f.in_model});
     if (f.part == structure::kBackward) detector_.training_seen();
   }
   if (f.function)

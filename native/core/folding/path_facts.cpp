@@ -20,6 +20,7 @@ void PathFactsTable::learn(uint32_t path) {
   f.change = structure::change_of_region(name);
   f.kind = structure::kind_of_region(name, paradigm, regions_.kind_of(region).second);
   f.module = structure::is_module_call(name, paradigm);
+  f.in_model = structure::is_model_call(name, paradigm) || (parent != kNoPath && facts_[parent].in_model);
   f.iteration = structure::is_iteration(name, paradigm);
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;

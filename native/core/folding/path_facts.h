@@ -27,6 +27,7 @@ struct PathFacts {
   bool covered : 1 = false;    // an activity lies above
   bool function : 1 = false, torch : 1 = false, mpi : 1 = false, recursive : 1 = false;
   bool module : 1 = false;     // the call of a module
+  bool in_model : 1 = false;   // in such a call, or one, but not of a loss
   bool iteration : 1 = false;  // of a loop that calls nothing
   structure::Change change = structure::Change::none;
   structure::Kind kind = structure::kHost;

@@ -320,7 +320,7 @@ KindTimeline kind_timeline(Input<int64_t> starts, Input<int64_t> ends, Input<int
 nb::object cells_of_steps(Input<int64_t> activities, Input<int64_t> modules, Input<int64_t> others, Input<int64_t> rare,
                           Input<int64_t> closures, Input<int64_t> unfed_validations, Input<int64_t> steps,
                           bool cut_anywhere, Input<int64_t> starts, Input<int64_t> ends, Input<int8_t> kinds) {
-  constexpr size_t kColumns = 4, kStepColumns = 3;
+  constexpr size_t kColumns = 5, kStepColumns = 3;
   Work work;
   const auto intervals = {std::pair(&modules, &work.modules),
                           {&others, &work.others},
@@ -334,7 +334,7 @@ nb::object cells_of_steps(Input<int64_t> activities, Input<int64_t> modules, Inp
   return owned(unlocked([&] {
     for (size_t i = 0; i < activities.shape(0); i += kColumns) {
       const int64_t* row = activities.data() + i;
-      work.activities.push_back({row[0], row[1], 0, 0, 0, Part(row[2]), Change(row[3])});
+      work.activities.push_back({row[0], row[1], 0, 0, 0, Part(row[2]), Change(row[3]), row[4] != 0});
       work.trains |= row[2] == kBackward;
     }
     for (const auto& [from, to] : intervals)
@@ -376,11 +376,11 @@ void register_structure(nb::module_& m) {
       "work_of_region",
       [](const std::string& name, uint8_t paradigm) {
         return nb::make_tuple(int(part_of_region(name, paradigm)), int(change_of_region(name)),
-                              is_module_call(name, paradigm));
+                              is_module_call(name, paradigm), is_model_call(name, paradigm));
       },
       nb::arg("name"), nb::arg("paradigm"),
       "By its name: the part of a step that a region belongs to (-1: none), what it does to parameters (0: nothing, 1: "
-      "changes them in place, 2: zeroes gradients), and whether it is the call of a module");
+      "changes them in place, 2: zeroes gradients), whether it is the call of a module, and of one that is no loss");
   m.def(
       "is_step_rather",
       [](const std::string& kind, std::tuple<uint64_t, int64_t, int64_t> one,
@@ -411,12 +411,13 @@ void register_structure(nb::module_& m) {
       nb::arg("ids"), nb::arg("updates"), nb::arg("waits"),
       "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell. "
       "`waits`: the ids of waits for data");
-  m.def("cells_of_steps", &cells_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"),
-        nb::arg("rare"), nb::arg("closures"), nb::arg("unfed_validations"), nb::arg("steps"), nb::arg("cut_anywhere"),
-        nb::arg("starts"), nb::arg("ends"), nb::arg("kinds"),
-        "The time of each step by part and kind, step after step. Rows: activities (start, end, part, change), "
-        "intervals (start, end), steps (start, when its data had come, end); ns. cut_anywhere: steps "
-        "may end before a backward pass. starts, ends, kinds: of all spans of the thread");
+  m.def(
+      "cells_of_steps", &cells_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"), nb::arg("rare"),
+      nb::arg("closures"), nb::arg("unfed_validations"), nb::arg("steps"), nb::arg("cut_anywhere"), nb::arg("starts"),
+      nb::arg("ends"), nb::arg("kinds"),
+      "The time of each step by part and kind, step after step. Rows: activities (start, end, part, change, in_model), "
+      "intervals (start, end), steps (start, when its data had come, end); ns. cut_anywhere: steps "
+      "may end before a backward pass. starts, ends, kinds: of all spans of the thread");
   m.def(
       "kind_of_region",
       [](const std::string& name, uint8_t paradigm, uint8_t role) { return int(kind_of_region(name, paradigm, role)); },

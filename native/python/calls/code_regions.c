@@ -91,6 +91,13 @@ static uint32_t region_of_torch(const char* module, const char* function) {
   return 0;
 }
 
+/* What calls a module: _wrapped_call_impl since PyTorch 2.0, which runs on all Pythons that have sys.monitoring. */
+static int calls_module(const char* module, const char* function) {
+  if (strcmp(module, "torch.nn.modules.module") != 0) return 0;
+  return strcmp(function, "Module._wrapped_call_impl") == 0 ||
+         (PY_VERSION_HEX < 0x030C0000 && strcmp(function, "Module._call_impl") == 0);
+}
+
 static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   const char* name = file ? PyUnicode_AsUTF8(code->co_qualname) : NULL;
@@ -108,6 +115,8 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
     const uint32_t torch = region_of_torch(module, name);
     if (torch) {
       known = CODE_FIRST + (uintptr_t)torch;
+    } else if (calls_module(module, name)) {
+      known = CODE_MODULE;
     } else if (filter_allows(file, module, name, recorded)) {
       strobe_region_info info = {0};
       info.name = name;

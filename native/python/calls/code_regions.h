@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "python/calls/code_extra.h"
+#include "python/calls/module_calls.h"
 
 /* What is known of a code object: one of these, or CODE_FIRST + region. Its slot holds code_base + that. */
-enum { CODE_SKIP = 1, CODE_IMPORT = 2, CODE_FIRST = 3 };
+enum { CODE_SKIP = 1, CODE_IMPORT = 2, CODE_MODULE = 3, CODE_FIRST = 4 };
 
 typedef struct {
   PyObject* excluded; /* prefixes of file names that are not recorded unless a rule includes them */
@@ -48,5 +49,9 @@ int python_calls_start(int c_functions);
 void python_calls_stop(void);
 /* The budget allows no recording of functions any more: the mechanism ends if it costs something nevertheless. */
 void python_calls_give_up(void);
-/* How deep in imports this thread is; for programs that go on with another stack on the same thread. */
-int python_calls_importing(int depth);
+/* What a thread is in; for programs that go on with another stack on the same thread. Returns what it was in. */
+typedef struct {
+  int importing; /* depth of import machinery: code that an import runs is not recorded */
+  ModuleCalls modules;
+} CallState;
+CallState python_calls_switch(CallState next);

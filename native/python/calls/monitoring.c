@@ -16,8 +16,9 @@
 #include "python/loops/loops.h"
 
 #define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
-static FAST_TLS int importing;
-static PyObject* disable; /* sys.monitoring.DISABLE */
+static FAST_TLS CallState now;
+static FAST_TLS uint64_t now_of; /* the recording that `now` is of */
+static PyObject* disable;        /* sys.monitoring.DISABLE */
 static int tool_id = -1;
 static int running;
 static uint64_t lines_ns; /* what following the lines of loops has cost */
@@ -26,6 +27,24 @@ static uint64_t lines_ns; /* what following the lines of loops has cost */
 static uint32_t* open_calls;
 enum { REGION_LIMIT = 1 << 22 };
 
+/* A module is called; its call is of the function that runs. */
+static void module_begin(void) {
+  if (now_of != code_base) now.modules = (ModuleCalls){0}, now_of = code_base; /* what had begun ended unseen */
+  if (now.modules.depth++ > 0 || now.importing) return;
+  PyFrameObject* frame = PyEval_GetFrame(); /* borrowed */
+  PyObject* module = frame ? PyFrame_GetVarString(frame, "self") : NULL;
+  now.modules.region = module ? module_region(module) : 0;
+  if (!module) PyErr_Clear();
+  Py_XDECREF(module);
+  if (now.modules.region) strobe_enter(now.modules.region);
+}
+
+static void module_end(void) {
+  if (now_of != code_base || now.modules.depth == 0 || --now.modules.depth > 0) return;
+  if (now.modules.region) strobe_leave(now.modules.region);
+  now.modules.region = 0;
+}
+
 static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disable) {
   PyCodeObject* code = (PyCodeObject*)args[0];
   LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of(code) : NULL;
@@ -33,7 +52,7 @@ static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disabl
   uintptr_t region = code_region(code, NULL);
   if (__builtin_expect(region >= CODE_FIRST, 1)) {
     region -= CODE_FIRST;
-    if (importing) Py_RETURN_NONE;
+    if (now.importing) Py_RETURN_NONE;
     if (is_throttled((uint32_t)region) && open_calls[region] == 0) {
       code_region_throttle(code, (uint32_t)region);
       return Py_NewRef(may_disable ? disable : Py_None);
@@ -45,7 +64,11 @@ static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disabl
     Py_RETURN_NONE;
   }
   if (region == CODE_IMPORT) {
-    importing++;
+    now.importing++;
+    Py_RETURN_NONE;
+  }
+  if (region == CODE_MODULE) {
+    module_begin();
     Py_RETURN_NONE;
   }
   return Py_NewRef(may_disable ? disable : Py_None);
@@ -58,7 +81,7 @@ static inline PyObject* end(PyObject* const* args, int may_disable) {
   uintptr_t region = code_region(code, NULL);
   if (__builtin_expect(region >= CODE_FIRST, 1)) {
     region -= CODE_FIRST;
-    if (!importing && open_calls[region]) { /* else it began before the recording */
+    if (!now.importing && open_calls[region]) { /* else it began before the recording */
       open_calls[region]--;
       LoopCode* loops = loops_of((uint32_t)region);
       if (__builtin_expect(loops != NULL, 0)) loops_end(loops);
@@ -67,7 +90,11 @@ static inline PyObject* end(PyObject* const* args, int may_disable) {
     Py_RETURN_NONE;
   }
   if (region == CODE_IMPORT) {
-    if (importing > 0) importing--;
+    if (now.importing > 0) now.importing--;
+    Py_RETURN_NONE;
+  }
+  if (region == CODE_MODULE) {
+    module_end();
     Py_RETURN_NONE;
   }
   return Py_NewRef(may_disable ? disable : Py_None);
@@ -86,12 +113,12 @@ CALLBACK(on_unwind) { return UNUSED, end(args, 0); }
 CALLBACK(on_call) {
   UNUSED;
   if (code_region((PyCodeObject*)args[0], NULL) < CODE_FIRST) return Py_NewRef(disable);
-  if (!importing) c_function_begin(args[2]);
+  if (!now.importing) c_function_begin(args[2]);
   Py_RETURN_NONE;
 }
 CALLBACK(on_c_end) {
   UNUSED;
-  if (!importing && code_region((PyCodeObject*)args[0], NULL) >= CODE_FIRST) c_function_end(args[2]);
+  if (!now.importing && code_region((PyCodeObject*)args[0], NULL) >= CODE_FIRST) c_function_end(args[2]);
   Py_RETURN_NONE;
 }
 
@@ -141,9 +168,9 @@ static int set_callbacks(PyObject* monitoring, int on, int c_functions) {
   return failed ? -1 : 0;
 }
 
-int python_calls_importing(int depth) {
-  const int was = importing;
-  importing = depth;
+CallState python_calls_switch(CallState next) {
+  const CallState was = now;
+  now = next;
   return was;
 }
 
@@ -175,7 +202,7 @@ int python_calls_start(int c_functions) {
   }
   if (tool_id < 3)
     return PyErr_SetString(PyExc_RuntimeError, "no free tool id in sys.monitoring (3 and 4 are taken)"), -1;
-  importing = 0;
+  now.importing = 0;
   if (!c_functions) {
     strobe_hook_cost(&lines_ns, 1);
     loops_start(&lines_ns, 1);

@@ -16,7 +16,7 @@ namespace {
 
 struct Stack {
   uint32_t number = 0;  // 0: the one that a thread begins with
-  int importing = 0;
+  CallState calls{};
   LineStack* lines = nullptr;  // while it does not run
 };
 std::unordered_map<PyObject*, Stack> stacks;  // guarded by the GIL, as all here
@@ -40,7 +40,7 @@ Stack& stack_of(PyObject* greenlet) {
 void follow(PyObject* from, PyObject* to) {
   Stack& next = stack_of(to);
   Stack& left = stack_of(from);
-  left.importing = python_calls_importing(next.importing);
+  left.calls = python_calls_switch(next.calls);
   lines_stack_free(left.lines);  // of a time when nobody followed
   left.lines = lines_switch(std::exchange(next.lines, nullptr));
   strobe_switch_stack(next.number);

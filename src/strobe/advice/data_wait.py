@@ -11,7 +11,6 @@ from strobe.breakdown.data_pipeline import FETCH, MAKE_AHEAD, pipelines
 from strobe.breakdown.host_time import MOSTLY, fetching
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-from strobe.steps.training_activities import DATA_WAIT
 from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
 
@@ -39,11 +38,12 @@ def run(trace: Trace) -> Iterator[Finding]:
     if usual is None:
         return
     steps = usual.steps
-    wait, duration = steps.parts_ns[usual.usual, DATA_WAIT], steps.duration_ns[usual.usual]
-    waits = usual.parts_ns["data_wait"]
+    waiting_ns = steps.cells.waiting_ns
+    wait, duration = waiting_ns[usual.usual], steps.duration_ns[usual.usual]
+    waits = usual.waiting_ns
     # What others than slow steps wait, as a part of all.
     counted = usual.steps.steady & ~usual.steps.outlier & (usual.steps.loop == usual.loop)
-    typical = float(steps.parts_ns[counted, DATA_WAIT].sum()) / usual.count
+    typical = float(waiting_ns[counted].sum()) / usual.count
     share = typical / usual.mean_ns
     if share < LEAST_SHARE or np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
         return

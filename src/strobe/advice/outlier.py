@@ -31,7 +31,7 @@ MOST_SEARCHED = 4096
 LEAST_TOTAL_NS = 10_000_000
 
 _WORDS = {
-    "data_wait": "waiting for data",
+    "data_wait": "making the batch",
     "forward": "the forward pass",
     "backward": "the backward pass",
     "optimizer": "the optimizer",
@@ -97,6 +97,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     names, loops = steps.class_names, steps.loop
     slow, usual_ones = np.flatnonzero(steps.outlier & steps.steady), steps.steady & ~steps.outlier
     over, own = steps.duration_ns.astype(np.float64), steps.parts_ns.astype(np.float64)
+    waiting = steps.cells.waiting_ns.astype(np.float64)
     alike_as: dict[tuple[int, str], Ints] = {}
     for loop, class_name in dict.fromkeys(zip(loops[slow].tolist(), names[slow].tolist(), strict=True)):
         # What is usual in one loop is not in another.
@@ -105,6 +106,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         if len(alike := alike_as[loop, class_name]):
             over[of_class] -= np.median(steps.duration_ns[alike])
             own[of_class] -= np.median(steps.parts_ns[alike], axis=0)
+            waiting[of_class] -= np.median(steps.cells.waiting_ns[alike])
     cause = np.array([steps.cause[row] for row in slow.tolist()], dtype=object)
     for part, name in enumerate(PARTS):
         rows = slow[cause == name]
@@ -117,9 +119,10 @@ def run(trace: Trace) -> Iterator[Finding]:
                 alike = np.sort(np.concatenate([alike_as[each] for each in classes]))
                 waited = waited_for_core_ns(trace, steps.process, steps.start_ns[group], steps.end_ns[group])
                 by_the_machine = waited >= BY_THE_MACHINE * gain[1]
-                known = by_the_machine or name == "data_wait"
-                growth = None if known else grown_call(trace, steps, order, alike)
-                found = _finding(group, usual, name, spacing, gain, growth)
+                waits = name == "data_wait" and 2 * waiting[group].sum() >= own[group, part].sum()
+                growth = None if by_the_machine or waits else grown_call(trace, steps, order, alike)
+                where = "waiting for data" if waits else _WORDS[name]
+                found = _finding(group, usual, where, waits, spacing, gain, growth)
                 if by_the_machine:
                     do = f"other programs had its cores: the main thread waited {format_ns(waited)} for one meanwhile"
                     found = replace(found, do=do, gain_low_ns=0, gain_high_ns=0, informative=True)
@@ -127,10 +130,16 @@ def run(trace: Trace) -> Iterator[Finding]:
 
 
 def _finding(
-    rows: Ints, usual: Usual, part: str, every: int, gain_ns: tuple[float, float], growth: Growth | None
+    rows: Ints,
+    usual: Usual,
+    where: str,
+    waits: bool,
+    every: int,
+    gain_ns: tuple[float, float],
+    growth: Growth | None,
 ) -> Finding:
     count = usual.count
-    longer = f"{format_ns(gain_ns[1] / len(rows))} longer, in {growth.name if growth else _WORDS[part]}"
+    longer = f"{format_ns(gain_ns[1] / len(rows))} longer, in {growth.name if growth else where}"
     if every:
         what = f"every {ordinal(every)} step takes {longer} ({len(rows)} times: step {_listed(rows)})"
     else:
@@ -141,8 +150,8 @@ def _finding(
     # What a loop does in every n-th iteration, it does on purpose: nothing can go unless it is known what it is. Who
     # waits for another rank is held up there.
     unknown = growth is None or growth.is_iteration or growth.communicates
-    enough = len(rows) >= LEAST_TIMES and (part == "data_wait" or ((every > 0 or explained) and not unknown))
-    if part == "data_wait":
+    enough = len(rows) >= LEAST_TIMES and (waits or ((every > 0 or explained) and not unknown))
+    if waits:
         do = "find what makes the fetch of these batches slow: storage, one sample, a refill"
     elif growth is None:
         do = "no recorded call grew by half of that: --sample 100 shows what else ran"

@@ -40,6 +40,8 @@ class Analyses:
             gpu_wait_ns (int64, ns): of it, in calls that wait for the GPU
             gpu_call_ns (int64, ns): of it, in other calls of CUDA or HIP: launches, copies, memory
             operators_ns (int64, ns): of it, in operators, of PyTorch or a library
+            data_wait_ns (int64, ns): of it, waiting for the next batch, in a loader or in what makes
+                batches for the loop
             host_ns (int64, ns): of it, in functions of the program and of libraries, and time outside of
                 all spans
 

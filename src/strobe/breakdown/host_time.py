@@ -21,14 +21,14 @@ from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Ints, innermost, kinds_of, main_location
-from strobe.steps.training_activities import DATA_WAIT
 from strobe.sums.path_statistics import caller_of, location_statistics, one_for_each_name
 from strobe.sums.samples import RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
 from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-MEASURED = ("data", "communication", "operators")
+# What spans tell, and what it is called among HOST_KINDS.
+MEASURED = {"data": "data_wait", "communication": "communication", "operators": "operators"}
 KINDS = (*MEASURED, *RUNNING, "gil", *WAITING, "unobserved")
 # States in which a thread has nothing to do.
 IDLE = ("socket", "waiting")
@@ -229,12 +229,10 @@ class _Measured:
 
 def _cells(steps: ProcessSteps, rows: Ints) -> dict[str, int]:
     """Return the time of some steps by kind, as far as their cells are known, ns."""
-    times_ns = {"data": int(steps.parts_ns[rows, DATA_WAIT].sum())}
     if steps.cells.columns is None:
-        return times_ns
-    of_kinds = np.delete(steps.cells.sums(rows), DATA_WAIT, axis=0).sum(axis=0).tolist()
-    of_kind = dict(zip(HOST_KINDS, of_kinds, strict=True))
-    return times_ns | {name: of_kind[name] for name in MEASURED if name in of_kind}
+        return {"data": int(steps.cells.waiting_ns[rows].sum())}
+    of_kind = dict(zip(HOST_KINDS, steps.cells.sums(rows).sum(axis=0).tolist(), strict=True))
+    return {name: of_kind[kind] for name, kind in MEASURED.items()}
 
 
 def _measured(trace: Trace, selection: Selection, location: int, cells_ns: dict[str, int]) -> _Measured:

@@ -12,7 +12,7 @@ from strobe.gpu.launches import launches
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, main_location
-from strobe.steps.training_activities import DATA_WAIT, PROFILER_STEP
+from strobe.steps.training_activities import PROFILER_STEP
 from strobe.steps.usual_steps import KEPT_AS_SLOW
 from strobe.tables.column_arrays import Floats, place_of
 from strobe.trace.definition_rows import ranks_of, regions_where
@@ -143,7 +143,7 @@ def _weights(steps: ProcessSteps, complete: Bools) -> tuple[Floats, dict[str, in
     A step that is kept because it is slow stands for itself. The other kept ones of a class stand for the time of all
     that are not slow, so that a mean duration is that of all steps, and so is what they wait for data.
     """
-    wait_ns = steps.parts_ns[:, DATA_WAIT]
+    wait_ns = steps.cells.waiting_ns
     weight, counts = np.zeros(len(steps)), dict[str, int]()
     for name in dict.fromkeys(steps.class_names[complete & steps.kept].tolist()):
         members = complete & (steps.class_names == name)

@@ -29,8 +29,9 @@ Group = Annotated[str, GROUPS]
 # Parts of a step, in the order in which they are shown. `rest` is what none of the others accounts for.
 PARTS = ("data_wait", "forward", "backward", "optimizer", "validation", "rest")
 Part = Annotated[str, PARTS]
-# What passes the time of the thread of a loop, by its innermost span. `host`: functions, and time outside of all spans.
-HOST_KINDS = ("communication", "gpu_wait", "gpu_call", "operators", "host")
+# What passes the time of the thread of a loop: a wait for the next batch, else its innermost span. `host`: functions,
+# and time outside of all spans.
+HOST_KINDS = ("communication", "gpu_wait", "gpu_call", "operators", "data_wait", "host")
 
 _GROUP_OF_ROLE = {
     "operator": "compute",

@@ -15,7 +15,7 @@ from strobe.trace.trace import Trace
 
 LINES = 40
 _BAR = 26
-_PART_WORDS = {"data_wait": "waits data", "rest": "other"}
+_PART_WORDS = {"data_wait": "data", "rest": "other"}
 _MOST_FINDINGS = 5
 _MOST_GPUS = 4
 _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of every node of the backward graph

@@ -91,7 +91,7 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         found = _of_host(trace, times, busiest)
         return Verdict(found.kind, f"{found.text}; {reason}{do}", found.share, "low")
     if on_gpus:
-        waits = usual.parts_ns["data_wait"] / usual.mean_ns
+        waits = usual.waiting_ns / usual.mean_ns
         if waits >= INPUT_BOUND:  # waiting while the GPU computes is not a loss
             own = (each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process)
             waits = next(own, waits)

@@ -10,7 +10,7 @@ import numpy as np
 from strobe.model.kinds import HOST_KINDS, PARTS
 from strobe.tables.column_arrays import Bools, Ints
 
-_HOST = HOST_KINDS.index("host")
+_HOST, _DATA_WAIT = HOST_KINDS.index("host"), HOST_KINDS.index("data_wait")
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,15 @@ class Cells:
 
     parts_ns: Ints
     columns: Mapping[int, Ints] | None
+
+    @property
+    def waiting_ns(self) -> Ints:
+        """How long each step waited for its batch; where kinds are not known, how long it took to have it."""
+        of_data = PARTS.index("data_wait")
+        if self.columns is None:
+            return self.parts_ns[:, of_data]
+        none = np.zeros(len(self.parts_ns), dtype=np.int64)
+        return self.columns.get(of_data * len(HOST_KINDS) + _DATA_WAIT, none)
 
     @staticmethod
     def of_table(table: Ints) -> Cells:

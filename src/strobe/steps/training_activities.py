@@ -10,8 +10,8 @@ import numpy as np
 from strobe.model.kinds import PARADIGMS
 from strobe.model.kinds import PARTS as PARTS
 from strobe.native import core
-from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Ints, Stream, outermost
-from strobe.tables.column_arrays import Columns
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Ints, Stream, innermost, outermost
+from strobe.tables.column_arrays import Bools, Columns
 
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, VALIDATION, REST = range(len(PARTS))
 _NOT_AN_ACTIVITY = -1
@@ -29,8 +29,8 @@ class Activities(Columns):
     """The outermost spans that are a part of a step, in order; they do not overlap. Nanoseconds.
 
     `part` is one of DATA_WAIT, FORWARD (any other operator), BACKWARD, OPTIMIZER. `change`: what an operator does to
-    parameters, as `core.work_of_region` numbers it. `row` is the span's row in the stream, -1 for what another thread
-    ran.
+    parameters, as `core.work_of_region` numbers it. `in_model`: it lies in the call of a module that is no loss. `row`
+    is the span's row in the stream, -1 for what another thread ran.
     """
 
     row: Ints
@@ -38,6 +38,7 @@ class Activities(Columns):
     end_ns: Ints
     part: Ints
     change: Ints
+    in_model: Bools
     region: Ints
     call_path: Ints
 
@@ -65,7 +66,7 @@ def _work_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
     """The columns of `core.work_of_region` for every region: the recorder goes by the same rules."""
     number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
     rows = [core.work_of_region(name, number[paradigm]) for name, paradigm in zip(names, paradigms, strict=True)]
-    return np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
 def activities(stream: Stream) -> Activities:
@@ -76,7 +77,8 @@ def activities(stream: Stream) -> Activities:
 def work_of(stream: Stream) -> Work:
     """Return what the thread of a stream does."""
     of_region = _work_of_regions(stream.names, stream.paradigms)
-    part, change, module = of_region[stream.region].T.copy()
+    part, change, module, _ = of_region[stream.region].T.copy()
+    in_model = innermost(stream.path_parent, of_region[stream.path_region, 3] > 0) >= 0
     if stream.makes_batches is not None:
         part[stream.makes_batches[stream.call_path]] = DATA_WAIT
     closures = _open_containers(stream, part)
@@ -88,6 +90,7 @@ def work_of(stream: Stream) -> Work:
         end_ns=stream.end_ns[rows],
         part=part[rows],
         change=change[rows],
+        in_model=in_model[stream.call_path[rows]],
         region=stream.region[rows],
         call_path=stream.call_path[rows],
     )
@@ -144,6 +147,6 @@ def _with_backward(found: Activities, elsewhere_ns: Ints) -> Activities:
     start, end = start[alone], end[alone]
     nowhere = np.full(len(start), -1, dtype=np.int64)
     part, change = np.full(len(start), BACKWARD, dtype=np.int64), np.zeros(len(start), dtype=np.int64)
-    passes = Activities(nowhere, start, end, part, change, nowhere, nowhere)
+    passes = Activities(nowhere, start, end, part, change, np.zeros(len(start), dtype=bool), nowhere, nowhere)
     together = Activities.joined([found, passes])
     return together.chosen(np.argsort(together.start_ns, kind="stable"))

@@ -26,7 +26,8 @@ class Usual:
 
     `loop` is the loop that takes most time, all usual steps are of it.
 
-    `mean_ns` and `parts_ns`, which add up to it, are means over all steady steps of the loop.
+    `mean_ns` and `parts_ns`, which add up to it, are means over all steady steps of the loop; `waiting_ns` is the part
+    of `parts_ns["data_wait"]` in which the next batch is waited for.
     """
 
     steps: ProcessSteps
@@ -37,6 +38,7 @@ class Usual:
     median_ns: float
     mean_ns: float
     parts_ns: dict[str, float]
+    waiting_ns: float
 
     @property
     def count(self) -> int:
@@ -69,6 +71,7 @@ def usual_steps(trace: Trace) -> Usual | None:
         median_ns=float(np.median(steps.duration_ns[usual])),
         mean_ns=float(steps.duration_ns[of_loop].mean()),
         parts_ns=dict(zip(PARTS, (steps.parts_ns.T @ of_loop / of_loop.sum()).tolist(), strict=True)),
+        waiting_ns=float(steps.cells.waiting_ns[of_loop].mean()),
     )
 
 

@@ -35,7 +35,7 @@ const GROUP_HUES: Readonly<Record<Group, Oklch>> = {
 export const SHADES = 7;
 
 export const PART_TITLES: Readonly<Record<StepPart, string>> = {
-  data_wait: "data wait",
+  data_wait: "data",
   forward: "forward",
   backward: "backward",
   optimizer: "optimizer",

@@ -22,6 +22,7 @@ _MEANING = {
     "gpu_wait": "in calls that wait for the GPU",
     "gpu_call": "in other calls of CUDA or HIP: launches, copies, memory",
     "operators": "in operators, of PyTorch or a library",
+    "data_wait": "waiting for the next batch, in a loader or in what makes batches for the loop",
     "host": "in functions of the program and of libraries, and time outside of all spans",
 }
 

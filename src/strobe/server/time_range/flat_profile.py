@@ -14,7 +14,7 @@ from strobe.server.trace_context import TraceContext
 from strobe.tables.table import make_table
 
 MOST_ROWS = 5000
-_TITLES = {"data_wait": "data wait", CUT: "steps cut by the edge", MEANWHILE: "other threads and processes"}
+_TITLES = {"data_wait": "data", CUT: "steps cut by the edge", MEANWHILE: "other threads and processes"}
 COLUMNS = (
     Column("name", "string", "", "name of the region"),
     Column("group", "string", "", "what it is drawn and summed as"),

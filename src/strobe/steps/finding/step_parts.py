@@ -20,7 +20,7 @@ def split(stream: Stream, work: Work, cuts: Cuts, rare_ns: Ints, *, cut_anywhere
     by while the program runs: native/structure/phases.cpp.
     """
     acts = work.activities
-    rows = np.stack([acts.start_ns, acts.end_ns, acts.part, acts.change], axis=1)
+    rows = np.stack([acts.start_ns, acts.end_ns, acts.part, acts.change, acts.in_model], axis=1)
     steps = np.stack([cuts.start_ns, cuts.fed_ns, cuts.end_ns], axis=1)
     validations_ns = np.stack([cuts.validation_ns, cuts.end_ns], axis=1)[cuts.validation_ns < cuts.end_ns]
     tables = work.modules_ns, work.others_ns, rare_ns, work.closures_ns, validations_ns
