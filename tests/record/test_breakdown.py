@@ -37,6 +37,8 @@ OPERATORS = """
                group by location, parent) as i on i.location = s.location and i.parent = s.row
     join steps t on s.start_ns >= t.start_ns and s.start_ns < t.start_ns + t.duration_ns
     where r.paradigm = 'torch' and r."group" <> 'data' and r.name <> 'autograd::engine::run_backward'
+    and not exists (select 1 from spans w join regions d on d.region = w.region where d."group" = 'data'
+                    and s.start_ns between w.start_ns and w.start_ns + w.duration_ns)
     group by t.class
 """
 
