@@ -70,7 +70,8 @@ def test_the_kind_with_most_time_limits_the_loop(states, kind, share):
     assert verdict.kind == kind
     assert verdict.share == pytest.approx(share, abs=0.01)
     assert "100 % of it in solve (model.py:14)" in verdict.text
-    assert verdict.confidence == "high"
+    # What it sleeps for is not known.
+    assert verdict.confidence == ("medium" if kind == "sleeping" else "high")
 
 
 def test_who_waits_for_native_threads_is_bound_by_what_these_compute():

@@ -57,6 +57,8 @@ _PLURAL = {
     "io-bound": "wait for files",
     "sleeping": "sleep",
 }
+# What a program sleeps or waits for is not known: it retries, polls, or imitates a slow disk.
+_PURPOSE_UNKNOWN = ("sleeping", "waiting")
 _FILES = ", which waits for files, too"
 _NATIVE = "native code outside of operators"
 
@@ -174,9 +176,12 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
     if kind == "waiting" and len(times) == 1 and (found := _of_others(trace, times[0], causes[kind])) is not None:
         return found
     does = _does(kind, share, times)
-    if (cause := _cause_of_wait(kind, share, times)) is not None:
+    cause = _cause_of_wait(kind, share, times)
+    if cause is not None:
         kind, why = cause
-        does, confidence = does + why, "medium" if confidence == "high" else confidence
+        does += why
+    if (cause is not None or kind in _PURPOSE_UNKNOWN) and confidence == "high":
+        confidence = "medium"
     text = "; ".join((f"{kind}: {does}", *beside))
     if len(times) > 1:
         text += f" (mean of {len(times)} ranks)"
