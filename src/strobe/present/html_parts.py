@@ -48,7 +48,7 @@ def bar(share: float, name: str = "compute") -> str:
 
 def stacked(parts: Sequence[Part], label: str) -> str:
     """Return a bar of the parts of a step and, below, the parts in words; empty if fewer than two take any time."""
-    shown = [(part.name.replace("_", " "), part) for part in parts if part.share > 0]
+    shown = [(part.name.removesuffix("_wait"), part) for part in parts if part.share > 0]
     if len(shown) < 2:
         return ""
     pieces = "".join(
