@@ -72,6 +72,9 @@ def build_wheel(archive: Path, environment: dict[str, str]) -> Path:
     """The wheel, made from the source archive with pip alone."""
     pip = [sys.executable, "-m", "venv", WORK / "pip"]
     run(*pip)
+    scratch = WORK / "scratch"  # in the clone, as all that ccache is to know again
+    scratch.mkdir()
+    environment = {**environment, "TMPDIR": str(scratch)}
     run(WORK / "pip/bin/pip", "wheel", "-q", "--no-deps", "-w", WORK / "dist", archive, env=environment)
     (wheel,) = (WORK / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
