@@ -27,9 +27,13 @@ endif()
 
 set(web_out ${CMAKE_CURRENT_BINARY_DIR}/web)
 file(GLOB_RECURSE web_files CONFIGURE_DEPENDS ${web_src}/src/* ${web_src}/index.html)
-add_custom_command(OUTPUT ${web_src}/node_modules/.package-lock.json
-  COMMAND ${npm} ci --no-audit --no-fund --prefer-offline
-  DEPENDS ${web_src}/package-lock.json WORKING_DIRECTORY ${web_src} VERBATIM)
+# Not once more for each Python: it would remove what a test of the page may be using.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${web_src}/package-lock.json)
+if(${web_src}/package-lock.json IS_NEWER_THAN ${web_src}/node_modules/.package-lock.json)
+  add_custom_command(OUTPUT ${web_src}/node_modules/.package-lock.json
+    COMMAND ${npm} ci --no-audit --no-fund --prefer-offline
+    DEPENDS ${web_src}/package-lock.json WORKING_DIRECTORY ${web_src} VERBATIM)
+endif()
 add_custom_command(OUTPUT ${web_out}/index.html
   COMMAND ${npm} run build -- --outDir ${web_out} --emptyOutDir
   DEPENDS ${web_files} ${web_src}/vite.config.ts ${web_src}/node_modules/.package-lock.json

@@ -51,9 +51,17 @@ def check_contents(archive: Path, names: list[str], wanted: list[str], unwanted:
 
 
 def build_sdist() -> Path:
-    """The source archive, with the bundled page in it, by the backend's own hook: ./dev has its requirements."""
+    """The source archive, with the bundled page in it, by the backend's own hook: ./dev has its requirements.
+
+    Made from a copy: the hook installs the page's packages anew, which tests may be using at the same time.
+    """
+    source = WORK / "source"
+    for name in run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, source / name)
     hook = "import sys; sys.path.insert(0, 'build_backend'); import backend; backend.build_sdist(sys.argv[1])"
-    run(sys.executable, "-c", hook, WORK / "dist")
+    run(sys.executable, "-c", hook, WORK / "dist", cwd=source)
     (archive,) = (WORK / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as file:
         check_contents(archive, file.getnames(), IN_SDIST, NOT_IN_SDIST)
@@ -64,6 +72,9 @@ def build_wheel(archive: Path, environment: dict[str, str]) -> Path:
     """The wheel, made from the source archive with pip alone."""
     pip = [sys.executable, "-m", "venv", WORK / "pip"]
     run(*pip)
+    scratch = WORK / "scratch"  # in the clone, as all that ccache is to know again
+    scratch.mkdir()
+    environment = {**environment, "TMPDIR": str(scratch)}
     run(WORK / "pip/bin/pip", "wheel", "-q", "--no-deps", "-w", WORK / "dist", archive, env=environment)
     (wheel,) = (WORK / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as file:

@@ -146,7 +146,7 @@ int main() {
   }
 
   // Thresholds that make no sense are no reason to fail, either.
-  for (int i = 0; i < 1000; i++) {
+  for (uint32_t i = 0; i < cases(1000); i++) {
     std::string encoded = exceptional.encoded();
     for (size_t k = 1 + random() % 5; k-- > 0;) encoded[random() % encoded.size()] = char(random());
     Exceptional(*file, encoded)(Stretch{0, 100, uint32_t(random() % 10)});

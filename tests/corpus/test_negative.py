@@ -87,8 +87,8 @@ def test_a_million_different_events_are_no_loop() -> None:
     ids = np.random.default_rng(1).permutation(1_000_000)
     times = np.arange(len(ids)) * 1000
     assert find_levels(ids, times) == []
-    spans = [(time, time + 500, str(number)) for number, time in zip(ids.tolist(), times.tolist(), strict=True)]
-    found = steps_of(stream(spans, "python"))
+    some = zip(ids[:50_000].tolist(), times[:50_000].tolist(), strict=True)
+    found = steps_of(stream([(time, time + 500, str(number)) for number, time in some], "python"))
     assert len(found) == 0
     assert found.confidence == "none"
 

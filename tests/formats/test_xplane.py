@@ -57,12 +57,14 @@ def truth(data: bytes) -> list[tuple[str, str, str, int, int]]:
     found = []
     for plane in several(data, 1):
         names = {one(entry, 1): name(several(entry, 2)[0]) for entry in several(plane, 4)}
+        plane_name = name(plane)
         for line in several(plane, 3):
+            line_name, zero = name(line), one(line, 3)
             for event in several(line, 4):
                 offset, duration = one(event, 2), one(event, 3)
-                start = one(line, 3) + offset // 1000
-                end = one(line, 3) + (offset + duration) // 1000
-                found.append((name(plane), name(line), names[one(event, 1)], start, end - start))
+                start = zero + offset // 1000
+                end = zero + (offset + duration) // 1000
+                found.append((plane_name, line_name, names[one(event, 1)], start, end - start))
     return found
 
 

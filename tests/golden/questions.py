@@ -281,10 +281,13 @@ def _of_table(table: strobe.Table) -> Answer:
     return Answer("\n".join([*head, *lines, ""]), "".join(f"{sentence}\n" for sentence in sentences))
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def _cell(value: object) -> str:
     """Write a value so that equal texts are equal values: floats have all their digits."""
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return _encoded(value)
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     return "null" if value is None else repr(value)

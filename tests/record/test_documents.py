@@ -22,6 +22,8 @@ SHORTER = {
     "./dev demo": f"{ROOT}/dev demo --no-view --steps 60",
     "./dev test": "true",  # this is it
     "pip install .": "true",  # ./dev sdist
+    "strobe run examples/train_cnn.py --steps 100": "strobe run examples/train_cnn.py --steps 40",
+    "strobe run examples/train_cnn.py --steps 200": "strobe run examples/train_cnn.py --steps 40",
 }
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "train_cnn.py")
-STEPS = 500
+STEPS = 330  # every 300 steps validate and save
 STALL_NS = 400_000_000
 
 

@@ -43,12 +43,24 @@ def lint(folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def copy(folder: Path) -> Path:
     """A copy of the sources that a test may spoil."""
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    return tmp_path
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the linter says of a tree with every violation."""
+    folder = copy(tmp_path_factory.mktemp("planted"))
+    for place, code in VIOLATIONS.values():
+        path = folder / "src/strobe" / place
+        path.write_text(code + "\n")
+        path.with_name("planted_too.py").touch()
+    status, text = lint(folder)
+    assert status == 1, text
+    return text
 
 
 def test_every_contract_has_a_planted_violation() -> None:
@@ -56,21 +68,22 @@ def test_every_contract_has_a_planted_violation() -> None:
     assert {contract["name"] for contract in contracts} == set(VIOLATIONS)
 
 
-def test_the_tree_keeps_every_contract(copy: Path) -> None:
-    code, text = lint(copy)
+def test_the_tree_keeps_every_contract(tmp_path: Path) -> None:
+    code, text = lint(copy(tmp_path))
     assert code == 0, text
     assert f"{len(VIOLATIONS)} kept, 0 broken" in text
 
 
 @pytest.mark.parametrize("contract", VIOLATIONS)
-def test_a_planted_violation_breaks_its_contract(copy: Path, contract: str) -> None:
+def test_a_planted_violation_breaks_its_contract(planted: str, contract: str) -> None:
     place, code = VIOLATIONS[contract]
-    planted = copy / "src/strobe" / place
-    planted.write_text(code + "\n")
-    planted.with_name("planted_too.py").write_text("")
-    status, text = lint(copy)
-    assert status == 1, text
-    assert f"{contract} BROKEN" in text
+    assert f"{contract} BROKEN" in planted
+    _, _, reasons = planted.partition(f"\n{contract}\n---")
+    reasons, _, _ = reasons.partition("\n\n\n")
+    module = f"strobe.{place.removesuffix('.py').replace('/', '.')}"
+    assert [line.lstrip("- ") for line in reasons.splitlines() if " -> " in line] == [
+        f"{module} -> {code.removeprefix('import ')} (l.1)"
+    ]
 
 
 def test_recording_imports_no_heavy_package() -> None:

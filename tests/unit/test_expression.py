@@ -35,8 +35,8 @@ def test_the_kernel_agrees_with_its_twin(ids: list[int]) -> None:
     assert expression.expand().tolist() == ids
 
 
-def test_ten_thousand_random_programs_come_back_exactly() -> None:
-    for seed in range(10_000):
+def test_two_thousand_random_programs_come_back_exactly() -> None:
+    for seed in range(2_000):
         ids = program(seed, most=300)
         expression = fold(np.array(ids))
         assert expression.expand().tolist() == ids

@@ -60,8 +60,8 @@ def test_the_graph_its_order_and_its_payload_agree_with_the_twin(ids: list[int],
     assert again.replay().tolist() == graph.replay().tolist()
 
 
-def test_ten_thousand_random_programs_are_replayed_exactly() -> None:
-    for seed in range(10_000):
+def test_two_thousand_random_programs_are_replayed_exactly() -> None:
+    for seed in range(2_000):
         ids = program(seed, most=150)
         graph = graph_of(ids)
         assert graph.replay().tolist() == ids
