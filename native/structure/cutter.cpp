@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "structure/step_classes.h"
+
 namespace strobe::structure {
 
 namespace {
@@ -89,12 +91,6 @@ void Cutter::merge_elsewhere() {
                          {start, end, kNoPosition, 0xFFFFFFFF, 0xFFFFFFFF, kBackward});
   }
   elsewhere_.clear();
-}
-
-size_t Cutter::forward_between(size_t low, size_t high) const {
-  size_t n = 0;
-  for (size_t i = low; i < high; i++) n += activities_[i].part == kForward;
-  return n;
 }
 
 void Cutter::learn_from(size_t low, size_t high) {
@@ -364,15 +360,7 @@ std::vector<PartInterval> Cutter::split(const Cut& from, int64_t end_ns,
 }
 
 std::optional<Activity> Cutter::validation(const Cut& from, int64_t end_ns) const {
-  for (const Interval& each : work_.unfed_validations)
-    if (each.start_ns >= from.ns && each.end_ns <= end_ns) return activities_[first_since(each.start_ns)];
-  const size_t low = first_since(from.ns), high = first_since(end_ns);
-  size_t at = high;
-  while (at > low && activities_[at - 1].part != kOptimizer) at--;
-  if (at == low) return {};
-  while (at < high && activities_[at].part != kDataWait) at++;
-  if (at == high || forward_between(at, high) == 0) return {};
-  return activities_[at];
+  return validation_of(work_, from.ns, end_ns);
 }
 
 void Cutter::forget(int64_t before_ns) {

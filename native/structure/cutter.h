@@ -68,7 +68,7 @@ class Cutter {
   std::vector<PartInterval> split(const Cut& from, int64_t end_ns, const std::function<bool(uint32_t path)>& rare);
   // When forward passes were run without a backward pass between two iterations that wait for no data.
   const std::vector<Interval>& unfed_validations() const { return work_.unfed_validations; }
-  // The first wait of a validation: data are waited for and run forward after the last update; or one without data.
+  // The first wait of a validation.
   std::optional<Activity> validation(const Cut& from, int64_t end_ns) const;
   void forget(int64_t before_ns);
 
@@ -83,7 +83,6 @@ class Cutter {
   void note_first(size_t end);
   bool is_first(uint32_t path) const { return path < first_paths_.size() && first_paths_[path]; }
   size_t first_since(int64_t ns) const { return work_.first_since(ns); }
-  size_t forward_between(size_t low, size_t high) const;
   void learn_from(size_t low, size_t high);
   bool like_a_forward(size_t low, size_t high) const;
   size_t run_of_waits(size_t feeding, size_t lowest) const;

@@ -43,25 +43,38 @@ bool decode_loops(std::string_view payload, uint32_t count, std::vector<LoopReco
   return true;
 }
 
-std::string encode_classes(const std::vector<IterationClass>& classes, size_t first) {
+// Behind the regions of all classes are the paths of all, and the calls: older traces lack both.
+std::string encode_classes(const std::vector<IterationClass>& classes, const std::vector<ExtraCalls>& calls) {
   Writer w;
-  for (size_t i = first; i < classes.size(); i++) {
-    w.u32(uint32_t(classes[i].size()));
-    for (uint32_t region : classes[i]) w.u32(region);
+  for (const IterationClass& each : classes) {
+    w.u32(uint32_t(each.regions.size()));
+    for (uint32_t region : each.regions) w.u32(region);
   }
+  for (const IterationClass& each : classes)
+    for (uint32_t path : each.paths) w.u32(path);
+  for (const ExtraCalls& each : calls) w.u32(each.loop), w.u32(each.path), w.u64(each.iterations), w.u64(each.worth);
   return std::move(w.bytes);
 }
 
-bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into) {
+bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into,
+                    std::vector<ExtraCalls>& calls) {
   ByteReader c{payload};
   for (uint32_t i = 0; i < count; i++) {
     IterationClass extras;
-    for (uint32_t n = c.u32(); c.ok && n > 0; n--) extras.push_back(c.u32());
+    for (uint32_t n = c.u32(); c.ok && n > 0; n--) extras.regions.push_back(c.u32());
     if (!c.ok || first + i > kMostClasses) return false;
     if (into.size() <= first + i) into.resize(first + i + 1);  // those of a damaged chunk have no extras
     into[first + i] = std::move(extras);
   }
-  return true;
+  if (c.bytes.empty()) return true;
+  for (uint32_t i = 0; i < count; i++)
+    for (size_t n = into[first + i].regions.size(); n > 0; n--) into[first + i].paths.push_back(c.u32());
+  for (calls.clear(); c.ok && !c.bytes.empty();) {
+    const uint32_t loop = c.u32(), path = c.u32();
+    const uint64_t iterations = c.u64(), worth = c.u64();
+    calls.push_back({loop, path, iterations, worth});
+  }
+  return c.ok;
 }
 
 constexpr int kColumns = 12, kFirstPart = 8;

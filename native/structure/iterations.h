@@ -44,16 +44,26 @@ struct IterationRecord {
   int64_t parts_ns[kParts] = {};  // their sum is the duration
 };
 
-// A class of iterations: the regions of what is done in it beyond the usual, in order of first occurrence. Region 0
-// stands for a validation that no function encloses; 1 for all classes beyond the limit.
-using IterationClass = std::vector<uint32_t>;
+// A class of iterations: what is done in it beyond the usual, in order of first occurrence, as structure::Extra has it.
+// Region 0 stands for a validation (with the path of what is around it), 1 for all classes beyond the limit. Older
+// recorders wrote no paths.
+struct IterationClass {
+  std::vector<uint32_t> regions, paths;
+};
 constexpr uint32_t kMostClasses = 64;
+// In how many recorded iterations of a loop the function of a path was called, usual or not, and in how many it cost
+// enough for a class; without a path (0xFFFFFFFF), the same of validations.
+struct ExtraCalls {
+  uint32_t loop, path;
+  uint64_t iterations, worth;
+};
 
 // Payloads of chunks.
 std::string encode_loops(const std::vector<LoopRecord>& loops);
 bool decode_loops(std::string_view payload, uint32_t count, std::vector<LoopRecord>& into);
-std::string encode_classes(const std::vector<IterationClass>& classes, size_t first);
-bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into);
+std::string encode_classes(const std::vector<IterationClass>& classes, const std::vector<ExtraCalls>& calls);
+bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into,
+                    std::vector<ExtraCalls>& calls);
 std::string encode_iterations(const std::vector<IterationRecord>& iterations, const CellColumns& cells);
 // `first` is the number of the first one; those before `next`, the first one not known yet, are skipped.
 bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationRecord>& into,

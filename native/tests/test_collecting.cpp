@@ -233,7 +233,7 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
     const size_t step = file->loops[0].accepted_iteration + i + 1;
     const bool validates = step % kValidateEvery == 0;
     bool found = false;
-    for (uint32_t region : file->classes[it.class_id]) found |= region == regions[kValidate];
+    for (uint32_t region : file->classes[it.class_id].regions) found |= region == regions[kValidate];
     const int spans = int(loader) + 2 * size + 1 + 2 * (size / 2) + 2 + (validates ? 1 + kEvals : 0);
     if (int(it.events) != spans) fprintf(stderr, "step %zu: %u spans, not %d\n", step, it.events, spans);
     CHECK(int(it.events) == spans);

@@ -360,6 +360,24 @@ class Cutter:
     def unfed_validations(self) -> list[tuple[int, int]]: ...
     def forget(self, before_ns: int) -> None: ...
 
+def extras_of_steps(
+    starts: NDArray[int64],
+    durations: NDArray[int64],
+    paths: NDArray[int64],
+    path_parents: NDArray[int64],
+    path_regions: NDArray[int64],
+    is_function: NDArray[uint8],
+    activities: NDArray[int64],
+    unfed_validations: NDArray[int64],
+    steps: NDArray[int64],
+) -> tuple[NDArray[uint32], list[list[int]], dict[int, tuple[int, int]], NDArray[int64]]: ...
+def classes_of_sets(
+    loops: Sequence[tuple[Sequence[Sequence[int]], Sequence[int], Mapping[int, tuple[int, int]]]],
+    first: int,
+    names: Mapping[int, int],
+    known: int,
+    path_parents: NDArray[int64],
+) -> list[list[list[int]]]: ...
 def cells_of_steps(
     activities: NDArray[int64],
     modules: NDArray[int64],

@@ -97,4 +97,4 @@ def test_steps_are_the_same_while_the_program_runs(batch: int, passing_time: Pat
         folded += sum(row["detail"] == "none" for row in some)
         kinds[each["kind"]] += len(some)
     assert folded > 0.2 * kinds.total()
-    assert kinds.keys() == {"calls", "requests", "iterations", "training"}
+    assert kinds.keys() == {"calls", "requests", "iterations", "training", "unusual"}

@@ -238,6 +238,12 @@ class HandMadeProcess:
     def classes(self) -> list[list[int]]:
         return []
 
+    def class_paths(self) -> list[list[int]]:
+        return [[] for _ in self.classes()]
+
+    def extra_calls(self) -> list[tuple[int, int, int, int]]:
+        return []
+
     def statistics(self) -> dict[str, np.ndarray]:
         sums = ("location", "call_path", "class_id", "count", "total_ns", "own_ns", "min_ns", "max_ns", "sum_squares")
         none = {name: np.empty(0, dtype=np.int64) for name in sums}

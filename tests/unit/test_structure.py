@@ -19,6 +19,7 @@ from strobe.steps.cells import Cells
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.finding.step_classes import Extras
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
 from strobe.steps.loop_choice.events import events_of
 from strobe.steps.loops.flow_graph import build_graph
@@ -759,11 +760,11 @@ def test_loops_inside_are_found_where_all_kept_steps_were_stalled() -> None:
         end - start,
         Cells(np.stack([end - start] + [np.zeros(100, dtype=np.int64)] * 5, axis=1), {}),
         complete=np.ones(100, dtype=bool),
-        classes=("train",) * 100,
+        extras=Extras.of_none("train", 100),
         recorded=replace(unknown, detail=np.where(kept, ALL, NONE)),
     )
     events, folded = events_of(stream)["operators"], np.zeros(len(stream.path_parent), dtype=np.int64)
-    add_recorded(tree, stream, events, joined_steps(0, [steps]), [], folded, run_ns)
+    add_recorded(tree, stream, events, joined_steps(0, [steps], ("train",) * 100), [], folded, run_ns)
     step, inner = tree[0], next(level for level in tree if level.parent == 0)
     assert step.count == 100
     assert inner.trips == (12, 12, 12)

@@ -16,11 +16,11 @@ constexpr int64_t kPastNs = 60000000000;  // activities from before a loop is be
 Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
                      std::function<void()> commit)
     : commit_(std::move(commit)),
+      paths_(paths),
       cutter_([this](uint64_t position) { return around(position); }, true),
       facts_(regions, paths, detector_),
       loop_(facts_, regions, paths, detector_, cutter_, [this](const structure::Choice& c) { loop_accepted(c); }),
       figures_(facts_),
-      classes_(facts_, paths),
       plan_(keep),
       statistics_(paths),
       settler_(paths, statistics_,
@@ -40,10 +40,14 @@ void Collector::loop_accepted(const structure::Choice& choice) {
   settler_.decide_pending(kNoClass);
   in_iteration_ = false;
   ordinal_ = 0;
+  calls_ = extra_calls(loop_.records().size() - 1);
   plan_.begin_loop();
   // What is usual is known from the iterations before.
   figures_.begin_loop(choice.times_ns.size() - 1, detector_.usage(choice.times_ns));
-  classes_.begin_loop(choice.times_ns);
+  std::vector<int64_t> durations_ns;
+  for (size_t i = 1; i < choice.times_ns.size(); i++)
+    durations_ns.push_back(choice.times_ns[i] - choice.times_ns[i - 1]);
+  extras_.begin_loop(durations_ns);
 }
 
 void Collector::decide(int64_t now_ns) {
@@ -101,14 +105,14 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   record.duration_ns = end.ns - begun_.ns;
   record.events = figures_.events();
   record.path_hash = figures_.path_hash();
-  record.class_id = classes_.of(figures_, cutter_, begun_, end.ns);
-  const auto rare = [this](uint32_t path) { return IterationClasses::is_rare(figures_, path); };
-  const std::vector<structure::PartInterval> parts = cutter_.split(begun_, end.ns, rare);
+  record.class_id = class_of_iteration(end.ns);
+  const std::vector<structure::PartInterval> parts =
+      cutter_.split(begun_, end.ns, [this](uint32_t path) { return is_rare(path); });
   const structure::Cells cells = structure::cells_of(parts, kinds_.until(end.ns), begun_.ns, end.ns);
   for (int part = 0; part < structure::kParts; part++) record.parts_ns[part] = cells.part_ns(part);
-  const bool kept = plan_.keeps(last || kept_part_ || loop_.silent(), ordinal_, record.duration_ns,
-                                classes_.durations(record.class_id));
-  classes_.add_duration(record.class_id, record.duration_ns);
+  const bool kept =
+      plan_.keeps(last || kept_part_ || loop_.silent(), ordinal_, record.duration_ns, durations_[record.class_id]);
+  durations_[record.class_id].add(record.duration_ns);
   record.detail = !kept ? structure::kNoDetail : pended_ ? structure::kPartDetail : structure::kAllDetail;
   record.detail_ns = pended_ && kept ? pending_until_ns_ : record.start_ns;
   iterations_.push_back(record);
@@ -117,6 +121,30 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   if (last) return;
   settler_.settle(end, kept, record.class_id);
   commit_blocks();
+}
+
+uint32_t Collector::class_of_iteration(int64_t end_ns) {
+  const uint32_t number = extras_.add({
+      .duration_ns = end_ns - begun_.ns,
+      .calls = figures_.touched(),
+      .validation = cutter_.validation(begun_, end_ns),
+      .steps = figures_.iterations(),
+      .calling = [this](uint32_t path) { return figures_.usage(path); },
+      .called = [this](uint32_t path) { return figures_.touches(path); },
+      .function_above = [this](uint32_t path) { return facts_.of(path).function_above; },
+  });
+  durations_.resize(extras_.all().size());
+  return number;
+}
+
+std::vector<structure::ExtraCalls> Collector::extra_calls(size_t loops) const {
+  std::vector<structure::ExtraCalls> calls = calls_;
+  if (!loops) return calls;
+  const auto loop = uint32_t(loops - 1);
+  for (const uint32_t path : extras_.functions())
+    calls.push_back({loop, path, figures_.recorded_usage(path), extras_.worth(path)});
+  calls.push_back({loop, structure::kNoFunction, extras_.validations(), extras_.validations()});
+  return calls;
 }
 
 bool Collector::keeping() const { return plan_.any() && (!in_iteration_ || loop_.silent() || plan_.planned(ordinal_)); }
@@ -223,13 +251,21 @@ std::string Collector::unwritten_iterations() const {
   return out;
 }
 
-std::string Collector::definitions() const {
+std::string Collector::definitions(const std::vector<structure::ExtraCalls>& calls) const {
   std::string out;
   const auto& loops = loop_.records();
-  const auto& classes = classes_.all();
   if (loops.empty()) return out;
+  std::vector<structure::IterationClass> classes;
+  for (const structure::ExtraSet& extras : extras_.all()) {
+    classes.emplace_back();
+    for (const structure::Extra& each : extras) {
+      const bool function = each.kind == structure::Extra::function;
+      classes.back().regions.push_back(function ? paths_.region(each.number) : each.kind == structure::Extra::other);
+      classes.back().paths.push_back(each.number);
+    }
+  }
   append_chunk(out, kLoopsChunk, 0, uint32_t(loops.size()), structure::encode_loops(loops));
-  append_chunk(out, kClassesChunk, 0, uint32_t(classes.size()), structure::encode_classes(classes, 0));
+  append_chunk(out, kClassesChunk, 0, uint32_t(classes.size()), structure::encode_classes(classes, calls));
   return out + unwritten_iterations();
 }
 
@@ -238,7 +274,7 @@ std::string Collector::snapshot() {
   snapshot.sequence = ++sequence_;
   if (main_) snapshot.main_location = main_->builder.location();
   for (const auto& [location, rows] : settler_.locations()) snapshot.folded_until[location] = rows->folded_until;
-  snapshot.chunks = definitions();
+  snapshot.chunks = definitions(extra_calls(loop_.records().size()));
   statistics_.append_chunks(snapshot.chunks);
   return encode_snapshot(snapshot);
 }
@@ -286,10 +322,11 @@ void Collector::end_last_iteration() {
 }
 
 std::string Collector::last_chunks() {
+  const std::vector<structure::ExtraCalls> calls = extra_calls(loop_.records().size());
   // What is encoded takes memory of its own: what nobody will ask again makes room first, one part after the other.
   detector_ = {};
   facts_.clear();
-  std::string out = definitions();
+  std::string out = definitions(calls);
   statistics_.take_last_chunk(out);
   for (const auto& [location, rows] : settler_.locations()) {
     const uint32_t nodes = rows->graph.nodes();

@@ -6,8 +6,8 @@
 // docs/decisions/0006-loops-while-the-program-runs.md has the reasons.
 //
 // The parts: main_loop.h finds the loop and its marks, structure/cutter.h cuts at them, iteration_figures.h and
-// iteration_classes.h describe an iteration, kept_iterations.h chooses what stays, row_settler.h keeps or folds rows,
-// folded_statistics.h holds what they become. This class has their order.
+// structure/step_classes.h describe an iteration, kept_iterations.h chooses what stays, row_settler.h keeps or folds
+// rows, folded_statistics.h holds what they become. This class has their order.
 #pragma once
 #include <stdint.h>
 #include <functional>
@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "core/folding/folded_statistics.h"
-#include "core/folding/iteration_classes.h"
 #include "core/folding/iteration_figures.h"
 #include "core/folding/kept_iterations.h"
 #include "core/folding/location_rows.h"
@@ -27,6 +26,7 @@
 #include "structure/cutter.h"
 #include "structure/detector.h"
 #include "structure/iterations.h"
+#include "structure/step_classes.h"
 
 namespace strobe {
 
@@ -89,17 +89,23 @@ class Collector {
   void commit_blocks() {
     if (has_blocks()) commit_();
   }
-  std::string definitions() const;
+  bool is_rare(uint32_t path) const { return structure::is_rare(figures_.usage(path), figures_.iterations()); }
+  uint32_t class_of_iteration(int64_t end_ns);
+  std::vector<structure::ExtraCalls> extra_calls(size_t loops) const;  // of the first so many loops, the last one now
+  std::string definitions(const std::vector<structure::ExtraCalls>& calls) const;
   std::string unwritten_iterations() const;
 
   const std::function<void()> commit_;
+  PathTable& paths_;
   structure::Detector detector_;
   structure::Cutter cutter_;
   structure::KindTimeline kinds_{1u << 14};  // of the main thread
   PathFactsTable facts_;
   MainLoop loop_;
   IterationFigures figures_;
-  IterationClasses classes_;
+  structure::ExtraSets extras_;
+  std::vector<structure::RunningMedian> durations_;  // by set of extras: the class of an iteration
+  std::vector<structure::ExtraCalls> calls_;         // of the loops before this one
   KeptIterations plan_;
   FoldedStatistics statistics_;
   RowSettler settler_;

@@ -19,6 +19,7 @@ uint64_t mix(uint64_t v) {
 void IterationFigures::begin_loop(uint64_t iterations, std::span<const uint32_t> usage) {
   iterations_ = iterations;
   node_usage_.assign(usage.begin(), usage.end());
+  node_usage_before_.assign(usage.begin(), usage.end());
 }
 
 void IterationFigures::begin(const structure::Cut& begun, size_t first_row) {
@@ -27,7 +28,7 @@ void IterationFigures::begin(const structure::Cut& begun, size_t first_row) {
   path_hash_ = 0;
   next_row_ = first_row;
   number_++;
-  for (const Touch& touch : touched_) touch_of_path_[touch.path] = 0;
+  for (const structure::FunctionCalls& touch : touched_) touch_of_path_[touch.path] = 0;
   touched_.clear();
   open_functions_.clear();
   edges_used_ = 0;
@@ -84,7 +85,7 @@ void IterationFigures::touch(uint32_t path, int64_t start_ns, int64_t end_ns) {
     touched_.push_back({path, 0, start_ns, 0});
     touch_of_path_[path] = uint32_t(touched_.size());
   }
-  Touch& touch = touched_[touch_of_path_[path] - 1];
+  structure::FunctionCalls& touch = touched_[touch_of_path_[path] - 1];
   touch.total_ns += end_ns - start_ns;
   touch.last_ns = end_ns;
 }

@@ -7,17 +7,13 @@
 
 #include "core/folding/path_facts.h"
 #include "structure/cutter.h"
+#include "structure/step_classes.h"
 
 namespace strobe {
 
 class IterationFigures {
  public:
   explicit IterationFigures(PathFactsTable& facts) : facts_(facts) {}
-
-  struct Touch {  // a function that the iteration has called
-    uint32_t path = 0;
-    int64_t total_ns = 0, first_ns = 0, last_ns = 0;
-  };
 
   // A loop was accepted: in so many of `iterations` each node was seen.
   void begin_loop(uint64_t iterations, std::span<const uint32_t> usage);
@@ -35,13 +31,18 @@ class IterationFigures {
 
   uint32_t events() const { return events_; }
   uint64_t path_hash() const { return path_hash_; }
-  const std::vector<Touch>& touched() const { return touched_; }
+  const std::vector<structure::FunctionCalls>& touched() const { return touched_; }
   bool touches(uint32_t path) const { return path < touch_of_path_.size() && touch_of_path_[path]; }
   uint64_t iterations() const { return iterations_; }  // with those before the loop was accepted
   // In how many of these a path was seen; 0: never, or its node is not known.
   uint64_t usage(uint32_t path) const {
     const uint32_t node = facts_.of(path).node;
     return node && node - 1 < node_usage_.size() ? node_usage_[node - 1] : 0;
+  }
+  // In how many since the loop was accepted.
+  uint64_t recorded_usage(uint32_t path) const {
+    const uint32_t node = facts_.of(path).node;
+    return usage(path) - (node && node - 1 < node_usage_before_.size() ? node_usage_before_[node - 1] : 0);
   }
   // Whether one of the iterations before this one has seen it.
   bool is_known(uint32_t path) const {
@@ -60,7 +61,7 @@ class IterationFigures {
   uint32_t events_ = 0;
   uint64_t path_hash_ = 0;
   uint32_t previous_node_ = 0;
-  std::vector<Touch> touched_;
+  std::vector<structure::FunctionCalls> touched_;
   std::vector<uint32_t> touch_of_path_;   // index in touched_ + 1
   std::vector<uint64_t> open_functions_;  // positions of those that had not ended when they were scanned
   struct Edge {
@@ -69,8 +70,9 @@ class IterationFigures {
   };
   std::vector<Edge> edges_;  // transitions taken, open addressing; those of earlier iterations count as empty
   size_t edges_used_ = 0;
-  std::vector<uint64_t> node_seen_;   // iteration in which a node was seen last, + 1
-  std::vector<uint64_t> node_usage_;  // iterations in which it was
+  std::vector<uint64_t> node_seen_;          // iteration in which a node was seen last, + 1
+  std::vector<uint64_t> node_usage_;         // iterations in which it was
+  std::vector<uint32_t> node_usage_before_;  // the loop was accepted
   uint64_t iterations_ = 0;
   uint64_t number_ = 0;  // of the iteration, from 1 on
 };

@@ -22,7 +22,8 @@ bool KeptIterations::planned(uint64_t ordinal) const {
   return keep_ > kKeptAtOnce && at == ordinal;
 }
 
-bool KeptIterations::keeps(bool wanted, uint64_t ordinal, int64_t duration_ns, const Durations& of_class) {
+bool KeptIterations::keeps(bool wanted, uint64_t ordinal, int64_t duration_ns,
+                           const structure::RunningMedian& of_class) {
   bool kept = keep_ > 0 && (wanted || planned(ordinal) || of_class.count() < kKeptPerClass);
   if (!kept && keep_ > 0 && of_class.count() >= kOutlierMembers &&
       double(duration_ns) > outlier_factor_ * double(of_class.median())) {

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <algorithm>
 
-#include "core/folding/iteration_classes.h"
+#include "structure/step_classes.h"
 
 namespace strobe {
 
@@ -16,7 +16,7 @@ class KeptIterations {
   // Whether this iteration of the loop is kept whatever it is like: the first few, later ones at growing distances.
   bool planned(uint64_t ordinal) const;
   // Whether an iteration that has ended is kept: because it is planned (`wanted`), its class is new, or it is slow.
-  bool keeps(bool wanted, uint64_t ordinal, int64_t duration_ns, const Durations& of_class);
+  bool keeps(bool wanted, uint64_t ordinal, int64_t duration_ns, const structure::RunningMedian& of_class);
   void begin_loop();
 
  private:

@@ -210,7 +210,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       if (!structure::decode_loops(payload, header.count, loops)) chunks_damaged++;
       break;
     case kClassesChunk:
-      if (!structure::decode_classes(payload, header.location, header.count, classes)) chunks_damaged++;
+      if (!structure::decode_classes(payload, header.location, header.count, classes, extra_calls)) chunks_damaged++;
       break;
     case kIterationsChunk:
       if (!structure::decode_iterations(payload, header.location, header.count, iterations, cells, next_iteration_))

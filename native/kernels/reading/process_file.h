@@ -89,6 +89,7 @@ class ProcessFile {
   // What was found and folded while the program ran.
   std::vector<structure::LoopRecord> loops;
   std::vector<structure::IterationClass> classes;
+  std::vector<structure::ExtraCalls> extra_calls;
   std::vector<structure::IterationRecord> iterations;
   structure::CellColumns cells;  // of the iterations; of fewer where an older recorder wrote some
   StatisticsTable statistics;

@@ -193,9 +193,26 @@ class Reader {
     nb::list out;
     for (const auto& extras : file_->classes) {
       nb::list regions;
-      for (uint32_t region : extras) regions.append(region);
+      for (uint32_t region : extras.regions) regions.append(region);
       out.append(regions);
     }
+    return out;
+  }
+
+  nb::list class_paths() const {
+    nb::list out;
+    for (const auto& extras : file_->classes) {
+      nb::list paths;
+      for (uint32_t path : extras.paths) paths.append(path);
+      out.append(paths);
+    }
+    return out;
+  }
+
+  nb::list extra_calls() const {
+    nb::list out;
+    for (const auto& each : file_->extra_calls)
+      out.append(nb::make_tuple(each.loop, each.path, each.iterations, each.worth));
     return out;
   }
 
@@ -360,6 +377,8 @@ void register_reader(nb::module_& m) {
       .def("iterations", &Reader::iterations)
       .def("cells", &Reader::cells)
       .def("classes", &Reader::classes)
+      .def("class_paths", &Reader::class_paths)
+      .def("extra_calls", &Reader::extra_calls)
       .def("statistics", &Reader::statistics)
       .def("graph", &Reader::graph, nb::arg("location"))
       .def("tables", &Reader::tables)

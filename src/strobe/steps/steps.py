@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.steps.finding.loop_steps import joined_steps
+from strobe.steps.finding.loop_steps import classes_of, joined_steps
 from strobe.steps.finding.offline_search import steps_of, steps_of_loop
 from strobe.steps.finding.outer_loops import outer_loops
 from strobe.steps.finding.recorded_steps import with_records
@@ -19,7 +19,6 @@ from strobe.steps.loop_choice.main_loop import find_loop_of, find_loops
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.thread_spans import read_streams
 from strobe.trace.definition_rows import region_rows
-from strobe.trace.folded import read_extras
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import KnownResult, cached_on_trace
 from strobe.workers.map_combine import MapCombine, PerProcess, over_processes
@@ -52,8 +51,7 @@ def class_labels(trace: Trace, process: int) -> list[str]:
 
     A process whose iterations are not steps (a loader's worker) has none; its classes are then called by their number.
     """
-    extras = read_extras(trace.readers[process], trace.definitions.region_maps[process])
-    names = [f"class {number}" for number in range(len(extras))]
+    names = [f"class {number}" for number in range(len(trace.readers[process].classes()))]
     if not names:  # sums without iterations: no steps are needed
         return names
     for steps in find_steps(trace).processes:
@@ -71,7 +69,8 @@ def _steps_alone(part: Trace) -> list[ProcessSteps]:
 def _steps_of_count(part: Trace, count: int, wanted: bool) -> list[ProcessSteps]:
     streams = read_streams(part) if wanted else ()
     found = ((stream, process, find_loop_of(stream, count)) for process, stream in streams)
-    return [joined_steps(process, [steps_of_loop(stream, loop)]) for stream, process, loop in found if loop is not None]
+    pieces = ((process, stream, [steps_of_loop(stream, loop)]) for stream, process, loop in found if loop is not None)
+    return [joined_steps(process, piece, classes_of(stream, piece)) for process, stream, piece in pieces]
 
 
 @dataclass(frozen=True)

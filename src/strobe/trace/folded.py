@@ -6,8 +6,9 @@ class of iterations). Results have the ids of the trace, and times since its zer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,12 @@ NONE, PART, ALL = range(3)
 BUCKETS = 64
 # Class of statistics that were folded outside of any iteration.
 NO_CLASS = 0xFFFFFFFF
-# Extras without a function: a validation found by its waits and forward passes, and everything that came after the
-# largest number of classes. On disk they are regions 0 and 1.
-VALIDATION, OTHER = -1, -2
-_SPECIAL = {0: VALIDATION, 1: OTHER}
+# Kinds of what an iteration does beyond the usual (native/structure/step_classes.h numbers them: a function at a call
+# path; a validation found by its waits and forward passes; everything that came after the largest number of classes;
+# a function by its region alone, in older traces.
+FUNCTION, VALIDATION, OTHER, OF_REGION = range(4)
+_NO_PATH = 2**32 - 1
+_SPECIAL = {0: VALIDATION, 1: OTHER}  # regions on disk
 
 
 @dataclass(frozen=True)
@@ -143,16 +146,41 @@ def read_iterations(reader: ProcessReader, zero_ns: int) -> tuple[Iterations, di
     return iterations, None if cells is None else {cell: values[order] for cell, values in cells.items()}
 
 
-def read_extras(reader: ProcessReader, region_map: npt.NDArray[np.uint32]) -> tuple[tuple[int, ...], ...]:
-    """Return for every class of iterations the regions that it enters beyond the usual, or VALIDATION, in order."""
-    return tuple(
-        tuple(
-            _SPECIAL[region] if region in _SPECIAL else int(region_map[region])
-            for region in regions
-            if region in _SPECIAL or region < len(region_map)
-        )
-        for regions in reader.classes()
-    )
+def read_extras(
+    reader: ProcessReader, region_map: npt.NDArray[np.uint32], path_map: npt.NDArray[np.uint32]
+) -> tuple[tuple[int, ...], ...]:
+    """Return for every class of iterations what it does beyond the usual, in order.
+
+    Each is a number: its kind times 2^32, plus its call path or its region; of a validation the path of an extra around
+    it, or 2^32 - 1.
+    """
+
+    def extras(regions: Sequence[int], paths: Sequence[int]) -> Iterator[int]:
+        for region, path in zip_longest(regions, paths):
+            known = path is not None and path < len(path_map)
+            if region in _SPECIAL:
+                yield _SPECIAL[region] * 2**32 + (int(path_map[path]) if known else _NO_PATH)
+            elif known:
+                yield FUNCTION * 2**32 + int(path_map[path])
+            elif path is None and region < len(region_map):
+                yield OF_REGION * 2**32 + int(region_map[region])
+
+    of_classes = zip(reader.classes(), reader.class_paths(), strict=True)
+    return tuple(tuple(extras(*of_class)) for of_class in of_classes)
+
+
+def read_extra_uses(reader: ProcessReader, path_map: npt.NDArray[np.uint32]) -> dict[int, dict[int, tuple[int, int]]]:
+    """Return by recorded loop what is an extra in some of its iterations, see `read_extras`.
+
+    That is: how many iterations do it at all, and how many at such a cost that it makes a class. Empty in older traces.
+    """
+    found: dict[int, dict[int, tuple[int, int]]] = {}
+    for loop, path, *use in reader.extra_calls():
+        if path == _NO_PATH:
+            found.setdefault(loop, {})[VALIDATION * 2**32 + _NO_PATH] = use[0], use[1]
+        elif path < len(path_map):
+            found.setdefault(loop, {})[FUNCTION * 2**32 + int(path_map[path])] = use[0], use[1]
+    return found
 
 
 def read_statistics(

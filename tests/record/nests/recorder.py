@@ -212,7 +212,42 @@ def training(program: Program) -> int:
     return epochs * batches
 
 
-KINDS = (calls, calls, training, training, requests, iterations)
+def unusual(program: Program) -> int:
+    """A loop that does more in some iterations: every so often, by chance, in the first ones, or from some time on."""
+    choose = program.random
+    count, extras = choose.randint(200, 1000), choose.randint(1, 4)
+    each = choose.uniform(10, 40) * NS_PER_S / count
+
+    def drawn() -> tuple[float, bool, Callable[[int], bool]]:
+        every, chance, since = choose.choice((2, 3, 10, 25)), choose.choice((0.05, 0.3)), choose.randint(1, count)
+        cost, inside = each * choose.choice((0.001, 0.06, 0.5)), choose.random() < 0.5
+        return choose.choice(
+            [
+                (cost, inside, lambda n: n % every == 0),
+                (cost, inside, lambda n: n % every == every - 1),
+                (cost, inside, lambda _: choose.random() < chance),
+                (cost, False, lambda n: n < since),
+                (cost, False, lambda n: n >= since),
+                (cost, False, lambda n: n < 4),
+            ]
+        )
+
+    more = [drawn() for _ in range(extras)]
+
+    def main() -> None:
+        for n in range(count):
+            program.call("advance", each)
+            for number, (cost, inside, now) in enumerate(more):
+                if now(n):
+                    below = (lambda cost=cost: program.call("below", cost)) if inside and n % 3 else None
+                    program.call(f"extra{number}", cost, below)
+
+    body = " ".join(f"extra{number}?" for number in range(extras))
+    program.call("main", 1000, main, loops=f"range (advance {body})")
+    return count
+
+
+KINDS = (calls, calls, training, training, requests, iterations, unusual)
 
 
 def record(seed: int, folder: Path, keep: str) -> None:

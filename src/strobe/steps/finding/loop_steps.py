@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice
 
 import numpy as np
 
 from strobe.steps.cells import Cells
 from strobe.steps.finding.outliers import find_outliers
+from strobe.steps.finding.step_classes import PARTIAL, Extras, class_names
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
-from strobe.steps.thread_spans import Bools, Ints
+from strobe.steps.thread_spans import Bools, Ints, Stream
 
 
 @dataclass(frozen=True)
 class LoopSteps:
     """Steps of one loop that follow each other; the arrays are those of `ProcessSteps`.
 
+    extras: what they do beyond the usual, by which they are named.
     recorded: what their records hold, None where they were found in spans. recorded_loop: number of the loop among the
     recorded ones, None where it is not one of them.
     """
@@ -27,7 +29,7 @@ class LoopSteps:
     duration_ns: Ints
     cells: Cells
     complete: Bools
-    classes: tuple[str, ...]
+    extras: Extras
     recorded: Recorded | None = None
     recorded_loop: int | None = None
 
@@ -35,8 +37,12 @@ class LoopSteps:
         return len(self.start_ns)
 
 
-def joined_steps(process: int, pieces: Sequence[LoopSteps], loops: Sequence[Loop] | None = None) -> ProcessSteps:
-    """Return the steps of all pieces, with what is unusual among them. `loops`: by default one for each piece.
+def joined_steps(
+    process: int, pieces: Sequence[LoopSteps], classes: tuple[str, ...], loops: Sequence[Loop] | None = None
+) -> ProcessSteps:
+    """Return the steps of all pieces, with what is unusual among them.
+
+    classes: of all steps. loops: by default one for each piece.
 
     The loop that takes most time stands for all.
     """
@@ -44,7 +50,6 @@ def joined_steps(process: int, pieces: Sequence[LoopSteps], loops: Sequence[Loop
     counts = [loop.step_count for loop in loops]
     duration = np.concatenate([piece.duration_ns for piece in pieces])
     cells = Cells.joined([piece.cells for piece in pieces])
-    classes = tuple(chain.from_iterable(piece.classes for piece in pieces))
     unusual = find_outliers(duration, cells.parts_ns, classes, counts)
     time_ns = [int(of_loop.sum()) for of_loop in np.split(duration, np.cumsum(counts)[:-1])]
     main = loops[int(np.argmax(time_ns))]
@@ -63,3 +68,19 @@ def joined_steps(process: int, pieces: Sequence[LoopSteps], loops: Sequence[Loop
         loops=tuple(loops),
         recorded=None if all(piece.recorded is None for piece in pieces) else Recorded.joined(recorded),
     )
+
+
+def classes_of(stream: Stream, pieces: Sequence[LoopSteps]) -> tuple[str, ...]:
+    """Return the class of every step. What a loop usually does is known of all its pieces together."""
+    number = [-1 - at if piece.recorded_loop is None else piece.recorded_loop for at, piece in enumerate(pieces)]
+    loops = dict[int, list[LoopSteps]]()
+    for loop, piece in zip(number, pieces, strict=True):
+        loops.setdefault(loop, []).append(piece)
+    together = [Extras.joined([piece.extras for piece in loop]) for loop in loops.values()]
+    names = {loop: iter(each) for loop, each in zip(loops, class_names(stream, together), strict=True)}
+    classes = []
+    for loop, piece in zip(number, pieces, strict=True):
+        of_set = list(islice(names[loop], len(piece.extras.sets)))
+        of_step = map(of_set.__getitem__, piece.extras.set_of_step.tolist())
+        classes += [name if whole else PARTIAL for name, whole in zip(of_step, piece.complete.tolist(), strict=True)]
+    return tuple(classes)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
 from strobe.steps.cells import Cells
 from strobe.steps.finding.cuts import cut
-from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
+from strobe.steps.finding.loop_steps import LoopSteps, classes_of, joined_steps
 from strobe.steps.finding.requested_steps import Asked, asked_loops
-from strobe.steps.finding.step_classes import classify, rare_calls
+from strobe.steps.finding.step_classes import extras_of
 from strobe.steps.finding.step_parts import split
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
@@ -33,30 +32,25 @@ def steps_of(
         nothing, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
         cells = Cells(np.empty((0, len(PARTS)), dtype=np.int64), {})
         return ProcessSteps(process, nothing, nothing, (), cells, no, no, no, (), False, "none", NO_LOOP)
-    found = joined_steps(process, pieces)
+    found = joined_steps(process, pieces, classes_of(stream, pieces))
     if len(pieces) == 1:
         return found
     return replace(found, reason=f"{found.reason}; {len(pieces)} loops one after the other")
 
 
-def steps_by_loop(
-    stream: Stream, recurring: Collection[str] = (), asked: Asked | None = None, folded: FoldedTime | None = None
-) -> list[LoopSteps]:
-    """Find the steps of every main loop of a thread, see `steps_of`.
-
-    `recurring`: names of extras that are known to make a class, seen once or often.
-    """
+def steps_by_loop(stream: Stream, asked: Asked | None = None, folded: FoldedTime | None = None) -> list[LoopSteps]:
+    """Find the steps of every main loop of a thread, see `steps_of`."""
     loops = find_loops(stream)
     if asked:
         loops = asked_loops(stream, loops, asked)
     if len(loops) == 1:
-        return [steps_of_loop(stream, loops[0], recurring, folded=folded)]
+        return [steps_of_loop(stream, loops[0], folded=folded)]
     pieces, low = [], 0
     for number, loop in enumerate(loops):
         followed = number + 1 < len(loops)
         high = int(loops[number + 1].rows[0]) if followed else len(stream)
         part = stream.part(low, high)
-        pieces.append(steps_of_loop(part, replace(loop, rows=loop.rows - low), recurring, followed=followed))
+        pieces.append(steps_of_loop(part, replace(loop, rows=loop.rows - low), followed=followed))
         end_ns = pieces[-1].start_ns[-1] + pieces[-1].duration_ns[-1]
         low = min(high, int(np.searchsorted(stream.start_ns, end_ns)))  # a span that goes on may reach further
     return pieces
@@ -70,12 +64,7 @@ def _holder(stream: Stream, loop: MainLoop) -> str:
 
 
 def steps_of_loop(
-    stream: Stream,
-    loop: MainLoop,
-    recurring: Collection[str] = (),
-    *,
-    followed: bool = False,
-    folded: FoldedTime | None = None,
+    stream: Stream, loop: MainLoop, *, followed: bool = False, folded: FoldedTime | None = None
 ) -> LoopSteps:
     """Cut a thread into the iterations of one loop. `followed`: another loop begins where its last step ends."""
     work = work_of(stream)
@@ -86,7 +75,7 @@ def steps_of_loop(
     if folded is not None and folded.is_inside(cuts.start_ns):
         ends = folded.until_folded(cuts.start_ns, cuts.end_ns)
         cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
-    rare = rare_calls(stream, cuts)
+    extras, rare = extras_of(stream, cuts, acts)
     rare_ns = np.stack([stream.start_ns[rare], stream.end_ns[rare]], axis=1)
     cells = split(stream, work, cuts, rare_ns, cut_anywhere=loop.kind == "structure")
     reason, recorded = loop.reason, None
@@ -101,6 +90,6 @@ def steps_of_loop(
         duration_ns=cuts.end_ns - cuts.start_ns,
         cells=cells,
         complete=cuts.complete,
-        classes=tuple(classify(stream, cuts, acts, recurring)),
+        extras=extras,
         recorded=recorded,
     )

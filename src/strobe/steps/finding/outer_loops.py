@@ -13,6 +13,7 @@ import numpy as np
 from strobe.model.kinds import PARTS
 from strobe.steps.cells import Cells
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
+from strobe.steps.finding.step_classes import Extras
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Bools, Ints, Stream
 from strobe.trace.folded import ALL, PART
@@ -76,10 +77,10 @@ def steps_of_outer(steps: ProcessSteps, chosen: OuterLoop, reason: str) -> Proce
         duration_ns=ends_ns - begins_ns,
         cells=_summed(steps.cells, chosen, ends_ns - begins_ns),
         complete=np.ones(len(chosen), dtype=bool),
-        classes=(base,) * len(chosen),
+        extras=Extras.of_none(base, len(chosen)),
         recorded=Recorded(none.class_id, np.where(whole, ALL, PART), none.events, none.path_hash),
     )
-    return joined_steps(steps.process, [piece])
+    return joined_steps(steps.process, [piece], (base,) * len(chosen))
 
 
 def _summed(cells: Cells, outer: OuterLoop, duration_ns: Ints) -> Cells:

@@ -8,21 +8,21 @@ and the offline search finds steps in them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from strobe.steps.cells import Cells
-from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
+from strobe.steps.finding.loop_steps import LoopSteps, classes_of, joined_steps
 from strobe.steps.finding.offline_search import steps_by_loop, steps_of, steps_of_loop
-from strobe.steps.finding.step_classes import PARTIAL, base_class, label, recurs
+from strobe.steps.finding.step_classes import Extras, base_class
 from strobe.steps.loop_choice.anchors import ANCHORS
 from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP, MainLoop
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream
-from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER
-from strobe.trace.folded import OTHER, VALIDATION, Iterations, RecordedLoop, read_extras, read_loops
+from strobe.steps.training_activities import BACKWARD, OPTIMIZER, REST
+from strobe.trace.folded import Iterations, RecordedLoop, read_extra_uses, read_extras, read_loops
 from strobe.trace.trace import Trace
 
 
@@ -31,46 +31,38 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
     records = trace.iterations(process)
     if not len(records):
         return steps_of(stream, process)
-    extra_regions = read_extras(trace.readers[process], trace.definitions.region_maps[process])
-    extras = [_labels(regions, stream.names) for regions in extra_regions]
-    known = {name for names in extras for name in names}
-    loops = read_loops(trace.readers[process], trace.zero_of(process))
-    pieces = _phases(list(_pieces(stream, records, trace.iteration_cells(process), loops, known)))
-    found = joined_steps(process, _named(pieces, extras), _loops(pieces))
+    reader, definitions = trace.readers[process], trace.definitions
+    path_map = definitions.path_maps[process]
+    loops = read_loops(reader, trace.zero_of(process))
+    found_by_recorder = _recorded_pieces(
+        records,
+        trace.iteration_cells(process),
+        loops,
+        read_extras(reader, definitions.region_maps[process], path_map),
+        read_extra_uses(reader, path_map),
+    )
+    pieces = _phases(list(_pieces(stream, records, loops, found_by_recorder)))
+    found = joined_steps(process, pieces, classes_of(stream, pieces), _loops(pieces))
     # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
     first = pieces[0].recorded_loop
     unseen = 0 if pieces[0].recorded is None or first is None else loops[first].accepted_iteration
     return replace(found, first_number=unseen)
 
 
-def _labels(regions: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    special = {VALIDATION: "validation", OTHER: "other"}
-    return tuple(dict.fromkeys(special[each] if each in special else label(names[each]) for each in regions))
-
-
 # Pieces
 
 
 def _pieces(
-    stream: Stream,
-    records: Iterations,
-    columns: Mapping[int, Ints] | None,
-    loops: Sequence[RecordedLoop],
-    known: Collection[str],
+    stream: Stream, records: Iterations, loops: Sequence[RecordedLoop], recorded: Iterable[LoopSteps]
 ) -> Iterator[LoopSteps]:
-    end_ns = records.start_ns + records.duration_ns
-    breaks = np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
     since_ns, before = np.iinfo(np.int64).min, None
     begins = _begins(stream, records)
-    for rows in np.split(np.arange(len(records)), breaks):
-        after = int(records.loop[rows[0]])
-        until_ns = int(records.start_ns[rows[0]])
-        yield from _searched(stream, (since_ns, until_ns), loops, (before, after), known, begins)
-        run = records.chosen(rows)
-        of_run = None if columns is None else {number: values[rows] for number, values in columns.items()}
-        yield _recorded_piece(run, of_run, loops[after], after)
-        since_ns, before = int(end_ns[rows[-1]]), after
-    yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), known, begins)
+    for piece in recorded:
+        after = piece.recorded_loop
+        yield from _searched(stream, (since_ns, int(piece.start_ns[0])), loops, (before, after), begins)
+        yield piece
+        since_ns, before = int(piece.start_ns[-1] + piece.duration_ns[-1]), after
+    yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), begins)
 
 
 def _phases(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
@@ -94,17 +86,37 @@ def _phases(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
     ]
 
 
-def _recorded_piece(run: Iterations, columns: Mapping[int, Ints] | None, loop: RecordedLoop, number: int) -> LoopSteps:
-    return LoopSteps(
-        loop=Loop(loop.kind, loop.name, loop.confidence, loop.reason, len(run), accepted_step=0),
-        start_ns=run.start_ns,
-        duration_ns=run.duration_ns,
-        cells=Cells(run.parts_ns, columns),
-        complete=np.ones(len(run), dtype=bool),
-        classes=(),
-        recorded=Recorded(run.class_id, run.detail, run.events, run.path_hash),
-        recorded_loop=number,
-    )
+def _recorded_pieces(
+    records: Iterations,
+    columns: Mapping[int, Ints] | None,
+    loops: Sequence[RecordedLoop],
+    sets: Sequence[Sequence[int]],
+    uses: Mapping[int, Mapping[int, tuple[int, int]]],
+) -> Iterator[LoopSteps]:
+    """Yield the recorded iterations of one loop that follow each other. `uses`: by loop, of all its iterations."""
+    end_ns = records.start_ns + records.duration_ns
+    breaks = np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
+    begun = set[int]()
+    for rows in np.split(np.arange(len(records)), breaks):
+        run, number = records.chosen(rows), int(records.loop[rows[0]])
+        work = run.parts_ns.sum(axis=0)
+        loop, first = loops[number], number not in begun
+        begun.add(number)
+        yield LoopSteps(
+            loop=Loop(loop.kind, loop.name, loop.confidence, loop.reason, len(run), accepted_step=0),
+            start_ns=run.start_ns,
+            duration_ns=run.duration_ns,
+            cells=Cells(run.parts_ns, columns and {number: values[rows] for number, values in columns.items()}),
+            complete=np.ones(len(run), dtype=bool),
+            extras=Extras(
+                base=base_class(bool(work[BACKWARD] or work[OPTIMIZER]), bool(work[:REST].any())),
+                set_of_step=run.class_id,
+                sets=sets,
+                uses=uses.get(number, {}) if first else {},
+            ),
+            recorded=Recorded(run.class_id, run.detail, run.events, run.path_hash),
+            recorded_loop=number,
+        )
 
 
 def _searched(
@@ -112,7 +124,6 @@ def _searched(
     between_ns: tuple[int, int],
     loops: Sequence[RecordedLoop],
     neighbours: tuple[int | None, int | None],
-    known: Collection[str],
     begins: Ints,
 ) -> Iterator[LoopSteps]:
     """Yield the steps between two runs of records (numbers of their loops), if there are any.
@@ -124,9 +135,9 @@ def _searched(
         return
     part = stream.part(low, high)
     before, after = neighbours
-    pieces = steps_by_loop(part, recurring=known)
+    pieces = steps_by_loop(part)
     if after is not None and loops[after].kind == "structure" and not _as_many(pieces, loops[after]):
-        marked = _before_marks(part, loops[after], known, begins)
+        marked = _before_marks(part, loops[after], begins)
         pieces = pieces if marked is None else [marked]
     for number, piece in enumerate(pieces):
         if after is not None and number == len(pieces) - 1 and piece.loop.kind == loops[after].kind:
@@ -151,7 +162,7 @@ def _as_many(pieces: Sequence[LoopSteps], loop: RecordedLoop) -> bool:
     return bool(pieces) and abs(len(pieces[-1]) - loop.accepted_iteration) <= 1
 
 
-def _before_marks(part: Stream, loop: RecordedLoop, known: Collection[str], begins: Ints) -> LoopSteps | None:
+def _before_marks(part: Stream, loop: RecordedLoop, begins: Ints) -> LoopSteps | None:
     """Steps of a loop without an anchor before it was accepted: where its marker ran, as often as the recorder saw it.
 
     None where it did not run so often. The offline search may prefer another level in so short a piece.
@@ -164,7 +175,7 @@ def _before_marks(part: Stream, loop: RecordedLoop, known: Collection[str], begi
     front = np.flatnonzero(np.isin(part.region, np.setdiff1d(begins, regions)))
     front = front[(front < marks[-1]) & np.isin(part.parent[front], part.parent[marks])]
     np.minimum.at(marks, np.searchsorted(marks, front), front)
-    return steps_of_loop(part, MainLoop(loop.kind, marks, loop.confidence, loop.reason, loop.name), known)
+    return steps_of_loop(part, MainLoop(loop.kind, marks, loop.confidence, loop.reason, loop.name))
 
 
 def _leading_up(piece: LoopSteps, until_ns: int) -> Iterator[LoopSteps]:
@@ -176,60 +187,19 @@ def _leading_up(piece: LoopSteps, until_ns: int) -> Iterator[LoopSteps]:
     duration, complete = piece.duration_ns.copy(), piece.complete.copy()
     duration[-1] = until_ns - piece.start_ns[-1]
     cells = piece.cells.with_last(int(duration[-1]))
-    usual = Counter(piece.classes).most_common(1)[0][0]
-    classes = piece.classes if complete[-1] else (*piece.classes[:-1], usual)
+    set_of_step = piece.extras.set_of_step.copy()
+    if not complete[-1]:
+        set_of_step[-1] = np.bincount(set_of_step).argmax()
     complete[-1] = True
-    yield replace(piece, duration_ns=duration, cells=cells, complete=complete, classes=classes)
+    extras = replace(piece.extras, set_of_step=set_of_step)
+    yield replace(piece, duration_ns=duration, cells=cells, complete=complete, extras=extras)
 
 
 def _first(piece: LoopSteps, count: int) -> LoopSteps:
-    arrays = ("start_ns", "duration_ns", "complete", "classes")
-    shorter = {name: vars(piece)[name][:count] for name in arrays}
-    return replace(piece, loop=replace(piece.loop, step_count=count), cells=piece.cells.first(count), **shorter)
-
-
-# Classes
-
-
-def _recurring(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> set[str]:
-    """Extras that make a class: those that occur in more than one step of the run, the first one not counted."""
-    steps: dict[str, set[int]] = {}
-    first = 0
-    for piece in pieces:
-        if piece.recorded is None:
-            named = {number: name.split("+")[1:] for number, name in enumerate(piece.classes)}
-        else:
-            # The first three steps of a class and the last one are enough.
-            class_id = piece.recorded.class_id
-            of_class = [np.flatnonzero(class_id == each) for each in np.unique(class_id)]
-            rows = [np.append(each[:3], each[-1:]) for each in of_class]
-            named = {row: list(extras[class_id[row]]) for some in rows for row in some.tolist()}
-        for number, names in named.items():
-            for name in names:
-                steps.setdefault(name, set()).add(first + number)
-        first += len(piece)
-    return {name for name, where in steps.items() if recurs(name, where)}
-
-
-def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list[LoopSteps]:
-    recurring = _recurring(pieces, extras)
-    bases = {}
-    for piece in pieces:
-        if piece.recorded is not None:
-            work = piece.cells.parts_ns.sum(axis=0)
-            bases[piece.recorded_loop] = base_class(bool(work[BACKWARD] or work[OPTIMIZER]), bool(work[FORWARD]))
-    named = []
-    for piece in pieces:
-        base, classes = bases.get(piece.recorded_loop), piece.classes
-        if piece.recorded is not None and base:
-            names = ["+".join([base, *(each for each in labels if each in recurring)]) for labels in extras]
-            classes = tuple(map(names.__getitem__, piece.recorded.class_id.tolist()))
-        elif base:
-            classes = tuple(
-                name if name == PARTIAL else "+".join([base, *name.split("+")[1:]]) for name in piece.classes
-            )
-        named.append(replace(piece, classes=classes))
-    return named
+    shorter = {name: vars(piece)[name][:count] for name in ("start_ns", "duration_ns", "complete")}
+    extras = replace(piece.extras, set_of_step=piece.extras.set_of_step[:count])
+    loop = replace(piece.loop, step_count=count)
+    return replace(piece, loop=loop, cells=piece.cells.first(count), extras=extras, **shorter)
 
 
 def _loops(pieces: Sequence[LoopSteps]) -> list[Loop]:

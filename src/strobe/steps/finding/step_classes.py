@@ -1,25 +1,25 @@
-"""Classes of steps: steps that take the same path through the loop. Named after what they do beyond the usual."""
+"""Classes of steps: steps that take the same path through the loop. Named after what they do beyond the usual.
+
+What that is, and what of it makes a class, is decided in native/structure/step_classes.cpp: for the recorder, which
+folds by it, and for the reader.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.native import core
 from strobe.steps.finding.cuts import Cuts
-from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, innermost, occurrences_in_groups
-from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, Activities
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Ints, Stream
+from strobe.steps.training_activities import BACKWARD, OPTIMIZER, Activities
+from strobe.trace.folded import OF_REGION, OTHER, VALIDATION
 
 PARTIAL = "partial"
-# When something that not all steps do begins (ns), by the number of the step.
-Begun = dict[int, int]
-# A call path is unusual if at most this share of the steps takes it ...
-_UNUSUAL = 0.5
-# ... and makes a class if, where it is taken, it costs this share of a usual step (half of the times at least).
-_WORTH_A_CLASS = 0.02
-_MOST_EXTRAS = 8
+_BASES = ("train", "inference", "step")
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SYNONYMS = {
@@ -28,79 +28,90 @@ _SYNONYMS = {
 }
 
 
-def classify(stream: Stream, cuts: Cuts, acts: Activities, recurring: Collection[str] = ()) -> list[str]:
-    """Return the class of every step: `train`, `train+validation`, ...; `partial` if it is not complete.
+@dataclass(frozen=True)
+class Extras:
+    """What steps of a loop do beyond the usual.
 
-    `recurring` are names of extras that are known to occur in other steps, too.
+    set_of_step: by step an index of `sets`. An extra is a number: its kind times 2^32 (trace/folded.py), plus the call
+    path or the region. uses: by extra, how many of the steps do it at all, and how many at such a cost that it makes a
+    class; not known of old records. base: what steps without extras are called.
     """
-    usual_ns = float(np.median(cuts.end_ns - cuts.start_ns)) if len(cuts) else 0.0
-    extras = _functions(stream, cuts, usual_ns, recurring)
-    evaluated = np.flatnonzero(cuts.validation_ns < cuts.end_ns)
-    validated = _validations(acts, cuts)
-    validated |= dict(zip(evaluated.tolist(), cuts.validation_ns[evaluated].tolist(), strict=True))
-    for begun_ns in extras.values():
-        if 2 * len(validated.keys() & begun_ns.keys()) > len(begun_ns):  # this function is what validates
-            validated = {step: at for step, at in validated.items() if step not in begun_ns}
-    if len(validated) <= _UNUSUAL * len(cuts):
-        extras["validation"] = extras.get("validation", {}) | validated
+
+    base: str
+    set_of_step: Ints
+    sets: Sequence[Sequence[int]]
+    uses: Mapping[int, tuple[int, int]]
+
+    @staticmethod
+    def of_none(base: str, count: int) -> Extras:
+        """Return that steps do nothing beyond the usual."""
+        return Extras(base, np.zeros(count, dtype=np.int64), [()], {})
+
+    @staticmethod
+    def joined(pieces: Sequence[Extras]) -> Extras:
+        """Return the extras of steps of one loop that follow each other; the sets of all pieces in their order."""
+        before = np.cumsum([0, *(len(piece.sets) for piece in pieces)])
+        uses = dict[int, tuple[int, int]]()
+        for piece in pieces:
+            for extra, (count, worth) in piece.uses.items():
+                before_count, before_worth = uses.get(extra, (0, 0))
+                uses[extra] = before_count + count, before_worth + worth
+        return Extras(
+            next(base for base in _BASES if any(piece.base == base for piece in pieces)),
+            np.concatenate([piece.set_of_step + first for piece, first in zip(pieces, before, strict=False)]),
+            [extras for piece in pieces for extras in piece.sets],
+            uses,
+        )
+
+
+def extras_of(stream: Stream, cuts: Cuts, acts: Activities) -> tuple[Extras, Ints]:
+    """Return what steps do beyond the usual, and the rows of calls that few steps make, the outermost ones."""
+    validated = cuts.validation_ns < cuts.end_ns
+    tables = (
+        np.stack([acts.start_ns, acts.end_ns, acts.part], axis=1),
+        np.stack([cuts.validation_ns, cuts.end_ns], axis=1)[validated],
+        np.stack([cuts.start_ns, cuts.fed_ns, cuts.end_ns], axis=1),
+    )
+    set_of_step, sets, uses, rare = core.extras_of_steps(
+        *(stream.start_ns, stream.duration_ns, stream.call_path, stream.path_parent, stream.path_region),
+        np.array([paradigm in FUNCTION_PARADIGMS for paradigm in stream.paradigms], dtype=np.uint8),
+        *(np.ascontiguousarray(table).ravel() for table in tables),
+    )
     trains = bool(np.isin(acts.part, (BACKWARD, OPTIMIZER)).any())
-    classes = [base_class(trains, len(acts) > 0)] * len(cuts)
-    begun: dict[int, list[tuple[int, str]]] = {}
-    for name, begun_ns in extras.items():
-        for step, at in begun_ns.items():
-            begun.setdefault(step, []).append((at, name))
-    for step, each in begun.items():
-        classes[step] = "+".join([classes[step], *(name for _, name in sorted(each))])
-    for step in np.flatnonzero(~cuts.complete).tolist():
-        classes[step] = PARTIAL
-    return classes
+    return Extras(base_class(trains, len(acts) > 0), set_of_step.astype(np.int64), sets, uses), rare
 
 
 def base_class(trains: bool, works: bool) -> str:
     """Return what steps with nothing unusual are called: `train`, `inference` (operators run), or `step`."""
-    return "train" if trains else "inference" if works else "step"
+    return _BASES[0 if trains else 1 if works else 2]
 
 
-def rare_calls(stream: Stream, cuts: Cuts) -> Ints:
-    """Return the rows of the calls of functions that only some steps call, the outermost ones."""
-    step = np.searchsorted(cuts.fed_ns, stream.start_ns, side="right") - 1
-    rows = np.flatnonzero((step >= 0) & (stream.end_ns <= cuts.end_ns[step]))
-    paths, counts = occurrences_in_groups(stream.call_path[rows], step[rows])
-    unusual = np.zeros(len(stream.path_parent), dtype=bool)
-    unusual[paths[counts <= _UNUSUAL * len(cuts)]] = True
-    named = np.array([paradigm in FUNCTION_PARADIGMS for paradigm in stream.paradigms], dtype=bool)[stream.path_region]
-    unusual &= named
-    outermost = unusual & (innermost(stream.path_parent, unusual, stream.path_parent) < 0)
-    return rows[outermost[stream.call_path[rows]]]
-
-
-def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collection[str]) -> dict[str, Begun]:
-    """Functions that only some steps call, and that cost enough to matter; the outermost ones, by name."""
-    cost: dict[str, Counter[int]] = defaultdict(Counter)
-    begun: dict[str, Begun] = defaultdict(dict)
-    rows = rare_calls(stream, cuts)
-    step = np.searchsorted(cuts.fed_ns, stream.start_ns[rows], side="right") - 1
-    for row, number in zip(rows.tolist(), step.tolist(), strict=True):
-        name = label(stream.names[stream.region[row]])
-        cost[name][number] += int(stream.duration_ns[row])
-        begun[name].setdefault(number, int(stream.start_ns[row]))
-    worth = [
-        name
-        for name, by_step in cost.items()
-        if np.median(list(by_step.values())) >= _WORTH_A_CLASS * usual_ns
-        and (name in recurring or recurs(name, by_step))
+def class_names(stream: Stream, loops: Sequence[Extras]) -> list[list[str]]:
+    """Return, loop by loop, the names of the classes that sets of extras make: `train`, `train+validation` ..."""
+    numbers: dict[str, int] = {name: number for number, name in enumerate(_SYNONYMS)}
+    labels = {extra: _label(stream, extra) for loop in loops for extras in loop.sets for extra in extras}
+    classes = core.classes_of_sets(
+        [(loop.sets, np.bincount(loop.set_of_step, minlength=len(loop.sets)).tolist(), loop.uses) for loop in loops],
+        int(loops[0].set_of_step[0]),
+        {extra: -1 if name is None else numbers.setdefault(name, len(numbers)) for extra, name in labels.items()},
+        len(_SYNONYMS),
+        stream.path_parent,
+    )
+    return [
+        ["+".join(dict.fromkeys([loop.base, *(str(labels[extra]) for extra in extras)])) for extras in sets]
+        for loop, sets in zip(loops, classes, strict=True)
     ]
-    worth.sort(key=lambda name: -cost[name].total())
-    return {name: begun[name] for name in worth[:_MOST_EXTRAS]}
 
 
-def recurs(name: str, steps: Iterable[int]) -> bool:
-    """Twice is a habit; the first step does not count: it also starts things up.
-
-    Nor is it one to be in all steps up to some and in none thereafter: there the recorder has throttled a function.
-    """
-    seen = set(steps)
-    return name in _SYNONYMS or (len(seen - {0}) >= 2 and not (min(seen) <= 1 and max(seen) - min(seen) < len(seen)))
+def _label(stream: Stream, extra: int) -> str | None:
+    """What an extra is called; None for a function that was throttled: it was recorded in some steps only."""
+    kind, number = divmod(extra, 2**32)
+    if kind in (VALIDATION, OTHER):
+        return {VALIDATION: "validation", OTHER: "other"}[kind]
+    region = number if kind == OF_REGION else int(stream.path_region[number])
+    if stream.throttled is not None and stream.throttled[region]:
+        return None
+    return label(stream.names[region])
 
 
 def label(function: str) -> str:
@@ -108,24 +119,3 @@ def label(function: str) -> str:
     last = function.rsplit(".", 1)[-1].strip("<>")
     words = {word.lower() for word in _WORDS.findall(last)}
     return next((name for name, synonyms in _SYNONYMS.items() if words & synonyms), last)
-
-
-def _validations(acts: Activities, cuts: Cuts) -> Begun:
-    """Steps in which, after the last update, data are waited for and run forward."""
-    first = np.searchsorted(acts.start_ns, cuts.start_ns)
-    end = np.searchsorted(acts.start_ns, cuts.end_ns)
-    updates = np.flatnonzero(acts.part == OPTIMIZER)
-    last = np.searchsorted(updates, end) - 1
-    step = np.flatnonzero(last >= 0)
-    step = step[updates[last[step]] >= first[step]]
-    wait, found = _next(acts.part == DATA_WAIT, updates[last[step]], end[step])
-    step, wait = step[found], wait[found]
-    _, found = _next(acts.part == FORWARD, wait, end[step])
-    return dict(zip(step[found].tolist(), acts.start_ns[wait[found]].tolist(), strict=True))
-
-
-def _next(chosen: Bools, after: Ints, end: Ints) -> tuple[Ints, Bools]:
-    """The first chosen place after each of `after`, and whether it is before `end`."""
-    places = np.append(np.flatnonzero(chosen), len(chosen))
-    found: Ints = places[np.searchsorted(places[:-1], after, side="right")]
-    return found, found < end

@@ -95,6 +95,12 @@ class PartReader:
         """Return none."""
         return []
 
+    class_paths = classes
+
+    def extra_calls(self) -> list[tuple[int, int, int, int]]:
+        """Return none."""
+        return []
+
     def statistics(self) -> dict[str, _Array]:
         """Return none: they cannot be divided."""
         return {name: values[:0] for name, values in self._whole.statistics().items()}

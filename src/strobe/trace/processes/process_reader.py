@@ -99,7 +99,19 @@ class ProcessReader(Protocol):
     def classes(self) -> list[list[int]]:
         """Return per class_id the regions of what its iterations do beyond the usual, in order of first occurrence.
 
-        Region 0 stands for a validation that no function encloses.
+        Region 0 stands for a validation, 1 for what came after the largest number of classes.
+        """
+
+    def class_paths(self) -> list[list[int]]:
+        """Return their call paths; of a validation, that of a function around it, or 0xFFFFFFFF.
+
+        Empty where an older recorder wrote none.
+        """
+
+    def extra_calls(self) -> list[tuple[int, int, int, int]]:
+        """Return what is known of what some classes do: (loop, call path, iterations that call it, those at a cost).
+
+        Path 0xFFFFFFFF: iterations that validate.
         """
 
     def statistics(self) -> dict[str, Array]:
