@@ -120,13 +120,12 @@ class GpuLanes::Gpu {
   }
   void proceed(const GpuLanes& all, int64_t complete_ns) {
     while (!in_order_.empty()) {
-      Source& source = *in_order_.front().source;
+      Source& source = *in_order_.back().source;
       const GpuActivity& activity = source.waiting[source.first];
       const bool known = activity.start_ns < complete_ns && (all.ended_ || activity.launched_ns < all.decided_ns_);
       if (!known && waiting_ <= kMostWaiting) break;
       take(all, activity);
       waiting_--;
-      std::ranges::pop_heap(in_order_, std::greater{});
       in_order_.pop_back();
       if (++source.first == source.waiting.size()) continue;
       put_in_order(source);
@@ -147,12 +146,21 @@ class GpuLanes::Gpu {
   struct Next {
     int64_t start_ns, launched_ns;
     Source* source;
-    auto operator<=>(const Next&) const = default;
+    bool operator<(const Next& other) const {
+      return start_ns != other.start_ns ? start_ns < other.start_ns : launched_ns < other.launched_ns;
+    }
   };
   void put_in_order(Source& source) {
     const GpuActivity& activity = source.waiting[source.first];
-    in_order_.push_back({activity.start_ns, activity.launched_ns, &source});
-    std::ranges::push_heap(in_order_, std::greater{});
+    insert(in_order_, {activity.start_ns, activity.launched_ns, &source});
+  }
+  // The least is the last. There are few.
+  template <class Value>
+  static void insert(std::vector<Value>& in_order, const Value& value) {
+    in_order.push_back(value);
+    size_t at = in_order.size() - 1;
+    for (; at > 0 && in_order[at - 1] < value; at--) in_order[at] = in_order[at - 1];
+    in_order[at] = value;
   }
 
   // The next activity in order of start.
@@ -162,8 +170,7 @@ class GpuLanes::Gpu {
     go_on(activity.start_ns);
     note(activity);
     if (activity.end_ns <= now_ns_) return;
-    running_.emplace_back(activity.end_ns, activity.kind);
-    std::ranges::push_heap(running_, std::greater{});
+    insert(running_, {activity.end_ns, activity.kind});
     if (count_[activity.kind]++ == 0) set_ |= 1 << activity.kind;
   }
   // Lanes end and begin where something starts that was launched then.
@@ -226,11 +233,10 @@ class GpuLanes::Gpu {
     open_ = !row_ends;
   }
   void go_on(int64_t until_ns) {
-    while (!running_.empty() && running_.front().first <= until_ns) {
-      const auto [end_ns, kind] = running_.front();
+    while (!running_.empty() && running_.back().first <= until_ns) {
+      const auto [end_ns, kind] = running_.back();
       pass(end_ns);
       if (--count_[kind] == 0) set_ &= ~(1 << kind);
-      std::ranges::pop_heap(running_, std::greater{});
       running_.pop_back();
     }
     pass(until_ns);
@@ -242,9 +248,9 @@ class GpuLanes::Gpu {
   }
 
   Known& known_;
-  std::vector<Next> in_order_;  // by what waits first; a heap
+  std::vector<Next> in_order_;  // by what waits first
   size_t waiting_ = 0;
-  std::vector<std::pair<int64_t, GpuKind>> running_;  // by end; a heap
+  std::vector<std::pair<int64_t, GpuKind>> running_;  // by end
   size_t count_[kGpuKinds] = {};                      // of these
   int set_ = 0;
   int64_t now_ns_ = 0;
