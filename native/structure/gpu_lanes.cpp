@@ -254,10 +254,10 @@ class GpuLanes::Gpu {
   size_t count_[kGpuKinds] = {};                      // of these
   int set_ = 0;
   int64_t now_ns_ = 0;
-  int64_t done_ns_ =
-      0;  // when all that has begun is done; while a row is closing, all that was launched before its end
-  bool closing_ = false;                           // the last lane of a row is open, and nothing else can belong to it
-  std::vector<GpuActivity> meanwhile_, replayed_;  // since then
+  // When all that has begun is done; while a row is closing, all that was launched before its end.
+  int64_t done_ns_ = 0;
+  bool closing_ = false;                           // the last lane of a row is open, and no other step's can begin
+  std::vector<GpuActivity> meanwhile_, replayed_;  // what has begun since
   bool open_ = false;
   GpuLane lane_;
 };
