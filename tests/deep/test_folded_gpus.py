@@ -6,9 +6,11 @@ import pytest
 from strobe.gpu.devices import devices
 from strobe.gpu.folded_work import KnownTime
 from strobe.gpu.idle import CAUSES, gaps
+from strobe.gpu.lanes import lanes
 from strobe.present.gpus import gpus
+from strobe.steps.steps import find_steps
 from tests.unit.folding import FoldedProcess, iterations_of
-from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
+from tests.unit.hand_made import MS, ZERO_NS, HandMadeProcess, make_trace, span, train_steps
 
 KEPT = {12, 13, 30, 41}
 
@@ -17,7 +19,7 @@ def work(name, start, end, role="kernel"):
     return span(name, start, end, paradigm="cuda", role=role)
 
 
-def folded_and_full(lag_ns=0, stalls=None):
+def folded_and_full(lag_ns=0, stalls=None, lanes_known=0):
     """60 steps of 12 ms; of each the GPU computes 6 ms, and communicates and copies for 2 ms, half of it meanwhile."""
     steps = train_steps(60, stalls=stalls)
     begins = [each.start_ns for each in steps if each.name == "train_step"]
@@ -27,7 +29,12 @@ def folded_and_full(lag_ns=0, stalls=None):
     threads = {"main": steps, "stream 7": compute, "stream 8": reduce, "stream 9": copies}
     full = HandMadeProcess(threads)
     iterations = iterations_of(full, since=12, keep=KEPT)
-    return make_trace(FoldedProcess(threads, iterations)), make_trace(full)
+    whole = make_trace(full)
+    (device,), (found,) = devices(whole), find_steps(whole).processes
+    lanes_of = lanes(whole, device, found).chosen(slice(12, 12 + lanes_known))
+    sets = {number: values for number, values in enumerate(lanes_of.set_ns.T) if values.any()}
+    recorded = {0: (0, lanes_of.start_ns + ZERO_NS, sets)} if lanes_known else None
+    return make_trace(FoldedProcess(threads, iterations, gpu_lanes=recorded)), whole
 
 
 def test_what_the_time_of_a_gpu_goes_into_is_the_same():
@@ -40,6 +47,32 @@ def test_what_the_time_of_a_gpu_goes_into_is_the_same():
     (one,), (other,) = gpus(folded), gpus(full)
     for name in ("computation", "communication", "copy", "idle"):
         assert getattr(one, name) == pytest.approx(getattr(other, name), rel=0.03), name
+
+
+@pytest.mark.parametrize("lag_ns", [0, 3 * MS, 40 * MS])
+def test_with_lanes_it_is_the_same_to_the_nanosecond(lag_ns):
+    folded, full = folded_and_full(lag_ns, stalls={30: 50 * MS}, lanes_known=48)
+    assert folded.overlap().to_pylist() == full.overlap().to_pylist()
+    assert folded.overlap(by="lane").to_pylist() == full.overlap(by="lane").to_pylist()
+    assert not folded.overlap().note
+    assert not folded.overlap(by="lane").note
+    (one,), (other,) = (trace.utilisation().to_pylist() for trace in (folded, full))
+    assert one == other
+    # Of the whole run, the steps count that are steady: what they launched.
+    (gpu,), rows = gpus(folded), full.overlap(by="lane").to_pylist()
+    (steps,) = find_steps(folded).processes
+    steady = [row for row in rows if steps.steady[row["step"] - steps.first_number]]
+    assert gpu.duration_ns == sum(row["duration_ns"] for row in steady)
+    assert gpu.idle == sum(row["idle_ns"] for row in steady) / gpu.duration_ns
+
+
+def test_where_a_kill_left_some_lanes_the_others_are_estimated():
+    folded, full = folded_and_full(lanes_known=30)
+    (one,), (other,) = (trace.overlap().to_pylist() for trace in (folded, full))
+    for name in ("duration_ns", "busy_ns", "computation_ns", "exposed_communication_ns"):
+        assert one[name] == pytest.approx(other[name], rel=0.01), name
+    known = {row["step"] for row in folded.overlap(by="lane").to_pylist()}
+    assert {*range(42)} <= known < {*range(60)}
 
 
 def test_slow_steps_that_are_kept_do_not_count_for_the_others():

@@ -68,12 +68,13 @@ class FoldedProcess(HandMadeProcess):
         *,
         extras: Mapping[str, Sequence[str]] | None = None,
         loops: Sequence[OnlineLoop] = (OnlineLoop(),),
+        gpu_lanes: Mapping[int, tuple[int, np.ndarray, Mapping[int, np.ndarray]]] | None = None,
         **options: object,
     ) -> None:
         super().__init__(threads, **options)
         self._iterations, self._online = list(iterations), list(loops)
         self._class_names = list(dict.fromkeys(each.class_name for each in iterations))
-        self._extras = extras or {}
+        self._extras, self._gpu_lanes = extras or {}, gpu_lanes or {}
         starts = [row[1] for row in self._spans[0]]
         self._events = [sum(each.start_ns <= start < each.end_ns for start in starts) for each in iterations]
         self._sums: dict[tuple[int, int, int], list[int]] = {}
@@ -125,6 +126,9 @@ class FoldedProcess(HandMadeProcess):
     def cells(self):
         numbers = {number for each in self._iterations for number in each.cells}
         return {number: np.array([each.cells.get(number, 0) for each in self._iterations]) for number in numbers}
+
+    def gpu_lanes(self):
+        return self._gpu_lanes
 
     def iterations(self):
         its = self._iterations

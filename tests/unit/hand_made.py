@@ -230,6 +230,9 @@ class HandMadeProcess:
     def cells(self) -> dict[int, object]:
         return {}
 
+    def gpu_lanes(self) -> dict[int, object]:
+        return {}
+
     def iterations(self) -> dict[str, np.ndarray]:
         times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
         numbers = ("loop", "events", "path_hash", "class_id", "detail")

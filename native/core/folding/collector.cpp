@@ -26,9 +26,9 @@ Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regio
       settler_(paths, statistics_,
                ShortSpans(min_duration_ns, [&regions](uint32_t region) { return regions.kind_of(region); }), commit_) {}
 
-void Collector::add(LocationBuilder& builder, LocationRole kind) {
+void Collector::add(LocationBuilder& builder, LocationRole kind, int64_t device) {
   if (kind == LocationRole::main_thread && main_) kind = LocationRole::thread;
-  LocationRows& rows = settler_.add(builder, kind, {facts_, loop_, figures_, cutter_, kinds_});
+  LocationRows& rows = settler_.add(builder, kind, {facts_, loop_, figures_, cutter_, kinds_, gpus_}, device);
   if (!rows.main()) return;
   main_ = &rows;
   statistics_.set_main_location(builder.location());
@@ -55,13 +55,18 @@ void Collector::decide(int64_t now_ns) {
   if (!loop_.choice()) {
     cutter_.forget(now_ns - kPastNs);
     kinds_.forget(now_ns - kPastNs);
-    if (settler_.settle_streams()) commit_blocks();
+    follow_on_streams();
     return;
   }
   for (const Mark& mark : loop_.take_marks())
     if (const auto found = cutter_.cut(mark)) cut(*found);
-  if (settler_.settle_streams()) commit_blocks();
+  follow_on_streams();
   loop_.look_for_silence(now_ns);
+}
+
+void Collector::follow_on_streams() {
+  gpus_.proceed(streams_complete_ns_);
+  if (settler_.settle_streams()) commit_blocks();
 }
 
 // One iteration ends here and the next one begins.
@@ -117,6 +122,7 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   record.detail_ns = pended_ && kept ? pending_until_ns_ : record.start_ns;
   iterations_.push_back(record);
   cells_.add(cells);
+  gpus_.add_step(begun_.ns, end.ns);
   ordinal_++;
   if (last) return;
   settler_.settle(end, kept, record.class_id);
@@ -233,9 +239,15 @@ bool Collector::has_settled(const LocationBuilder& builder) const {
   return builder.settled() > 0 || rows.folded || (rows.over && builder.dirty());
 }
 
-bool Collector::has_blocks() const { return settler_.has_block() || iterations_.size() >= kRecordsAChunk; }
+bool Collector::has_blocks() const {
+  return settler_.has_block() || iterations_.size() >= kRecordsAChunk || gpus_.most_known() >= kRecordsAChunk;
+}
 
 void Collector::take_full_chunks(std::string& out) {
+  if (gpus_.most_known() >= kRecordsAChunk) {
+    out += unwritten_gpu_lanes();
+    gpus_.take_known();
+  }
   if (iterations_.size() < kRecordsAChunk) return;
   out += unwritten_iterations();
   written_iterations_ += iterations_.size();
@@ -248,6 +260,16 @@ std::string Collector::unwritten_iterations() const {
   if (!iterations_.empty())
     append_chunk(out, kIterationsChunk, uint32_t(written_iterations_), uint32_t(iterations_.size()),
                  structure::encode_iterations(iterations_, cells_));
+  return out;
+}
+
+std::string Collector::unwritten_gpu_lanes() const {
+  std::string out;
+  for (const auto& [device, known] : gpus_.known()) {
+    if (!known.lanes.size()) continue;
+    append_chunk(out, kGpuLanesChunk, known.first, uint32_t(known.lanes.size()),
+                 structure::encode_gpu_lanes(device, known.lanes));
+  }
   return out;
 }
 
@@ -266,7 +288,7 @@ std::string Collector::definitions(const std::vector<structure::ExtraCalls>& cal
   }
   append_chunk(out, kLoopsChunk, 0, uint32_t(loops.size()), structure::encode_loops(loops));
   append_chunk(out, kClassesChunk, 0, uint32_t(classes.size()), structure::encode_classes(classes, calls));
-  return out + unwritten_iterations();
+  return out + unwritten_iterations() + unwritten_gpu_lanes();
 }
 
 std::string Collector::snapshot() {
@@ -290,6 +312,7 @@ void Collector::finish(int64_t now_ns) {
   const bool ended = loop_.choice() && loop_.choice()->kind == LoopKind::hint && loop_.last_mark_ns() <= begun_.ns;
   if (loop_.choice() && in_iteration_ && main_ && loop_.last_mark_ns() >= begun_.ns && !ended && !cutter_.unmarked())
     end_last_iteration();
+  gpus_.finish();
   settler_.decide_pending(kNoClass);
   for (auto& [location, rows] : settler_.locations()) {
     if (rows->stream()) settler_.settle_stream_now(*rows);

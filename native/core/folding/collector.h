@@ -25,6 +25,7 @@
 #include "structure/cells.h"
 #include "structure/cutter.h"
 #include "structure/detector.h"
+#include "structure/gpu_lanes.h"
 #include "structure/iterations.h"
 #include "structure/step_classes.h"
 
@@ -39,8 +40,8 @@ class Collector {
   Collector(const Collector&) = delete;
   static constexpr uint32_t kAll = KeptIterations::kAll;
 
-  // A location, before its first span.
-  void add(LocationBuilder& builder, LocationRole kind);
+  // A location, before its first span. `device`: of a stream.
+  void add(LocationBuilder& builder, LocationRole kind, int64_t device = -1);
   // A location's thread has ended and all its records were fed: its rows are decided now. After the next commit, remove
   // gives the graph's payload (empty: none).
   void end(LocationBuilder& builder);
@@ -53,7 +54,10 @@ class Collector {
   // Whether rows are written as they come: nothing waits.
   bool plain() const { return !loop_.choice() && plan_.any() && !settler_.leaves_out_short(); }
   // What was launched on streams before this moment was fed.
-  void set_streams_complete(int64_t launched_ns) { settler_.set_streams_complete(launched_ns); }
+  void set_streams_complete(int64_t launched_ns) {
+    settler_.set_streams_complete(launched_ns);
+    streams_complete_ns_ = launched_ns;
+  }
   // Decides about the iterations that the marks fed since the last call have ended.
   void decide(int64_t now_ns);
   // The ring of this location is half full (`nearly`: three quarters) of rows that wait: makes room.
@@ -79,6 +83,7 @@ class Collector {
  private:
   void loop_accepted(const structure::Choice& choice);
   std::optional<structure::Around> around(uint64_t position) const;
+  void follow_on_streams();
   void cut(const structure::Cut& cut);
   void begin_iteration(const structure::Cut& cut);
   void end_iteration(const structure::Cut& end, size_t main_rows, bool last);
@@ -94,6 +99,7 @@ class Collector {
   std::vector<structure::ExtraCalls> extra_calls(size_t loops) const;  // of the first so many loops, the last one now
   std::string definitions(const std::vector<structure::ExtraCalls>& calls) const;
   std::string unwritten_iterations() const;
+  std::string unwritten_gpu_lanes() const;
 
   const std::function<void()> commit_;
   PathTable& paths_;
@@ -121,6 +127,8 @@ class Collector {
 
   std::vector<structure::IterationRecord> iterations_;  // that no chunk holds yet
   structure::CellColumns cells_;                        // of these
+  structure::GpuLanes gpus_;                            // of all iterations
+  int64_t streams_complete_ns_ = INT64_MAX;
   uint64_t written_iterations_ = 0;
   uint64_t sequence_ = 0;
 };

@@ -19,6 +19,7 @@ struct SpanReaders {
   IterationFigures& figures;
   structure::Cutter& cutter;
   structure::KindTimeline& kinds;  // of the main thread
+  structure::GpuLanes& gpus;
 };
 
 class LocationRows final : public SpanObserver {
@@ -26,8 +27,10 @@ class LocationRows final : public SpanObserver {
   // Less than usual: the detector's windows and what is known of paths take memory, too. 7.2 MB.
   static constexpr structure::GraphLimits kGraphLimits{.nodes = 32768, .edges = 57344, .partition_bytes = 3u << 18};
 
-  LocationRows(LocationBuilder& builder, LocationRole kind, const SpanReaders& readers)
+  // `device`: of a stream.
+  LocationRows(LocationBuilder& builder, LocationRole kind, const SpanReaders& readers, int64_t device)
       : builder(builder), kind_(kind), readers_(readers) {
+    if (kind == LocationRole::stream) gpu_ = &readers.gpus.source(device);
     builder.observe(this);
   }
   LocationRows(const LocationRows&) = delete;
@@ -51,8 +54,13 @@ class LocationRows final : public SpanObserver {
       readers_.figures.closed(path, start_ns, open.position, end_ns);
       readers_.loop.closed(path, start_ns, open.position, end_ns, position);
       readers_.kinds.change(end_ns, depth ? open_.back().kind : structure::kHost);
-    } else if (const PathFacts& f = readers_.facts.of(path);
-               !stream() && f.part == structure::kBackward && f.activity()) {
+      return;
+    }
+    const PathFacts& f = readers_.facts.of(path);
+    if (gpu_ && f.gpu_kind != structure::kNoGpuWork) {
+      const int64_t launched_ns = builder.attached.launched_ns(builder.spans() - 1, start_ns);
+      readers_.gpus.add(*gpu_, {launched_ns, start_ns, end_ns, f.gpu_kind});
+    } else if (!stream() && f.part == structure::kBackward && f.activity()) {
       readers_.cutter.add_elsewhere(start_ns, end_ns);
     }
   }
@@ -86,6 +94,7 @@ class LocationRows final : public SpanObserver {
   };
   const LocationRole kind_;
   const SpanReaders readers_;
+  structure::GpuLanes::Source* gpu_ = nullptr;  // of a stream
   std::vector<Open> open_;
 };
 

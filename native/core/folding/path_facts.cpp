@@ -18,7 +18,9 @@ void PathFactsTable::learn(uint32_t path) {
   outdated_ |= makers_.add(parent, name, paradigm, source);
   f.part = makers_.makes(path) ? int8_t(structure::kDataWait) : structure::part_of_region(name, paradigm);
   f.change = structure::change_of_region(name);
-  f.kind = structure::kind_of_region(name, paradigm, regions_.kind_of(region).second);
+  const uint8_t role = regions_.kind_of(region).second;
+  f.kind = structure::kind_of_region(name, paradigm, role);
+  f.gpu_kind = structure::gpu_kind_of_region(name, role);
   f.module = structure::is_module_call(name, paradigm);
   f.in_model = structure::is_model_call(name, paradigm) || (parent != kNoPath && facts_[parent].in_model);
   f.iteration = structure::is_iteration(name, paradigm);

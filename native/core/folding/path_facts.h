@@ -10,6 +10,7 @@
 #include "structure/batch_makers.h"
 #include "structure/cells.h"
 #include "structure/detector.h"
+#include "structure/gpu_lanes.h"
 #include "structure/iterations.h"
 #include "structure/region_names.h"
 
@@ -31,6 +32,7 @@ struct PathFacts {
   bool iteration : 1 = false;  // of a loop that calls nothing
   structure::Change change = structure::Change::none;
   structure::Kind kind = structure::kHost;
+  structure::GpuKind gpu_kind = structure::kNoGpuWork;
   bool activity() const { return part >= 0 && !container && !covered; }
 };
 static_assert(sizeof(PathFacts) == 24);  // there are many

@@ -6,9 +6,9 @@ namespace strobe {
 
 using structure::Cut;
 
-LocationRows& RowSettler::add(LocationBuilder& builder, LocationRole kind, const SpanReaders& readers) {
+LocationRows& RowSettler::add(LocationBuilder& builder, LocationRole kind, const SpanReaders& readers, int64_t device) {
   auto& rows = locations_[builder.location()];
-  rows = std::make_unique<LocationRows>(builder, kind, readers);
+  rows = std::make_unique<LocationRows>(builder, kind, readers, device);
   rows->followed = gone_;
   return *rows;
 }

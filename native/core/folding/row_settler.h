@@ -18,7 +18,7 @@ class RowSettler {
   RowSettler(PathTable& paths, FoldedStatistics& statistics, ShortSpans short_spans, std::function<void()> commit)
       : short_(std::move(short_spans)), paths_(paths), statistics_(statistics), commit_(std::move(commit)) {}
 
-  LocationRows& add(LocationBuilder& builder, LocationRole kind, const SpanReaders& readers);
+  LocationRows& add(LocationBuilder& builder, LocationRole kind, const SpanReaders& readers, int64_t device);
   void remove(uint32_t location) { locations_.erase(location); }
   LocationRows& at(const LocationBuilder& builder) { return *locations_.at(builder.location()); }
   const LocationRows& at(const LocationBuilder& builder) const { return *locations_.at(builder.location()); }

@@ -34,6 +34,7 @@ enum ChunkKind : uint8_t {
   kTextsChunk = 14,        // texts of side tables, numbered in order from `location` on
   kTableChunk = 15,        // rows of a side table of one location
   kSourceLoopsChunk = 16,  // what the loops of functions call, by region
+  kGpuLanesChunk = 17,     // lanes of iterations on one GPU, numbered in order from `location` on
   kNoteChunk = 20,         // JSON text: what became known while the process ran (its rank)
 };
 

@@ -46,6 +46,10 @@ class PendingRows {
             const TextOf& text_of);
   // Of the rows of a stream: the first span from `from` on that was launched at `ns` or later; kNoSpan: none was.
   uint64_t span_since(int64_t ns, uint64_t from) const;
+  // Of the rows of a stream: when its span of this number was launched, if it is the last that rows are of.
+  int64_t launched_ns(uint64_t span_row, int64_t unknown) const {
+    return !rows_.empty() && rows_.back().span_row == span_row ? rows_.back().ns : unknown;
+  }
   // Since the last call: rows left out with their iteration; rows of spans that came while no span was open.
   std::pair<uint64_t, uint64_t> take_counts() { return {std::exchange(folded_, 0), std::exchange(outside_, 0)}; }
   void resume(uint64_t position) { next_ = position; }

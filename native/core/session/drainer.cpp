@@ -143,10 +143,12 @@ void Drainer::watch(Slot& slot) {
   if (slot.watched) return;
   slot.watched = true;
   const bool main = slot.header->thread_id == uint64_t(getpid());
-  collector_->add(*slot.builder, slot.header->of_stream == kOfTask ? LocationRole::task
-                                 : slot.header->of_stream          ? LocationRole::stream
-                                 : main                            ? LocationRole::main_thread
-                                                                   : LocationRole::thread);
+  collector_->add(*slot.builder,
+                  slot.header->of_stream == kOfTask ? LocationRole::task
+                  : slot.header->of_stream          ? LocationRole::stream
+                  : main                            ? LocationRole::main_thread
+                                                    : LocationRole::thread,
+                  slot.device);
 }
 
 // Gives the builder of a ring its new records, each with the rows before it.

@@ -26,6 +26,7 @@ struct Slot {
   std::atomic<Slot*> rows{nullptr};  // of a ring of spans: the same thread's ring of rows, if it has one
   std::unique_ptr<LocationBuilder> builder;
   RecordDecoder decoder;
+  int64_t device = -1;   // of a stream
   uint64_t read = 0;     // records consumed
   bool watched = false;  // by the collector
 

@@ -22,6 +22,7 @@ bool Session::new_stream_ring(const strobe_stream& stream, StreamLane& lane) {
   // The number + 1: 0 would hide the location.
   Slot* slot = slots_.take(kRingMagic, sizeof(uint64_t), location, stream.number + 1, stream.kind);
   if (!slot) return false;
+  slot->device = stream.device;
   connect(lane.spans, *slot);
   lane.rows.header = nullptr;
   lane.last_ns = INT64_MIN;

@@ -216,6 +216,9 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       if (!structure::decode_iterations(payload, header.location, header.count, iterations, cells, next_iteration_))
         chunks_damaged++;
       break;
+    case kGpuLanesChunk:
+      if (!structure::decode_gpu_lanes(payload, header.location, header.count, gpu_lanes)) chunks_damaged++;
+      break;
     case kStatisticsChunk:
       if (!decode_statistics(payload, header.count, statistics)) chunks_damaged++;
       break;
@@ -377,6 +380,7 @@ void ProcessFile::use_clock(ClockMap clock) {
     each.duration_ns = end - each.start_ns;
     cells.limit(size_t(&each - iterations.data()), int(longest - std::begin(each.parts_ns)), *longest);
   }
+  for (auto& [device, known] : gpu_lanes) known.lanes.move([this](int64_t ns) { return clock_.at(ns); });
   move(last_ns);
 }
 

@@ -17,6 +17,7 @@
 #include "kernels/reading/clock_map.h"
 #include "kernels/reading/open_file.h"
 #include "structure/cells.h"
+#include "structure/gpu_lanes.h"
 #include "structure/iterations.h"
 
 namespace strobe {
@@ -92,6 +93,10 @@ class ProcessFile {
   std::vector<structure::ExtraCalls> extra_calls;
   std::vector<structure::IterationRecord> iterations;
   structure::CellColumns cells;  // of the iterations; of fewer where an older recorder wrote some
+  // By device: the lanes of the iterations from number `first` on; of fewer where the process was killed.
+  std::map<int64_t, structure::GpuLanes::Known> gpu_lanes;
+  // Whether no record is missing: the number of one is its place.
+  bool has_all_iterations() const { return iterations.size() == next_iteration_; }
   StatisticsTable statistics;
   std::map<uint32_t, std::string> graphs;  // location -> payload of its graph chunk
   // Side tables: where their chunks lie, by name; read when somebody asks.

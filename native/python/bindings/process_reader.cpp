@@ -189,6 +189,24 @@ class Reader {
     return out;
   }
 
+  // By device: the number of the first iteration, and from then on when the lanes begin, and how long exactly these
+  // kinds run, by set, without sets that never run.
+  nb::dict gpu_lanes() const {
+    nb::dict out;
+    if (!file_->has_all_iterations()) return out;
+    for (const auto& [device, known] : file_->gpu_lanes) {
+      nb::dict sets;
+      for (int set = 0; set < structure::kGpuSets; set++) {
+        std::vector<int64_t> column = known.lanes.column(set);
+        if (column.empty()) continue;
+        column.resize(known.lanes.size(), 0);
+        sets[nb::int_(set)] = owned(std::move(column));
+      }
+      out[nb::int_(device)] = nb::make_tuple(known.first, owned(std::vector(known.lanes.starts_ns())), sets);
+    }
+    return out;
+  }
+
   nb::list classes() const {
     nb::list out;
     for (const auto& extras : file_->classes) {
@@ -376,6 +394,7 @@ void register_reader(nb::module_& m) {
       .def("loops", &Reader::loops)
       .def("iterations", &Reader::iterations)
       .def("cells", &Reader::cells)
+      .def("gpu_lanes", &Reader::gpu_lanes)
       .def("classes", &Reader::classes)
       .def("class_paths", &Reader::class_paths)
       .def("extra_calls", &Reader::extra_calls)

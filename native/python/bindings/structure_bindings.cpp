@@ -19,6 +19,7 @@
 #include "structure/decision.h"
 #include "structure/expression.h"
 #include "structure/flow_graph.h"
+#include "structure/gpu_lanes.h"
 #include "structure/levels.h"
 #include "structure/loops.h"
 #include "structure/phases.h"
@@ -353,6 +354,45 @@ nb::object cells_of_steps(Input<int64_t> activities, Input<int64_t> modules, Inp
   }));
 }
 
+// The lanes of a GPU whose steps are all known; its activities come in order of start, a part at a time.
+class LanesOfGpu {
+ public:
+  LanesOfGpu(Input<int64_t> starts, Input<int64_t> ends) : source_(lanes_.source(0)) {
+    if (starts.shape(0) != ends.shape(0)) throw std::invalid_argument("the columns of the steps differ in length");
+    for (size_t i = 0; i < starts.shape(0); i++) lanes_.add_step(starts.data()[i], ends.data()[i]);
+    lanes_.end_steps();
+  }
+  void add(Input<int64_t> launched, Input<int64_t> starts, Input<int64_t> ends, Input<int8_t> kinds) {
+    const size_t count = starts.shape(0);
+    if (launched.shape(0) != count || ends.shape(0) != count || kinds.shape(0) != count)
+      throw std::invalid_argument("the columns of the activities differ in length");
+    unlocked([&] {
+      for (size_t i = 0; i < count; i++)
+        lanes_.add(source_, {launched.data()[i], starts.data()[i], ends.data()[i], GpuKind(kinds.data()[i])});
+      lanes_.proceed(INT64_MAX);
+      return 0;
+    });
+  }
+  // Step after step: when its lane begins, and the time of each set of kinds.
+  nb::object finish() {
+    lanes_.finish();
+    const GpuLaneColumns& lanes = lanes_.known().at(0).lanes;
+    std::vector<int64_t> rows;
+    for (size_t row = 0; row < lanes.size(); row++) {
+      rows.push_back(lanes.starts_ns()[row]);
+      for (int set = 0; set < kGpuSets; set++) {
+        const auto& column = lanes.column(set);
+        rows.push_back(row < column.size() ? column[row] : 0);
+      }
+    }
+    return owned(std::move(rows));
+  }
+
+ private:
+  GpuLanes lanes_;
+  GpuLanes::Source& source_;
+};
+
 nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uint32_t> runs_begin,
                           Input<uint32_t> runs_end, Input<uint32_t> trips, Input<uint32_t> times) {
   const size_t elements = event.shape(0), runs = trips.shape(0);
@@ -411,6 +451,16 @@ void register_structure(nb::module_& m) {
       nb::arg("ids"), nb::arg("updates"), nb::arg("waits"),
       "How many updates, of which `updates` are the indices in the operators `ids`, make a step; 0: too few to tell. "
       "`waits`: the ids of waits for data");
+  nb::class_<LanesOfGpu>(m, "LanesOfGpu", "The lanes of steps on a GPU: native/structure/gpu_lanes.h; ns")
+      .def(nb::init<Input<int64_t>, Input<int64_t>>(), nb::arg("starts"), nb::arg("ends"), "Of all steps, in order")
+      .def("add", &LanesOfGpu::add, nb::arg("launched"), nb::arg("starts"), nb::arg("ends"), nb::arg("kinds"),
+           "Activities, in order of start over all calls")
+      .def("finish", &LanesOfGpu::finish,
+           "A row per step, one behind the other: when its lane begins, and how long exactly each set of kinds runs");
+  m.def(
+      "gpu_kind_of_region", [](const std::string& name, uint8_t role) { return int(gpu_kind_of_region(name, role)); },
+      nb::arg("name"), nb::arg("role"),
+      "What an activity of a GPU does, as strobe.gpu.work.KINDS numbers it; -1: it is not one");
   m.def(
       "cells_of_steps", &cells_of_steps, nb::arg("activities"), nb::arg("modules"), nb::arg("others"), nb::arg("rare"),
       nb::arg("closures"), nb::arg("unfed_validations"), nb::arg("steps"), nb::arg("cut_anywhere"), nb::arg("starts"),

@@ -920,31 +920,35 @@ class Analyses:
     def overlap(
         self,
         *,
-        by: Literal["rank", "step"] = "rank",
+        by: Literal["rank", "step", "lane"] = "rank",
     ) -> Table:
         """What does the time of each GPU go into, and is communication hidden behind computation?
 
         Divide the time of every GPU among sets of kinds of work; all ranks and all their GPUs.
 
         The time from the first start to the last end of a GPU's kernels, copies and memory sets (or one
-        step of its process) is cut where anything begins or ends, on any stream. busy = something runs;
-        idle = nothing does. The last seven columns (`only_...`) hold the time in which exactly the kinds of
-        their name run: with `idle_ns` they add up to `duration_ns`. communication = collectives and
-        messages among GPUs by the names of their kernels (NCCL, RCCL, DeepEP, NVSHMEM, MSCCL, custom
-        all-reduces); exposed communication = the part in which nothing computes; overlap = the part of
-        communication in which something does, 0 to 1 (HTA: comm_comp_overlap). Folded steps count by the
-        sums of what they launched, of which as much runs at the same time as in detail; by step they have
-        no rows.
+        step of its process, or one lane) is cut where anything begins or ends, on any stream. busy =
+        something runs; idle = nothing does. The last seven columns (`only_...`) hold the time in which
+        exactly the kinds of their name run: with `idle_ns` they add up to `duration_ns`. communication =
+        collectives and messages among GPUs by the names of their kernels (NCCL, RCCL, DeepEP, NVSHMEM,
+        MSCCL, custom all-reduces); exposed communication = the part in which nothing computes; overlap =
+        the part of communication in which something does, 0 to 1 (HTA: comm_comp_overlap).
+
+        The lane of a step begins with the first activity that was launched since the step began, and ends
+        with the first that was launched since the next one began: `step` is the time of the host, `lane`
+        the work of the step. Lanes follow each other without gap, and are known of folded steps, too; by
+        step these have no rows. In traces of an older strobe folded steps count by the sums of what they
+        launched, of which as much runs at the same time as in detail.
 
         Options:
-            by: One row per GPU, or per GPU and step.
+            by: One row per GPU, or per GPU and step: its time, or its lane.
 
         Columns:
             rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
             device (int64): number of the GPU, null if unknown
-            step (int64): number of the step in its process [by=step]
-            duration_ns (int64, ns): first start to last end of its work; with --by step: the step
+            step (int64): number of the step in its process [by=step or lane]
+            duration_ns (int64, ns): first start to last end of its work; with --by step, lane: of that
             busy_ns (int64, ns): time in which anything runs on it
             idle_ns (int64, ns): time in which nothing does
             computation_ns (int64, ns): time in which a kernel computes
@@ -1418,8 +1422,8 @@ class Analyses:
 
         Show how much of each GPU was used, from the first start to the last end of its work.
 
-        Folded steps count by the sums of what they launched: with the launches that the same kernels have
-        in detail.
+        When kernels ran is known of all steps; what folded ones launched counts with the launches that the
+        same kernels have in detail.
 
         busy = part of the time in which some kernel ran (what `nvidia-smi` calls utilisation). SMs filled =
         the same, each kernel counting with the part of the multiprocessors that its blocks fill: min(blocks

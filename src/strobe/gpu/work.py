@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from strobe.gpu.devices import Device
 from strobe.gpu.folded_work import folded_work
+from strobe.model.kinds import ROLES
+from strobe.native import core
 from strobe.steps.folded_time import folded_stretches
 from strobe.sums.attributes import Attributes, integers
 from strobe.tables.column_arrays import Columns, Floats, Ints
@@ -21,12 +23,12 @@ from strobe.trace.trace_cache import cached_on_trace
 KINDS = ("computation", "communication", "copy")
 COMPUTATION, COMMUNICATION, COPY = (1 << k for k in range(3))
 MASKS = 1 << len(KINDS)
-_KIND_OF_GROUP = {"compute": 0, "communication": 1, "copy": 2}
-_ROLES = ("kernel", "copy")
 # The side tables of activities.
 WORK_TABLES = ("kernel_spans", "copy_spans")
 # Approximate number of activities in a stretch.
 _STRETCH = 1 << 19
+# Later than every moment of a run, ns.
+_NEVER = 2**61
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Work(Columns):
 @cached_on_trace
 def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
     """Return the kind of every region as a number; -1 for those that are not work of a device (ranges, waits)."""
-    kinds = [_KIND_OF_GROUP.get(r.group, -1) if r.role in _ROLES else -1 for r in region_rows(trace)]
+    kinds = [core.gpu_kind_of_region(each.name, ROLES.index(each.role)) for each in region_rows(trace)]
     return np.array(kinds, dtype=np.int8)
 
 
@@ -106,7 +108,51 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
     """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
 
     Without them: from the first start to the last end of its activities, or of a folded iteration; zeros if it has
-    none. Folded iterations count by the sums of their launches, spread evenly over their time, and beyond it if the
+    none. The time of folded iterations is that of their lanes (strobe.gpu.lanes); of a lane that the stretch cuts,
+    each set counts by the part that lies in it. Where an older strobe recorded no lanes see `divided_by_spans`.
+    """
+    lanes = _lanes_beside_folded(trace, device)
+    if lanes is None:
+        return divided_by_spans(trace, device, start_ns, end_ns)
+    begin, end, set_ns, whole = lanes
+    low = -_NEVER if start_ns is None else start_ns
+    high = _NEVER if end_ns is None else end_ns
+    inside = np.clip(np.minimum(end, high) - np.maximum(begin, low), 0, None) / (end - begin)
+    sums: Ints = (set_ns * inside[:, None]).astype(np.int64).sum(axis=0)
+    sums[0] += int(np.clip(np.minimum(end, high) - np.maximum(begin, low), 0, None).sum() - sums.sum())
+    (apart,) = np.nonzero(begin[1:] > end[:-1])
+    for since, until in zip(end[apart].tolist(), begin[1:][apart].tolist(), strict=True):
+        if max(since, low) < min(until, high):
+            sums += divided_by_spans(trace, device, max(since, low), min(until, high), folds=False)
+    if low < begin[0]:
+        sums += divided_by_spans(trace, device, start_ns, min(int(begin[0]), high), folds=False)
+    if high > end[-1]:
+        sums += divided_by_spans(trace, device, max(int(end[-1]), low), end_ns, folds=not whole)
+    return sums
+
+
+@cached_on_trace
+def _lanes_beside_folded(trace: Trace, device: Device) -> tuple[Ints, Ints, Ints, bool] | None:
+    """Return when the known lanes of a device begin and end, their times, and whether all are known.
+
+    None if none is, or nothing was folded.
+    """
+    lanes = trace.gpu_lanes(device.process).get(device.number)
+    if lanes is None or not len(folded_stretches(trace, device.process)):
+        return None
+    length = lanes.set_ns.sum(axis=1)
+    there = lanes.chosen(lanes.known & (length > 0))
+    if not len(there):
+        return None
+    return there.start_ns, there.start_ns + there.set_ns.sum(axis=1), there.set_ns, bool(lanes.known.all())
+
+
+def divided_by_spans(
+    trace: Trace, device: Device, start_ns: int | None, end_ns: int | None, *, folds: bool = True
+) -> Ints:
+    """Return what `divided` does, from the spans that are there.
+
+    `folds`: folded iterations count by the sums of their launches, spread evenly over their time, and beyond it if the
     GPU is behind: at most all of the time in which nothing else ran. Kinds overlap as they do in detail.
     """
     first, last = device.last_ns, device.first_ns
@@ -120,10 +166,11 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
         if len(found):
             first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
             sums += divide(found, begin, end)
-    if len(folded := folded_stretches(trace, device.process)):
+    if folds and len(folded := folded_stretches(trace, device.process)):
         last = max(last, int(folded.end_ns.max()))
     begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
-    sums += _folded(trace, device, begin, end, max(0, end - begin - int(sums[1:].sum())))
+    if folds:
+        sums += _folded(trace, device, begin, end, max(0, end - begin - int(sums[1:].sum())))
     sums[0] = max(0, end - begin - int(sums[1:].sum()))
     return sums
 

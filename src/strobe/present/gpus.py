@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.gpu.devices import devices
+from strobe.gpu.devices import Device, devices
+from strobe.gpu.lanes import lanes
 from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, divided
 from strobe.model.units import format_share
+from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
+from strobe.tables.column_arrays import Ints
 from strobe.trace.trace import Trace
 
 # What takes at least this part of what the main activity takes is told beside it.
@@ -39,12 +42,7 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
     all_gpus = devices(trace)
     steps = {each.process: each for each in find_steps(trace).processes} if all_gpus else {}
     for device in all_gpus:
-        start_ns = end_ns = None
-        if device.process in steps and (steady := steps[device.process].steady).any():
-            own = steps[device.process]
-            start_ns = int(own.start_ns[steady].min())
-            end_ns = int((own.start_ns + own.duration_ns)[steady].max())
-        sums = divided(trace, device, start_ns, end_ns)
+        sums = _in_steady_steps(trace, device, steps.get(device.process))
         duration = int(sums.sum())
         if not int(sums[1:].sum()):
             continue
@@ -53,6 +51,16 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
         parts = (computes, int(alone), int(sums[COPY]), int(sums[0]))
         found.append(Gpu(device.name, device.rank, duration, *(part / duration for part in parts)))
     return tuple(found)
+
+
+def _in_steady_steps(trace: Trace, device: Device, steps: ProcessSteps | None) -> Ints:
+    """Return how long each set of kinds ran in the steady steps, or in the whole run if there are none."""
+    if steps is None or not (steady := steps.steady).any():
+        return divided(trace, device)
+    if not steps.kept.all() and (found := lanes(trace, device, steps)).known[steady].all():
+        sums: Ints = found.set_ns[steady].sum(axis=0)
+        return sums
+    return divided(trace, device, int(steps.start_ns[steady].min()), int(steps.end_ns[steady].max()))
 
 
 def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float, float]:

@@ -23,6 +23,8 @@ DETAILS = ("none", "part", "all")
 NONE, PART, ALL = range(3)
 # Number of buckets in a histogram of durations.
 BUCKETS = 64
+# Number of sets of kinds of a GPU's work (strobe.gpu.work.KINDS).
+GPU_SETS = 8
 # Class of statistics that were folded outside of any iteration.
 NO_CLASS = 0xFFFFFFFF
 # Kinds of what an iteration does beyond the usual (native/structure/step_classes.h numbers them: a function at a call
@@ -67,6 +69,19 @@ class Iterations(Columns):
     detail: Ints
     detail_ns: Ints
     parts_ns: Ints
+
+
+@dataclass(frozen=True)
+class GpuLanes(Columns):
+    """The lanes of a process's recorded iterations on one GPU, an entry per iteration. Nanoseconds.
+
+    set_ns: array (iterations, GPU_SETS), see strobe.gpu.lanes. known: False where the process was killed before it knew
+    the lane.
+    """
+
+    start_ns: Ints
+    set_ns: Ints
+    known: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -133,8 +148,7 @@ def read_iterations(reader: ProcessReader, zero_ns: int) -> tuple[Iterations, di
     `host`, which is what the other kinds leave of a part. None where an older strobe recorded some of them.
     """
     raw, cells = reader.iterations(), reader.cells()
-    start_ns = raw["start_ns"]
-    order = slice(None) if (start_ns[1:] >= start_ns[:-1]).all() else np.argsort(start_ns, kind="stable")
+    order = _in_order(raw["start_ns"])
     number = {name: _whole(values[order]) for name, values in raw.items() if name != "path_hash"}
     iterations = Iterations(
         **{name: number[name] for name in ("loop", "duration_ns", "events", "class_id", "detail")},
@@ -144,6 +158,33 @@ def read_iterations(reader: ProcessReader, zero_ns: int) -> tuple[Iterations, di
         parts_ns=np.stack([number[f"{part}_ns"] for part in PARTS], axis=1),
     )
     return iterations, None if cells is None else {cell: values[order] for cell, values in cells.items()}
+
+
+def read_gpu_lanes(reader: ProcessReader, zero_ns: int) -> dict[int | None, GpuLanes]:
+    """Return the lanes of the recorded iterations by GPU (None: unknown which); none where an older strobe recorded."""
+    found = reader.gpu_lanes()
+    if not found:
+        return {}
+    begins = reader.iterations()["start_ns"]
+    order, count = _in_order(begins), len(begins)
+    out: dict[int | None, GpuLanes] = {}
+    for device, (first, start_ns, columns) in found.items():
+        # A kill may leave lanes whose records are lost. Iterations before the first lane launched nothing.
+        rows = slice(first, min(count, first + len(start_ns)))
+        there = slice(max(0, count - first))
+        if not len(start_ns[there]):
+            continue
+        start, set_ns = np.full(count, start_ns[0], dtype=np.int64), np.zeros((count, GPU_SETS), dtype=np.int64)
+        start[rows] = start_ns[there]
+        for number, values in columns.items():
+            set_ns[rows, number] = values[there]
+        known = np.arange(count) < first + len(start_ns)
+        out[None if device < 0 else device] = GpuLanes(start[order] - zero_ns, set_ns[order], known[order])
+    return out
+
+
+def _in_order(start_ns: npt.NDArray[Any]) -> Any:
+    return slice(None) if (start_ns[1:] >= start_ns[:-1]).all() else np.argsort(start_ns, kind="stable")
 
 
 def read_extras(

@@ -24,7 +24,7 @@ from strobe.trace.definitions import (
     merge,
     processes_table,
 )
-from strobe.trace.folded import Folded, Iterations, folded_by_process, read_iterations
+from strobe.trace.folded import Folded, GpuLanes, Iterations, folded_by_process, read_gpu_lanes, read_iterations
 from strobe.trace.info import Info
 from strobe.trace.metrics.readings import Readings, metrics_table, readings_of
 from strobe.trace.missing_data import first_missing
@@ -306,6 +306,11 @@ class Trace(RecordedProcesses):
     def iteration_cells(self, process: int) -> dict[int, Ints] | None:
         """Return where the host time of these iterations went, by part and kind; see `read_iterations`."""
         return self._records(process)[1]
+
+    @cached_on_trace
+    def gpu_lanes(self, process: int) -> dict[int | None, GpuLanes]:
+        """Return the lanes of these iterations on each GPU, by its number; none where an older strobe recorded."""
+        return read_gpu_lanes(self.readers[process], self.zero_of(process))
 
     @cached_on_trace
     def _records(self, process: int) -> tuple[Iterations, dict[int, Ints] | None]:

@@ -99,6 +99,10 @@ class RemoteProcess:
         """Return where their host time went."""
         return self._opened().cells() if self._facts.folded else {}
 
+    def gpu_lanes(self) -> dict[int, Any]:
+        """Return where the time of its GPUs went in these."""
+        return self._opened().gpu_lanes() if self._facts.folded else {}
+
     def statistics(self) -> dict[str, Any]:
         """Return what was folded."""
         return self._opened().statistics() if self._facts.folded else no_statistics()

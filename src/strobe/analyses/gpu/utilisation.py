@@ -2,7 +2,8 @@
 
 Show how much of each GPU was used, from the first start to the last end of its work.
 
-Folded steps count by the sums of what they launched: with the launches that the same kernels have in detail.
+When kernels ran is known of all steps; what folded ones launched counts with the launches that the same kernels have
+in detail.
 
 busy = part of the time in which some kernel ran (what `nvidia-smi` calls utilisation). SMs filled = the same,
 each kernel counting with the part of the multiprocessors that its blocks fill: min(blocks / multiprocessors, 1).

@@ -18,7 +18,8 @@ from strobe.model.kinds import PARADIGMS, ROLES
 _HEADER = struct.Struct("<4sBBHIIIIII")
 _MAGIC = b"SRBK"
 # Kinds of chunks: docs/format/blocks.md.
-_NUMBERS = {4, 5, 7, 10, 11, 12, 13, 15}  # paths, spans, samples, classes, iterations, statistics, graph, side tables
+# Paths, spans, samples, classes, iterations, statistics, graph, side tables, lanes of GPUs.
+_NUMBERS = {4, 5, 7, 10, 11, 12, 13, 15, 17}
 
 _OPTIMIZERS = (
     "SGD|Adam|AdamW|Adamax|Adagrad|Adadelta|NAdam|RAdam|RMSprop|Rprop|LBFGS|ASGD|SparseAdam|Adafactor|Muon|"

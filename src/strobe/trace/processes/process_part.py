@@ -91,6 +91,10 @@ class PartReader:
         """Return none."""
         return {}
 
+    def gpu_lanes(self) -> dict[int, tuple[int, _Array, dict[int, _Array]]]:
+        """Return none."""
+        return {}
+
     def classes(self) -> list[list[int]]:
         """Return none."""
         return []

@@ -96,6 +96,10 @@ class ProcessReader(Protocol):
     def cells(self) -> dict[int, Array] | None:
         """Return where their host time went, by part * len(HOST_KINDS) + kind; None where older ones have none."""
 
+    def gpu_lanes(self) -> dict[int, tuple[int, Array, dict[int, Array]]]:
+        """Return, by device (-1: unknown), the lanes of the iterations from a number on: the number, when they start,
+        and how long exactly these kinds of work ran, by set (strobe.gpu.work.KINDS), without sets that never did."""
+
     def classes(self) -> list[list[int]]:
         """Return per class_id the regions of what its iterations do beyond the usual, in order of first occurrence.
 
