@@ -250,15 +250,13 @@ def test_pauses_reach_workers_that_were_forked_before_and_while_paused(workshop:
             return n
 
         def state(n):
-            time.sleep(0.002)
+            time.sleep(0.01)                    # so that each child takes some
             return os.getpid(), strobe.current().recording
 
         def wait(pool, expected):
-            seen = set()
-            for _ in range(3000):               # a child hears of it a moment later
-                pid, recording = pool.apply(state, (0,))
-                seen = seen | {pid} if recording == expected else set()
-                if len(seen) == 2:
+            for _ in range(300):                # a child hears of it a moment later
+                states = dict(pool.map(state, range(6), chunksize=1))
+                if list(states.values()) == [expected] * 2:
                     return
             raise SystemExit("a child never heard of it")
 
