@@ -181,21 +181,25 @@ def test_who_waits_for_threads_of_native_code_that_compute_is_told_so(workshop: 
         def held():
             started.wait(1.0)
 
-        until = time.monotonic() + 2
-        while time.monotonic() < until:
+        begin = time.monotonic()
+        while time.monotonic() < begin + 2:
             computed()
+        print(time.process_time() / (time.monotonic() - begin))
         held()
         """,
     )
-    recorded = workshop.recorded("--sample", "200", str(program))
-    assert recorded.returncode == 0
+    # A native thread that waits for a core computes nothing meanwhile: it has to have one nearly all of the time.
+    for _ in range(5):
+        recorded = workshop.recorded("--sample", "200", str(program))
+        assert recorded.returncode == 0
+        if float(recorded.stdout) >= 0.9:
+            break
     states: dict[str, Counter[str]] = {"computed": Counter(), "held": Counter()}
     for row in listed(strobe.open(recorded.trace).side_table("samples")):
         for function, seen in states.items():
             if f"{function} (" in (row["call_stack"] or ""):
                 seen[str(row["state"])] += row["period_ns"]
-    # A native thread that waits for a core computes nothing meanwhile: on a busy machine a part of the time.
-    assert states["computed"]["threads"] > 0.5 * states["computed"].total()
+    assert states["computed"]["threads"] > 0.7 * states["computed"].total()
     assert states["held"]["lock"] > 0.9 * states["held"].total()
 
 

@@ -317,9 +317,12 @@ def train_steps(
     python_ns: int = 1 * MS,
     stalls: Mapping[int, int] | None = None,
     extras: Mapping[int, tuple[str, int]] | None = None,
+    making: Mapping[int, int] | None = None,
     loader: str = FETCH,
 ) -> list[Span]:
     """The main thread of a training: `count` steps, `stalls` adds ns to a step's wait, `extras` a function at its end.
+
+    `making` adds ns between the wait and the call of the model, which is a span only then.
 
     What a step takes is the sum of its parts; a jitter of some microseconds, always the same,
     keeps it from being too regular.
@@ -337,8 +340,10 @@ def train_steps(
         add(loader, wait_ns + jitter + (stalls or {}).get(step, 0), paradigm="torch", role="wait")
         begin, inside = now, []
         add("Optimizer.zero_grad#SGD.zero_grad", 1000, paradigm="torch", role="range", into=inside)
-        now += python_ns
+        now += python_ns + (making or {}).get(step, 0)
         add("aten::conv2d", forward_ns, into=inside)
+        if making is not None:
+            inside[-1] = span("nn.Module: Net", inside[-1].start_ns, now, inside[-1])
         add("autograd::engine::evaluate_function: ConvolutionBackward0", backward_ns, into=inside)
         add("Optimizer.step#SGD.step", optimizer_ns, paradigm="torch", role="range", into=inside)
         parts.append(span("train_step", begin, now, *inside))

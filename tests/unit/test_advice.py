@@ -72,6 +72,15 @@ def test_a_loader_that_stalls_sometimes_is_an_outlier_and_not_a_data_wait():
     assert [place["text"] for place in finding.evidence] != []
 
 
+def test_slow_steps_that_make_their_batch_for_long_do_not_wait_for_it():
+    making = dict.fromkeys(range(11, 75, 20), 80 * MS)
+    found = by_rule(make_trace({"main": train_steps(75, wait_ns=MS // 10, making=making)}))
+    assert set(found) == {"outlier"}
+    # The function that holds the loop's body is what grew; no loader is blamed.
+    assert "every 20th step takes 80.00 ms longer, in train_step" in found["outlier"].what
+    assert "fetch" not in found["outlier"].do
+
+
 def test_what_slow_steps_wait_is_named_and_promises_nothing():
     # 1 ms of 12 in each of 75 steps, and four stalls of 80 ms: (75 + 320) / 75 = 5.27 ms on average, 4.32 of it slow:
     # the stalls and what these steps wait as others do.

@@ -1,11 +1,13 @@
 """Classes of steps: the kernel finds, in spans, what the rules say of the program that made them."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strobe.steps.finding.loop_steps import classes_of
 from strobe.steps.finding.offline_search import steps_of_loop
+from strobe.steps.finding.step_classes import label
 from strobe.steps.loop_choice.main_loop import MainLoop
 from tests.unit.streams import Program
 
@@ -68,3 +70,15 @@ def test_the_kernel_finds_what_the_rules_say(steps: list[list[float]], data: st.
     marks = np.flatnonzero([stream.names[region] == "advance" for region in stream.region])
     found = steps_of_loop(stream, MainLoop("structure", marks, "high", "", "advance"))
     assert classes_of(stream, [found]) == tuple(twin(steps, nested & {n for n, row in enumerate(steps) if row[0]}))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("nn.Module: Sequential", "Sequential"),
+        ("nn.Module: Evaluator", "Evaluator"),
+        ("Trainer.validate", "validation"),
+    ],
+)
+def test_an_extra_is_named_after_its_function_or_its_module(function: str, name: str) -> None:
+    assert label(function) == name

@@ -20,11 +20,6 @@ using namespace strobe::structure;
 
 namespace {
 
-template <typename T>
-std::span<const T> view(const Input<T>& array) {
-  return {array.data(), array.shape(0)};
-}
-
 // An extra as a number: its kind in the upper half.
 int64_t number_of(const Extra& extra) { return int64_t(extra.kind) << 32 | extra.number; }
 Extra extra_of(int64_t number) { return {Extra::Kind(number >> 32), uint32_t(number)}; }

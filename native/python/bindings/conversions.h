@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +41,10 @@ nanobind::object column(const std::vector<T>& rows, Member member) {
   return owned(std::move(values));
 }
 
+template <class T>
+std::span<const T> view(const Input<T>& array) {
+  return {array.data(), array.shape(0)};
+}
 inline std::string_view view(const nanobind::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 inline nanobind::bytes bytes_of(std::string_view text) { return nanobind::bytes(text.data(), text.size()); }
 

@@ -32,11 +32,6 @@ using namespace strobe::structure;
 
 namespace {
 
-template <typename T>
-std::span<const T> view(const Input<T>& array) {
-  return {array.data(), array.shape(0)};
-}
-
 nb::object source_of(const Item& marker) { return marker.is_node() ? nb::none() : nb::object(nb::int_(marker.source)); }
 
 // In the order of the fields of strobe.steps.loop_choice.levels.Level.

@@ -13,10 +13,10 @@ class Analyses:
     ) -> Table:
         """Where does the time of a step go on the host, by part and kind of work?
 
-        Divide the steps of every rank by part (waiting for data, forward, backward, ...) and, in each part,
-        by kind.
+        Divide the steps of every rank by part (data, forward, backward, ...) and, in each part, by kind.
 
-        The kind of a moment is that of the innermost span of the main thread: communication (calls of MPI,
+        Data last until the batch is at hand; the waiting in them is the kind `data_wait`. The kind of all
+        other time is that of the innermost span of the main thread: communication (calls of MPI,
         collectives on the host), a call that waits for the GPU, another call of the GPU's interface, an
         operator; `host` is all else: functions of the program and of libraries, and time outside of all
         spans. So the kinds of a part add up to it, and the parts to the step, to the nanosecond, in every
@@ -1304,7 +1304,7 @@ class Analyses:
             start_ns (int64, ns): when the program asked for the step's data, or the loop's body began
             duration_ns (int64, ns): until the next step begins, or the loop's body ends
             class (string): path through the loop: train, train+validation, ...; partial if cut off
-            data_wait_ns (int64, ns): waiting for data
+            data_wait_ns (int64, ns): until the batch is at hand: waiting for it, or making it
             forward_ns (int64, ns): forward: what leads up to a backward pass; without a backward pass, all
                 operators
             backward_ns (int64, ns): backward pass, from its first to its last node

@@ -119,7 +119,7 @@ STEPS = TABLES["steps"] = (
     ),
     Column("duration_ns", "int64", "ns", "until the next step begins, or the loop's body ends"),
     Column("class", "string", "", "path through the loop: train, train+validation, ...; partial if cut off"),
-    Column("data_wait_ns", "int64", "ns", "waiting for data"),
+    Column("data_wait_ns", "int64", "ns", "until the batch is at hand: waiting for it, or making it"),
     Column(
         "forward_ns", "int64", "ns", "forward: what leads up to a backward pass; without a backward pass, all operators"
     ),

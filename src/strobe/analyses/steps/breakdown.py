@@ -1,13 +1,14 @@
 """Breakdown: where the time of a step goes in the thread of the loop, by part of the step and kind of work.
 
-Divide the steps of every rank by part (waiting for data, forward, backward, ...) and, in each part, by kind.
+Divide the steps of every rank by part (data, forward, backward, ...) and, in each part, by kind.
 
-The kind of a moment is that of the innermost span of the main thread: communication (calls of MPI, collectives on
-the host), a call that waits for the GPU, another call of the GPU's interface, an operator; `host` is all else:
-functions of the program and of libraries, and time outside of all spans. So the kinds of a part add up to it, and the
-parts to the step, to the nanosecond, in every step. The recorder adds them up when a step ends: they are exact of
-all steps of a run, kept or folded. Rows of ranks and classes are means over all steps that are complete and not part
-of the warm-up. Kinds are null where an older strobe folded steps without them.
+Data last until the batch is at hand; the waiting in them is the kind `data_wait`. The kind of all other time is
+that of the innermost span of the main thread: communication (calls of MPI, collectives on the host), a call that
+waits for the GPU, another call of the GPU's interface, an operator; `host` is all else: functions of the program
+and of libraries, and time outside of all spans. So the kinds of a part add up to it, and the parts to the step, to
+the nanosecond, in every step. The recorder adds them up when a step ends: they are exact of all steps of a run,
+kept or folded. Rows of ranks and classes are means over all steps that are complete and not part of the warm-up.
+Kinds are null where an older strobe folded steps without them.
 """
 
 from __future__ import annotations

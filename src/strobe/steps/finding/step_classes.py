@@ -116,6 +116,6 @@ def _label(stream: Stream, extra: int) -> str | None:
 
 def label(function: str) -> str:
     """Name an extra after its function, in one word of ours where we know what it means."""
-    last = function.rsplit(".", 1)[-1].strip("<>")
+    last = re.split(r"\.|: ", function)[-1].strip("<>")  # of a module's call, its class
     words = {word.lower() for word in _WORDS.findall(last)}
     return next((name for name, synonyms in _SYNONYMS.items() if words & synonyms), last)
