@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strobe.answers import ask, sql
-from strobe.api import exports, imports
+from strobe.api import exports
 from strobe.api.analyses import Analyses
 from strobe.api.parts import part_of
-from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.tables.table import Table
 from strobe.trace import archive, trace
-from strobe.trace.derived.cut import cut
-from strobe.workers import choose_workers, remote_processes
+from strobe.workers import choose_workers
 
 if TYPE_CHECKING:
     from strobe.present.drawn_structure import DrawnStructure
+    from strobe.steps.iteration_stack.stack import Stack
 
 # What a summary does not need is imported where it is used: `strobe run` prints one after each run.
 
@@ -49,6 +48,8 @@ class Trace(trace.Trace, Analyses):
 
     def stack(self, metric: str = "duration", *, process: int | None = None, class_name: str | None = None) -> Stack:
         """Return the iteration stack: steps x positions, by `duration` or by the `gap` before each position."""
+        from strobe.steps.iteration_stack.stack import build_stack
+
         return build_stack(self, metric, process=process, class_name=class_name)
 
     def structure(
@@ -106,6 +107,8 @@ class Trace(trace.Trace, Analyses):
 
         `anonymise` replaces names, paths, hosts, command lines and texts by pseudonyms (`trace/derived/anonymise.py`).
         """
+        from strobe.trace.derived.cut import cut
+
         return cut(self, Path(path), anonymise=anonymise)
 
     def _repr_html_(self) -> str:
@@ -134,9 +137,13 @@ def open_trace(
     """
     folder = archive.find(path)
     if not archive.is_trace(folder):
+        from strobe.api import imports
+
         folder = imports.opened(folder)
     workers = choose_workers.hire(jobs, scheduler, cluster, cluster_options or {})
     if scheduler or cluster:
+        from strobe.workers import remote_processes
+
         return remote_processes.open_remote(Trace, folder, workers)
     return Trace.read(folder, workers)
 

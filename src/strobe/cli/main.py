@@ -6,6 +6,7 @@ import os
 import sys
 
 from strobe import registry
+from strobe.cli import lean_imports
 from strobe.errors import StrobeError, UsageError
 from strobe.model import exit_codes
 
@@ -19,29 +20,13 @@ strobe records a program, finds the loop that dominates it, and shows where the 
 """
 # The order in which people meet the verbs; the others follow by name.
 _ORDER = ("summary", "steps", "operators", "profile", "sql", "info", "view")
-
-
-class _PandasLater:
-    """Refuses the first two imports of pandas, which cost a second.
-
-    They come from pyarrow (its Python and its C++ part), which only checks whether its first array belongs to pandas.
-    Code that needs pandas imports it again, and gets it.
-    """
-
-    def __init__(self) -> None:
-        self._times = 2
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            self._times -= 1
-            if not self._times:
-                sys.meta_path.remove(self)
-            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+# Verbs that start other programs, which inherit the environment.
+_STARTS_PROGRAMS = ("run", "metrics", "cc")
 
 
 def entry_point() -> None:
     """Run the command line and leave with its exit code."""
-    sys.meta_path.insert(0, _PandasLater())
+    lean_imports.without_pandas()
     sys.exit(main(sys.argv[1:]))
 
 
@@ -118,6 +103,8 @@ def _dispatch(words: list[str]) -> int:
         verb = rest.pop(0) if rest and _module(rest[0]) in {*verbs, *analyses} - {"run"} else "summary"
         first, rest = verb, [first, *rest]
     name = _module(first)
+    if name not in _STARTS_PROGRAMS:
+        lean_imports.without_blas_threads()
     if name in verbs:
         from strobe.model.verb import Verb
 

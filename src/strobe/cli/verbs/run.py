@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from itertools import pairwise
 
+from strobe.cli import lean_imports
 from strobe.cli.options import add_option, talk, verbatim
 from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, UsageError
@@ -84,6 +85,7 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         talk(f"the trace '{folder}' was removed while the program ran")
         return
     try:
+        lean_imports.without_blas_threads()
         from strobe.trace.after_run.closing import close_trace
 
         close_trace(Path(folder))
