@@ -119,11 +119,10 @@ def test_the_time_in_it_is_the_wait_for_data(workshop: Workshop, feed: str, make
         assert abs(len(steps) - 400) <= 1
         assert wait_share(steps) == pytest.approx(told["data"] / (told["data"] + told["work"]), abs=0.03)
         (found,) = trace.step_time().to_pylist()
-        # How a folded step is divided is estimated by the few that were kept.
         steady = {row["step"]: row["duration_ns"] for row in steps if row["steady"]}
         parts = [row for row in trace.breakdown(by="step").to_pylist() if row["step"] in steady]
         waited = sum(row["data_wait_ns"] for row in parts if row["part"] == "data_wait") / sum(steady.values())
-        assert found["data_loader_share"] == pytest.approx(waited, abs=0.01 if keep == "all" else 0.05)
+        assert found["data_loader_share"] == pytest.approx(waited, abs=0.01)
         if keep == "all":
             return
         # What the recorder found while the program ran is what the reader finds in the spans that it kept.

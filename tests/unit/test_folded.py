@@ -466,3 +466,16 @@ def test_means_of_a_divided_step_are_of_all_steps_and_not_of_the_kept_ones() -> 
                 assert part[f"{kind}_share"] == pytest.approx(whole[f"{kind}_share"], abs=0.005)
     (whole,), (part,) = (each.ask("data_pipeline").to_pylist() for each in (full, folded))
     assert part["wait_share"] == pytest.approx(whole["wait_share"], abs=0.005)
+
+
+def test_operators_of_folded_steps_count_in_means_and_not_only_those_of_kept_ones() -> None:
+    """Batches take from 0 to 9 ms in the loop's own Python, in the kept steps mostly little; waits vary otherwise."""
+    making = {step: step * 7 % 10 * MS for step in range(200)}
+    stalls = {step: step * 5 % 13 * MS for step in range(200)}
+    threads = {"main": train_steps(200, making=making, stalls=stalls)}
+    keep = {step for step in range(12, 100) if making[step] <= 3 * MS or (making[step] == 9 * MS and step > 90)}
+    folded = make_trace(FoldedProcess(threads, iterations_of(HandMadeProcess(threads), since=12, keep=keep)))
+    (whole,) = make_trace(HandMadeProcess(threads)).ask("step_time").to_pylist()
+    (part,) = folded.ask("step_time").to_pylist()
+    for kind in ("data_loader", "cpu_exec", "other"):
+        assert part[f"{kind}_share"] == pytest.approx(whole[f"{kind}_share"], abs=0.001)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.gpu.devices import devices
+from strobe.gpu.lanes import lanes
 from strobe.gpu.launches import launches
+from strobe.gpu.work import KINDS, MASKS
+from strobe.model.kinds import HOST_KINDS
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, main_location
@@ -24,8 +27,9 @@ _FOUND = "steps as they were found"
 _DEVICE = ", each until the work that it launched is done"
 # The last step did not get all its kernels into the profile if it has less than this part of those before it.
 _WHOLE = 0.8
-# One kept step counts e^5 times as much as another one at most.
-_MOST_TILT = 5
+# By one column, a kept step counts e^5 times as much as another one at most. Columns that differ less are left alone.
+_MOST_TILT, _ALIKE = 5, 1e-4
+_ROUNDS, _HALVINGS = 8, 25
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     else:
         begun, done = start, end
     kept = np.flatnonzero(steps.kept)
-    weight, counts = _weights(steps, complete)
+    weight, counts = _weights(steps, complete, _known_of_all(trace, steps, complete))
     return StepSpans(
         process=steps.process,
         rank=ranks_of(trace)[steps.process],
@@ -137,13 +141,29 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     )
 
 
-def _weights(steps: ProcessSteps, complete: Bools) -> tuple[Floats, dict[str, int]]:
+def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> Ints:
+    """Return times that are known of folded steps, too, a row per step: what each GPU runs, parts, kinds."""
+    if steps.kept.all():
+        return np.zeros((len(steps), 0), dtype=np.int64)
+    columns: list[Ints] = []
+    for device in devices(trace):
+        if device.process == steps.process and (found := lanes(trace, device, steps)).known[complete].all():
+            masks = np.arange(MASKS)
+            columns += [found.set_ns[:, masks >> kind & 1 > 0].sum(axis=1) for kind in range(len(KINDS))]
+    columns += [*steps.cells.parts_ns.T]
+    for kind in range(len(HOST_KINDS)):
+        of_kind = [values for number, values in (steps.cells.columns or {}).items() if number % len(HOST_KINDS) == kind]
+        columns += [np.sum(of_kind, axis=0)] if of_kind else []
+    return np.column_stack(columns)
+
+
+def _weights(steps: ProcessSteps, complete: Bools, known_ns: Ints) -> tuple[Floats, dict[str, int]]:
     """Return how many steps each stands for, and by class the number of steps that the means are of.
 
     A step that is kept because it is slow stands for itself. The other kept ones of a class stand for the time of all
-    that are not slow, so that a mean duration is that of all steps, and so is what they wait for data.
+    that are not slow, so that a mean duration is that of all steps, and so is the mean of each column of `known_ns`,
+    which is known of all steps.
     """
-    wait_ns = steps.cells.waiting_ns
     weight, counts = np.zeros(len(steps)), dict[str, int]()
     for name in dict.fromkeys(steps.class_names[complete & steps.kept].tolist()):
         members = complete & (steps.class_names == name)
@@ -152,29 +172,37 @@ def _weights(steps: ProcessSteps, complete: Bools) -> tuple[Floats, dict[str, in
         weight[own] = 1.0
         counts[name] = int(own.sum())
         if kept.any():
-            share = wait_ns[kept] / np.maximum(steps.duration_ns[kept], 1)
-            wanted = wait_ns[others].sum() / max(1, steps.duration_ns[others].sum())
-            tilt = _tilt(share, steps.duration_ns[kept], wanted)
-            weight[kept] = tilt * steps.duration_ns[others].sum() / (tilt @ steps.duration_ns[kept])
+            duration_ns, all_ns = steps.duration_ns[kept], steps.duration_ns[others].sum()
+            shares = known_ns[kept] / np.maximum(duration_ns, 1)[:, None]
+            tilt = _tilt(shares, duration_ns, known_ns[others].sum(axis=0) / max(1, all_ns))
+            weight[kept] = tilt * all_ns / (tilt @ duration_ns)
             counts[name] += int(others.sum())
     return weight, {name: count for name, count in counts.items() if count}
 
 
-def _tilt(share: Floats, duration_ns: Ints, wanted: float) -> Floats:
-    """Return weights with which the mean of the shares, by time, is the wanted one, or as near to it as may be.
+def _tilt(shares: Floats, duration_ns: Ints, wanted: Floats) -> Floats:
+    """Return weights with which the mean of each column of shares, by time, is the wanted one, or as near as may be.
 
-    They are exp(t * share), which differs least from equal weights (Deming and Stephan's raking).
+    They are exp(sum of t * share), which differs least from equal weights (Deming and Stephan's raking): one column
+    after the other, in rounds; the last column comes out best.
     """
-    width = float(np.ptp(share))
-    if not width:
-        return np.ones(len(share))
-    low, high = -_MOST_TILT / width, _MOST_TILT / width
-    for _ in range(50):
-        middle = (low + high) / 2
-        weight: Floats = np.exp(middle * (share - share.min()))
-        time = weight * duration_ns
-        low, high = (middle, high) if time @ share < wanted * time.sum() else (low, middle)
-    return weight
+    least = shares.min(axis=0)
+    shares, wanted = shares - least, wanted - least
+    width = shares.max(axis=0)
+    exponents, tilts = np.zeros(len(shares)), np.zeros(shares.shape[1])
+    columns = np.flatnonzero(width > _ALIKE).tolist()
+    for _ in range(_ROUNDS):
+        for at in columns:
+            share = shares[:, at]
+            time = np.exp(exponents - tilts[at] * share) * duration_ns
+            low, high = -_MOST_TILT / width[at], _MOST_TILT / width[at]
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                tilted = time * np.exp(middle * share)
+                low, high = (middle, high) if tilted @ share < wanted[at] * tilted.sum() else (low, middle)
+            exponents += (middle - tilts[at]) * share
+            tilts[at] = middle
+    return np.exp(exponents)
 
 
 def _slow_ns(steps: ProcessSteps, members: Bools) -> float:
