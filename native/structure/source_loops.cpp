@@ -70,6 +70,10 @@ SourceLoops::Calls SourceLoops::calls_of(std::string_view name) const {
   return calls;
 }
 
+bool SourceLoops::calls(std::string_view name) const {
+  return std::ranges::any_of(sites_, [&](const Site& site) { return same_name(site.name, name); });
+}
+
 std::vector<uint32_t> SourceLoops::outermost() const {
   std::vector<uint32_t> loops;
   for (uint32_t loop = 1; loop < around_.size(); ++loop)

@@ -22,6 +22,8 @@ class SourceLoops {
   };
   Calls calls_of(std::string_view name) const;
   bool any() const { return around_.size() > 1; }
+  // Whether it calls something of this name, anywhere.
+  bool calls(std::string_view name) const;
   // Whether it is a generator of many items: it yields in a loop, or all items of another one. What yields once is a
   // context manager, mostly.
   bool yields() const { return yields_; }

@@ -220,7 +220,7 @@ bool is_a_loop_around(const Sequence& events, const Level& inner, const Level& o
 bool is_every_so_often(const Sequence& events, const Level& inner, const Level& outer) {
   const uint32_t usual = usual_trips(inner, outer);
   if (usual < 2) return false;
-  if (is_loop_in_loop(events, inner, outer)) return false;
+  if (is_loop_in_loop(events, inner, outer) || is_done_by_a_library(events, inner, outer)) return false;
   const bool functions = functions_known(events);
   if (!functions || !leaves_some_over(events, inner, outer)) {
     if (outer.spine > (functions ? little_more : no_more)) return false;
@@ -289,6 +289,11 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
     if ((answers || (is_part && outer.count >= fewest_calls)) && encloses(events, inner, outer)) {
       choice.enclosing = true;
       choice.promotion = text("a function that holds %.0f iterations of a loop", mean);
+      return each;
+    }
+    if (outer.count >= fewest_outer && is_done_by_a_library(events, inner, outer)) {
+      choice.enclosing = false;
+      choice.promotion = text("in each, a library calls something %.0f times", mean);
       return each;
     }
     if (usual_trips(inner, outer)) {

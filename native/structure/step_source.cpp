@@ -105,6 +105,21 @@ bool is_loop_in_loop(const Sequence& events, const Level& inner, const Level& ou
   return around && loop != around && holder->loops.is_within(loop, around);
 }
 
+// Whether a library calls what marks the inner level (`frame.apply(judge)`), in what a loop of the same function does: for
+// each item of a generator, or beside a call that each iteration makes once.
+bool is_done_by_a_library(const Sequence& events, const Level& inner, const Level& outer) {
+  if (!events.code_of) return false;
+  const Held inside = held(events, rows_of(events, inner, marks_of_a_function));
+  Rows marks = rows_of(events, outer, marks_of_a_function);
+  if (!outer.marker.is_node())  // the first of the calls behind what is done for each item
+    for (size_t i = 0; i < marks.size(); ++i) marks[i] = events.rows[outer.positions[i] - 1];
+  const Held around = held(events, std::move(marks));
+  const SourceCode *holder = code_of_all(events, inside.holders), *called = events.code_of(inside.calls[0]);
+  const SourceCode* item = events.code_of(around.calls[0]);
+  if (!holder || !called || !item || inside.holders != around.holders || holder->loops.calls(called->name)) return false;
+  return holder->loops.any() && (item->loops.yields() || holder->loops.calls_of(item->name).times == 1);
+}
+
 // Whether a function that holds the iterations of a level in a loop is itself called once in each iteration of a loop:
 // by whom is told by the source.
 bool is_held_by_an_iteration(const Sequence& events, const Level& inner) {
@@ -117,11 +132,12 @@ bool is_held_by_an_iteration(const Sequence& events, const Level& inner) {
   return code && callers && code->loops.any() && callers->loops.calls_of(code->name).times == 1;
 }
 
-// Whether a span lies in a loop of a function around it.
+// Whether a span lies in a loop of a function around it. A generator of many items is called once, in front of the loop
+// that asks for them.
 bool lies_in_a_loop(const Sequence& events, int64_t row) {
   for (int64_t above = events.parents[size_t(row)]; above >= 0; row = above, above = events.parents[size_t(row)]) {
     const SourceCode *code = events.code_of(row), *callers = events.code_of(above);
-    if (code && callers && callers->loops.calls_of(code->name).loop) return true;
+    if (code && (code->loops.yields() || (callers && callers->loops.calls_of(code->name).loop))) return true;
   }
   return false;
 }

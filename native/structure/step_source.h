@@ -25,6 +25,7 @@ Held held(const Sequence& events, Rows rows);
 bool is_of_items(const Sequence& events, const Level& level);
 bool follow_each_other(const Sequence& events, const Level& level);
 bool is_loop_in_loop(const Sequence& events, const Level& inner, const Level& outer);
+bool is_done_by_a_library(const Sequence& events, const Level& inner, const Level& outer);
 bool is_held_by_an_iteration(const Sequence& events, const Level& inner);
 // Whether the source shows a loop, however little repeats in it: it calls one function, and at times another one.
 bool is_in_source(const Sequence& events, const Level& level);

@@ -152,6 +152,18 @@ def test_what_a_loop_does_every_so_often_promises_nothing(role):
     assert (finding.gain_high_ns > 0) == (role == "function")
 
 
+def test_steps_that_are_longer_as_a_whole_may_have_more_to_do():
+    """The last of 39 candidates are fitted with more trees; nothing but `fit` is recorded."""
+    steps, now = [], 0
+    for number in range(39):
+        took = (600 if number in (30, 36, 37, 38) else 100) * MS + 1000 * (number % 7)
+        steps.append(span("fit", now, now + took))
+        now += took + 1000
+    finding = by_rule(make_trace({"main": [span("halve", 0, now, *steps)]}))["outlier"]
+    assert "4 of 39 steps take 500.0 ms longer, in fit: step 30, 36, 37, 38" in finding.what
+    assert finding.informative
+
+
 def test_waiting_for_another_rank_promises_nothing():
     """Every tenth step the other rank comes 30 ms later: what it does there could be saved, not the wait for it."""
     steps, now = [], 0

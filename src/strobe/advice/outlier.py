@@ -146,7 +146,8 @@ def _finding(
         what = f"{len(rows)} of {count} steps take{'s' if len(rows) == 1 else ''} {longer}: step {_listed(rows)}"
     # Any machine makes some steps slower, and with them whatever runs there.
     costs = gain_ns[1] >= LEAST_SHARE * usual.count * usual.mean_ns
-    explained = costs and growth is not None and growth.slow_ns >= GROWN * growth.usual_ns
+    # A step that is longer as a whole may have more to do.
+    explained = costs and growth is not None and not growth.is_step and growth.slow_ns >= GROWN * growth.usual_ns
     # What a loop does in every n-th iteration, it does on purpose: nothing can go unless it is known what it is. Who
     # waits for another rank is held up there.
     unknown = growth is None or growth.is_iteration or growth.communicates

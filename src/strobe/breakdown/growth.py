@@ -15,6 +15,8 @@ from strobe.trace.trace import Trace
 # A call explains slow steps if it grew by this share of what they exceed the others by, in this share of them.
 _LEAST_SHARE = 0.5
 _IN_MOST = 0.6
+# A call that takes so much of a usual step is the step itself.
+_THE_STEP = 0.9
 # The machine is the reason if the thread waited for a core for this share of what slow steps cost.
 BY_THE_MACHINE = 0.5
 # Of so many steps the spans are read.
@@ -27,6 +29,7 @@ class Growth:
     """The innermost call that makes steps slow. Nanoseconds: its mean in these steps, its median in usual ones.
 
     is_iteration: it is an iteration of a loop that calls nothing recorded: what it does there is not known.
+    is_step: it is nearly all of a usual step.
     communicates: it is a call that may wait for other ranks.
     """
 
@@ -35,6 +38,7 @@ class Growth:
     slow_ns: int
     usual_ns: int
     is_iteration: bool = False
+    is_step: bool = False
     communicates: bool = False
 
 
@@ -73,6 +77,7 @@ def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Gr
         int(slow_ns[most]),
         int(usual_ns[most]),
         is_iteration=region["role"] == "loop",
+        is_step=bool(usual_ns[most] >= _THE_STEP * median_ns),
         communicates=HOST_KINDS[kind] == "communication",
     )
 

@@ -16,14 +16,22 @@ import numpy as np
 
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import HOST_KINDS
+from strobe.native import core
 from strobe.steps.batch_makers import batch_makers, generators, making_frames
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Ints, innermost, kinds_of, main_location
-from strobe.sums.path_statistics import caller_of, location_statistics, one_for_each_name
+from strobe.sums.path_statistics import (
+    OF_LIBRARIES,
+    PathStatistics,
+    caller_of,
+    is_own_function,
+    location_statistics,
+    one_for_each_name,
+)
 from strobe.sums.samples import RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
-from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
+from strobe.trace.definition_rows import Process, Region, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -38,8 +46,10 @@ _FEWEST_SAMPLES = 20
 STRAY = 0.005
 # A function with this share of a kind, or more, is where most of it passes.
 MOSTLY = 0.5
-# What only waits, or asks the system to, on behalf of the program's own function: the standard library and packages.
-_NOT_ITS_OWN = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/", "/strobe/record/")
+# Operators are rather named by the function that calls so many of them.
+_MANY = 0.45
+# One that lasts for more than this of the steps is the step itself.
+_THE_STEP = 0.9
 _IMPORTS = "(<frozen importlib"
 # Frames in which the thread waits for its next batch, beside those of batch makers, and in which it waits for other
 # ranks.
@@ -253,12 +263,31 @@ def _measured(trace: Trace, selection: Selection, location: int, cells_ns: dict[
             # Calls of MPI have a region for each peer.
             by_region = np.bincount(named[own.region], weights=time_ns)
             most = int(by_region.argmax())
-            caller = caller_of(own, regions, named[own.region], most) if name == "communication" else ""
+            caller = caller_of(own, regions, named[own.region], most)
             places[name] = Place(regions[most].name, "", float(by_region[most] / times_ns[name]), caller=caller)
+            if name == "operators" and places[name].share < MOSTLY:
+                places[name] = _function_of(own, regions, time_ns) or places[name]
     times_ns |= cells_ns
     if times_ns["data"] and (found := fetching(trace)) is not None:
         places["data"] = found
     return _Measured(times_ns, places)
+
+
+def _function_of(own: PathStatistics, regions: Sequence[Region], time_ns: Ints) -> Place | None:
+    """Return the program's own function that makes the calls of most of some time, by call path.
+
+    None where there is none, or where it is the step itself, or trains.
+    """
+    functions = [is_own_function(each) and each.name[-1] != ">" for each in regions]
+    maker = innermost(own.parent, np.array(functions, dtype=bool)[own.region])
+    by_region = np.bincount(own.region[maker[maker >= 0]], weights=time_ns[maker >= 0], minlength=len(regions))
+    most, whole = int(by_region.argmax()), max(1, int(time_ns.sum()))
+    inside = innermost(own.parent, own.region == most) >= 0
+    trains = any(core.is_backward(regions[at].name) for at in np.unique(own.region[inside]).tolist())
+    if by_region[most] < _MANY * whole or trains or own.own_ns[inside].sum() > _THE_STEP * own.own_ns.sum():
+        return None
+    function = regions[most]
+    return Place(function.name, f"{function.file}:{function.line}", float(by_region[most] / whole))
 
 
 @cached_on_trace
@@ -307,7 +336,7 @@ def _state(each: SampleSum) -> str:
 
 
 def _of_library(frame: str) -> bool:
-    return any(part in frame for part in _NOT_ITS_OWN)
+    return any(part in frame for part in OF_LIBRARIES)
 
 
 def own_frame(stack: Sequence[str]) -> str:

@@ -142,7 +142,10 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
 
 
 def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> Ints:
-    """Return times that are known of folded steps, too, a row per step: what each GPU runs, parts, kinds."""
+    """Return times that are known of folded steps, too, a row per step: what each GPU runs, parts, kinds.
+
+    The wait for data comes last.
+    """
     if steps.kept.all():
         return np.zeros((len(steps), 0), dtype=np.int64)
     columns: list[Ints] = []
@@ -150,7 +153,7 @@ def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> Ints:
         if device.process == steps.process and (found := lanes(trace, device, steps)).known[complete].all():
             masks = np.arange(MASKS)
             columns += [found.set_ns[:, masks >> kind & 1 > 0].sum(axis=1) for kind in range(len(KINDS))]
-    columns += [*steps.cells.parts_ns.T]
+    columns += [*steps.cells.parts_ns.T[::-1]]
     for kind in range(len(HOST_KINDS)):
         of_kind = [values for number, values in (steps.cells.columns or {}).items() if number % len(HOST_KINDS) == kind]
         columns += [np.sum(of_kind, axis=0)] if of_kind else []

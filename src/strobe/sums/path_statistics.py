@@ -29,6 +29,8 @@ _JOINS = {
 }
 # A function calls another one for so much of its time.
 _ONE_CALLER = 0.9
+# Parts of the names of files, or of the frames of a stack, that are not the program's own.
+OF_LIBRARIES = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/", "/strobe/record/")
 _AT_A_TIME = 2  # locations that are read at the same time
 
 
@@ -72,6 +74,16 @@ def _statistics(trace: Trace, rows: pa.Table) -> PathStatistics:
     return PathStatistics(**columns, parent=parent, region=region, outermost=outermost(parent, region))
 
 
+def is_own_function(region: Region) -> bool:
+    """Whether it is a function of the program itself. Profiles of PyTorch name its files without their folder."""
+    of_library = (
+        region.file.startswith("torch/")
+        or region.name.startswith("<built-in")
+        or any(part in region.file for part in OF_LIBRARIES)
+    )
+    return (region.paradigm, region.role) == ("python", "function") and not of_library
+
+
 def caller_of(sums: PathStatistics, regions: Sequence[Region], region_of_call: Ints, region: int) -> str:
     """Return the program's own function that calls another one for nearly all of the time of that, with its place.
 
@@ -80,9 +92,7 @@ def caller_of(sums: PathStatistics, regions: Sequence[Region], region_of_call: I
     own_ns = Counter[int]()
     for path in np.flatnonzero((region_of_call == region) & (sums.own_ns > 0)).tolist():
         above = int(sums.parent[path])
-        while (
-            above >= 0 and (at := regions[int(sums.region[above])]) and (at.paradigm, at.role) != ("python", "function")
-        ):
+        while above >= 0 and not is_own_function(regions[int(sums.region[above])]):
             above = int(sums.parent[above])
         own_ns[int(sums.region[above]) if above >= 0 else -1] += int(sums.own_ns[path])
     (caller, ns), *_ = own_ns.most_common(1) or [(-1, 0)]
