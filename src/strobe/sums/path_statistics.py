@@ -17,7 +17,7 @@ import pyarrow as pa
 from strobe.steps.selection import Selection
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import Region, path_tree
-from strobe.trace.folded import ALL, Folded, bucket_edges_ns
+from strobe.trace.folded import ALL, PART, Folded, bucket_edges_ns
 from strobe.trace.spans import PathSums
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import Join, MapCombine, Tables, Workers, over_processes
@@ -168,23 +168,28 @@ def _corrections(trace: Trace, selection: Selection, process: int, rows: Folded)
 
     A span that holds folded iterations lasts longer than a step: the program's main function, an epoch. There is one
     correction per call path and class, for all spans of the path; each span takes it in proportion to the time of
-    folded iterations that it covers. Exact where there is one such span, or all are selected.
+    folded iterations of the class that it covers. Exact where there is one such span, or all are selected.
     """
     iterations = trace.iterations(process)
-    covered = iterations.duration_ns * (iterations.detail != ALL)
-    until = np.concatenate([[0], np.cumsum(covered)])
-    own = rows.own_ns.copy()
+    folded_until = np.where(
+        iterations.detail == PART, iterations.detail_ns, iterations.start_ns + iterations.duration_ns
+    )
+    folded_ns = (folded_until - iterations.start_ns) * (iterations.detail != ALL)
+    moments = np.column_stack((iterations.start_ns, iterations.start_ns + folded_ns)).ravel()
+    own, paths = rows.own_ns.copy(), len(trace.call_paths)
     for location in np.unique(rows.location).tolist():
         spans = trace.span_arrays(location)
         mask = selection.keep(location, spans["start_ns"])
-        edges = np.searchsorted(iterations.start_ns, [spans["start_ns"], spans["start_ns"] + spans["duration_ns"]])
-        weight = until[edges[1]] - until[edges[0]]
-        paths = len(trace.call_paths)
-        everything = np.bincount(spans["call_path"], weights=weight, minlength=paths)
-        selected = np.bincount(spans["call_path"], weights=weight * (1 if mask is None else mask), minlength=paths)
-        share = selected / np.maximum(1, everything)
-        here = rows.location == location
-        own[here] = np.round(own[here] * share[rows.call_path[here]]).astype(np.int64)
+        for class_id in np.unique(rows.class_id[rows.location == location]).tolist():
+            of_class = folded_ns * (iterations.class_id == class_id)
+            until = np.column_stack((np.cumsum(of_class) - of_class, np.cumsum(of_class))).ravel()
+            starts = spans["start_ns"]
+            weight = np.interp(starts + spans["duration_ns"], moments, until) - np.interp(starts, moments, until)
+            everything = np.bincount(spans["call_path"], weights=weight, minlength=paths)
+            selected = np.bincount(spans["call_path"], weights=weight * (1 if mask is None else mask), minlength=paths)
+            here = (rows.location == location) & (rows.class_id == class_id)
+            share = (selected / np.maximum(1, everything))[rows.call_path[here]]
+            own[here] = np.round(own[here] * share).astype(np.int64)
     return replace(rows, own_ns=own)
 
 
