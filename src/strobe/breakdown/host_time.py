@@ -30,7 +30,7 @@ from strobe.sums.path_statistics import (
     location_statistics,
     one_for_each_name,
 )
-from strobe.sums.samples import RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
+from strobe.sums.samples import NO_STACK, RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
 from strobe.trace.definition_rows import Process, Region, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -319,7 +319,8 @@ def _by_state(
             waited["communication"] += time_ns
         else:
             states[state] += time_ns
-            functions.setdefault(own_frame(each.stack), Counter())[state] += time_ns
+            if each.stack != (NO_STACK,):
+                functions.setdefault(own_frame(each.stack), Counter())[state] += time_ns
     ready, ran = states.pop("ready", 0), sum(states[state] for state in RUNNING)
     for state in RUNNING if ran else ():
         states[state] += round(ready * states[state] / ran)

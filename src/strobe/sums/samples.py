@@ -18,6 +18,8 @@ RUNNING = ("python", "native", "collecting")
 READY = ("ready", "gil")
 WAITING = ("lock", "file", "socket", "sleep", "waiting", "threads")
 STATES = (*RUNNING, *READY, *WAITING)
+# Of a thread that ran none, or whose stack changed while it was looked at.
+NO_STACK = "<no Python code>"
 _FRAME = re.compile(r"(.+) \((.+):(\d{1,9})\)")
 
 
@@ -94,7 +96,7 @@ def _sums_of_process(
         other = max(0, int(sums[0][at]) - ran) if timed[at] else 0
         yield SampleSum(
             int(ours[local] or 0),
-            tuple(_text(texts, stack).split("\n")) if _text(texts, stack) else ("<no Python code>",),
+            tuple(_text(texts, stack).split("\n")) if _text(texts, stack) else (NO_STACK,),
             _text(texts, state),
             line,
             count,
