@@ -105,8 +105,8 @@ bool is_loop_in_loop(const Sequence& events, const Level& inner, const Level& ou
   return around && loop != around && holder->loops.is_within(loop, around);
 }
 
-// Whether a library calls what marks the inner level (`frame.apply(judge)`), in what a loop of the same function does: for
-// each item of a generator, or beside a call that each iteration makes once.
+// Whether a library calls what marks the inner level (`frame.apply(judge)`), in what a loop of the same function does:
+// for each item of a generator, or beside a call that each iteration makes once.
 bool is_done_by_a_library(const Sequence& events, const Level& inner, const Level& outer) {
   if (!events.code_of) return false;
   const Held inside = held(events, rows_of(events, inner, marks_of_a_function));
@@ -116,7 +116,8 @@ bool is_done_by_a_library(const Sequence& events, const Level& inner, const Leve
   const Held around = held(events, std::move(marks));
   const SourceCode *holder = code_of_all(events, inside.holders), *called = events.code_of(inside.calls[0]);
   const SourceCode* item = events.code_of(around.calls[0]);
-  if (!holder || !called || !item || inside.holders != around.holders || holder->loops.calls(called->name)) return false;
+  if (!holder || !called || !item || inside.holders != around.holders || holder->loops.calls(called->name))
+    return false;
   return holder->loops.any() && (item->loops.yields() || holder->loops.calls_of(item->name).times == 1);
 }
 

@@ -15,7 +15,7 @@ from strobe.trace.trace import Trace
 # A call explains slow steps if it grew by this share of what they exceed the others by, in this share of them.
 _LEAST_SHARE = 0.5
 _IN_MOST = 0.6
-# A call that takes so much of a usual step is the step itself.
+# What takes so much of a usual step is the step itself.
 _THE_STEP = 0.9
 # The machine is the reason if the thread waited for a core for this share of what slow steps cost.
 BY_THE_MACHINE = 0.5
@@ -29,7 +29,7 @@ class Growth:
     """The innermost call that makes steps slow. Nanoseconds: its mean in these steps, its median in usual ones.
 
     is_iteration: it is an iteration of a loop that calls nothing recorded: what it does there is not known.
-    is_step: it is nearly all of a usual step.
+    is_step: what it does besides its recorded calls is nearly all of a usual step.
     communicates: it is a call that may wait for other ranks.
     """
 
@@ -68,6 +68,7 @@ def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Gr
     if not len(inner):
         return None
     most = int(inner[np.argmax((slow_ns - usual_ns)[inner])])
+    inside = [at for at, path in enumerate(seen.tolist()) if parents[path] == seen[most]]
     region = trace.regions.to_pylist()[regions[int(seen[most])]]
     where = f"{region['file']}:{region['line']}" if region["file"] else ""
     (kind,) = kinds_of([region["name"]], [region["paradigm"]], [region["role"]])
@@ -77,7 +78,7 @@ def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Gr
         int(slow_ns[most]),
         int(usual_ns[most]),
         is_iteration=region["role"] == "loop",
-        is_step=bool(usual_ns[most] >= _THE_STEP * median_ns),
+        is_step=bool(usual_ns[most] - usual_ns[inside].sum() >= _THE_STEP * median_ns),
         communicates=HOST_KINDS[kind] == "communication",
     )
 

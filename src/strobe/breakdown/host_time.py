@@ -16,12 +16,11 @@ import numpy as np
 
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import HOST_KINDS
-from strobe.native import core
 from strobe.steps.batch_makers import batch_makers, generators, making_frames
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
-from strobe.steps.thread_spans import Ints, innermost, kinds_of, main_location
+from strobe.steps.thread_spans import Ints, are_backward, innermost, kinds_of, main_location
 from strobe.sums.path_statistics import (
     OF_LIBRARIES,
     PathStatistics,
@@ -283,7 +282,7 @@ def _function_of(own: PathStatistics, regions: Sequence[Region], time_ns: Ints) 
     by_region = np.bincount(own.region[maker[maker >= 0]], weights=time_ns[maker >= 0], minlength=len(regions))
     most, whole = int(by_region.argmax()), max(1, int(time_ns.sum()))
     inside = innermost(own.parent, own.region == most) >= 0
-    trains = any(core.is_backward(regions[at].name) for at in np.unique(own.region[inside]).tolist())
+    trains = are_backward([regions[at].name for at in np.unique(own.region[inside]).tolist()]).any()
     if by_region[most] < _MANY * whole or trains or own.own_ns[inside].sum() > _THE_STEP * own.own_ns.sum():
         return None
     function = regions[most]

@@ -89,6 +89,11 @@ def kinds_of(names: Sequence[str], paradigms: Sequence[str], roles: Sequence[str
     return np.array(list(map(core.kind_of_region, names, *numbers)), dtype=np.int8)
 
 
+def are_backward(names: Sequence[str]) -> Bools:
+    """Return which regions are of a backward pass: native/structure/region_names.cpp."""
+    return np.array(list(map(core.is_backward, names)), dtype=bool)
+
+
 def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
     """Return which of the spans, given in order of start, lie in none of the others."""
     if not len(start_ns):
@@ -132,7 +137,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     regions, (path_parent, path_region) = trace.regions.to_arrow(), path_tree(trace)
     names, paradigms, roles = (regions.column(name).to_pylist() for name in ("name", "paradigm", "role"))
     call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
-    backward = np.array([core.is_backward(name) for name in names], dtype=bool)
+    backward = are_backward(names)
     loops = trace.definitions.source_loops
     codes = core.SourceCodes(names, loops) if loops else None
     for process, (main, *others) in _threads(trace).items():
