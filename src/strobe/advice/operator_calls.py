@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from strobe.breakdown.usual_calls import usual_calls
 from strobe.gpu.devices import devices
 from strobe.model.kinds import HOST_KINDS
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-from strobe.steps.selection import select_steps
-from strobe.steps.thread_spans import are_backward, innermost, kinds_of, main_location
-from strobe.steps.usual_steps import usual_steps
-from strobe.sums.path_statistics import is_own_function, location_statistics
+from strobe.steps.thread_spans import are_backward, innermost, kinds_of
+from strobe.sums.path_statistics import is_own_function
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
@@ -28,12 +27,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     Those in a module's `forward`, in the backward pass and in the update are the model's, and so is a function that
     holds any of these. What the others do may be meant, too: no gain is promised.
     """
-    usual = usual_steps(trace)
-    main = main_location(trace, usual.steps.process) if usual is not None else None
-    if usual is None or main is None or devices(trace):
+    calls = usual_calls(trace)
+    if calls is None or devices(trace):
         return
-    process, chosen = usual.steps.process, np.flatnonzero(usual.usual if usual.steps.kept.all() else usual.members)
-    own = location_statistics(trace, select_steps(trace, {process: chosen + usual.steps.first_number}), main)
+    own = calls.main
     regions = region_rows(trace)
     names, paradigms, roles = (
         list(each) for each in zip(*((r.name, r.paradigm, r.role) for r in regions), strict=True)
@@ -52,13 +49,13 @@ def run(trace: Trace) -> Iterator[Finding]:
     holds[np.bincount(own.region, weights=own.calls, minlength=len(regions)) == 0] = True
     of_maker = own.region[maker[called]]
     time_ns = np.bincount(of_maker, weights=own.own_ns[called], minlength=len(regions)) * ~holds
-    share = time_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
+    share = time_ns / max(1, calls.duration_ns)
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
             break
         mine = np.flatnonzero(called)[of_maker == region]
         of_operator = np.bincount(own.region[mine], weights=own.own_ns[mine])
-        per_step, most = float(share[region]) * usual.median_ns, regions[int(of_operator.argmax())].name
+        per_step, most = float(share[region]) * calls.usual.median_ns, regions[int(of_operator.argmax())].name
         function = regions[region]
         yield Finding(
             rule="operators",

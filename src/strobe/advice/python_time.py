@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from strobe.breakdown.host_time import host_times
+from strobe.breakdown.usual_calls import usual_calls
 from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-from strobe.steps.selection import select_steps
-from strobe.steps.thread_spans import main_location
-from strobe.steps.usual_steps import usual_steps
-from strobe.sums.path_statistics import caller_of, location_statistics, path_statistics
+from strobe.sums.path_statistics import caller_of, path_statistics
 from strobe.sums.samples import frame_of
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
@@ -49,24 +47,18 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
 
     Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so no gain is promised.
-    Where usual steps were folded, the outliers of their class count, too.
     """
-    usual = usual_steps(trace)
-    if usual is None:
+    calls = usual_calls(trace)
+    if calls is None:
         return
-    # In statistics the outliers of a class are one with its other steps.
-    chosen = np.flatnonzero(usual.usual if usual.steps.kept.all() else usual.members)
+    usual, steps = calls.usual, calls.selection
     process = usual.steps.process
-    steps = select_steps(trace, {process: chosen + usual.steps.first_number})
-
     own = {process: (steps.classes or {}).get(process, frozenset())}
     sums = path_statistics(trace, replace(steps, windows=steps.windows and steps.windows.alone(process), classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
-    main = main_location(trace, process)
-    of_main = location_statistics(trace, steps, main) if main is not None else sums
-    main_ns = np.bincount(of_main.region, weights=of_main.own_ns, minlength=len(regions))
-    share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
+    main_ns = np.bincount(calls.main.region, weights=calls.main.own_ns, minlength=len(regions))
+    share = self_ns / max(1, calls.duration_ns)
     share[[row["paradigm"] != "python" for row in regions]] = 0.0
     tasks = [at.location for at in location_rows(trace) if (at.process, at.kind) == (process, "task")]
     beside = with_calls(trace, tasks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,13 +141,13 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     )
 
 
-def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> Ints:
-    """Return times that are known of folded steps, too, a row per step: what each GPU runs, parts, kinds.
+def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> list[Ints]:
+    """Return times that are known of folded steps, too, an entry per step: what each GPU runs, parts, kinds.
 
     The wait for data comes last.
     """
     if steps.kept.all():
-        return np.zeros((len(steps), 0), dtype=np.int64)
+        return []
     columns: list[Ints] = []
     for device in devices(trace):
         if device.process == steps.process and (found := lanes(trace, device, steps)).known[complete].all():
@@ -157,15 +157,15 @@ def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> Ints:
     for kind in range(len(HOST_KINDS)):
         of_kind = [values for number, values in (steps.cells.columns or {}).items() if number % len(HOST_KINDS) == kind]
         columns += [np.sum(of_kind, axis=0)] if of_kind else []
-    return np.column_stack(columns)
+    return columns
 
 
-def _weights(steps: ProcessSteps, complete: Bools, known_ns: Ints) -> tuple[Floats, dict[str, int]]:
+def _weights(steps: ProcessSteps, complete: Bools, known_ns: Sequence[Ints]) -> tuple[Floats, dict[str, int]]:
     """Return how many steps each stands for, and by class the number of steps that the means are of.
 
     A step that is kept because it is slow stands for itself. The other kept ones of a class stand for the time of all
-    that are not slow, so that a mean duration is that of all steps, and so is the mean of each column of `known_ns`,
-    which is known of all steps.
+    that are not slow, so that a mean duration is that of all steps, and so is the mean of each of `known_ns`,
+    which are known of all steps.
     """
     weight, counts = np.zeros(len(steps)), dict[str, int]()
     for name in dict.fromkeys(steps.class_names[complete & steps.kept].tolist()):
@@ -176,8 +176,9 @@ def _weights(steps: ProcessSteps, complete: Bools, known_ns: Ints) -> tuple[Floa
         counts[name] = int(own.sum())
         if kept.any():
             duration_ns, all_ns = steps.duration_ns[kept], steps.duration_ns[others].sum()
-            shares = known_ns[kept] / np.maximum(duration_ns, 1)[:, None]
-            tilt = _tilt(shares, duration_ns, known_ns[others].sum(axis=0) / max(1, all_ns))
+            shares = np.array([column[kept] for column in known_ns]) / np.maximum(duration_ns, 1)
+            wanted = np.array([column[others].sum() for column in known_ns]) / max(1, all_ns)
+            tilt = _tilt(shares.reshape(len(known_ns), -1).T, duration_ns, wanted)
             weight[kept] = tilt * all_ns / (tilt @ duration_ns)
             counts[name] += int(others.sum())
     return weight, {name: count for name, count in counts.items() if count}
