@@ -153,13 +153,14 @@ def test_what_a_loop_does_every_so_often_promises_nothing(role):
 
 
 def test_steps_that_are_longer_as_a_whole_may_have_more_to_do():
-    """The last of 39 candidates are fitted with more trees; nothing but `fit` is recorded."""
+    """The last of 39 candidates are fitted with more trees, deeper in a function that calls itself."""
     steps, now = [], 0
     for number in range(39):
         took = (600 if number in (30, 36, 37, 38) else 100) * MS + 1000 * (number % 7)
         steps.append(span("fit", now, now + took))
         now += took + 1000
-    finding = by_rule(make_trace({"main": [span("halve", 0, now, *steps)]}))["outlier"]
+    deeper = span("halve", steps[30].start_ns - 500, now, *steps[30:])
+    finding = by_rule(make_trace({"main": [span("halve", 0, now + 500, *steps[:30], deeper)]}))["outlier"]
     assert "4 of 39 steps take 500.0 ms longer, in fit: step 30, 36, 37, 38" in finding.what
     assert finding.informative
 

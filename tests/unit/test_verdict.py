@@ -15,7 +15,7 @@ from strobe.breakdown.host_time import host_times
 from strobe.present.summary import summarise
 from strobe.sums.samples import RUNNING, WAITING
 from strobe.trace.trace import Trace
-from tests.unit.hand_made import MS, HandMadeProcess, Span, make_trace, span
+from tests.unit.hand_made import MS, HandMadeProcess, Span, make_trace, span, train_steps
 
 pytestmark = pytest.mark.every_python
 
@@ -114,6 +114,17 @@ def test_a_generator_that_sleeps_keeps_the_loop_waiting_for_its_input():
     assert "in solve (model.py:14), a generator that the loop asks for its next item" in found.text
     assert verdict({"solve": "yield"}).kind == "sleeping"  # a context manager
     assert verdict({"solve": "range (step)"}).kind == "sleeping"
+
+
+@pytest.mark.parametrize(("making_ms", "kind"), [(0, "compute-bound"), (13, "input-bound"), (40, "input-bound")])
+def test_a_loop_that_makes_its_batches_for_most_of_the_time_is_bound_by_them(making_ms, kind):
+    """Of the steps, 11 ms are the model's and 1 ms is a wait."""
+    making = dict.fromkeys(range(60), making_ms * MS)
+    found = summarise(make_trace({"main": train_steps(60, making=making)})).verdict
+    assert found.kind == kind
+    if making_ms:
+        assert re.match(r"input-bound: the loop makes its batches itself, for \d\d % of its time; ", found.text)
+        assert found.share == pytest.approx((making_ms + 2) / (making_ms + 12), abs=0.03)
 
 
 def test_samples_without_a_stack_are_no_place():

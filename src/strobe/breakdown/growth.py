@@ -68,17 +68,23 @@ def grown_call(trace: Trace, steps: ProcessSteps, slow: Ints, usual: Ints) -> Gr
     if not len(inner):
         return None
     most = int(inner[np.argmax((slow_ns - usual_ns)[inner])])
-    inside = [at for at, path in enumerate(seen.tolist()) if parents[path] == seen[most]]
-    region = trace.regions.to_pylist()[regions[int(seen[most])]]
+    # A function that is called by itself has other call paths in each depth.
+    called, paths = regions[int(seen[most])], seen.tolist()
+    same = {path for path in paths if regions[path] == called}
+    of_same, inside = (
+        times[len(slow) :, which].sum(axis=1)
+        for which in ([path in same for path in paths], [parents[path] in same and path not in same for path in paths])
+    )
+    region = trace.regions.to_pylist()[called]
     where = f"{region['file']}:{region['line']}" if region["file"] else ""
     (kind,) = kinds_of([region["name"]], [region["paradigm"]], [region["role"]])
     return Growth(
         region["name"],
         where,
         int(slow_ns[most]),
-        int(usual_ns[most]),
+        int(usual_ns[most] or np.median(of_same)),
         is_iteration=region["role"] == "loop",
-        is_step=bool(usual_ns[most] - usual_ns[inside].sum() >= _THE_STEP * median_ns),
+        is_step=bool(np.median(of_same - inside) >= _THE_STEP * median_ns),
         communicates=HOST_KINDS[kind] == "communication",
     )
 

@@ -31,6 +31,8 @@ _SURE, _FAIRLY_SURE = (0.2, 3), (0.07, 2)
 _STARVED = 0.5
 # A function that holds less of a kind is not named.
 _MOST_OF_IT = 0.3
+# A loop that makes its batches for this share of its time is bound by them.
+_MOSTLY = 0.5
 # What others do for less of their time is not what the main thread waits for.
 _OF_OTHERS = 0.15
 
@@ -67,10 +69,10 @@ _NATIVE = "native code outside of operators"
 class Verdict:
     """What limits the loop, in a sentence.
 
-    kind: input-bound, transfer-bound, communication-bound, imbalanced (one rank works longer), compute-bound,
-    python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting, starved, host-bound (what it does is not
-    known), no-steps, or empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where
-    nothing is claimed.
+    kind: input-bound (waits for its batches, or makes them), transfer-bound, communication-bound, imbalanced (one rank
+    works longer), compute-bound, python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting, starved,
+    host-bound (what it does is not known), no-steps, or empty. share: of the time of the steps, 0 to 1. confidence:
+    high, medium or low, "" where nothing is claimed.
     """
 
     kind: str
@@ -106,7 +108,18 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         if kind == "host-bound":
             text += f"; {_of_host(trace, times, '').text.partition(': ')[2]}"
         return Verdict(kind, text, share, _confidence(margin))
-    return _uneven(times) or _of_host(trace, times, busiest)
+    return _uneven(times) or _of_batches(usual, _of_host(trace, times, busiest), len(times))
+
+
+def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:
+    """The verdict of a loop that makes its batches itself for most of its time; of others the one that was found."""
+    shares = {part: ns / usual.mean_ns for part, ns in usual.parts_ns.items()}
+    made = shares.pop("data_wait")
+    if ranks > 1 or made < _MOSTLY or found.kind in ("input-bound", "starved"):
+        return found
+    text = f"input-bound: the loop makes its batches itself, for {format_share(made)} of its time"
+    text += f"; {found.text.partition(': ')[2]}"
+    return Verdict("input-bound", text, made, _confidence(made - max(shares.values())))
 
 
 def _uneven(times: Sequence[HostTime]) -> Verdict | None:
@@ -240,7 +253,9 @@ def _does(kind: str, share: dict[str, float], times: Sequence[HostTime]) -> str:
     of = _of_what(times[0].steps > 0, any(each.imports_ns for each in times))
     most = max(names, key=share.__getitem__)
     if most == "operators":
-        return f"operators take {format_share(share['operators'])} {of}{_named(times, 'operators')}"
+        text = f"operators take {format_share(share['operators'])} {of}{_named(times, 'operators')}"
+        beside = share["native"] >= BESIDE * share["operators"] and share["native"] >= _WORTH_NAMING
+        return f"{text}, other native code {format_share(share['native'])}" if beside else text
     if most == "threads":
         waits = f"the main thread waits {format_share(share['threads'])} {of} for native threads that compute"
         return waits + _named(times, "threads")

@@ -23,7 +23,7 @@ import { StepStrip } from "../widgets/steps/StepStrip";
 import { typicalStep } from "../widgets/steps/typicalStep";
 
 const KINDS: Readonly<Record<string, string>> = {
-  "input-bound": "waits for data",
+  "input-bound": "bound by data",
   "communication-bound": "bound by communication",
   "host-bound": "bound by the host",
   "compute-bound": "bound by compute",
