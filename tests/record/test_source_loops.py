@@ -226,3 +226,31 @@ main()
     # A busy machine may change its pace at another moment.
     faster = [finding for finding in drift.run(trace) if " less: " in finding.what]
     assert not any(finding.evidence[0]["text"] in {f"step {number}" for number in range(25)} for finding in faster)
+
+
+LIBRARY_CALLS = """
+import sys
+
+def judge(value):
+    return sum(range(value % 90 + 60))
+
+def files(count):
+    for number in range(count):
+        yield [number + row for row in range(1000)]
+
+def main():
+    kept = 0
+    for rows in files(40):
+        kept += sum(map(judge, rows))
+    print(kept, file=sys.stderr)
+
+main()
+"""
+
+
+def test_what_a_library_calls_the_function_for_is_the_step(workshop: Workshop) -> None:
+    """The source shows a loop over files; 1000 calls for each of them come from `map`, which has none."""
+    workshop.write("program.py", LIBRARY_CALLS)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert len(trace.steps()) == 40
