@@ -1,4 +1,4 @@
-"""CPU time of commands that only list, beside a bare interpreter.
+"""CPU time of commands that only list, beside a bare interpreter; and what recording adds to a program of half a second.
 
 ./dev bench startup [--rounds 20]
 """
@@ -8,11 +8,22 @@ import sys
 
 from measure import STROBE, checked, folder, interleaved, middle, table
 
+SHORT = """
+import time
+def work(n):
+    s = 0
+    for i in range(n):
+        s += i * i % 7
+while time.process_time() < 0.45:
+    work(20000)
+"""
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
     "strobe --help": [STROBE, "--help"],
     "strobe --version": [STROBE, "--version"],
     "strobe run --help": [STROBE, "run", "--help"],
+    "python short.py": [sys.executable, "short.py"],
+    "strobe run short.py": [STROBE, "run", "short.py"],
 }
 
 
@@ -22,6 +33,7 @@ def main() -> None:
     options = parser.parse_args()
     spent: dict[str, list[float]] = {name: [] for name in COMMANDS}
     with folder() as place:
+        (place / "short.py").write_text(SHORT)
         for _, name in interleaved(options.rounds, list(COMMANDS)):
             spent[name].append(1000 * checked(COMMANDS[name], place).cpu_s)
     bare = spent["python -c pass"]

@@ -12,7 +12,7 @@ from strobe.model.kinds import HOST_KINDS
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.thread_spans import are_backward, innermost, kinds_of
-from strobe.sums.path_statistics import is_own_function
+from strobe.sums.path_statistics import caller_of, is_own_function
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
@@ -55,14 +55,16 @@ def run(trace: Trace) -> Iterator[Finding]:
             break
         mine = np.flatnonzero(called)[of_maker == region]
         of_operator = np.bincount(own.region[mine], weights=own.own_ns[mine])
-        per_step, most = float(share[region]) * calls.usual.median_ns, regions[int(of_operator.argmax())].name
-        function = regions[region]
+        per_step, most = float(share[region]) * calls.usual.median_ns, int(of_operator.argmax())
+        often = own.calls[mine][own.region[mine] == most].sum() / calls.steps
+        function, caller = regions[region], caller_of(own, regions, own.region, region)
+        do = f"{often:.3g} calls of {regions[most].name} a step"
         yield Finding(
             rule="operators",
             what=f"operators that {function.name} calls outside of the model take {format_ns(per_step)} "
-            f"({format_share(share[region])}) of a step, most of all {most}",
+            f"({format_share(share[region])}) of a step, most of all {regions[most].name}",
             where=f"{function.file}:{function.line}" if function.line else "",
-            do="are they needed in every step? could they run once for all, or in place?",
+            do=f"{do}; called by {caller}" if caller else do,
             gain_high_ns=round(per_step),
             confidence="low",
             informative=True,

@@ -16,13 +16,14 @@ from strobe.trace.trace_cache import cached_on_trace
 
 @dataclass(frozen=True)
 class UsualCalls:
-    """The calls of the main thread in the usual steps, by call path; `duration_ns`: of these steps together.
+    """The calls of the main thread in the usual steps, by call path; `duration_ns`: of these `steps` together.
 
     Where usual steps were folded, the outliers of their class count, too: in statistics they are one with the others.
     """
 
     usual: Usual
     selection: Selection
+    steps: int
     duration_ns: int
     main: PathStatistics
 
@@ -38,4 +39,4 @@ def usual_calls(trace: Trace) -> UsualCalls | None:
     chosen = np.flatnonzero(usual.usual if steps.kept.all() else usual.members)
     selection = select_steps(trace, {steps.process: chosen + steps.first_number})
     duration_ns = int(steps.duration_ns[chosen].sum())
-    return UsualCalls(usual, selection, duration_ns, location_statistics(trace, selection, location))
+    return UsualCalls(usual, selection, len(chosen), duration_ns, location_statistics(trace, selection, location))
