@@ -1,4 +1,4 @@
-"""CPU time of commands that only list, beside a bare interpreter; and what recording adds to a program of half a second.
+"""CPU time of commands that only list, beside a bare interpreter; what recording adds to a program of half a second.
 
 ./dev bench startup [--rounds 20]
 """
