@@ -22,6 +22,9 @@ constexpr double kOutside = 0.1;
 // So many iterations around a loop that only repeats something, each with so many of that at most, are the steps.
 constexpr size_t kFewestAround = 8;
 constexpr uint32_t kMostRepeated = 64;
+// Rows of files are no steps: iterations of a loop that goes through what an item of the outer one holds, and that are
+// as short as that.
+constexpr double kShortNs = 50'000;
 constexpr double kAsMany = 0.1;  // anchors are as many as the iterations around them, give or take this share
 
 std::string text(const char* format, auto... values) {
@@ -179,23 +182,29 @@ std::optional<Beginning> beginning_around(const Spans& spans, const Found& found
   const auto events = std::ranges::find(sequences, SequenceKind::loops, &Events::kind);
   if (events == sequences.end()) return {};
   const uint32_t own = code->is_loop ? code->loops.own() : 0;
+  const double each_ns = double(lasts_ns(spans, found.rows)) / double(found.rows.size());
+  bool short_items = false;
   const auto is_around = [&](int64_t row) {
     const SourceCode* loop = spans.code_of(row);
-    return loop && loop != code && spans.parents[size_t(row)] == holder &&
-           loop->loops.holds_repeated(loop->loops.own(), code->name, own);
+    if (!loop || loop == code || spans.parents[size_t(row)] != holder) return false;
+    const SourceLoops::Inner inner = loop->loops.inner_of(loop->loops.own(), code->name, own);
+    short_items |= inner == SourceLoops::Inner::unpacks && each_ns < kShortNs;
+    return inner == SourceLoops::Inner::repeats || short_items;
   };
   Beginning beginning;
   std::ranges::copy_if(events->rows, std::back_inserter(beginning.rows), is_around);
   if (beginning.rows.size() < kFewestAround) return {};
   const auto repeated = trips<int64_t>(beginning.rows, found.rows);
-  const auto fits = std::ranges::count_if(repeated, [](uint32_t n) { return n > 1 && n <= kMostRepeated; });
+  const uint32_t most_of_it = short_items ? UINT32_MAX : kMostRepeated;
+  const auto fits = std::ranges::count_if(repeated, [=](uint32_t n) { return n > 1 && n <= most_of_it; });
   if (double(fits) < kAlternate * double(repeated.size())) return {};
   beginning.with = beginning.rows.front();
   // The first iteration is marked within the loop: before, nobody knows what that does.
   const auto [fewest, most] = std::ranges::minmax(std::span(repeated).subspan(1));
   beginning.source = "each is an iteration of the " + spans.code_of(beginning.with)->name +
-                     ", which repeats something " + std::to_string(fewest) +
-                     (most > fewest ? " to " + std::to_string(most) : std::string()) + " times";
+                     (short_items ? ", which goes through " : ", which repeats something ") + std::to_string(fewest) +
+                     (most > fewest ? " to " + std::to_string(most) : std::string()) +
+                     (short_items ? " items" : " times");
   return beginning;
 }
 

@@ -33,7 +33,9 @@ SourceLoops::SourceLoops(std::string_view text) : around_{0} {
       const std::string_view called = text.substr(at, end - at - !always);
       const size_t dot = called.rfind('.'), begin = dot == called.npos ? 0 : dot + 1;
       if (called == "!")
-        repeats_.resize(loop), repeats_.push_back(true);
+        inner_.resize(loop), inner_.push_back(Inner::repeats);
+      else if (called == "^")
+        inner_.resize(loop), inner_.push_back(Inner::unpacks);
       else if (called.starts_with('#'))
         std::from_chars(called.data() + 1, called.data() + called.size(), own_);
       else if (called == "yield" || called == "yield-from")
@@ -103,13 +105,13 @@ std::vector<std::string> SourceLoops::in_front_of(std::string_view first, uint32
   return names;
 }
 
-bool SourceLoops::holds_repeated(uint32_t loop, std::string_view name, uint32_t repeated) const {
-  for (uint32_t inner = loop + 1; inner < repeats_.size(); ++inner) {
-    if (!repeats_[inner] || around_[inner] != loop) continue;
+SourceLoops::Inner SourceLoops::inner_of(uint32_t loop, std::string_view name, uint32_t own) const {
+  for (uint32_t inner = loop + 1; inner < inner_.size(); ++inner) {
+    if (inner_[inner] == Inner::none || around_[inner] != loop) continue;
     const auto is_called = [&](const Site& site) { return is_within(site.loop, inner) && same_name(site.name, name); };
-    if (inner == repeated || std::ranges::any_of(sites_, is_called)) return true;
+    if (inner == own || std::ranges::any_of(sites_, is_called)) return inner_[inner];
   }
-  return false;
+  return Inner::none;
 }
 
 bool SourceLoops::is_within(uint32_t loop, uint32_t around) const {

@@ -35,8 +35,11 @@ class SourceLoops {
   std::vector<std::string> in_front_of(std::string_view first, uint32_t loop) const;
   // The loop whose iterations this is known of; 0: that of a function.
   uint32_t own() const { return own_; }
-  // Whether a loop holds another one that only repeats what it does, and that calls this, or is that loop.
-  bool holds_repeated(uint32_t loop, std::string_view name, uint32_t repeated) const;
+  // What a loop within another one is to it: nothing special, or it only repeats what it does, or it goes through what
+  // the item of the outer one holds.
+  enum class Inner : uint8_t { none, repeats, unpacks };
+  // That of the loop within `loop` which calls this, or is the loop `own`.
+  Inner inner_of(uint32_t loop, std::string_view name, uint32_t own) const;
   // Whether a loop lies inside of another one, or is that one.
   bool is_within(uint32_t loop, uint32_t around) const;
 
@@ -48,7 +51,7 @@ class SourceLoops {
   };
   std::vector<Site> sites_;
   std::vector<uint32_t> around_;  // by loop, in order of the source; 0 is the function itself
-  std::vector<bool> repeats_;     // by loop
+  std::vector<Inner> inner_;      // by loop
   uint32_t own_ = 0;
   bool yields_ = false;
 };

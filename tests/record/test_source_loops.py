@@ -59,6 +59,19 @@ FUNCTIONS = {
     "delegates": ("yield from work([1])", "work yield-from"),
     "delegates_in_turn": ("for n in range(2):\n    yield from work([n])", "range (work yield-from)"),
     "repeats": ("for n in range(2):\n    for _ in range(3):\n        work(n)", "range (range (! work))"),
+    "goes_through_items": (
+        "for n in range(2):\n    rows = [n, n]\n    for row in rows[1:]:\n        work(row)",
+        "range ((^ work))",
+    ),
+    "goes_through_calls": ("for n in range(2):\n    for k in range(n):\n        work(k)", "range (range (^ work))"),
+    "goes_through_others": (
+        "all = [1]\nfor n in range(2):\n    tool.use(n)\n    for k in all:\n        work(k)",
+        "range (tool.use (work))",
+    ),
+    "goes_through_items_of_epochs": (
+        "for epoch in range(2):\n    for k in range(epoch):\n        work(k)",
+        "range (range (work))",
+    ),
     "goes_through_epochs": ("for epoch in range(2):\n    for _ in range(3):\n        work(1)", "range (range (work))"),
     "repeats_all": ("for _ in range(3):\n    work(1)", "range (work)"),
     "answers": ("for n in range(2):\n    told = yield n\n    work(told)", "range (yield work)"),
@@ -254,3 +267,23 @@ def test_what_a_library_calls_the_function_for_is_the_step(workshop: Workshop) -
     assert workshop.recorded("program.py").returncode == 0
     with strobe.open(workshop.trace) as trace:
         assert len(trace.steps()) == 40
+
+
+@pytest.mark.parametrize(("work", "steps"), [("pass", 60), ("time.sleep(0.001)", 60 * 40)])
+def test_short_rows_of_an_item_are_no_steps(workshop: Workshop, work: str, steps: int) -> None:
+    """Texts of 40 rows; nothing is called but for each row, which is a step where it takes a millisecond."""
+    code = f"""
+import time
+def handle(row): {work}
+def main():
+    for number in range(60):
+        rows = [f"{{number}};{{k}}" for k in range(40)]
+        time.sleep(0.002)
+        for row in rows:
+            handle(row)
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert abs(len(trace.steps()) - steps) <= 1

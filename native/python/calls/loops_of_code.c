@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
   Py_ssize_t begin, end; /* the first unit, and the one behind the last */
   const char* variable;  /* that it sets to each item, or NULL */
-  int repeats;           /* see CodeLoop */
+  int repeats, unpacks;  /* see CodeLoop */
 } Loop;
 
 enum { MOST_UNITS = 1 << 13, MOST_DEPTH = 64 };
@@ -162,6 +162,17 @@ static size_t decode(const PyCodeObject* code, const unsigned char* units, Py_ss
   return n;
 }
 
+/* Whether what an inner loop goes through is made of what the outer one has set in this iteration. */
+static int is_made_of(const Instruction* code, size_t count, Loop inner, Loop outer) {
+  size_t first = 0, begin = 0;
+  while (first < count && code[first].at < outer.begin) first++;
+  while (begin < count && code[begin].at < inner.begin) begin++;
+  for (size_t i = begin; i-- > first && !code[i].stored && code[i].target < 0 && code[i].op != POP_TOP;)
+    for (size_t k = first; code[i].name && k < i; k++)
+      if (code[k].stored && strcmp(code[k].stored, code[i].name) == 0) return 1;
+  return 0;
+}
+
 /* One loop for all that jumps back to the same place; outer loops first. */
 static size_t find_loops(const Instruction* code, size_t count, Loop* loops) {
   size_t n = 0;
@@ -187,9 +198,11 @@ static size_t find_loops(const Instruction* code, size_t count, Loop* loops) {
   for (size_t k = 1; k < n; k++) {
     size_t around = k;
     while (around > 0 && loops[around - 1].end < loops[k].end) around--;
-    if (around == 0 || !loops[k].variable || strcmp(loops[k].variable, "_") != 0) continue;
+    if (around == 0 || !loops[k].variable) continue;
     const char* outer = loops[around - 1].variable;
-    loops[k].repeats = !outer || strncmp(outer, "epoch", 5) != 0;
+    if (outer && strncmp(outer, "epoch", 5) == 0) continue;
+    loops[k].repeats = strcmp(loops[k].variable, "_") == 0;
+    loops[k].unpacks = !loops[k].repeats && outer && is_made_of(code, count, loops[k], loops[around - 1]);
   }
   return n;
 }
@@ -233,6 +246,7 @@ static void write_names(const Instruction* code, size_t count, const Loop* loops
       open[depth++] = loops + next;
       add(text, size, NULL, "(", 0);
       if (loops[next].repeats) add(text, size, NULL, "!", 0);
+      if (loops[next].unpacks) add(text, size, NULL, "^", 0);
     }
     const Loop around = depth ? *open[depth - 1] : whole;
     if (code[i].name && code[i].called)
@@ -304,7 +318,7 @@ static void list_loops(const Decoded* d, void* argument) {
                        .end = (uint32_t)(2 * at.end),
                        .line = first,
                        .one_line = 1,
-                       .repeats = at.repeats};
+                       .inner = at.repeats || at.unpacks};
     for (size_t k = 0; k < d->count; k++) {
       const Instruction* each = &d->instructions[k];
       if (each->at < at.begin || each->at >= at.end) continue;

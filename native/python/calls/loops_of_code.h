@@ -14,7 +14,8 @@
  *         swap(u); swap(v)
  *
  * it is "range (advance (comm.Gather)? swap swap)". `!` stands first in a loop within another one that only repeats
- * what it does, as nothing asks for its variable: `for _ in range(substeps)`. In a generator `yield` and `yield-from`,
+ * what it does, as nothing asks for its variable: `for _ in range(substeps)`; `^` in one that goes through what the
+ * item of the other one holds: `for path in paths: for row in read(path)`. In a generator `yield` and `yield-from`,
  * which no name can be, stand among the names. Returns it in `text`, empty where there is neither a loop nor a yield,
  * the text has no room, or memory is short. No Python exception is left. */
 enum { LOOPS_TEXT = 2048 }; /* bytes of a text at most */
@@ -25,7 +26,7 @@ typedef struct {
   int line;            /* where it is written */
   int asks;            /* its iterations begin with the question for the next item */
   int one_line;
-  int repeats; /* it lies in another loop, which does not go through epochs, and its variable is `_` */
+  int inner;   /* `!` or `^` stands in it: it lies in another loop, which does not go through epochs */
 } CodeLoop;
 /* The loops of a function, outer ones first, `most` at most: how many. `handlers`: by code unit, 1 where an exception
  * is handled; that may belong to a loop before it. No Python exception is left. */

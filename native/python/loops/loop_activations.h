@@ -10,7 +10,7 @@ enum {
   LEAST_NS = 20000, /* of an iteration, before those of its loop become spans */
   /* What an event costs the program, all instructions of its line included, and what all of them may cost at once and
    * as a share of the time: one in so many. */
-  EVENT_NS = 250,
+  EVENT_NS = 150,
   MOST_AT_ONCE_NS = 250000,
   SHARE = 50,
   EVENTS_AT_ONCE = 64 /* after so many it is looked at what they cost */
@@ -21,7 +21,7 @@ typedef struct {
   uint32_t region; /* of its iterations; 0: none has been recorded */
   int quiet;       /* two iterations in a row recorded nothing */
   int gone;        /* its lines come too often: it is not followed any more */
-  /* Iterations that recorded nothing but in a loop that repeats something, and the others. */
+  /* Iterations that recorded nothing but in an inner loop, and the others. */
   uint32_t bare, others;
 } Loop;
 
@@ -45,7 +45,7 @@ typedef struct {
   int entered;            /* its span is open */
   int worked;             /* more of it than its beginning was seen */
   int whole;              /* its beginning was seen */
-  int repeats;            /* it has come to a loop that repeats something ... */
+  int repeats;            /* it has come to an inner loop ... */
   int marked;             /* ... and a span stands for what it did before */
   int own;                /* it recorded something outside of such a loop */
   uint64_t seen;          /* records of this thread when the innermost such loop was left */

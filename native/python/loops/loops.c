@@ -162,7 +162,7 @@ static void leave_loop(Activation* at, uint64_t now) {
   Iteration* it = &at->open[--at->depth];
   /* A loop that asks for its next item and gets none has not begun another iteration. */
   if (it->entered || it->worked) end_iteration(at->code, it, now);
-  if (it->loop->at.repeats && at->depth) at->open[at->depth - 1].seen = strobe_records();
+  if (it->loop->at.inner && at->depth) at->open[at->depth - 1].seen = strobe_records();
 }
 
 static int is_within(const Loop* loop, uint32_t offset) { return offset >= loop->at.begin && offset < loop->at.end; }
@@ -178,7 +178,7 @@ void loops_see(Activation* at, uint32_t offset, uint64_t now) {
     while (k < at->depth && at->open[k].loop != loop) k++;
     if (k == at->depth) {
       if (at->depth == MOST_NESTED) break;
-      if (loop->at.repeats && at->depth) {
+      if (loop->at.inner && at->depth) {
         Iteration* around = &at->open[at->depth - 1];
         around->own |= strobe_records() != around->seen;
         around->repeats = 1;
@@ -199,7 +199,7 @@ void loops_see(Activation* at, uint32_t offset, uint64_t now) {
     Iteration* it = &at->open[k];
     if (offset == loop->at.begin) {
       end_iteration(code, it, now);
-      if (loop->at.repeats && k > 0 && strobe_records() != it[-1].seen) mark(code, it - 1, now, now);
+      if (loop->at.inner && k > 0 && strobe_records() != it[-1].seen) mark(code, it - 1, now, now);
       begin_iteration(it, now);
     } else {
       it->worked = 1;
