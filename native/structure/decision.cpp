@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -182,13 +183,17 @@ std::optional<Beginning> beginning_around(const Spans& spans, const Found& found
   const auto events = std::ranges::find(sequences, SequenceKind::loops, &Events::kind);
   if (events == sequences.end()) return {};
   const uint32_t own = code->is_loop ? code->loops.own() : 0;
-  const double each_ns = double(lasts_ns(spans, found.rows)) / double(found.rows.size());
+  std::vector<int64_t> each_ns = starts_of(spans, found.rows);
+  std::adjacent_difference(each_ns.begin(), each_ns.end(), each_ns.begin());
+  const auto half = each_ns.begin() + ptrdiff_t(each_ns.size() / 2);
+  std::nth_element(each_ns.begin() + 1, half, each_ns.end());  // the first is a moment
+  const bool is_short = each_ns.size() > 2 && double(*half) < kShortNs;
   bool short_items = false;
   const auto is_around = [&](int64_t row) {
     const SourceCode* loop = spans.code_of(row);
     if (!loop || loop == code || spans.parents[size_t(row)] != holder) return false;
     const SourceLoops::Inner inner = loop->loops.inner_of(loop->loops.own(), code->name, own);
-    short_items |= inner == SourceLoops::Inner::unpacks && each_ns < kShortNs;
+    short_items |= inner == SourceLoops::Inner::unpacks && is_short;
     return inner == SourceLoops::Inner::repeats || short_items;
   };
   Beginning beginning;
