@@ -26,7 +26,7 @@ typedef struct {
   int line;            /* where it is written */
   int asks;            /* its iterations begin with the question for the next item */
   int one_line;
-  int inner;   /* `!` or `^` stands in it: it lies in another loop, which does not go through epochs */
+  int inner; /* `!` or `^` stands in it: it lies in another loop, which does not go through epochs */
 } CodeLoop;
 /* The loops of a function, outer ones first, `most` at most: how many. `handlers`: by code unit, 1 where an exception
  * is handled; that may belong to a loop before it. No Python exception is left. */
