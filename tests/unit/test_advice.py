@@ -162,6 +162,7 @@ def test_steps_that_are_longer_as_a_whole_may_have_more_to_do():
     deeper = span("halve", steps[30].start_ns - 500, now, *steps[30:])
     finding = by_rule(make_trace({"main": [span("halve", 0, now + 500, *steps[:30], deeper)]}))["outlier"]
     assert "4 of 39 steps take 500.0 ms longer, in fit: step 30, 36, 37, 38" in finding.what
+    assert finding.do == "it takes 600.0 ms there, 100.0 ms in a usual step"
     assert finding.informative
 
 
@@ -377,6 +378,7 @@ def test_operators_outside_of_the_model_are_named_by_who_calls_them(caller, name
     finding = by_rule(make_trace({"main": [span("fit", 0, steps[-1].end_ns + 1, *steps)]})).get("operators")
     assert (finding is not None) == (caller == "keep_weights")
     if finding is not None:
-        assert finding.what.startswith("operators that keep_weights calls outside of the model take 3.00 ms (20 %)")
+        assert finding.what.startswith("operators that keep_weights calls outside of modules take 3.00 ms (20 %)")
         assert finding.what.endswith("most of all aten::copy_")
+        assert finding.do.startswith("1 calls of aten::copy_ a step")
         assert finding.informative

@@ -1,6 +1,7 @@
 /* loops.h - loops of Python whose usual iteration calls nothing that is recorded: NumPy, files, locks, sleep. Each of
  * their iterations becomes a span, so that such a loop is found, counted and cut like any other. Where a loop calls
- * nothing but in a loop within it that only repeats something, the beginning of each of its iterations becomes one.
+ * nothing but in a loop within it that only repeats something, or goes through the item, the beginning of each of its
+ * iterations becomes one.
  *
  * Lines of the code that holds a loop are followed in the main thread, as python/lines follows those of chosen
  * functions: on 3.11 by a trace function that is in for that frame alone, later by LINE events of that code. Lines that

@@ -1,4 +1,4 @@
-"""Rule `operators`: one function of the program, outside of the model, calls operators for a large part of a step."""
+"""Rule `operators`: one function of the program, outside of modules, calls operators for a large part of a step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each function of the program whose operators take at least 10 % of the usual step on a CPU.
 
     Those in a module's `forward`, in the backward pass and in the update are the model's, and so is a function that
-    holds any of these. What the others do may be meant, too: no gain is promised.
+    holds any of these. What the others do may be meant, or a model without modules: no gain is promised.
     """
     calls = usual_calls(trace)
     if calls is None or devices(trace):
@@ -61,7 +61,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         do = f"{often:.3g} calls of {regions[most].name} a step"
         yield Finding(
             rule="operators",
-            what=f"operators that {function.name} calls outside of the model take {format_ns(per_step)} "
+            what=f"operators that {function.name} calls outside of modules take {format_ns(per_step)} "
             f"({format_share(share[region])}) of a step, most of all {regions[most].name}",
             where=f"{function.file}:{function.line}" if function.line else "",
             do=f"{do}; called by {caller}" if caller else do,
@@ -75,4 +75,4 @@ def _is_of_model(name: str) -> bool:
     return name.startswith(("nn.Module: ", "Optimizer.", "_engine_run_backward")) or name.split(".")[-1] == "forward"
 
 
-RULE = Rule("operators", "Operators outside of the model take the time", run)
+RULE = Rule("operators", "Operators outside of modules take the time", run)
