@@ -292,17 +292,28 @@ void ProcessFile::note_trailer(const ChunkHeader& header, std::string_view paylo
 }
 
 // Rows that were written down while their block was not: the kill cut the write between them, at the end of the file.
-// They are still in the ring, and so are their spans.
+// They are still in the ring, and so are their spans. Call paths of that block may lie behind them: these are known
+// now, so they go back into the file.
 void ProcessFile::drop_torn_rows() {
+  const size_t end = sound_bytes_;
+  std::set<size_t> dropped;
   while (!row_chunks_.empty()) {
     const RowChunk& chunk = row_chunks_.back();
     const auto known = ring_positions_.find(chunk.trailer.ring_location);
     const uint64_t reached = known == ring_positions_.end() ? 0 : known->second.records;
-    if (chunk.trailer.span_position <= reached) return;
+    if (chunk.trailer.span_position <= reached) break;
     tables[chunk.table].pop_back();
     if (tables[chunk.table].empty()) tables.erase(chunk.table);
     sound_bytes_ = std::min(sound_bytes_, chunk.offset);
+    dropped.insert(chunk.offset);
     row_chunks_.pop_back();
+  }
+  const std::string_view bytes = file_.bytes();
+  ChunkHeader header;
+  for (size_t at = sound_bytes_; at < end; at += sizeof header + header.payload_bytes) {
+    memcpy(static_cast<void*>(&header), bytes.data() + at, sizeof header);
+    if (!sound_header(header)) break;
+    if (!dropped.count(at)) kept_chunks_ += bytes.substr(at, sizeof header + header.payload_bytes);
   }
 }
 

@@ -116,7 +116,7 @@ class ProcessFile {
   int64_t failed_ns = 0;  // and when
   // Whether the last recording wrote its end. Then the file has all that is in rings that a kill left behind.
   bool ended() const { return !process_json.empty() && end_json.size() >= process_json.size(); }
-  const std::string& recovered_chunks() const { return recovered_chunks_; }
+  std::string recovered_chunks() const { return kept_chunks_ + recovered_chunks_; }
   size_t bytes() const { return file_.bytes().size(); }
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
   // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
@@ -173,7 +173,8 @@ class ProcessFile {
   mutable std::atomic<uint64_t> damaged_later_ = 0;
   size_t sound_bytes_ = 0;        // up to the chunk that was being written when the process was killed
   size_t torn_bytes_ = 0;         // behind the last sound chunk: the beginning of one
-  std::string recovered_chunks_;  // to be appended to the block file
+  std::string kept_chunks_;       // of the file, behind its sound bytes
+  std::string recovered_chunks_;  // both are to be appended to the block file
   std::unordered_map<uint32_t, RingPosition> ring_positions_;  // of each location, as its last block has it
   struct RowChunk {
     RowTrailer trailer;
