@@ -108,6 +108,21 @@ def test_gaps_are_those_of_what_is_in_detail(lag_ns):
     assert longest < 12 * MS
 
 
+@pytest.mark.parametrize("lanes_known", [0, 48])
+@pytest.mark.parametrize("by", ["device", "stream"])
+def test_why_it_is_idle_is_told_of_all_steps(by, lanes_known):
+    folded, full = folded_and_full(3 * MS, lanes_known=lanes_known)
+    of_folded, of_full = (
+        {(row.get("stream"), row["cause"]): row["idle_ns"] for row in trace.idle(by=by).to_pylist()}
+        for trace in (folded, full)
+    )
+    assert of_folded == pytest.approx(of_full, rel=0.03)
+    if by == "device" and lanes_known:
+        assert sum(of_folded.values()) == pytest.approx(sum(of_full.values()), abs=len(of_full))
+    assert "estimated" in folded.idle(by=by).note
+    assert not full.idle(by=by).note
+
+
 def test_pieces_of_gaps_lie_in_what_is_known():
     known = KnownTime(np.array([0, 20, 50]), np.array([10, 40, 100]))
     which, begin, end = known.pieces(np.array([2, 5, 12, 10]), np.array([4, 60, 15, 20]))
@@ -136,6 +151,5 @@ def test_kernels_of_folded_steps_count():
 def test_tables_of_single_activities_say_what_they_lack():
     folded, full = folded_and_full()
     lacks = "132 of 180 kernels, copies and sets belong to folded steps"
-    for name in ("copies", "idle"):
-        assert lacks in folded.ask(name).note
-        assert not full.ask(name).note
+    assert lacks in folded.copies().note
+    assert not full.copies().note

@@ -545,6 +545,9 @@ class Analyses:
         the `host_wait` of Holistic Trace Analysis, kernel its `kernel_wait`, other its `other`, without its
         rounding to microseconds.
 
+        Where steps were folded, gaps count as often as steps stand for those of their class, and the sum of
+        a GPU's causes is what is known of all steps.
+
         Options:
             by: Gaps of each GPU as a whole, or of each of its streams.
             kernel_gap_ns: Longest gap between two launched kernels that counts as the GPU's own. In ns.
@@ -557,7 +560,7 @@ class Analyses:
             cause (string): data, sync, copy, host, kernel, other: see above
             idle_ns (int64, ns): time that this cause takes of the gaps
             share (float64): the same as a part of all idle time of the GPU (or stream), 0 to 1
-            gaps (int64): gaps of which this cause takes most
+            gaps (int64): gaps of which this cause takes most; of folded steps none
             longest_ns (int64, ns): the longest of these gaps
             start_ns (int64, ns): when that one began
             location (uint32): where the activity that ended it ran

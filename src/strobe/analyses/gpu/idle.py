@@ -8,6 +8,9 @@ from the launch to the start). kernel: it was launched before, and began less th
 before it. other: it was launched before and waited longer (for another stream, mostly), or its launch is unknown.
 The sum of the first four is the `host_wait` of Holistic Trace Analysis, kernel its `kernel_wait`, other its
 `other`, without its rounding to microseconds.
+
+Where steps were folded, gaps count as often as steps stand for those of their class, and the sum of a GPU's causes is
+what is known of all steps.
 """
 
 from strobe.model.columns import OF_GPU, Column, when
@@ -33,7 +36,7 @@ ANALYSIS = Analysis(
         Column("cause", "string", "", "data, sync, copy, host, kernel, other: see above"),
         Column("idle_ns", "int64", "ns", "time that this cause takes of the gaps"),
         Column("share", "float64", "", "the same as a part of all idle time of the GPU (or stream), 0 to 1"),
-        Column("gaps", "int64", "", "gaps of which this cause takes most"),
+        Column("gaps", "int64", "", "gaps of which this cause takes most; of folded steps none"),
         Column("longest_ns", "int64", "ns", "the longest of these gaps"),
         Column("start_ns", "int64", "ns", "when that one began", extra=True),
         Column("location", "uint32", "", "where the activity that ended it ran", extra=True),

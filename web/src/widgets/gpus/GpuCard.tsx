@@ -111,14 +111,14 @@ function Time({ split, idle, folded, onGap, title, narrow }: TimeProps) {
       <GpuSplit name={title} split={split} narrow={narrow} />
       {idle && idle.length > 0 && (
         <ul class="idle-causes fine wraps" aria-label={`Why ${title} idled`}>
-          <li class="weak">of the idle time{folded && " in steps that are there in detail"}:</li>
+          <li class="weak">of the idle time{folded && ", in folded steps as in those kept of their class"}:</li>
           {idle
             .filter(({ share }) => share >= LEAST_CAUSE)
             .map(({ cause, idleNs, share, longest }) => (
               <li key={cause} title={causeSentence(cause)}>
                 <b>{formatShare(share)}</b>
                 <span>{causeTitle(cause)}</span>
-                {!folded && <span class="weak">{formatDuration(idleNs)}</span>}
+                <span class="weak">{formatDuration(idleNs)}</span>
                 {longest && (
                   <Button class="link" title="Show it on the timeline" onClick={() => onGap(longest)}>
                     longest {formatDuration(longest.durationNs)}
