@@ -286,6 +286,17 @@ def test_the_function_in_which_most_of_the_fetching_passes_is_named(others, name
     assert finding.where == ("/home/me/data.py:20" if named else "")
 
 
+def test_a_sampler_in_which_most_of_the_fetching_passes_is_named():
+    """In a loader without workers; the loop's wait for workers is nobody's work."""
+    loader = "__next__ (/opt/torch/utils/data/dataloader.py:700)"
+    sampler = [loader, "__iter__ (/opt/torch/utils/data/sampler.py:8)", "hardest (/home/me/data.py:40)"]
+    stacks = [sampler, sampler, [loader, FETCHING, "__getitem__ (/home/me/data.py:20)"]]
+    trace = make_trace({"main": with_samples(train_steps(60, wait_ns=8 * MS), *stacks)})
+    assert by_rule(trace)["data.wait"].where == "/home/me/data.py:40"
+    waits = with_samples(train_steps(60, wait_ns=8 * MS), *stacks, state="waiting")
+    assert by_rule(make_trace({"main": waits}))["data.wait"].where == "/home/me/data.py:20"
+
+
 def test_a_gain_that_the_run_would_not_notice_is_no_finding():
     # 8 us of 19 us a step, in 60 steps: half a millisecond of the whole run
     steps = train_steps(60, wait_ns=8000, forward_ns=4000, backward_ns=5000, optimizer_ns=1000, python_ns=1000)

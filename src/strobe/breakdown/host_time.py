@@ -291,10 +291,14 @@ def _function_of(own: PathStatistics, regions: Sequence[Region], time_ns: Ints) 
 
 @cached_on_trace
 def fetching(trace: Trace) -> Place | None:
-    """Return the program's own function in which most of the making of batches passes, in any process, by samples."""
+    """Return the program's own function in which most of the making of batches passes, in any process, by samples.
+
+    What samplers of a loader do counts as well; waiting for its workers does not.
+    """
     by_frame, makers = Counter[str](), making_frames(trace)
     for each in sample_sums(trace):
-        first = next((at for at, frame in enumerate(each.stack) if _FETCH in frame or frame in makers), None)
+        of_loader = _LOADER if _state(each) in RUNNING else _FETCH
+        first = next((at for at, frame in enumerate(each.stack) if of_loader in frame or frame in makers), None)
         if first is not None:
             by_frame[own_frame(each.stack[first:])] += each.ran_ns + each.other_ns
     if not by_frame:
