@@ -326,7 +326,7 @@ def test_two_iterations_of_much_are_two_steps() -> None:
 # Phases
 
 
-def test_loops_one_after_the_other_are_phases() -> None:
+def test_of_loops_one_after_the_other_the_main_one_takes_most_time() -> None:
     program = Program()
     with program.inside("main"):
         for _ in range(40):
@@ -335,9 +335,8 @@ def test_loops_one_after_the_other_are_phases() -> None:
         for _ in range(60):
             program.run("relax", "restrict", "prolong", us=100)
     found = steps_of(program.stream())
-    assert np.bincount(found.loop).tolist() == [40, 60]
-    assert [level.count for level in structure_of(program.stream()).levels if level.is_step] == [40, 60]
-    assert "2 loops one after the other" in found.reason
+    assert np.bincount(found.loop).tolist() == [60]
+    assert [level.count for level in structure_of(program.stream()).levels if level.is_step] == [60]
 
 
 def test_two_trainings_one_after_the_other_are_two_phases() -> None:

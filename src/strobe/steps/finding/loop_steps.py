@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,6 +12,7 @@ import numpy as np
 from strobe.steps.cells import Cells
 from strobe.steps.finding.outliers import find_outliers
 from strobe.steps.finding.step_classes import PARTIAL, Extras, class_names
+from strobe.steps.loop_choice.anchors import ANCHORS
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Bools, Ints, Stream
 
@@ -35,6 +37,26 @@ class LoopSteps:
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+
+def main_pieces(pieces: Sequence[LoopSteps], names: Sequence[str]) -> list[int]:
+    """Return which pieces belong to the main loop; `names`: of the loop of each.
+
+    Without an anchor the main loop is the one that takes most time: its iterations and those of another loop are not
+    two steps of one kind. Loops with an anchor all train; one with a weaker anchor than others have (a validation
+    behind a training) does not.
+    """
+    authority = [*ANCHORS, "structure", "asked"]
+    kind = min((piece.loop.kind for piece in pieces), key=authority.index)
+    took_ns = Counter[str]()
+    for name, piece in zip(names, pieces, strict=True):
+        took_ns[name] += int(piece.duration_ns.sum())
+    main = max(took_ns, key=lambda name: took_ns[name])
+    return [
+        number
+        for number, (name, piece) in enumerate(zip(names, pieces, strict=True))
+        if piece.loop.kind == kind and (kind != "structure" or name == main)
+    ]
 
 
 def joined_steps(

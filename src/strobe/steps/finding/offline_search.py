@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from strobe.steps.cells import Cells
 from strobe.steps.finding.cuts import cut
-from strobe.steps.finding.loop_steps import LoopSteps, classes_of, joined_steps
+from strobe.steps.finding.loop_steps import LoopSteps, classes_of, joined_steps, main_pieces
 from strobe.steps.finding.requested_steps import Asked, asked_loops
 from strobe.steps.finding.step_classes import extras_of
 from strobe.steps.finding.step_parts import split
@@ -27,22 +28,23 @@ def steps_of(
 
     `folded`: the time of which the stream holds no spans, where steps are asked for.
     """
-    pieces = steps_by_loop(stream, asked=asked, folded=folded)
+    loops = find_loops(stream)
+    if asked:
+        loops = asked_loops(stream, loops, asked)
+    pieces = steps_by_loop(stream, loops, folded)
     if not pieces:
         nothing, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
         cells = Cells(np.empty((0, len(PARTS)), dtype=np.int64), {})
         return ProcessSteps(process, nothing, nothing, (), cells, no, no, no, (), False, "none", NO_LOOP)
+    pieces = [pieces[number] for number in main_pieces(pieces, [loop.name for loop in loops])]
     found = joined_steps(process, pieces, classes_of(stream, pieces))
     if len(pieces) == 1:
         return found
     return replace(found, reason=f"{found.reason}; {len(pieces)} loops one after the other")
 
 
-def steps_by_loop(stream: Stream, asked: Asked | None = None, folded: FoldedTime | None = None) -> list[LoopSteps]:
-    """Find the steps of every main loop of a thread, see `steps_of`."""
-    loops = find_loops(stream)
-    if asked:
-        loops = asked_loops(stream, loops, asked)
+def steps_by_loop(stream: Stream, loops: Sequence[MainLoop], folded: FoldedTime | None = None) -> list[LoopSteps]:
+    """Cut a thread into the iterations of each of its loops, which are in order of time."""
     if len(loops) == 1:
         return [steps_of_loop(stream, loops[0], folded=folded)]
     pieces, low = [], 0

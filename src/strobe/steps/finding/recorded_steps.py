@@ -7,18 +7,16 @@ and the offline search finds steps in them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from strobe.steps.cells import Cells
-from strobe.steps.finding.loop_steps import LoopSteps, classes_of, joined_steps
+from strobe.steps.finding.loop_steps import LoopSteps, classes_of, joined_steps, main_pieces
 from strobe.steps.finding.offline_search import steps_by_loop, steps_of, steps_of_loop
 from strobe.steps.finding.step_classes import Extras, base_class
-from strobe.steps.loop_choice.anchors import ANCHORS
-from strobe.steps.loop_choice.main_loop import AS_MUCH_OF_A_LOOP, MainLoop
+from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import BACKWARD, OPTIMIZER, REST
@@ -41,7 +39,10 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
         read_extras(reader, definitions.region_maps[process], path_map),
         read_extra_uses(reader, path_map),
     )
-    pieces = _phases(list(_pieces(stream, records, loops, found_by_recorder)))
+    pieces = list(_pieces(stream, records, loops, found_by_recorder))
+    # Of a recorded loop, all pieces together, whatever the search before it found.
+    names = [piece.loop.name if piece.recorded_loop is None else loops[piece.recorded_loop].name for piece in pieces]
+    pieces = [pieces[number] for number in main_pieces(pieces, names)]
     found = joined_steps(process, pieces, classes_of(stream, pieces), _loops(pieces))
     # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
     first = pieces[0].recorded_loop
@@ -63,27 +64,6 @@ def _pieces(
         yield piece
         since_ns, before = int(piece.start_ns[-1] + piece.duration_ns[-1]), after
     yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), begins)
-
-
-def _phases(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
-    """Leave out what is no phase of its own, as the offline search does.
-
-    That is a loop with a weaker anchor than others have (a validation behind a training), and without any anchor one
-    with too little time beside the longest one.
-    """
-    # Of a recorded loop, all pieces together; others are numbered from -1 downwards.
-    numbers = [-1 - at if each.recorded_loop is None else each.recorded_loop for at, each in enumerate(pieces)]
-    took_ns = Counter[int]()
-    for number, piece in zip(numbers, pieces, strict=True):
-        took_ns[number] += int(piece.duration_ns.sum())
-    authority = [*ANCHORS, "structure"]
-    kind = min((piece.loop.kind for piece in pieces), key=authority.index)
-    least_ns = AS_MUCH_OF_A_LOOP * max(took_ns.values()) if kind == "structure" else 0
-    return [
-        piece
-        for number, piece in zip(numbers, pieces, strict=True)
-        if piece.loop.kind == kind and took_ns[number] >= least_ns
-    ]
 
 
 def _recorded_pieces(
@@ -135,7 +115,7 @@ def _searched(
         return
     part = stream.part(low, high)
     before, after = neighbours
-    pieces = steps_by_loop(part)
+    pieces = steps_by_loop(part, find_loops(part))
     if after is not None and loops[after].kind == "structure" and not _as_many(pieces, loops[after]):
         marked = _before_marks(part, loops[after], begins)
         pieces = pieces if marked is None else [marked]
@@ -165,11 +145,13 @@ def _as_many(pieces: Sequence[LoopSteps], loop: RecordedLoop) -> bool:
 def _before_marks(part: Stream, loop: RecordedLoop, begins: Ints) -> LoopSteps | None:
     """Steps of a loop without an anchor before it was accepted: where its marker ran, as often as the recorder saw it.
 
-    None where it did not run so often. The offline search may prefer another level in so short a piece.
+    None where it did not run so often, unless it is an iteration itself: the recorder may have forgotten the first.
+    The offline search may prefer another level in so short a piece.
     """
     regions = [region for region, name in enumerate(part.names) if name == loop.name]
     marks = np.flatnonzero(np.isin(part.region, regions))
-    if not len(marks) or abs(len(marks) - loop.accepted_iteration) > 1:
+    is_iteration = len(marks) > loop.accepted_iteration and loop.name.startswith("loop in ")
+    if not len(marks) or (abs(len(marks) - loop.accepted_iteration) > 1 and not is_iteration):
         return None
     # What records begin with at times comes in front of their marker.
     front = np.flatnonzero(np.isin(part.region, np.setdiff1d(begins, regions)))

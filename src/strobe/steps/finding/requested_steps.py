@@ -57,7 +57,7 @@ def asked_loops(stream: Stream, loops: Sequence[MainLoop], asked: Asked) -> list
     trees = []
     for loop in loops:
         cuts = cut(stream, loop, activities(stream))
-        tree = loop_tree(stream, [loop], 1, [(cuts.start_ns, cuts.end_ns)])
+        tree = loop_tree(stream, [loop], 1, {0: (cuts.start_ns, cuts.end_ns)})
         trees.append((next(level.time_ns for level in tree if level.is_step), loop, tree))
     for _, loop, tree in sorted(trees, key=lambda each: -each[0]):
         chosen = _level_asked(tree, str(asked.level))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -65,14 +65,17 @@ Times = tuple[Ints, Ints]  # begins and ends
 
 
 def loop_tree(
-    stream: Stream, loops: Sequence[MainLoop], run_ns: int, steps: Sequence[Times] | None = None
+    stream: Stream, loops: Sequence[MainLoop], run_ns: int, steps: Mapping[int, Times] | None = None
 ) -> list[TreeLevel]:
-    """Return the nest of every main loop of a stream, parents before children.
+    """Return the nest of every loop of a stream, parents before children.
 
-    `run_ns` is how long the run took; `steps` when the steps of each loop began and ended, where they have been cut.
+    `run_ns` is how long the run took; `steps` when the steps of the main loop, by the number of the loop, began and
+    ended: other loops are left out.
     """
     tree: list[TreeLevel] = []
     for number, loop in enumerate(loops):
+        if steps and number not in steps:
+            continue
         until = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
         _add_nest(tree, stream, loop, until, max(1, run_ns), steps[number] if steps else None)
     return tree

@@ -10,7 +10,8 @@ from typing import Any, TypedDict, cast
 import numpy as np
 
 from strobe.errors import UsageError
-from strobe.steps.finding.offline_search import steps_of
+from strobe.steps.finding.loop_steps import main_pieces
+from strobe.steps.finding.offline_search import steps_by_loop
 from strobe.steps.finding.outer_loops import outer_loops
 from strobe.steps.finding.requested_steps import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.folded_time import FoldedTime, folded_time
@@ -232,8 +233,7 @@ def structure_of(
     main = max(loops, key=lambda loop: time_ns(stream, loop), default=None)
     decided = _deciding(kind, loops, sequences)
     if loops or decided not in sequences:
-        steps = steps_of(stream, asked=asked, folded=folded) if kind == "auto" else None
-        levels = tuple(loop_tree(stream, loops, run_ns, _times(steps) if steps else None))
+        levels = tuple(loop_tree(stream, loops, run_ns, _times(stream, loops, folded) if kind == "auto" else None))
     else:
         levels = tuple(loops_without_step(stream, sequences[decided], run_ns))
     graph, expression = draw(stream, sequences[decided], levels) if decided in sequences else (Graph(), "")
@@ -242,9 +242,11 @@ def structure_of(
     return Structure(process, decided, main.confidence, main.reason, main.streams, levels, graph, expression)
 
 
-def _times(steps: ProcessSteps) -> list[tuple[Ints, Ints]]:
-    """When the steps of each loop began and ended."""
-    return [(steps.start_ns[rows], steps.end_ns[rows]) for rows in steps.rows_of_loops]
+def _times(stream: Stream, loops: Sequence[MainLoop], folded: FoldedTime | None) -> dict[int, tuple[Ints, Ints]]:
+    """When the steps of the main loop began and ended, by number of the loop."""
+    pieces = steps_by_loop(stream, loops, folded)
+    main = main_pieces(pieces, [loop.name for loop in loops]) if pieces else []
+    return {number: (pieces[number].start_ns, pieces[number].start_ns + pieces[number].duration_ns) for number in main}
 
 
 def _deciding(kind: str, loops: Sequence[MainLoop], sequences: Mapping[str, object]) -> str:
