@@ -23,9 +23,6 @@ constexpr double kOutside = 0.1;
 // So many iterations around a loop that only repeats something, each with so many of that at most, are the steps.
 constexpr size_t kFewestAround = 8;
 constexpr uint32_t kMostRepeated = 64;
-// Rows of files are no steps: iterations of a loop that goes through what an item of the outer one holds, and that are
-// as short as that.
-constexpr double kShortNs = 50'000;
 constexpr double kAsMany = 0.1;  // anchors are as many as the iterations around them, give or take this share
 
 std::string text(const char* format, auto... values) {
@@ -177,23 +174,28 @@ bool lasts(const Spans& spans, const Found& found) {
 // steps. That one calls nothing else; the recorder has marked its iterations (python/loops).
 std::optional<Beginning> beginning_around(const Spans& spans, const Found& found, std::span<const Events> sequences) {
   if (!spans.code_of) return {};
-  const int64_t first = found.rows.front(), holder = spans.parents[size_t(first)];
-  const SourceCode* code = spans.code_of(first);
+  int64_t holder = spans.parents[size_t(found.rows.front())];
+  const SourceCode* code = spans.code_of(found.rows.front());
+  // What marks the steps may lie in iterations of the inner loop that were recorded themselves.
+  for (; holder >= 0 && code; holder = spans.parents[size_t(holder)]) {
+    const SourceCode* around = spans.code_of(holder);
+    if (!around || !around->is_loop) break;
+    code = around;
+  }
   if (!code) return {};
   const auto events = std::ranges::find(sequences, SequenceKind::loops, &Events::kind);
   if (events == sequences.end()) return {};
   const uint32_t own = code->is_loop ? code->loops.own() : 0;
   std::vector<int64_t> each_ns = starts_of(spans, found.rows);
   std::adjacent_difference(each_ns.begin(), each_ns.end(), each_ns.begin());
-  const auto half = each_ns.begin() + ptrdiff_t(each_ns.size() / 2);
-  std::nth_element(each_ns.begin() + 1, half, each_ns.end());  // the first is a moment
-  const bool is_short = each_ns.size() > 2 && double(*half) < kShortNs;
+  each_ns.erase(each_ns.begin());  // a moment
+  const bool short_rows = is_short(std::move(each_ns));
   bool short_items = false;
   const auto is_around = [&](int64_t row) {
     const SourceCode* loop = spans.code_of(row);
     if (!loop || loop == code || spans.parents[size_t(row)] != holder) return false;
     const SourceLoops::Inner inner = loop->loops.inner_of(loop->loops.own(), code->name, own);
-    short_items |= inner == SourceLoops::Inner::unpacks && is_short;
+    short_items |= inner == SourceLoops::Inner::unpacks && short_rows;
     return inner == SourceLoops::Inner::repeats || short_items;
   };
   Beginning beginning;

@@ -18,7 +18,7 @@ bool same_name(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-SourceLoops::SourceLoops(std::string_view text) : around_{0} {
+SourceLoops::SourceLoops(std::string_view text) : around_{0}, too_long_(text == "?") {
   uint32_t loop = 0;
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
@@ -36,8 +36,12 @@ SourceLoops::SourceLoops(std::string_view text) : around_{0} {
         inner_.resize(loop), inner_.push_back(Inner::repeats);
       else if (called == "^")
         inner_.resize(loop), inner_.push_back(Inner::unpacks);
+      else if (called == "~")
+        whiles_.push_back(loop);
       else if (called.starts_with('#'))
         std::from_chars(called.data() + 1, called.data() + called.size(), own_);
+      else if (called == "await")
+        awaits_ = true;
       else if (called == "yield" || called == "yield-from")
         yields_ |= loop > 0 || called != "yield";
       else if (!called.empty())  // empty: behind a loop

@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,15 @@ class SourceLoops {
   };
   Calls calls_of(std::string_view name) const;
   bool any() const { return around_.size() > 1; }
+  // Whether nothing is known, as there was too much of it.
+  bool too_long() const { return too_long_; }
   // Whether it calls something of this name, anywhere.
   bool calls(std::string_view name) const;
   // Whether it is a generator of many items: it yields in a loop, or all items of another one. What yields once is a
   // context manager, mostly.
   bool yields() const { return yields_; }
+  // Whether it is a coroutine that waits for something: what resumes it calls nothing.
+  bool awaits() const { return awaits_; }
   // Those that lie in no other loop.
   std::vector<uint32_t> outermost() const;
   // What each iteration of a loop calls itself, in order of the source.
@@ -38,6 +43,10 @@ class SourceLoops {
   // What a loop within another one is to it: nothing special, or it only repeats what it does, or it goes through what
   // the item of the outer one holds.
   enum class Inner : uint8_t { none, repeats, unpacks };
+  // Whether a loop is a `while`: it goes through no items.
+  bool is_while(uint32_t loop) const { return std::ranges::find(whiles_, loop) != whiles_.end(); }
+  // That of a loop, to the one around it.
+  Inner inner(uint32_t loop) const { return loop < inner_.size() ? inner_[loop] : Inner::none; }
   // That of the loop within `loop` which calls this, or is the loop `own`.
   Inner inner_of(uint32_t loop, std::string_view name, uint32_t own) const;
   // Whether a loop lies inside of another one, or is that one.
@@ -51,9 +60,11 @@ class SourceLoops {
   };
   std::vector<Site> sites_;
   std::vector<uint32_t> around_;  // by loop, in order of the source; 0 is the function itself
-  std::vector<Inner> inner_;      // by loop
+  std::vector<Inner> inner_;      // by loop, up to the last that is something special
+  std::vector<uint32_t> whiles_;
   uint32_t own_ = 0;
-  bool yields_ = false;
+  bool yields_ = false, awaits_ = false;
+  bool too_long_;
 };
 
 // What is known of a function's code.

@@ -1,6 +1,7 @@
 #include "structure/step_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,14 @@ constexpr size_t marks_of_a_function = 64;
 // Iterations follow each other for this share of the time of their level, and calls of one loop lie in it to this
 // share.
 constexpr double most_of_its_time = 0.5, nearly_all = 0.9;
+// So many iterations of a loop around one that only repeats something at most.
+constexpr uint32_t most_repeated = 64;
+// Rows of files are no steps: iterations of a loop that goes through what an item of the outer one holds, and that are
+// as short as that.
+constexpr int64_t short_ns = 5'000'000;
+// Iterations that only ask whether there is something to do take so little of the time, one as little of the time of
+// one that does it, and are followed by one that does after a number that varies so much.
+constexpr double little_time = 0.3, little_of_one = 0.3, any_number = 0.2;
 
 // The spans around some others, each once, and -1 first where one has none.
 Rows around(const Sequence& events, const Rows& rows) {
@@ -91,6 +100,40 @@ bool follow_each_other(const Sequence& events, const Level& level) {
   return double(in_turn_ns) >= most_of_its_time * all_ns;
 }
 
+// Whether most iterations of a `while` loop only ask whether there is something to do, and some do it: begins of all
+// iterations, and of what is done. (An iteration over items does one of them, however little that takes.)
+bool only_asks(std::span<const int64_t> iterations_ns, std::span<const int64_t> done_ns) {
+  if (iterations_ns.size() < 3 || done_ns.size() < 3) return false;
+  const std::vector<uint32_t> asked = trips<int64_t>(done_ns, iterations_ns);
+  double mean = 0, square = 0;
+  for (const uint32_t n : asked) mean += n, square += double(n) * n;
+  mean /= double(asked.size()), square /= double(asked.size());
+  if (square - mean * mean < any_number * any_number * mean * mean) return false;
+  const std::vector<uint32_t> does = trips<int64_t>(iterations_ns, done_ns);
+  double with_ns = 0, without_ns = 0;
+  size_t without = 0;
+  for (size_t i = 0; i < does.size(); ++i) {
+    (does[i] ? with_ns : without_ns) += double(iterations_ns[i + 1] - iterations_ns[i]);
+    without += !does[i];
+  }
+  const size_t with = does.size() - without;
+  return with && without && without_ns < little_time * (with_ns + without_ns) &&
+         without_ns / double(without) < little_of_one * with_ns / double(with);
+}
+
+std::vector<int64_t> times_of(const Sequence& events, const Level& level) {
+  std::vector<int64_t> times;
+  for (const uint32_t at : level.positions) times.push_back(events.starts_ns[at]);
+  return times;
+}
+
+bool is_short(std::vector<int64_t> each_ns) {
+  if (each_ns.empty()) return false;
+  const auto half = each_ns.begin() + ptrdiff_t(each_ns.size() / 2);
+  std::ranges::nth_element(each_ns, half);
+  return *half < short_ns;
+}
+
 // Whether the same function calls what marks two levels, the inner one in a loop that lies in that of the outer one.
 bool is_loop_in_loop(const Sequence& events, const Level& inner, const Level& outer) {
   if (!events.code_of) return false;
@@ -103,6 +146,14 @@ bool is_loop_in_loop(const Sequence& events, const Level& inner, const Level& ou
   if (!inside || !outside || !holder || holder != other_holder) return false;
   const uint32_t loop = holder->loops.calls_of(inside->name).loop, around = holder->loops.calls_of(outside->name).loop;
   return around && loop != around && holder->loops.is_within(loop, around);
+}
+
+bool is_only_asked(const Sequence& events, const Level& inner, const Level& outer) {
+  if (!events.code_of) return false;
+  const Held done = held(events, rows_of(events, outer, marks_of_a_function));
+  const SourceCode *code = events.code_of(done.calls[0]), *holder = code_of_all(events, done.holders);
+  if (!code || !holder || !holder->loops.is_while(holder->loops.calls_of(code->name).loop)) return false;
+  return only_asks(times_of(events, inner), times_of(events, outer));
 }
 
 // Whether a library calls what marks the inner level (`frame.apply(judge)`), in what a loop of the same function does:
@@ -119,6 +170,116 @@ bool is_done_by_a_library(const Sequence& events, const Level& inner, const Leve
   if (!holder || !called || !item || inside.holders != around.holders || holder->loops.calls(called->name))
     return false;
   return holder->loops.any() && (item->loops.yields() || holder->loops.calls_of(item->name).times == 1);
+}
+
+namespace {
+
+bool has_short_iterations(const Sequence& events, const Level& level) {
+  std::vector<int64_t> each_ns;
+  for (size_t i = 0; i + 1 < level.positions.size(); ++i)
+    each_ns.push_back(events.starts_ns[level.positions[i + 1]] - events.starts_ns[level.positions[i]]);
+  return is_short(std::move(each_ns));
+}
+
+// The loop that only repeats (`for _ in range(tasks)`) what marks a level, or goes through what the item of the loop
+// around it holds, and the call of a function that holds it.
+struct Repeating {
+  int64_t holder;
+  const SourceCode* code;
+  uint32_t loop;
+  const SourceCode* called;  // in that loop, and holds the mark
+};
+std::optional<Repeating> repeating(const Sequence& events, const Level& level) {
+  if (!events.code_of) return {};
+  Repeating found{events.rows[level.positions[level.positions.size() / 2]], nullptr, 0, nullptr};
+  do {
+    found.called = events.code_of(found.holder);
+    found.holder = events.parents[size_t(found.holder)];
+    found.code = found.holder < 0 ? nullptr : events.code_of(found.holder);
+    found.loop = found.code && found.called ? found.code->loops.calls_of(found.called->name).loop : 0;
+  } while (!found.loop && found.holder >= 0);
+  if (!found.loop) return {};
+  const SourceLoops::Inner inner = found.code->loops.inner(found.loop);
+  if (inner == SourceLoops::Inner::none ||
+      (inner == SourceLoops::Inner::unpacks && !has_short_iterations(events, level)))
+    return {};
+  return found;
+}
+
+}  // namespace
+
+// Whether what marks the inner level is done in such a loop, and what marks the outer one beside it, in the same call
+// of a function.
+bool is_only_repeated(const Sequence& events, const Level& inner, const Level& outer) {
+  const auto found = repeating(events, inner);
+  if (!found) return false;
+  const bool repeats = found->code->loops.inner(found->loop) == SourceLoops::Inner::repeats;
+  if (repeats && double(inner.count) > double(most_repeated) * outer.count) return false;
+  int64_t beside = events.rows[outer.positions[outer.positions.size() / 2]];
+  while (beside >= 0 && events.parents[size_t(beside)] != found->holder) beside = events.parents[size_t(beside)];
+  return beside >= 0 && events.code_of(beside) != found->called;
+}
+
+// An iteration around such a loop begins with what that calls first.
+std::optional<Beginning> beginning_of_repeated(const Sequence& events, const Level& inner, const Level& outer) {
+  const auto found = repeating(events, inner);
+  if (!found) return {};
+  for (const std::string& name : found->code->loops.in_each_iteration(found->loop)) {
+    Rows rows;
+    for (int64_t row = found->holder + 1; row < int64_t(events.parents.size()); ++row)
+      if (const SourceCode* code = events.code_of(row);
+          code && code->is_called(name) && events.parents[size_t(row)] == found->holder)
+        rows.push_back(row);
+    const auto times = uint32_t(std::lround(double(rows.size()) / outer.count));
+    if (times < 2 || std::abs(double(rows.size()) - double(times) * outer.count) > times) continue;
+    Beginning beginning;
+    beginning.with = rows.front();
+    beginning.marks.every = times, beginning.marks.since = uint32_t(rows.size()) % times;
+    for (size_t i = 0; i < rows.size(); i += times) beginning.rows.push_back(rows[i]);
+    const bool repeats = found->code->loops.inner(found->loop) == SourceLoops::Inner::repeats;
+    beginning.source = "the loop in " + found->code->name + ", which " +
+                       (repeats ? "repeats " + name : "goes through") + " " + std::to_string(times) +
+                       (repeats ? " times" : " items");
+    return beginning;
+  }
+  return {};
+}
+
+// Whether a library calls what marks both levels, in the same call of a function: then the outer one is told of each
+// iteration of the library (`minimize(cost, callback=watch)`), for which the inner one is asked for as often as need
+// be.
+bool is_called_back(const Sequence& events, const Level& inner, const Level& outer) {
+  if (!events.code_of) return false;
+  Rows marks = rows_of(events, outer);
+  if (!outer.marker.is_node())  // what is asked for first after it was told
+    for (size_t i = 0; i < marks.size(); ++i) marks[i] = events.rows[outer.positions[i] - 1];
+  const Held asked = held(events, rows_of(events, inner)), told = held(events, std::move(marks));
+  if (asked.holders.size() != 1 || asked.holders != told.holders || asked.holders[0] < 0) return false;
+  const SourceCode* holder = events.code_of(asked.holders[0]);
+  // A function without a loop has no text, and neither has one of a program of which no source is known.
+  const auto has_text = [&](int64_t row) { return events.code_of(row) && events.code_of(row)->loops.any(); };
+  if (!holder || holder->loops.too_long() || std::ranges::none_of(events.rows, has_text)) return false;
+  const auto by_library = [&](const Held& found) {
+    const SourceCode* code = code_of_all(events, found.calls);
+    const bool is_call = code && !code->is_loop && !code->loops.yields() && !code->loops.awaits();
+    return is_call && code->name[0] != '<' && !holder->loops.calls(code->name);
+  };
+  return by_library(asked) && by_library(told) && events.code_of(asked.calls[0]) != events.code_of(told.calls[0]);
+}
+
+// Whether the source shows that what marks the outer level is done in some iterations of a loop, and what marks the
+// inner one in each, or by a library in the same function.
+bool is_done_at_times(const Sequence& events, const Level& inner, const Level& outer) {
+  if (!events.code_of) return false;
+  const Held some = held(events, rows_of(events, outer, marks_of_a_function));
+  const Held each = held(events, rows_of(events, inner, marks_of_a_function));
+  const SourceCode *called = events.code_of(some.calls[0]), *holder = code_of_all(events, some.holders);
+  const SourceCode* other = events.code_of(each.calls[0]);
+  if (!called || !holder || !other || holder != code_of_all(events, each.holders)) return false;
+  const SourceLoops::Calls at_times = holder->loops.calls_of(called->name);
+  if (!at_times.loop || at_times.times) return false;
+  const SourceLoops::Calls always = holder->loops.calls_of(other->name);
+  return holder->loops.calls(other->name) ? always.loop == at_times.loop && always.times : !other->is_loop;
 }
 
 // Whether a function that holds the iterations of a level in a loop is itself called once in each iteration of a loop:
@@ -157,11 +318,24 @@ bool trains(const Sequence& events) {
 // what each iteration calls first, and is one however often an iteration calls that.
 std::optional<Beginning> beginning_of(const Sequence& events, const Level& chosen) {
   if (!events.code_of) return {};
-  const Held found = held(events, rows_of(events, chosen));
+  Rows rows = rows_of(events, chosen);
+  const auto caller = [&](int64_t row) {
+    return events.parents[size_t(row)] < 0 ? nullptr : events.code_of(events.parents[size_t(row)]);
+  };
+  // What another function calls in front of the loop is no iteration of it.
+  if (rows.size() > 2 && caller(rows[0]) != caller(rows[1])) rows.erase(rows.begin());
+  const Held found = held(events, rows);
   if (found.holders.front() < 0) return {};
   const SourceCode* holder = code_of_all(events, found.holders);
   const SourceCode* marked = code_of_all(events, found.calls);
   if (marked && marked->is_loop) return with_iterations(events, found, *marked);
+  if (marked && marked->loops.yields() && found.calls != rows) {
+    Beginning beginning;
+    beginning.rows = found.calls;
+    beginning.with = found.calls.front();
+    beginning.source = marked->name + " is resumed for each";
+    return beginning;
+  }
   marked = events.code_of(found.calls[0]);
   if (!holder || !marked || !holder->loops.any()) return {};
   struct Called {
@@ -174,6 +348,15 @@ std::optional<Beginning> beginning_of(const Sequence& events, const Level& chose
       Called& each = called.try_emplace(events.code_of(row), Called{row, row}).first->second;
       each.last = row, ++each.count;
     }
+  const auto times_of_calls = [&](const SourceCode* code) {
+    std::vector<int64_t> times;
+    for (size_t i = 0; i < events.rows.size(); ++i) {
+      const int64_t row = events.rows[i], parent = events.parents[size_t(row)];
+      if (events.code_of(row) == code && std::ranges::binary_search(found.holders, parent))
+        times.push_back(events.starts_ns[i]);
+    }
+    return times;
+  };
   // What marks the level may be called by something that the source calls: then any loop of the function may hold it.
   const SourceLoops::Calls marks = holder->loops.calls_of(marked->name);
   const auto all =
@@ -190,6 +373,8 @@ std::optional<Beginning> beginning_of(const Sequence& events, const Level& chose
       if (marks.times ? std::abs(iterations - all) > 2 : iterations < all) continue;
       const auto inside = [&](int64_t row) { return row >= each.first && row <= each.last; };
       if (!marks.loop && double(std::ranges::count_if(found.calls, inside)) < nearly_all * double(found.calls.size()))
+        continue;
+      if (!marks.times && holder->loops.is_while(loop) && only_asks(times_of_calls(code), times_of(events, chosen)))
         continue;
       Beginning beginning;
       beginning.with = each.first;

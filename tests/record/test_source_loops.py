@@ -66,6 +66,10 @@ FUNCTIONS = {
         "for n in range(2):\n    rows = [n, n]\n    for row in rows[1:]:\n        work(row)",
         "range ((^ work))",
     ),
+    "goes_through_pairs": (
+        "for n, k in [(1, 2)]:\n    for a, b in zip([n], [k]):\n        work(a)",
+        "(zip (^ work))",
+    ),
     "goes_through_calls": ("for n in range(2):\n    for k in range(n):\n        work(k)", "range (range (^ work))"),
     "goes_through_others": (
         "all = [1]\nfor n in range(2):\n    tool.use(n)\n    for k in all:\n        work(k)",
@@ -109,7 +113,7 @@ def test_a_while_loop_calls_its_condition_in_each_iteration(workshop: Workshop) 
     assert workshop.recorded("program.py").returncode == 0
     # Once before the loop and once at its end; until 3.12 the compiler writes it twice.
     found = texts(strobe.open(workshop.trace))["work"]
-    assert found in ("more (left.pop more)?", "more (left.pop more)", "(more left.pop?)")
+    assert found in ("more (~ left.pop more)?", "more (~ left.pop more)", "(~ more left.pop?)")
 
 
 def test_a_child_that_was_forked_knows_them_too(workshop: Workshop) -> None:
@@ -227,6 +231,53 @@ json.dump([called[4:2000:5], called[:2000:5]], open("called.json", "w"))
     assert "each is an iteration of the loop in main at program.py:9, which repeats something 5 times" in steps.about
 
 
+@pytest.mark.parametrize(("loop", "steps"), [("while len(done) < 120", 120), ("for question in range(400)", 400)])
+def test_to_ask_for_something_to_do_is_no_step(workshop: Workshop, loop: str, steps: int) -> None:
+    """A third of all questions has an answer. Who goes through 400 items does them all."""
+    code = f"""
+import random, time
+def ask(): return random.random() < 0.3
+def handle(): time.sleep(0.01)
+def serve():
+    done = []
+    {loop}:
+        if ask():
+            handle()
+            done.append(1)
+random.seed(3)
+serve()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert len(trace.steps()) == steps
+
+
+def test_a_library_that_calls_back_has_an_iteration_for_each_call(workshop: Workshop) -> None:
+    library = workshop.folder / "site-packages"
+    library.mkdir()
+    (library / "solver.py").write_text("""
+def minimize(cost, callback):
+    for n in range(60):
+        for k in range(4 + n % 3):
+            cost(k)
+        callback(n)
+""")
+    code = """
+import sys, time
+sys.path.insert(0, "site-packages")
+import solver
+def cost(k): time.sleep(0.006)
+def watch(n): sys.stderr.write("." if n % 10 else "x")
+def main(): solver.minimize(cost, callback=watch)
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert abs(len(trace.steps()) - 60) <= 1
+
+
 def test_a_function_that_is_no_longer_recorded_hides_no_step(workshop: Workshop) -> None:
     """It is called 5000 times in each of the first steps of 200, and then left out."""
     code = """
@@ -278,17 +329,21 @@ def test_what_a_library_calls_the_function_for_is_the_step(workshop: Workshop) -
         assert len(trace.steps()) == 40
 
 
-@pytest.mark.parametrize(("work", "steps"), [("pass", 60), ("time.sleep(0.001)", 60 * 40)])
-def test_short_rows_of_an_item_are_no_steps(workshop: Workshop, work: str, steps: int) -> None:
-    """Texts of 40 rows; nothing is called but for each row, which is a step where it takes a millisecond."""
+@pytest.mark.parametrize(("work", "steps"), [("pass", 60), ("time.sleep(0.008)", 60 * 5)])
+@pytest.mark.parametrize("rows", ["rows", "parsed(rows)"])
+def test_short_rows_of_an_item_are_no_steps(workshop: Workshop, rows: str, work: str, steps: int) -> None:
+    """Texts of 5 rows; nothing is called but for each row, which is a step where it takes more than 5 ms."""
     code = f"""
 import time
 def handle(row): {work}
+def parsed(rows):
+    for row in rows:
+        yield row.strip()
 def main():
     for number in range(60):
-        rows = (f"{{number}};" * 40).split(";")[:40]
-        time.sleep(0.002)
-        for row in rows:
+        rows = (f"{{number}};" * 5).split(";")[:5]
+        time.sleep(0.02)
+        for row in {rows}:
             handle(row)
 main()
 """
@@ -297,4 +352,61 @@ main()
     with strobe.open(workshop.trace) as trace:
         found = trace.steps()
         assert abs(len(found) - steps) <= 1
-        assert ("which goes through 40 items" in found.about) == (steps == 60)
+        assert ("which goes through 5 items" in found.about) == (steps == 60)
+
+
+def test_a_generator_that_is_resumed_for_each_step_begins_it(workshop: Workshop) -> None:
+    """The same two functions are called before the loop as well, one of them by another function."""
+    code = """
+import json, time
+resumed = []
+def forces(): time.sleep(0.004)
+def energy(): time.sleep(0.003)
+def evolve():
+    forces()
+    for step in range(120):
+        resumed.append(time.monotonic_ns())
+        forces()
+        yield energy()
+def main():
+    energy()
+    for value in evolve():
+        pass
+main()
+json.dump(resumed, open("resumed.json", "w"))
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        starts = [begin + trace.zero_ns for begin in trace.steps().column("start_ns")]
+    resumed = json.loads((workshop.folder / "resumed.json").read_text())
+    assert len(starts) == 120
+    assert all(a < b < a + 3e6 for a, b in zip(starts[1:], resumed[1:], strict=True))
+
+
+@pytest.mark.parametrize("blend", ["blend(1)", "list(map(blend, [1]))"])
+def test_what_is_done_at_times_is_no_step(workshop: Workshop, blend: str) -> None:
+    """Updates of three tasks each; every 4th validates, which does the same and takes half of the time."""
+    code = f"""
+import time
+def draw(): time.sleep(0.002)
+def adapt(): time.sleep(0.004)
+def blend(n): time.sleep(0.001)
+def validate():
+    for _ in range(5):
+        draw()
+        adapt()
+def main():
+    for update in range(1, 61):
+        for _ in range(3):
+            draw()
+            adapt()
+        {blend}
+        if update % 4 == 0:
+            validate()
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert len(trace.steps()) == 60

@@ -15,7 +15,8 @@ typedef struct {
 
 typedef struct {
   Py_ssize_t begin, end; /* the first unit, and the one behind the last */
-  const char* variable;  /* that it sets to each item, or NULL */
+  int items;             /* it is a `for` ... */
+  const char* variable;  /* ... that sets this variable to each item, or NULL */
   int repeats, unpacks;  /* see CodeLoop */
 } Loop;
 
@@ -194,15 +195,15 @@ static size_t find_loops(const Instruction* code, size_t count, Loop* loops) {
     }
   for (size_t i = 0; i + 1 < count; i++)
     for (size_t k = 0; k < n && code[i].op == FOR_ITER; k++)
-      if (loops[k].begin == code[i].at) loops[k].variable = code[i + 1].stored;
+      if (loops[k].begin == code[i].at) loops[k].items = 1, loops[k].variable = code[i + 1].stored;
   for (size_t k = 1; k < n; k++) {
     size_t around = k;
     while (around > 0 && loops[around - 1].end < loops[k].end) around--;
-    if (around == 0 || !loops[k].variable) continue;
-    const char* outer = loops[around - 1].variable;
-    if (outer && strncmp(outer, "epoch", 5) == 0) continue;
-    loops[k].repeats = strcmp(loops[k].variable, "_") == 0;
-    loops[k].unpacks = !loops[k].repeats && outer && is_made_of(code, count, loops[k], loops[around - 1]);
+    if (around == 0 || !loops[k].items) continue;
+    const Loop outer = loops[around - 1];
+    if (outer.variable && strncmp(outer.variable, "epoch", 5) == 0) continue;
+    loops[k].repeats = loops[k].variable && strcmp(loops[k].variable, "_") == 0;
+    loops[k].unpacks = !loops[k].repeats && outer.items && is_made_of(code, count, loops[k], outer);
   }
   return n;
 }
@@ -225,6 +226,8 @@ static void add(char* text, size_t size, const char* object, const char* word, i
   if (more < 0 || length + (size_t)more >= size - 1) text[size - 1] = 1; /* no room */
 }
 
+enum { YIELDS = 1, AWAITS };
+
 static void write_names(const Instruction* code, size_t count, const Loop* loops, size_t loop_count, int yields,
                         char* text, size_t size) {
   const Loop whole = {0, count ? code[count - 1].next : 0};
@@ -245,6 +248,7 @@ static void write_names(const Instruction* code, size_t count, const Loop* loops
       }
       open[depth++] = loops + next;
       add(text, size, NULL, "(", 0);
+      if (!loops[next].items) add(text, size, NULL, "~", 0);
       if (loops[next].repeats) add(text, size, NULL, "!", 0);
       if (loops[next].unpacks) add(text, size, NULL, "^", 0);
     }
@@ -252,7 +256,10 @@ static void write_names(const Instruction* code, size_t count, const Loop* loops
     if (code[i].name && code[i].called)
       add(text, size, code[i].object, code[i].name, is_passed_by(code, count, around, at));
     else if (yields && code[i].op == YIELD_VALUE)
-      add(text, size, NULL, i && code[i - 1].op == SEND ? "yield-from" : "yield",
+      add(text, size, NULL,
+          yields == AWAITS              ? "await"
+          : i && code[i - 1].op == SEND ? "yield-from"
+                                        : "yield",
           is_passed_by(code, count, around, at));
   }
 }
@@ -289,14 +296,15 @@ typedef struct {
 } Text;
 static void write_text(const Decoded* d, void* argument) {
   const Text* to = argument;
-  const int yields = d->code->co_flags & CO_GENERATOR;
+  const int awaits = d->code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR);
+  const int yields = awaits ? AWAITS : d->code->co_flags & CO_GENERATOR ? YIELDS : 0;
   if (d->loop_count || yields)
     write_names(d->instructions, d->count, d->loops, d->loop_count, yields, to->text, to->size);
 }
 void loops_of_code(PyCodeObject* code, char* text, size_t size) {
   text[0] = text[size - 1] = 0;
   with_loops(code, write_text, &(Text){text, size});
-  if (text[size - 1]) text[0] = 0;
+  if (text[size - 1]) strcpy(text, "?");
 }
 
 typedef struct {

@@ -15,9 +15,10 @@
  *
  * it is "range (advance (comm.Gather)? swap swap)". `!` stands first in a loop within another one that only repeats
  * what it does, as nothing asks for its variable: `for _ in range(substeps)`; `^` in one that goes through what the
- * item of the other one holds: `for path in paths: for row in read(path)`. In a generator `yield` and `yield-from`,
- * which no name can be, stand among the names. Returns it in `text`, empty where there is neither a loop nor a yield,
- * the text has no room, or memory is short. No Python exception is left. */
+ * item of the other one holds: `for path in paths: for row in read(path)`; `~` in a `while` loop. In a generator
+ * `yield` and `yield-from`, which no name can be, stand among the names, and `await` in a coroutine. Returns it in
+ * `text`, empty where there is neither a loop nor a yield, or memory is short; `?` alone where it has no room. No
+ * Python exception is left. */
 enum { LOOPS_TEXT = 2048 }; /* bytes of a text at most */
 void loops_of_code(PyCodeObject* code, char* text, size_t size);
 

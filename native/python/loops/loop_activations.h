@@ -56,7 +56,7 @@ typedef struct {
   LoopCode* code;
   int followed;
   int64_t since_ns;
-  uint64_t last; /* ticks of the line before */
+  uint64_t last, records; /* ticks, and records of this thread, when the line before began */
   size_t depth;
   Iteration open[MOST_NESTED];
 } Activation;

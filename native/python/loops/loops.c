@@ -180,10 +180,12 @@ void loops_see(Activation* at, uint32_t offset, uint64_t now) {
       if (at->depth == MOST_NESTED) break;
       if (loop->at.inner && at->depth) {
         Iteration* around = &at->open[at->depth - 1];
-        around->own |= strobe_records() != around->seen;
+        /* What the line of the loop records may be the generator that it goes through. */
+        const uint64_t before = loop->at.asks && offset != loop->at.begin ? at->records : strobe_records();
+        around->own |= before != around->seen;
         around->repeats = 1;
         /* In the first iteration it is not known yet whether the loop within records anything. */
-        if (around->loop->bare) mark(code, around, around->begin, now);
+        if (around->loop->bare) mark(code, around, strobe_records() == around->seen ? around->begin : now, now);
       }
       Iteration* it = &at->open[at->depth++];
       const int asked_again = loop->at.asks && loop->at.one_line && offset == loop->at.begin;
@@ -207,6 +209,7 @@ void loops_see(Activation* at, uint32_t offset, uint64_t now) {
     if (it->worked) enter(code, it, now);
   }
   at->last = now;
+  at->records = strobe_records();
 }
 
 Activation* loops_push(LoopCode* code, void* frame) {
@@ -217,6 +220,7 @@ Activation* loops_push(LoopCode* code, void* frame) {
   at->followed = 1;
   at->since_ns = loops_now_ns();
   at->last = strobe_ticks();
+  at->records = strobe_records();
   at->depth = 0;
   return at;
 }
