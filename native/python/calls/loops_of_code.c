@@ -6,11 +6,11 @@
 typedef struct {
   Py_ssize_t at, next; /* in code units */
   int op, arg;
-  Py_ssize_t target;  /* of a jump, -1 for all others */
-  const char* name;   /* that is loaded, or NULL */
-  int called;         /* it is loaded to be called ... */
-  const char* object; /* ... as a method of this one; empty: of one without a name; NULL: it is no method */
-  const char* stored; /* the variable that it sets, or NULL */
+  Py_ssize_t target;         /* of a jump, -1 for all others */
+  const char* name;          /* that is loaded, or NULL */
+  int called;                /* it is loaded to be called ... */
+  const char* object;        /* ... as a method of this one; empty: of one without a name; NULL: it is no method */
+  const char *stored, *also; /* the variables that it sets, or NULL */
 } Instruction;
 
 typedef struct {
@@ -67,7 +67,7 @@ static const char* text_at(PyObject* names, int at) {
 
 /* What an instruction loads. `pushed`: the stack holds the NULL that marks a call, or gets it by the next one. */
 static void find_name(const PyCodeObject* code, Instruction* before, int pushed, Instruction* i) {
-  i->name = i->object = i->stored = NULL;
+  i->name = i->object = i->stored = i->also = NULL;
   i->called = pushed;
   switch (i->op) {
     case STORE_FAST:
@@ -84,6 +84,13 @@ static void find_name(const PyCodeObject* code, Instruction* before, int pushed,
     case STORE_FAST_LOAD_FAST:
       i->called = 0;
       i->stored = text_at(code->co_localsplusnames, i->arg >> 4);
+      return;
+#endif
+#ifdef STORE_FAST_STORE_FAST
+    case STORE_FAST_STORE_FAST:
+      i->called = 0;
+      i->stored = text_at(code->co_localsplusnames, i->arg >> 4);
+      i->also = text_at(code->co_localsplusnames, i->arg & 15);
       return;
 #endif
     case LOAD_GLOBAL:
@@ -163,6 +170,10 @@ static size_t decode(const PyCodeObject* code, const unsigned char* units, Py_ss
   return n;
 }
 
+static int is_set(const Instruction* by, const char* name) {
+  return (by->stored && strcmp(by->stored, name) == 0) || (by->also && strcmp(by->also, name) == 0);
+}
+
 /* Whether what an inner loop goes through is made of what the outer one has set in this iteration. */
 static int is_made_of(const Instruction* code, size_t count, Loop inner, Loop outer) {
   size_t first = 0, begin = 0;
@@ -170,7 +181,7 @@ static int is_made_of(const Instruction* code, size_t count, Loop inner, Loop ou
   while (begin < count && code[begin].at < inner.begin) begin++;
   for (size_t i = begin; i-- > first && !code[i].stored && code[i].target < 0 && code[i].op != POP_TOP;)
     for (size_t k = first; code[i].name && k < i; k++)
-      if (code[k].stored && strcmp(code[k].stored, code[i].name) == 0) return 1;
+      if (is_set(&code[k], code[i].name)) return 1;
   return 0;
 }
 
