@@ -194,6 +194,8 @@ def test_who_waits_for_threads_of_native_code_that_compute_is_told_so(workshop: 
         assert recorded.returncode == 0
         if float(recorded.stdout) >= 0.9:
             break
+    else:
+        pytest.skip("this machine is too busy: in five tries a native thread had no core for nearly all of the time")
     states: dict[str, Counter[str]] = {"computed": Counter(), "held": Counter()}
     for row in listed(strobe.open(recorded.trace).side_table("samples")):
         for function, seen in states.items():
