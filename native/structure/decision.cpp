@@ -20,9 +20,8 @@ namespace {
 constexpr double kAlternate = 0.9;
 // ... while both are there, and all but so many of the first are.
 constexpr double kOutside = 0.1;
-// So many iterations around a loop that only repeats something, each with so many of that at most, are the steps.
+// So many iterations around a loop that only repeats something are the steps.
 constexpr size_t kFewestAround = 8;
-constexpr uint32_t kMostRepeated = 64;
 constexpr double kAsMany = 0.1;  // anchors are as many as the iterations around them, give or take this share
 
 std::string text(const char* format, auto... values) {
@@ -202,7 +201,7 @@ std::optional<Beginning> beginning_around(const Spans& spans, const Found& found
   std::ranges::copy_if(events->rows, std::back_inserter(beginning.rows), is_around);
   if (beginning.rows.size() < kFewestAround) return {};
   const auto repeated = trips<int64_t>(beginning.rows, found.rows);
-  const uint32_t most_of_it = short_items ? UINT32_MAX : kMostRepeated;
+  const uint32_t most_of_it = short_items ? UINT32_MAX : most_repeated;
   const auto fits = std::ranges::count_if(repeated, [=](uint32_t n) { return n > 1 && n <= most_of_it; });
   if (double(fits) < kAlternate * double(repeated.size())) return {};
   beginning.with = beginning.rows.front();

@@ -221,7 +221,7 @@ bool is_every_so_often(const Sequence& events, const Level& inner, const Level& 
   const uint32_t usual = usual_trips(inner, outer);
   if (usual < 2) return false;
   if (is_loop_in_loop(events, inner, outer) || is_done_by_a_library(events, inner, outer)) return false;
-  if (is_only_repeated(events, inner, outer)) return false;
+  if (is_only_repeated(events, inner, outer) || is_called_back(events, inner, outer)) return false;
   const bool functions = functions_known(events);
   if (!functions || !leaves_some_over(events, inner, outer)) {
     if (outer.spine > (functions ? little_more : no_more)) return false;
@@ -286,25 +286,24 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
     if (outer.count < least || outer.count >= inner.count || outer.coverage < as_long * inner.coverage) continue;
     const std::vector<uint32_t> inside = trips(outer, inner);
     const auto [mean, deviation] = spread(inside);
-    if (outer.count >= fewest_calls && is_called_back(events, inner, outer)) {
-      choice.beginning.reset(), choice.enclosing = false;
-      choice.promotion = text("a library tells so, after %.1f calls of something else", mean);
+    if (outer.count >= fewest_outer && is_called_back(events, inner, outer)) {
+      choice.enclosing = false;
+      choice.promotion = "a library calls it back";
       return each;
     }
     if (mean < 2) continue;
     if ((answers || (is_part && outer.count >= fewest_calls)) && encloses(events, inner, outer)) {
-      choice.beginning.reset(), choice.enclosing = true;
+      choice.enclosing = true;
       choice.promotion = text("a function that holds %.0f iterations of a loop", mean);
       return each;
     }
     if (outer.count >= fewest_outer && is_only_repeated(events, inner, outer)) {
       choice.enclosing = false;
-      choice.beginning = beginning_of_repeated(events, inner, outer);
-      choice.promotion = choice.beginning ? std::string() : text("each repeats something %.0f times", mean);
+      choice.promotion = text("each repeats something %.0f times", mean);
       return each;
     }
     if (outer.count >= fewest_outer && is_done_by_a_library(events, inner, outer)) {
-      choice.beginning.reset(), choice.enclosing = false;
+      choice.enclosing = false;
       choice.promotion = text("in each, a library calls something %.0f times", mean);
       return each;
     }
@@ -320,13 +319,13 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
         why = calls ? "each holds %.0f equal iterations of a loop, and work around them"
                     : "each ends %.0f equal iterations with work of its own";
       }
-      choice.beginning.reset(), choice.enclosing = false;
+      choice.enclosing = false;
       choice.promotion = text(why, mean);
       return each;
     }
     if (deviation > varying_trips * mean && outer.count >= fewest_calls && encloses(events, inner, outer)) {
       const auto [fewest, most] = std::ranges::minmax(inside);
-      choice.beginning.reset(), choice.enclosing = true;
+      choice.enclosing = true;
       choice.promotion = text("a function that holds %u to %u iterations of a loop", fewest, most);
       return each;
     }
@@ -339,8 +338,8 @@ const Level* demoted(const Sequence& events, const Level& outer, std::span<const
   for (const Level* inner : by_count(levels, true)) {
     if (!inner->marker.is_node()) continue;
     if (is_every_so_often(events, *inner, outer)) return inner;
-    // Few rounds of a loop of many iterations, as of one over epochs.
-    const bool few = outer.count < fewer_outer && inner->count >= fewest_calls;
+    // Few rounds of a loop of many iterations, as of one over epochs; while they go on there may be more of them.
+    const bool few = !events.goes_on && outer.count < fewer_outer && inner->count >= fewest_calls;
     if (few && inner->coverage >= as_long * outer.coverage && is_loop_in_loop(events, *inner, outer)) return inner;
     // In as many each time: what is asked for again and again, until there is something to do, is no step.
     const bool more = inner->count > outer.count && inner->coverage >= as_long * outer.coverage;
@@ -435,9 +434,15 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   };
   while (const Level* inner = inside()) chosen = inner;
   choice.below = chosen != best;
+  const Level* within = nullptr;
   if (!choice.below)
-    while (const Level* outer = promoted(events, *chosen, levels, choice)) chosen = outer;
-  if (!choice.beginning) choice.beginning = beginning_of(events, *chosen);
+    while (const Level* outer = promoted(events, *chosen, levels, choice)) within = chosen, chosen = outer;
+  if (within && is_only_repeated(events, *within, *chosen))
+    choice.beginning = beginning_of_repeated(events, *within, *chosen);
+  if (choice.beginning)
+    choice.promotion.clear();
+  else
+    choice.beginning = beginning_of(events, *chosen);
   if (choice.beginning) {
     choice.confidence = "medium";
     const int64_t holder = events.parents[size_t(choice.beginning->with)];

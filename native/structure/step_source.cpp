@@ -15,8 +15,6 @@ constexpr size_t marks_of_a_function = 64;
 // Iterations follow each other for this share of the time of their level, and calls of one loop lie in it to this
 // share.
 constexpr double most_of_its_time = 0.5, nearly_all = 0.9;
-// So many iterations of a loop around one that only repeats something at most.
-constexpr uint32_t most_repeated = 64;
 // Rows of files are no steps: iterations of a loop that goes through what an item of the outer one holds, and that are
 // as short as that.
 constexpr int64_t short_ns = 5'000'000;
@@ -245,26 +243,26 @@ std::optional<Beginning> beginning_of_repeated(const Sequence& events, const Lev
   return {};
 }
 
-// Whether a library calls what marks both levels, in the same call of a function: then the outer one is told of each
-// iteration of the library (`minimize(cost, callback=watch)`), for which the inner one is asked for as often as need
-// be.
+// Whether the call of a function that has no loop holds what marks both levels: then a library repeats them, and the
+// outer one is told of each of its iterations (`minimize(cost, callback=watch)`), for which the inner one is asked for
+// as often as need be.
 bool is_called_back(const Sequence& events, const Level& inner, const Level& outer) {
   if (!events.code_of) return false;
-  Rows marks = rows_of(events, outer);
+  Rows marks = rows_of(events, outer, marks_of_a_function);
   if (!outer.marker.is_node())  // what is asked for first after it was told
     for (size_t i = 0; i < marks.size(); ++i) marks[i] = events.rows[outer.positions[i] - 1];
-  const Held asked = held(events, rows_of(events, inner)), told = held(events, std::move(marks));
+  const Held asked = held(events, rows_of(events, inner, marks_of_a_function)), told = held(events, std::move(marks));
   if (asked.holders.size() != 1 || asked.holders != told.holders || asked.holders[0] < 0) return false;
   const SourceCode* holder = events.code_of(asked.holders[0]);
-  // A function without a loop has no text, and neither has one of a program of which no source is known.
-  const auto has_text = [&](int64_t row) { return events.code_of(row) && events.code_of(row)->loops.any(); };
-  if (!holder || holder->loops.too_long() || std::ranges::none_of(events.rows, has_text)) return false;
-  const auto by_library = [&](const Held& found) {
-    const SourceCode* code = code_of_all(events, found.calls);
-    const bool is_call = code && !code->is_loop && !code->loops.yields() && !code->loops.awaits();
-    return is_call && code->name[0] != '<' && !holder->loops.calls(code->name);
+  if (!holder || holder->loops.any() || holder->loops.too_long() || holder->loops.awaits()) return false;
+  const auto is_call = [](const SourceCode* code) {
+    return code && !code->is_loop && code->name[0] != '<' && !code->loops.yields() && !code->loops.awaits();
   };
-  return by_library(asked) && by_library(told) && events.code_of(asked.calls[0]) != events.code_of(told.calls[0]);
+  const SourceCode *asks = code_of_all(events, asked.calls), *tells = code_of_all(events, told.calls);
+  if (!is_call(asks) || !is_call(tells) || asks == tells) return false;
+  // No function has a text where no source is known.
+  return std::ranges::any_of(events.rows,
+                             [&](int64_t row) { return events.code_of(row) && events.code_of(row)->loops.any(); });
 }
 
 // Whether the source shows that what marks the outer level is done in some iterations of a loop, and what marks the

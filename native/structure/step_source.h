@@ -11,6 +11,8 @@
 namespace strobe::structure {
 
 using Rows = std::vector<int64_t>;  // of spans, ascending
+// An iteration around a loop that only repeats something is a step if it holds so many of it at most.
+constexpr uint32_t most_repeated = 64;
 void sort_unique(Rows& rows);
 
 // The spans that mark a level, `most` at most.

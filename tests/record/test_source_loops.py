@@ -254,28 +254,92 @@ serve()
 
 
 def test_a_library_that_calls_back_has_an_iteration_for_each_call(workshop: Workshop) -> None:
-    library = workshop.folder / "site-packages"
-    library.mkdir()
-    (library / "solver.py").write_text("""
-def minimize(cost, callback):
-    for n in range(60):
-        for k in range(4 + n % 3):
-            cost(k)
-        callback(n)
-""")
+    """What is asked for most of the time has a loop of its own; the function that holds all calls has none."""
     code = """
 import sys, time
-sys.path.insert(0, "site-packages")
-import solver
-def cost(k): time.sleep(0.006)
-def watch(n): sys.stderr.write("." if n % 10 else "x")
-def main(): solver.minimize(cost, callback=watch)
+from collections import deque
+from itertools import cycle, islice
+from operator import call
+def part(k): time.sleep(0.001)
+def cost():
+    for n in range(3): part(n)
+def watch(): sys.stderr.write(".")
+def main(): deque(map(call, islice(cycle([cost] * 12 + [watch]), 40 * 13)), 0)
 main()
 """
     workshop.write("program.py", code)
     assert workshop.recorded("program.py").returncode == 0
     with strobe.open(workshop.trace) as trace:
-        assert abs(len(trace.steps()) - 60) <= 1
+        assert abs(len(trace.steps()) - 40) <= 1
+
+
+def test_pages_are_steps_and_not_their_rows(workshop: Workshop) -> None:
+    """A page takes longer than the one before, and the last one is not full; rows take next to nothing."""
+    code = """
+import time
+def letter(row): return str(row)
+def read(number):
+    time.sleep(0.004 + 0.0001 * number)
+    return [(number, row) for row in range(250 if number < 119 else 150)]
+def pages():
+    number = 0
+    while True:
+        rows = read(number)
+        yield rows
+        if number == 119:
+            return
+        number += 1
+def remind():
+    for number, rows in enumerate(pages(), 1):
+        for row in rows:
+            letter(row)
+remind()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert abs(len(trace.steps()) - 120) <= 1
+
+
+def test_few_rounds_of_a_long_loop_are_no_steps(workshop: Workshop) -> None:
+    """Each round begins with work that takes most of the time, as where it compiles something."""
+    code = """
+import time
+def trace(n): pass
+def compiled(n):
+    time.sleep(0.8)
+    for k in range(40): trace(k)
+def draw(): time.sleep(0.0005 + 0.00001 * (time.monotonic_ns() % 40))
+def main():
+    for number in range(4):
+        compiled(number)
+        for _ in range(60):
+            draw()
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert len(trace.steps()) == 240
+
+
+def test_what_a_loop_calls_by_another_name_is_not_called_back(workshop: Workshop) -> None:
+    """A loop of the program's own hands each event to one of two functions; every third goes to the rare one."""
+    code = """
+import time
+def tick(): time.sleep(0.005)
+def trade(): time.sleep(0.005)
+def main():
+    handlers = [tick, tick, trade]
+    for n in range(300):
+        handle = handlers[n % 3]
+        handle()
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert "calls it back" not in trace.steps().about
 
 
 def test_a_function_that_is_no_longer_recorded_hides_no_step(workshop: Workshop) -> None:
@@ -378,9 +442,11 @@ json.dump(resumed, open("resumed.json", "w"))
     workshop.write("program.py", code)
     assert workshop.recorded("program.py").returncode == 0
     with strobe.open(workshop.trace) as trace:
-        starts = [begin + trace.zero_ns for begin in trace.steps().column("start_ns")]
+        steps = trace.steps()
+        starts, about = [begin + trace.zero_ns for begin in steps.column("start_ns")], steps.about
     resumed = json.loads((workshop.folder / "resumed.json").read_text())
     assert len(starts) == 120
+    assert "evolve is resumed for each" in about
     assert all(a < b < a + 3e6 for a, b in zip(starts[1:], resumed[1:], strict=True))
 
 

@@ -46,7 +46,6 @@ def run(trace: Trace, *, by: str, kernel_gap_ns: int) -> Table:
         note = "no GPU has a gap between two activities" if gpus else no_device(trace)
     elif folded:
         note = "why GPUs are idle in folded steps is estimated by the kept steps of their class"
-        note += "" if per_stream else ", and how long is known"
     about = f"gaps of each {'stream' if per_stream else 'GPU'} from its first to its last activity"
     return Table(rows, about=about, note=note)
 
