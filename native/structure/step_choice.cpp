@@ -437,12 +437,11 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   const Level* within = nullptr;
   if (!choice.below)
     while (const Level* outer = promoted(events, *chosen, levels, choice)) within = chosen, chosen = outer;
-  if (within && is_only_repeated(events, *within, *chosen))
-    choice.beginning = beginning_of_repeated(events, *within, *chosen);
-  if (choice.beginning)
-    choice.promotion.clear();
-  else
-    choice.beginning = beginning_of(events, *chosen);
+  const bool within_only = within && is_only_repeated(events, *within, *chosen);
+  if (within_only) choice.beginning = beginning_of_repeated(events, *within, *chosen);
+  if (!choice.beginning) choice.beginning = beginning_of(events, *chosen);
+  // Why this level was taken holds for no other iterations.
+  if (choice.beginning && (within_only || choice.beginning->rows.size() > chosen->count + 1)) choice.promotion.clear();
   if (choice.beginning) {
     choice.confidence = "medium";
     const int64_t holder = events.parents[size_t(choice.beginning->with)];

@@ -301,6 +301,28 @@ remind()
         assert abs(len(trace.steps()) - 120) <= 1
 
 
+def test_why_a_level_was_taken_is_not_told_of_other_iterations(workshop: Workshop) -> None:
+    """What is done in every fourth iteration holds four of them; the source tells that each of these is a step."""
+    code = """
+import time
+def load(n): time.sleep(0.0003)
+def solve(n):
+    for _ in range(6): time.sleep(0.0003)
+def check(n): time.sleep(0.02)
+def main():
+    for n in range(200):
+        solve(load(n))
+        if n % 4 == 3: check(n)
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        steps = trace.steps()
+        assert len(steps) == 200
+        assert "equal iterations" not in steps.about
+
+
 def test_few_rounds_of_a_long_loop_are_no_steps(workshop: Workshop) -> None:
     """Each round begins with work that takes most of the time, as where it compiles something."""
     code = """
