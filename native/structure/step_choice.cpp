@@ -284,6 +284,7 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
     const Level& outer = *each;
     const uint32_t least = answers || outer.spine >= much_in_it ? fewer_outer : fewest_outer;
     if (outer.count < least || outer.count >= inner.count || outer.coverage < as_long * inner.coverage) continue;
+    if (is_resumed_for_several(events, inner, outer)) continue;
     const std::vector<uint32_t> inside = trips(outer, inner);
     const auto [mean, deviation] = spread(inside);
     if (outer.count >= fewest_outer && is_called_back(events, inner, outer)) {
@@ -337,7 +338,7 @@ const Level* promoted(const Sequence& events, const Level& inner, std::span<cons
 const Level* demoted(const Sequence& events, const Level& outer, std::span<const Level> levels) {
   for (const Level* inner : by_count(levels, true)) {
     if (!inner->marker.is_node()) continue;
-    if (is_every_so_often(events, *inner, outer)) return inner;
+    if (is_every_so_often(events, *inner, outer) || is_resumed_for_several(events, *inner, outer)) return inner;
     // Few rounds of a loop of many iterations, as of one over epochs; while they go on there may be more of them.
     const bool few = !events.goes_on && outer.count < fewer_outer && inner->count >= fewest_calls;
     if (few && inner->coverage >= as_long * outer.coverage && is_loop_in_loop(events, *inner, outer)) return inner;

@@ -277,7 +277,20 @@ bool is_done_at_times(const Sequence& events, const Level& inner, const Level& o
   const SourceLoops::Calls at_times = holder->loops.calls_of(called->name);
   if (!at_times.loop || at_times.times) return false;
   const SourceLoops::Calls always = holder->loops.calls_of(other->name);
-  return holder->loops.calls(other->name) ? always.loop == at_times.loop && always.times : !other->is_loop;
+  if (holder->loops.calls(other->name)) return always.loop == at_times.loop && always.times;
+  return !other->is_loop && other->name[0] != '<';  // the items of an expression come at times, too
+}
+
+// Whether each call of the outer level resumes a coroutine that waits in a loop, of which each iteration makes the call
+// of the inner one: several of them where nothing has to be waited for.
+bool is_resumed_for_several(const Sequence& events, const Level& inner, const Level& outer) {
+  if (!events.code_of) return false;
+  const SourceCode* coroutine = code_of_all(events, rows_of(events, outer, marks_of_a_function));
+  if (!coroutine || !coroutine->loops.awaits()) return false;
+  const Rows made = rows_of(events, inner, marks_of_a_function);
+  const SourceCode* called = code_of_all(events, made);
+  const SourceLoops::Calls calls = called ? coroutine->loops.calls_of(called->name) : SourceLoops::Calls();
+  return calls.loop && calls.times == 1 && code_of_all(events, around(events, made)) == coroutine;
 }
 
 // Whether a function that holds the iterations of a level in a loop is itself called once in each iteration of a loop:
@@ -322,10 +335,17 @@ std::optional<Beginning> beginning_of(const Sequence& events, const Level& chose
   };
   // What another function calls in front of the loop is no iteration of it.
   if (rows.size() > 2 && caller(rows[0]) != caller(rows[1])) rows.erase(rows.begin());
-  const Held found = held(events, rows);
+  Held found = held(events, rows);
   if (found.holders.front() < 0) return {};
   const SourceCode* holder = code_of_all(events, found.holders);
   const SourceCode* marked = code_of_all(events, found.calls);
+  // A generator may call in front of its loop, too, what each iteration calls once.
+  if (holder && marked && holder->loops.yields() && found.holders.size() < found.calls.size()) {
+    const SourceLoops::Calls calls = holder->loops.calls_of(marked->name);
+    if (calls.times == 1 && found.calls.size() - found.holders.size() <= calls.before)
+      marked = holder, found = held(events, std::move(found.holders));
+  }
+  if (found.holders.front() < 0) return {};
   if (marked && marked->is_loop) return with_iterations(events, found, *marked);
   if (marked && marked->loops.yields() && found.calls != rows) {
     Beginning beginning;

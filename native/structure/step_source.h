@@ -35,6 +35,7 @@ bool is_short(std::vector<int64_t> each_ns);
 bool is_only_repeated(const Sequence& events, const Level& inner, const Level& outer);
 bool is_called_back(const Sequence& events, const Level& inner, const Level& outer);
 bool is_done_at_times(const Sequence& events, const Level& inner, const Level& outer);
+bool is_resumed_for_several(const Sequence& events, const Level& inner, const Level& outer);
 bool is_held_by_an_iteration(const Sequence& events, const Level& inner);
 // Whether the source shows a loop, however little repeats in it: it calls one function, and at times another one.
 bool is_in_source(const Sequence& events, const Level& level);

@@ -441,12 +441,22 @@ main()
         assert ("which goes through 5 items" in found.about) == (steps == 60)
 
 
-def test_a_generator_that_is_resumed_for_each_step_begins_it(workshop: Workshop) -> None:
+@pytest.mark.parametrize(
+    "forces",
+    [
+        "def forces(): time.sleep(0.004)",
+        "def insert(n):\n    if n: insert(n - 1)\ndef pull(n):\n    if n: pull(n - 1)\nstars = list(range(200))\n"
+        "def forces():\n    max(abs(n) for n in stars)\n"
+        "    for n in stars: insert(n % 5)\n    for n in stars: pull(n % 4)",
+    ],
+    ids=["alone", "of_others"],
+)
+def test_a_generator_that_is_resumed_for_each_step_begins_it(workshop: Workshop, forces: str) -> None:
     """The same two functions are called before the loop as well, one of them by another function."""
-    code = """
+    code = f"""
 import json, time
 resumed = []
-def forces(): time.sleep(0.004)
+{forces}
 def energy(): time.sleep(0.003)
 def evolve():
     forces()
@@ -470,6 +480,67 @@ json.dump(resumed, open("resumed.json", "w"))
     assert len(starts) == 120
     assert "evolve is resumed for each" in about
     assert all(a < b < a + 3e6 for a, b in zip(starts[1:], resumed[1:], strict=True))
+
+
+def test_a_coroutine_goes_through_several_items_each_time_it_is_resumed(workshop: Workshop) -> None:
+    """A packet is a step, not what one waking up of the hub finds in its queue."""
+    code = """
+import asyncio, time
+def check(packet): time.sleep(0.001)
+async def buoy(queue):
+    for n in range(100):
+        await queue.put(n)
+        await asyncio.sleep(0)
+async def packets(queue):
+    while True:
+        yield await queue.get()
+async def listen(queue):
+    received = 0
+    async for packet in packets(queue):
+        check(packet)
+        received += 1
+        if received == 500:
+            return
+async def main():
+    queue = asyncio.Queue(maxsize=8)
+    async with asyncio.TaskGroup() as group:
+        for n in range(5):
+            group.create_task(buoy(queue))
+        group.create_task(listen(queue))
+asyncio.run(main())
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert len(trace.steps()) == 500
+
+
+def test_items_of_an_expression_are_no_steps_of_what_is_done_at_times(workshop: Workshop) -> None:
+    code = """
+import time
+def filtered(): time.sleep(0.001)
+def orthonormalise(vectors):
+    for i, vector in enumerate(vectors):
+        for other in vectors[:i]:
+            reduced(vector * other)
+def reduced(value): inner(value)
+def inner(value): pass
+def rayleigh():
+    filtered()
+    reduced(2)
+    return [0.5, 0.25, 0.125, 0.1, 0.01]
+def main():
+    for iteration in range(150):
+        filtered()
+        orthonormalise(list(range(28)))
+        if iteration % 25 == 24:
+            print(" ".join(f"{value:.3f}" for value in rayleigh()))
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert len(trace.steps()) == 150
 
 
 @pytest.mark.parametrize("blend", ["blend(1)", "list(map(blend, [1]))"])
