@@ -314,6 +314,19 @@ def ranks(*works_ms: int, step_ms: int = 40) -> Trace:
     return make_trace(*processes)
 
 
+def test_a_manager_and_its_workers_are_not_compared_by_step():
+    """Two workers have 40 steps each, of 25 ms of work; the manager hands out 80 tasks."""
+    processes = []
+    for rank, (count, works_ms) in enumerate(((80, 1), (40, 25), (40, 35))):
+        spans: list[Span] = []
+        for step in range(count):
+            begin, each = step * 1600 * MS // count, 1600 * MS // count
+            spans.append(span("compute", begin, begin + works_ms * MS))
+            spans.append(span("MPI_Recv", begin + works_ms * MS, begin + each, paradigm="mpi"))
+        processes.append(HandMadeProcess({"main": spans}, pid=100 + rank, main=rank == 0, rank=rank))
+    assert summarise(make_trace(*processes)).verdict.kind != "imbalanced"
+
+
 def test_a_rank_that_works_longer_than_the_others_is_named():
     verdict = summarise(ranks(10, 40, 10)).verdict
     assert verdict.kind == "imbalanced"

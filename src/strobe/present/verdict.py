@@ -22,6 +22,7 @@ INPUT_BOUND = 0.2
 # Uneven work limits a job if the ranks lose this share of their time by it, and a single rank is to blame if it works
 # so much longer than the one that comes next.
 _UNEVEN, _ALONE = 0.15, 1.2
+_AS_MANY = 1.1  # steps of a rank, to those of another one in the same loop
 # What is told beside the main kind takes at least this share of the time.
 _WORTH_NAMING = 0.1
 # The main kind is ahead of the next by this share of the time, and by so many standard deviations of what sampling
@@ -123,8 +124,12 @@ def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:
 
 
 def _uneven(times: Sequence[HostTime]) -> Verdict | None:
-    """The verdict of a job in which one rank works longer than the others, who wait for it."""
-    if len(times) < 2 or not all(each.steps for each in times):
+    """The verdict of a job in which one rank works longer than the others, who wait for it.
+
+    A manager and its workers go through different loops: their steps are not to be compared.
+    """
+    counts = [each.steps for each in times]
+    if len(times) < 2 or not min(counts) or max(counts) > _AS_MANY * min(counts):
         return None
     step_ns = np.array([each.duration_ns / each.steps for each in times])
     works_ns = step_ns - np.array([each.per_step_ns["communication"] for each in times])
