@@ -275,6 +275,38 @@ def test_a_step_is_its_own_work_however_late_the_gpu_does_it(tmp_path):
         trace.critical_path(rank="3")
 
 
+def test_the_time_before_work_that_nobody_launched_is_unexplained(tmp_path):
+    trace = profile(
+        tmp_path,
+        operator("aten::mm", 0, 10),
+        call(2, 1, correlation=1),
+        kernel("a", 6, 20, correlation=1, stream=7),
+        kernel("b", 100, 50, correlation=99, stream=8),
+    )
+    assert path(trace) == [("unexplained", "b", 100), ("computation", "b", 50)]
+
+
+def test_a_thread_that_spins_until_its_work_is_done_waits_for_it(tmp_path):
+    def run(until):
+        return profile(
+            tmp_path,
+            operator("dispatch", 0, until),
+            call(5, 5, correlation=1),
+            kernel("notify", 15, 985, correlation=1),
+            operator("aten::mm", until, 50),
+        )
+
+    assert kinds(run(1004)) == {"host": 55, "launch": 10, "computation": 985, "sync": 4}
+    # Whoever goes on for long had work of its own.
+    assert kinds(run(1300)) == {"host": 1350}
+
+
+def test_a_step_whose_work_ends_later_is_told_so(tmp_path):
+    about = steps(tmp_path).critical_path(step="1").about
+    # It lasts from 40 to 100 us, its kernel from 400 to 499, the one of the step before from 300 to 399.
+    assert "step 1: 0.102 ms, its last work ends 0.399 ms later, without 0.357 ms in which GPUs did what" in about
+
+
 def test_without_anything_a_sentence_says_so(tmp_path):
     table = profile(tmp_path, operator("aten::mm", 5, 0)).critical_path()
     assert (len(table), "has a duration" in table.note) == (0, True)
@@ -288,11 +320,11 @@ def test_without_anything_a_sentence_says_so(tmp_path):
 def test_the_longest_of_all_ways_through_a_graph_is_found(times, pairs, factors):
     count = len(times)
     pairs = [(a % count, b % count, w) for a, b, w in pairs if times[a % count] < times[b % count]]
-    builder = Builder()
+    builder = Builder(0)
     nodes = builder.moments(np.array(times), 0)
     column = [np.array([pair[k] for pair in pairs], dtype=np.int64) for k in range(3)]
     builder.edges(nodes[column[0]], nodes[column[1]], column[2], 0, np.arange(len(pairs)))
-    graph = builder.graph()
+    graph = builder.graph(nodes)  # without what is unexplained
 
     def longest(node, weights):
         onward = [weights[k] + longest(b, weights) for k, (a, b, _) in enumerate(pairs) if a == node]
@@ -352,7 +384,7 @@ def walked_back(events, kernels):
             before = max((k[2] for k in kernels if k[3] == stream and k[2] <= begin), default=-1)
             any_ = max((k[2] for k in kernels if k[2] <= begin), default=-1)
             source, kind = max((launched, "launch"), (before, "queue"))
-            if begin - source > 30 and any_ > source:
+            if begin - source > 30 >= begin - any_ and any_ > source:
                 source, kind = any_, "sync"
             sums[kind] += begin - source
             on_gpu, now = kind != "launch", source

@@ -15,7 +15,10 @@ receives waits for the one that sends, and one that sends and blocks for the one
 The step: by default a steady one of median length; without steps, the whole run (the middle of one of more than
 half a million spans). On threads its time, on GPUs what was launched in it. Kinds: host (Python, operators, calls),
 data (waiting for data), launch (from the launching call to the start), queue (between two kernels of a stream),
-computation, communication, copy, sync (from the end of what was waited for).
+computation, communication, copy, sync (from the end of what was waited for), unexplained (from the last that is
+known to come before, where nothing in the trace accounts for the time until a moment). What GPUs still do for
+earlier steps does not belong to a step: the first line has how long that was, and how much later than the step its
+last work ends. The parts of a whole run add up to it.
 
 --what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest path anew.
 """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from strobe.analyses.ranks.critical_path import ANALYSIS
-from strobe.ranks.critical_path.graph import graph, processes_of, windows
-from strobe.ranks.critical_path.longest_path import KINDS, Parts, changed, changes, longest_path, parts
+from strobe.ranks.critical_path.graph import Window, graph, processes_of, windows
+from strobe.ranks.critical_path.longest_path import KINDS, Graph, Parts, Path, changed, changes, longest_path, parts
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import path_tree
 from strobe.trace.trace import Trace
@@ -25,7 +25,8 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
         path = longest_path(whole)
         if not path.length_ns:
             continue
-        found, after, text = parts(whole, path), None, f"{which}: {path.length_ns / 1e6:.3f} ms"
+        found, after = parts(whole, path), None
+        text = f"{which}: {path.length_ns / 1e6:.3f} ms" + _beyond(whole, path, chosen)
         if what:
             names, (parent, region) = [str(name) for name in trace.regions.column("name")], path_tree(trace)
             weights = changed(whole.edges, what, names, region, parent)
@@ -38,6 +39,17 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
         rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
     note = "" if rows else "nothing in this trace has a duration, neither of threads nor of GPUs"
     return make_table(ANALYSIS.columns_with(by=by, what_if=what_if), rows, about="; ".join(sentences), note=note)
+
+
+def _beyond(whole: Graph, path: Path, chosen: Sequence[Window]) -> str:
+    """Return, in words, how the path is not the time of its window: GPUs end later, and work for earlier ones first."""
+    last_ns = int(whole.time_ns[whole.edges.target[path.edges[-1]]])
+    later_ns = last_ns - max(window.end_ns for window in chosen)
+    earlier_ns = last_ns - min(window.start_ns for window in chosen) - path.length_ns
+    text = f", its last work ends {later_ns / 1e6:.3f} ms later" if later_ns > 0 else ""
+    if earlier_ns > 0:
+        text += f", without {earlier_ns / 1e6:.3f} ms in which GPUs did what was launched before"
+    return text
 
 
 def _segments(trace: Trace, found: Parts, after: Parts | None) -> list[Mapping[str, object]]:

@@ -26,6 +26,10 @@ _SOON_NS = 30_000
 _JITTER_NS = 5_000  # by which times of a device may be wrong on the clock of the host
 # A GPU is behind the host by at most this many times the window: a stream takes 1024 launches, then calls block.
 _LATE = 64
+# A thread that does nothing else until the moment in which the last work that it launched is done spins for it: that
+# moment is the end of its stretch to within this time, and this part of it.
+_SPIN_NS = 20_000
+_SPIN_PART = 50
 _KIND = np.array([COMPUTATION, COMMUNICATION, COPY])
 
 
@@ -93,12 +97,13 @@ def calls_of(trace: Trace, chains: list[Chain]) -> Calls:
 
 
 def activities_of(
-    trace: Trace, builder: Builder, devices: list[Device], calls: Calls, start_ns: int, end_ns: int
+    trace: Trace, builder: Builder, devices: list[Device], calls: Calls, start_ns: int, end_ns: int, *, whole: bool
 ) -> Activities:
-    """Return what the calls launched, however late it ran; if they launched nothing, what begins in the window."""
+    """Return what the calls launched, however late it ran; of a `whole` run, or if they launched nothing, all that
+    begins in the window."""
     work = _Launched.joined(part for device in devices for part in _launched(trace, device, calls, start_ns, end_ns))
     launched = work.call >= 0
-    chosen = launched if launched.any() else work.start_ns < end_ns
+    chosen = launched if launched.any() and not whole else work.start_ns < end_ns
     free = _free(work, chosen)
     work = work.chosen(chosen)
     order = np.argsort(work.start_ns, kind="stable")
@@ -203,13 +208,15 @@ def in_order(builder: Builder, calls: Calls, work: Activities, syncs: Syncs) -> 
 
 def add_edges(
     trace: Trace, builder: Builder, chains: list[Chain], calls: Calls, work: Activities, syncs: Syncs, early: Bools
-) -> None:
+) -> Ints:
     """Add the edges of activities: their own time, and from all that they waited for; and add the waits of threads.
+
+    Return the moments of those that waited last for work from before the window, whose time does not belong to it.
 
     An activity waits for its launch, the activity before it in its stream, and the awaited activity of a
     synchronisation between streams; if all of these were long before, for the last activity of any stream of the
-    process. The one that came last has the time until the start. `early`: a collective that another rank joined later:
-    its end waits for that.
+    process, if that has just ended. The one that came last has the time until the start. `early`: a collective that
+    another rank joined later: its end waits for that.
     """
     none = np.full(len(work), -1, dtype=np.int64)
     own = np.where(early, 0, work.end_ns - work.start_ns)
@@ -220,7 +227,8 @@ def add_edges(
     launch_ns = np.where(work.call >= 0, launch.start_ns, _NEVER)
     latest = np.maximum.reduce([launch_ns, work.free_ns, _ends(work, before), _ends(work, awaited)])
     other = _last_ended(work, work.start_ns)
-    other[(work.start_ns - latest <= _SOON_NS) | (_ends(work, other) <= latest)] = -1
+    ended = _ends(work, other)
+    other[(work.start_ns - latest <= _SOON_NS) | (work.start_ns - ended > _SOON_NS) | (ended <= latest)] = -1
     activity = work.location, work.row, work.region, none
     waits: list[tuple[int, Ints, Ints, Sequence[Ints]]] = [
         (LAUNCH, launch.node, launch_ns, (launch.location, launch.row, launch.region, launch.call_path))
@@ -231,11 +239,12 @@ def add_edges(
     times[times > work.start_ns] = _NEVER  # clocks that differ
     last = times.argmax(axis=0)
     for number, (kind, source, _, whose) in enumerate(waits):
-        # The time in which the stream finished what came before the window does not belong to the window.
         weight = np.where(last == number, work.start_ns - np.maximum(times[number], work.free_ns), 0)
         source = np.where(times[number] > _NEVER, source, -1)
         builder.edges(source, work.begins, weight, kind, *whose)
     _host_waits(trace, chains, calls, work, syncs)
+    left_out: Ints = work.begins[work.free_ns > times.max(axis=0)]
+    return left_out
 
 
 def _ends(work: Activities, at: Ints) -> Ints:
@@ -327,6 +336,19 @@ def _host_waits(trace: Trace, chains: list[Chain], calls: Calls, work: Activitie
         (copies,) = np.nonzero((work.kind == COPY) & (work.call >= 0))
         copies = copies[calls.chain[work.call[copies]] == number]
         each.wait(each.ends[calls.span[work.call[copies]]], work.ends[copies], work.end_ns[copies], SYNC)
+        _spinning(each, number, calls, work)
+
+
+def _spinning(chain: Chain, number: int, calls: Calls, work: Activities) -> None:
+    """Add the waits of a thread that reads a flag in a loop until what it launched last is done: no call waits."""
+    (own,) = np.nonzero((work.call >= 0) & (calls.chain[work.call] == number))
+    own = own[np.argsort(calls.start_ns[work.call[own]], kind="stable")]
+    begin, end = chain.time_ns[:-1], chain.time_ns[1:]
+    last = np.append(own, -1)[np.searchsorted(calls.start_ns[work.call[own]], begin) - 1]
+    done = _ends(work, last)
+    margin = np.minimum(_SPIN_NS, (end - begin) // _SPIN_PART)
+    (spins,) = np.nonzero((chain.span[:-1] >= 0) & (done > begin) & (done <= end) & (end - done < margin))
+    chain.wait(spins + 1, _nodes(work, last[spins]), done[spins], SYNC)
 
 
 # Streams that a call may wait for, beside the numbers of their locations.

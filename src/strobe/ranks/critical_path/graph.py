@@ -26,11 +26,12 @@ _MOST = 1 << 19
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of a process: [start_ns, end_ns) on its threads, and their launches in it."""
+    """A stretch of a process: [start_ns, end_ns) on its threads, and their launches in it; or the `whole` run."""
 
     process: int
     start_ns: int
     end_ns: int
+    whole: bool = False
 
 
 def graph(trace: Trace, windows: Sequence[Window]) -> Graph:
@@ -38,15 +39,17 @@ def graph(trace: Trace, windows: Sequence[Window]) -> Graph:
 
     Every span of a thread gives two moments, where it begins and ends, and so does everything on a GPU.
     """
-    builder = Builder()
+    builder = Builder(min((window.start_ns for window in windows), default=0))
     parts = [_of_process(trace, builder, window) for window in windows]
     rank_edges.link(trace, builder, parts)
     kinds = thread_edges.kind_of_path(trace)
+    left_out = [np.zeros(0, dtype=np.int64)]
     for part in parts:
-        gpu_edges.add_edges(trace, builder, part.chains, part.calls, part.work, part.syncs, part.early)
+        added = gpu_edges.add_edges(trace, builder, part.chains, part.calls, part.work, part.syncs, part.early)
+        left_out.append(added)
         for chain in part.chains:
             chain.add_edges(builder, kinds)
-    return builder.graph()
+    return builder.graph(np.concatenate(left_out))
 
 
 def _of_process(trace: Trace, builder: Builder, window: Window) -> rank_edges.Part:
@@ -65,7 +68,7 @@ def _of_process(trace: Trace, builder: Builder, window: Window) -> rank_edges.Pa
     thread_edges.link(trace, chains)
     own = [device for device in devices(trace) if device.process == window.process]
     calls = gpu_edges.calls_of(trace, chains)
-    work = gpu_edges.activities_of(trace, builder, own, calls, begin, end)
+    work = gpu_edges.activities_of(trace, builder, own, calls, begin, end, whole=window.whole)
     syncs = gpu_edges.syncs_of(trace, own, calls, begin, end)
     work = gpu_edges.in_order(builder, calls, work, syncs)
     rank = ranks_of(trace)[window.process]
@@ -132,12 +135,13 @@ def _usual(rows: list[dict[str, Any]]) -> int | None:
 
 
 def _whole_run(trace: Trace, processes: list[int]) -> tuple[list[Window], str]:
-    locations = [at for at in location_rows(trace) if at.process in processes and at.span_count]
+    locations = [at for at in location_rows(trace) if at.process in processes and at.span_count and at.kind != "task"]
     if not locations:
         return [], "the whole run"
     begin, end = min(at.first_ns for at in locations), max(at.last_ns for at in locations)
-    spans, title = sum(at.span_count for at in locations), "the whole run"
-    if spans > _MOST:
-        middle, half = (begin + end) // 2, int((end - begin) * (_MOST / spans) / 2) + 1
-        begin, end, title = middle - half, middle + half, f"{2 * half / 1e9:.3g} s in the middle of the run"
-    return [Window(process, begin, end) for process in processes], title
+    spans = sum(at.span_count for at in locations)
+    if spans <= _MOST:
+        return [Window(process, begin, end, whole=True) for process in processes], "the whole run"
+    middle, half = (begin + end) // 2, int((end - begin) * (_MOST / spans) / 2) + 1
+    title = f"{2 * half / 1e9:.3g} s in the middle of the run"
+    return [Window(process, middle - half, middle + half) for process in processes], title

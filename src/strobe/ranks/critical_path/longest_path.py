@@ -20,9 +20,11 @@ from strobe.errors import UsageError
 from strobe.steps.thread_spans import innermost
 from strobe.tables.column_arrays import Columns, Ints
 
+# Phase of the moment in which a window begins, see Builder.
+_BEGIN = -1
 # What bounds the time of an edge.
-KINDS = ("host", "data", "launch", "queue", "computation", "communication", "copy", "sync")
-HOST, DATA, LAUNCH, QUEUE, COMPUTATION, COMMUNICATION, COPY, SYNC = range(8)
+KINDS = ("host", "data", "launch", "queue", "computation", "communication", "copy", "sync", "unexplained")
+HOST, DATA, LAUNCH, QUEUE, COMPUTATION, COMMUNICATION, COPY, SYNC, UNEXPLAINED = range(9)
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,11 @@ class Builder:
 
     Moments of the same time are ordered: ends of what a GPU did, then starts, then what threads did. So work may begin
     at the moment in which what it waited for ends, and a call may return at the moment in which its work is done.
+
+    `begin_ns`: when the window begins, from which every moment is reached.
     """
 
+    begin_ns: int
     _times: list[Ints] = field(default_factory=list)
     _phases: list[Ints] = field(default_factory=list)
     _edges: list[Edges] = field(default_factory=list)
@@ -83,9 +88,14 @@ class Builder:
         columns = [np.broadcast_to(np.asarray(each, dtype=np.int64), len(source)) for each in given]
         self._edges.append(Edges(source, target, weight_ns, *columns).chosen((source >= 0) & (target >= 0)))
 
-    def graph(self) -> Graph:
-        """Return the graph. Edges back in time (clocks that differ) are left out."""
+    def graph(self, left_out: Ints) -> Graph:
+        """Return the graph. Edges back in time (clocks that differ) are left out.
+
+        A moment that nothing accounts for, from the last that it is known to have waited for, is `unexplained` since
+        then: so the longest path is as long as the window. Except before the moments `left_out`.
+        """
         none = np.zeros(0, dtype=np.int64)
+        begin = self.moments(np.array([self.begin_ns]), _BEGIN)
         times = np.concatenate((none, *self._times))
         order = np.lexsort((np.concatenate((none, *self._phases)), times))
         place = np.empty_like(order)
@@ -93,7 +103,26 @@ class Builder:
         edges = Edges.joined(self._edges)
         edges = replace(edges, source=place[edges.source], target=place[edges.target])
         edges = edges.chosen((edges.source < edges.target) & (edges.weight_ns >= 0))
-        return Graph(times[order], edges.chosen(np.argsort(edges.target, kind="stable")))
+        times = times[order]
+        edges = Edges.joined([edges, _unexplained(times, edges, place[begin], place[left_out])])
+        return Graph(times, edges.chosen(np.argsort(edges.target, kind="stable")))
+
+
+def _unexplained(times: Ints, edges: Edges, begin: Ints, left_out: Ints) -> Edges:
+    """Return an edge to each moment that no edge leads to in the whole time since its source."""
+    source = np.full(len(times), begin[0])
+    np.maximum.at(source, edges.target, edges.source)
+    explained = np.zeros(len(times), dtype=bool)
+    explained[edges.target[edges.weight_ns == times[edges.target] - times[edges.source]]] = True
+    explained[begin] = explained[left_out] = True
+    (target,) = np.nonzero(~explained & (times >= times[begin[0]]))
+    source = source[target]
+    # What begins then.
+    following = np.full(len(times), -1)
+    following[edges.source[::-1]] = np.arange(len(edges))[::-1]
+    whose = edges.or_missing(following[target])
+    none, kind = np.full(len(target), -1), np.full(len(target), UNEXPLAINED)
+    return Edges(source, target, times[target] - times[source], kind, whose.location, whose.row, whose.region, none)
 
 
 def longest_path(graph: Graph, weight_ns: Ints | None = None) -> Path:
