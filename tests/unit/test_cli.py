@@ -129,6 +129,20 @@ def test_readers_count_what_the_program_did(ask):
     assert done.stderr == ""
 
 
+def test_columns_are_chosen_by_their_headings_too(ask):
+    table = ask("profile", "last", "--format", "table").stdout.splitlines()[0]
+    assert "self" in table.split()
+    done = ask("profile", "last", "--csv", "--columns", "name,self,total", "--sort", "self")
+    assert done.stdout.splitlines()[0] == "name,self_ns,total_ns"
+
+
+def test_the_words_of_sql_come_in_any_order(ask):
+    query = "select count(*) as n from spans"
+    orders = (("last", "--json", query), ("--json", "last", query), ("last", query, "--json"), (query, "--json"))
+    answers = [json.loads(ask("sql", *words).stdout)["rows"] for words in orders]
+    assert answers == [answers[0]] * 4
+
+
 def test_options_of_rows_and_columns(ask):
     base = ("profile", "last", "--step", "all", "--csv", "--columns", "name,calls")
     kept = ask(*base, "--where", "calls >= 50", "--sort", "calls")

@@ -14,7 +14,7 @@ from strobe.errors import visible
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present import nvprof_layout
 from strobe.present.aligned import aligned_rows, column_widths
-from strobe.tables.table import Table
+from strobe.tables.table import Table, heading_of
 
 # Tables in which each row has the unit of its values.
 _WITH_OWN_UNITS = ("kernel_metrics", "launch_metrics")
@@ -90,7 +90,7 @@ def _shown(table: Table) -> list[str]:
 
 def _headings(table: Table) -> list[str]:
     """Return the names of the columns without the unit, which the cells show."""
-    return [name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ") for name in _shown(table)]
+    return [heading_of(name) for name in _shown(table)]
 
 
 def _numeric(table: Table) -> list[bool]:

@@ -134,12 +134,11 @@ class Table:
     # New tables
 
     def sort(self, by: str, *, descending: bool | None = None) -> Table:
-        """Sort by a column (`duration` for `duration_ns`, too).
+        """Sort by a column (`duration` for `duration_ns`, too: see `named`).
 
         By default numbers are sorted from large to small and text from A to Z.
         """
-        by = by if by in self.columns or f"{by}_ns" not in self.columns else f"{by}_ns"
-        self._require(by)
+        by = self.named(by)
         if descending is None:
             descending = bool(pa.types.is_integer(t := self._arrow.schema.field(by).type) or pa.types.is_floating(t))
         return self._with(self._arrow.sort_by([(by, "descending" if descending else "ascending")]))
@@ -150,9 +149,7 @@ class Table:
 
     def select(self, names: Sequence[str]) -> Table:
         """Return only these columns, in this order."""
-        for name in names:
-            self._require(name)
-        return self._with(self._arrow.select(list(names)))
+        return self._with(self._arrow.select([self.named(name) for name in names]))
 
     def filter(self, condition: str) -> Table:
         """Return the rows for which an SQL expression over the columns holds: `calls > 10 and name like 'aten::%'`."""
@@ -162,6 +159,13 @@ class Table:
 
     def _with(self, arrow: pa.Table) -> Table:
         return Table(arrow, name=self.name, about=self.about, note=self.note, shows=self.shows)
+
+    def named(self, heading: str) -> str:
+        """Return the column of a name, or of a heading as people see it. Raises UsageError if there is none."""
+        columns = {heading_of(name): name for name in self.columns} | {name: name for name in self.columns}
+        name = columns.get(heading, heading)
+        self._require(name)
+        return name
 
     def _require(self, column: str) -> None:
         if column not in self._arrow.column_names:
@@ -176,6 +180,11 @@ class Table:
 
     def _repr_html_(self) -> str | None:
         return Table.card(self) if Table.card else None
+
+
+def heading_of(column: str) -> str:
+    """Return the name of a column without the unit, which its cells show."""
+    return column.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
 
 
 def _json_value(value: object) -> object:

@@ -23,7 +23,7 @@ def run(words: list[str]) -> int:
     reader = answering("sql", _DESCRIPTION)
     reader.add_argument("query", nargs="?", metavar="QUERY", help="The query, if a trace is named first.")
     add_option(reader, TIMEOUT)
-    arguments = reader.parse_args(words)
+    arguments = reader.parse_intermixed_args(words)  # TRACE --json QUERY
     # `strobe sql "select ..."` asks the last run.
     if arguments.query is None:
         arguments.trace, arguments.query = "last", arguments.trace
