@@ -5,6 +5,7 @@ Also how several processes share the work: file by file, but the long ones test 
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -61,6 +62,15 @@ def pytest_make_collect_report(
     report = yield
     _insist(collector.config, report)
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """What is imported, and by default cached, goes with the session."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "STROBE_CACHE" not in os.environ:
+            patch.setenv("STROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

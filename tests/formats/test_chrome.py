@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -318,12 +320,30 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_second_opening_reads_the_cache_and_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", [span("a", 1, 5)])
-    strobe.open(path)
-    made = (tmp_path / "t.json.strobe" / "job.json").stat().st_mtime_ns
-    strobe.open(path)
-    assert (tmp_path / "t.json.strobe" / "job.json").stat().st_mtime_ns == made
+    job = strobe.open(path).path / "job.json"
+    made = job.stat().st_mtime_ns
+    assert strobe.open(path).path == job.parent
+    assert job.stat().st_mtime_ns == made
     write(path, [span("a", 1, 5), span("b", 10, 5)])
     assert strobe.open(path).span_count == 2
+    assert list(tmp_path.iterdir()) == [path]  # nothing lies beside it
+
+
+def test_an_import_that_was_asked_for_beside_its_file_is_used(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", [span("a", 1, 5)])
+    made = imports.imported([path], tmp_path / "t.json.strobe")
+    assert strobe.open(path).path == made
+
+
+def test_imports_that_nobody_opened_for_long_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("strobe.api.imports.CACHE_BYTES", 1)
+    old, recent, new = (strobe.open(write(tmp_path / f"{name}.json", [span("a", 1, 5)])).path for name in "abc")
+    assert {old, recent, new} == set((tmp_path / "cache").iterdir())
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (two_days_ago, two_days_ago))
+    strobe.open(tmp_path / "c.json")
+    assert {recent, new} == set((tmp_path / "cache").iterdir())
 
 
 def test_files_of_ranks_become_one_trace(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from strobe.api.exports import formats
 from strobe.errors import FormatError, TraceError, UsageError
 from strobe.formats.reading.inputs import Input, inputs_of
 from strobe.formats.reading.progress import Progress
+from strobe.model.cache_folder import cache_folder
 from strobe.model.plugins import Format, Imported
 from strobe.model.units import format_bytes
 from strobe.trace.archive import FORMAT_VERSION, SUFFIX
@@ -30,6 +32,9 @@ from strobe.trace.trace import Trace
 IMPORT_VERSION = 3
 _BUFFER_BYTES = 64 << 20
 _PROPERTIES_BYTES = 1 << 20
+# Imports in the user's cache are at most so large together, beside those that were used within a day.
+CACHE_BYTES = 10 << 30
+_DAY_S = 24 * 3600
 _FARTHEST_NS = 1 << 62  # as in native/formats/importing/imported_process.h
 
 
@@ -85,11 +90,19 @@ class _File:
 def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
     """Return the trace folder of a file (or folder of files) of another tool; import it if nobody has so far.
 
-    The folder lies beside the file (`trace.json.gz.strobe`), or in `cache` (else in the folder that STROBE_CACHE names,
-    or in the user's cache where the place beside it cannot be written). Ctrl-C keeps what has been read by then.
-    Raises FormatError where nothing in it is known, TraceError where it cannot be read.
+    The folder lies in `cache`, else in the folder that STROBE_CACHE names, else in the user's cache, where imports that
+    nobody opened for long make room; or beside the file (`trace.json.gz.strobe`) if `strobe import` made it there.
+    Ctrl-C keeps what has been read by then. Raises FormatError where nothing in it is known, TraceError where it cannot
+    be read.
     """
-    return imported([path], _cache_folder(path, cache), talk=talk)
+    beside = path.with_name(path.name + SUFFIX)
+    if cache is None and _manifest(beside) is not None and os.access(path.parent, os.W_OK):
+        return imported([path], beside, talk=talk)
+    folder = imported([path], _cache_folder(path, cache), talk=talk)
+    with suppress(OSError):
+        os.utime(folder)  # it is used
+    _make_room(folder)
+    return folder
 
 
 def knows(path: Path) -> bool:
@@ -309,14 +322,26 @@ def _unchanged(known: Mapping[str, Any]) -> bool:
 
 def _cache_folder(path: Path, cache: Path | None) -> Path:
     path = path.resolve()
-    named = cache or (Path(os.environ["STROBE_CACHE"]) if os.environ.get("STROBE_CACHE") else None)
-    if named is None and os.access(path.parent, os.W_OK):
-        return path.with_name(path.name + SUFFIX)
-    if named is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        named = Path(base) / "strobe"
     distinct = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    return named / f"{path.name}-{distinct}{SUFFIX}"
+    return (cache or Path(cache_folder())) / f"{path.name}-{distinct}{SUFFIX}"
+
+
+def _make_room(used: Path) -> None:
+    """Remove the imports beside one that were not opened for the longest time, as long as all are too large together.
+
+    Those of the last day stay: another process may read them.
+    """
+    found = []
+    with suppress(OSError):
+        for folder in used.parent.glob(f"*{SUFFIX}"):
+            if folder != used and _manifest(folder) is not None:
+                size = sum(each.stat().st_size for each in folder.iterdir())
+                found.append((folder.stat().st_mtime, size, folder))
+        total = sum(each.stat().st_size for each in used.iterdir()) + sum(size for _, size, _ in found)
+        for last_used, size, folder in sorted(found):
+            if total > CACHE_BYTES and last_used < time.time() - _DAY_S:
+                shutil.rmtree(folder, ignore_errors=True)
+                total -= size
 
 
 def _first_bytes(source: Input) -> str:

@@ -7,6 +7,7 @@ import shutil
 
 from strobe.cli.options import add_options, verbatim
 from strobe.errors import RecordError, UsageError
+from strobe.model.cache_folder import cache_folder
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
@@ -130,7 +131,7 @@ def wrappers(more: list[str]) -> str:
     if not made:
         raise RecordError("no C or C++ compiler is installed", do="Install gcc or clang.", exit_code=127)
     digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]
-    folder = os.path.join(_cache(), f"cc-{digest}")
+    folder = os.path.join(cache_folder(), f"cc-{digest}")
     try:
         os.makedirs(folder, exist_ok=True)
         for name, text in made.items():
@@ -150,14 +151,9 @@ def _real(name: str) -> str:
     path = os.pathsep.join(
         folder
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
-        if not os.path.basename(folder).startswith("cc-") or os.path.dirname(folder) != _cache()
+        if not os.path.basename(folder).startswith("cc-") or os.path.dirname(folder) != cache_folder()
     )
     return shutil.which(name, path=path) or ""
-
-
-def _cache() -> str:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.abspath(os.environ.get("STROBE_CACHE") or os.path.join(home, "strobe"))
 
 
 VERB = Verb("cc", "Build a C or C++ program so that its functions can be recorded", run)
