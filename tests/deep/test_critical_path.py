@@ -320,11 +320,11 @@ def test_without_anything_a_sentence_says_so(tmp_path):
 def test_the_longest_of_all_ways_through_a_graph_is_found(times, pairs, factors):
     count = len(times)
     pairs = [(a % count, b % count, w) for a, b, w in pairs if times[a % count] < times[b % count]]
-    builder = Builder(0)
+    builder = Builder()
     nodes = builder.moments(np.array(times), 0)
     column = [np.array([pair[k] for pair in pairs], dtype=np.int64) for k in range(3)]
     builder.edges(nodes[column[0]], nodes[column[1]], column[2], 0, np.arange(len(pairs)))
-    graph = builder.graph(nodes)  # without what is unexplained
+    graph = builder.graph(nodes)
 
     def longest(node, weights):
         onward = [weights[k] + longest(b, weights) for k, (a, b, _) in enumerate(pairs) if a == node]

@@ -43,9 +43,10 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
 
 def _beyond(whole: Graph, path: Path, chosen: Sequence[Window]) -> str:
     """Return, in words, how the path is not the time of its window: GPUs end later, and work for earlier ones first."""
+    first_ns = int(whole.time_ns[whole.edges.source[path.edges[0]]])
     last_ns = int(whole.time_ns[whole.edges.target[path.edges[-1]]])
     later_ns = last_ns - max(window.end_ns for window in chosen)
-    earlier_ns = last_ns - min(window.start_ns for window in chosen) - path.length_ns
+    earlier_ns = last_ns - first_ns - path.length_ns
     text = f", its last work ends {later_ns / 1e6:.3f} ms later" if later_ns > 0 else ""
     if earlier_ns > 0:
         text += f", without {earlier_ns / 1e6:.3f} ms in which GPUs did what was launched before"

@@ -27,9 +27,11 @@ _JITTER_NS = 5_000  # by which times of a device may be wrong on the clock of th
 # A GPU is behind the host by at most this many times the window: a stream takes 1024 launches, then calls block.
 _LATE = 64
 # A thread that does nothing else until the moment in which the last work that it launched is done spins for it: that
-# moment is the end of its stretch to within this time, and this part of it.
+# moment is the end of its stretch to within this time, and this part of it. A short stretch ends then by chance, as
+# does one for the most of which the work had not begun.
 _SPIN_NS = 20_000
 _SPIN_PART = 50
+_SPIN_LEAST_NS = 500_000
 _KIND = np.array([COMPUTATION, COMMUNICATION, COPY])
 
 
@@ -347,7 +349,9 @@ def _spinning(chain: Chain, number: int, calls: Calls, work: Activities) -> None
     last = np.append(own, -1)[np.searchsorted(calls.start_ns[work.call[own]], begin) - 1]
     done = _ends(work, last)
     margin = np.minimum(_SPIN_NS, (end - begin) // _SPIN_PART)
-    (spins,) = np.nonzero((chain.span[:-1] >= 0) & (done > begin) & (done <= end) & (end - done < margin))
+    begun = np.append(work.start_ns, _NEVER)[last] <= begin + (end - begin) // 2
+    waited = (done > begin) & (done <= end) & (end - done < margin) & begun & (end - begin >= _SPIN_LEAST_NS)
+    (spins,) = np.nonzero((chain.span[:-1] >= 0) & waited)
     chain.wait(spins + 1, _nodes(work, last[spins]), done[spins], SYNC)
 
 

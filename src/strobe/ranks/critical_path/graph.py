@@ -39,7 +39,7 @@ def graph(trace: Trace, windows: Sequence[Window]) -> Graph:
 
     Every span of a thread gives two moments, where it begins and ends, and so does everything on a GPU.
     """
-    builder = Builder(min((window.start_ns for window in windows), default=0))
+    builder = Builder()
     parts = [_of_process(trace, builder, window) for window in windows]
     rank_edges.link(trace, builder, parts)
     kinds = thread_edges.kind_of_path(trace)
@@ -54,6 +54,7 @@ def graph(trace: Trace, windows: Sequence[Window]) -> Graph:
 
 def _of_process(trace: Trace, builder: Builder, window: Window) -> rank_edges.Part:
     begin, end = window.start_ns, window.end_ns
+    builder.begin_window(begin)
     main = main_location(trace, window.process)
     # The work of a thread before its first and after its last span is unknown.
     chains = [

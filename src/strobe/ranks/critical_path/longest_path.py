@@ -65,20 +65,25 @@ class Builder:
 
     Moments of the same time are ordered: ends of what a GPU did, then starts, then what threads did. So work may begin
     at the moment in which what it waited for ends, and a call may return at the moment in which its work is done.
-
-    `begin_ns`: when the window begins, from which every moment is reached.
     """
 
-    begin_ns: int
     _times: list[Ints] = field(default_factory=list)
     _phases: list[Ints] = field(default_factory=list)
     _edges: list[Edges] = field(default_factory=list)
+    _windows: list[Ints] = field(default_factory=list)
+    _window: int = -1
     _count: int = 0
+
+    def begin_window(self, time_ns: int) -> None:
+        """Begin the window of a process: each moment added from now on is reached from there."""
+        self._window = self._count
+        self.moments(np.array([time_ns]), _BEGIN)
 
     def moments(self, time_ns: Ints, phase: Ints | int) -> Ints:
         """Add moments, at equal times and phases in order; return their numbers."""
         self._times.append(time_ns)
         self._phases.append(np.broadcast_to(phase, len(time_ns)))
+        self._windows.append(np.full(len(time_ns), self._window))
         first, self._count = self._count, self._count + len(time_ns)
         return np.arange(first, self._count)
 
@@ -91,11 +96,10 @@ class Builder:
     def graph(self, left_out: Ints) -> Graph:
         """Return the graph. Edges back in time (clocks that differ) are left out.
 
-        A moment that nothing accounts for, from the last that it is known to have waited for, is `unexplained` since
-        then: so the longest path is as long as the window. Except before the moments `left_out`.
+        The time until a moment that nothing accounts for is `unexplained`, from the last that it is known to have
+        waited for: so the longest path is as long as the window. Except before the moments `left_out`.
         """
         none = np.zeros(0, dtype=np.int64)
-        begin = self.moments(np.array([self.begin_ns]), _BEGIN)
         times = np.concatenate((none, *self._times))
         order = np.lexsort((np.concatenate((none, *self._phases)), times))
         place = np.empty_like(order)
@@ -103,19 +107,23 @@ class Builder:
         edges = Edges.joined(self._edges)
         edges = replace(edges, source=place[edges.source], target=place[edges.target])
         edges = edges.chosen((edges.source < edges.target) & (edges.weight_ns >= 0))
-        times = times[order]
-        edges = Edges.joined([edges, _unexplained(times, edges, place[begin], place[left_out])])
+        times, windows = times[order], np.concatenate((none, *self._windows))[order]
+        begins = np.where(windows >= 0, place[windows], np.arange(len(times)))
+        edges = Edges.joined([edges, _unexplained(times, edges, begins, place[left_out])])
         return Graph(times, edges.chosen(np.argsort(edges.target, kind="stable")))
 
 
-def _unexplained(times: Ints, edges: Edges, begin: Ints, left_out: Ints) -> Edges:
-    """Return an edge to each moment that no edge leads to in the whole time since its source."""
-    source = np.full(len(times), begin[0])
+def _unexplained(times: Ints, edges: Edges, begins: Ints, left_out: Ints) -> Edges:
+    """Return an edge to each moment that no edge leads to in the whole time since its source.
+
+    `begins`: the moment in which the window of each begins; its own where it has none.
+    """
+    source = begins.copy()
     np.maximum.at(source, edges.target, edges.source)
-    explained = np.zeros(len(times), dtype=bool)
+    explained = times <= times[begins]
     explained[edges.target[edges.weight_ns == times[edges.target] - times[edges.source]]] = True
-    explained[begin] = explained[left_out] = True
-    (target,) = np.nonzero(~explained & (times >= times[begin[0]]))
+    explained[left_out] = True
+    (target,) = np.nonzero(~explained)
     source = source[target]
     # What begins then.
     following = np.full(len(times), -1)
