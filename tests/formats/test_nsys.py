@@ -165,7 +165,7 @@ def test_calls_are_those_of_the_file_by_name_and_thread(real: tuple[Trace, Truth
     lasted: Counter[tuple[str, int]] = Counter()
     for name, thread, count, total in truth.rows(
         """SELECT value, globalTid % 0x1000000, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_RUNTIME
-           JOIN StringIds ON id = nameId GROUP BY 1, 2"""
+           JOIN StringIds ON id = nameId WHERE eventClass <> 67 GROUP BY 1, 2"""
     ):
         stripped = re.sub(r"_v\d{4,}$", "", name)
         counted[stripped, thread] += count
@@ -191,9 +191,119 @@ def test_calls_and_kernels_meet_by_correlation(real: tuple[Trace, Truth]) -> Non
         found
         == truth.rows(
             """SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r
-           ON r.correlationId = k.correlationId AND r.globalTid / 0x1000000 = k.globalPid / 0x1000000"""
+           ON r.correlationId = k.correlationId AND r.globalTid / 0x1000000 = k.globalPid / 0x1000000
+           WHERE r.eventClass <> 67"""
         )[0][0]
     )
+
+
+def test_backtraces_are_the_stacks_of_calls_not_calls(public_folder: Path) -> None:
+    """`sqlite3 FILE` counts 15 calls of class 0, and as many of class 67 that surround them."""
+    trace = strobe.open(public_folder / "nsys" / f"{FILES[1]}.sqlite")
+    assert rows(
+        trace,
+        """select count(*), sum(duration_ns), count(call_stack), min(module) from call_spans
+           join regions using (region) where call_spans.name = 'cudaMemcpy'""",
+    ) == [(15, 374_336_827, 15, "CUDA runtime")]
+    (called,) = (row for row in trace.calls().to_pylist() if row["name"] == "cudaMemcpy")
+    assert (called["calls"], called["total_ns"]) == (15, 374_336_827)
+
+
+def test_the_number_of_backtraces_is_that_of_the_file(export: Export) -> None:
+    export.table(
+        "ENUM_NSYS_EVENT_CLASS",
+        {"id": 0, "name": "TRACE_PROCESS_EVENT_CUDA_RUNTIME", "label": "CUDA runtime"},
+        {"id": 91, "name": "TRACE_PROCESS_EVENT_NEW", "label": "a new class"},
+        {"id": 90, "name": "TRACE_PROCESS_EVENT_CUDABACKTRACE", "label": "CUDA backtrace"},
+        types={"name": "TEXT", "label": "TEXT"},
+    )
+    frames = [{"id": 3, "symbol": export.string(name), "module": export.string("a.out")} for name in ("f", "main")]
+    export.table("CUDA_CALLCHAINS", *({**frame, "stackDepth": depth} for depth, frame in enumerate(frames)))
+    made = [
+        export.call("cudaFree_v3020", 10, 20, callchainId=None),
+        export.call("cudaFree", 9, 21, eventClass=90, callchainId=3),
+        export.call("cudaFree_v3020", 30, 40, correlationId=2, callchainId=0),
+        export.call("cudaFree", 9, 22, tid=9, eventClass=90, callchainId=3),  # of a call that is not there
+        export.call("cuNew", 50, 60, correlationId=3, eventClass=91, callchainId=0),
+    ]
+    declared = {"eventClass": "INTEGER REFERENCES ENUM_NSYS_EVENT_CLASS(id)"}
+    export.database.execute(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME ("
+        + ",\n".join(f"{column} {declared.get(column, 'INTEGER')}" for column in made[0])
+        + ")"
+    )
+    export.database.executemany(
+        "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [tuple(row.values()) for row in made],
+    )
+    assert rows(
+        export.open(),
+        """select c.name, module, start_ns, duration_ns, call_stack from call_spans c
+           join regions using (region) order by start_ns, duration_ns desc""",
+    ) == [
+        ("cudaFree", "CUDA backtrace", 0, 13, "main (a.out)\nf (a.out)"),
+        ("cudaFree", "CUDA runtime", 1, 10, "main (a.out)\nf (a.out)"),
+        ("cudaFree", "CUDA runtime", 21, 10, None),
+        ("cuNew", "a new class", 41, 10, None),
+    ]
+
+
+def ranks(trace: Trace) -> list[tuple[Any, ...]]:
+    return rows(trace, "select pid, rank from processes order by pid")
+
+
+@pytest.mark.parametrize("column", ["globalPid", "globalTid"])
+def test_ranks_are_those_of_mpi(export: Export, column: str) -> None:
+    export.table("CUPTI_ACTIVITY_KIND_KERNEL", *(export.kernel("k", 0, 9, pid, deviceId=0) for pid in (100, 200)))
+    # Since 2021 the table has threads: https://docs.nvidia.com/nsight-systems, SQLite schema.
+    number = global_pid if column == "globalPid" else lambda pid: global_tid(pid, pid)
+    export.table("MPI_RANKS", *({column: number(pid), "rank": rank} for pid, rank in ((100, 5), (200, 4))))
+    assert ranks(export.open()) == [(100, 5), (200, 4)]
+
+
+def test_ranks_are_in_the_names_of_threads(export: Export) -> None:
+    export.table("CUPTI_ACTIVITY_KIND_KERNEL", *(export.kernel("k", 0, 9, pid, deviceId=0) for pid in (100, 200)))
+    export.table(
+        "ThreadNames",
+        {"globalTid": global_tid(100, 100), "nameId": export.string("MPI Rank 1")},
+        {"globalTid": global_tid(100, 101), "nameId": export.string("MPI Rank x")},
+        {"globalTid": global_tid(200, 200), "nameId": export.string("MPI Rank 0")},
+    )
+    assert ranks(export.open()) == [(100, 1), (200, 0)]
+
+
+def environment(export: Export, *variables: str) -> None:
+    name = "PROCESS_0:ENVIRONMENT_VARIABLE"
+    kept = [{"name": name, "value": variable} for variable in variables]
+    export.table("META_DATA_CAPTURE", *kept, types={"name": "TEXT", "value": "TEXT"})
+
+
+def test_a_rank_is_in_the_environment_of_the_only_program(export: Export) -> None:
+    export.table("CUPTI_ACTIVITY_KIND_KERNEL", export.kernel("k", 0, 9, 100))
+    environment(export, 'PATH="/bin"', 'SLURM_PROCID="0"', 'PMI_RANK="3"', 'OMPI_COMM_WORLD_RANK="x"')
+    assert ranks(export.open()) == [(100, 3)]
+
+
+@pytest.mark.parametrize("how", ["own GPUs", "one GPU", "MPI"])
+def test_several_programs_are_ranks_in_their_order(export: Export, how: str) -> None:
+    devices = {"own GPUs": (1, 0), "one GPU": (0, 0), "MPI": (0, 0)}[how]
+    made = zip((100, 200), devices, strict=True)
+    export.table("CUPTI_ACTIVITY_KIND_KERNEL", *(export.kernel("k", 0, 9, pid, deviceId=gpu) for pid, gpu in made))
+    environment(export, 'SLURM_PROCID="0"')  # of the one nsys that started both
+    if how == "MPI":
+        calls = [
+            {"start": 20 + pid, "end": 500, "globalTid": global_tid(pid, pid), "textId": export.string("MPI_Allreduce")}
+            for pid in (100, 200)
+        ]
+        export.table("MPI_COLLECTIVES_EVENTS", *({**call, "commHandle": 1} for call in calls))
+    trace = export.open()
+    expected = {"own GPUs": (1, 0), "one GPU": (None, None), "MPI": (0, 1)}[how]
+    assert ranks(trace) == list(zip((100, 200), expected, strict=True))
+    chosen = dict(rows(trace, "select what, sum(value) from quality group by 1")).get("ranks_by_order", 0)
+    assert chosen == (0 if how == "one GPU" else 2)
+    if how == "MPI":  # the one that comes 100 ns later
+        late = [row for row in trace.stragglers().to_pylist() if row["last"]]
+        assert [row["rank"] for row in late] == [1]
 
 
 def test_synchronisation_and_the_operating_system_are_there(real: tuple[Trace, Truth]) -> None:

@@ -151,6 +151,7 @@ REMARKS = {
     "times_rounded": "times rounded to whole nanoseconds",
     "sizes_rounded": "sizes rounded by the imported file",
     "weights_rounded": "weights of the imported profile rounded to whole numbers",
+    "ranks_by_order": "processes whose ranks were chosen by their order (the imported file has no ranks)",
     "processes_joined": "processes not distinguished by the imported file",
     "aggregated_events": "events summed up by the imported file (marks without a time)",
     "clock_unknown": "archives without a clock resolution (nanoseconds are assumed)",

@@ -7,6 +7,7 @@ from contextlib import closing
 from strobe.formats.nsys import timed_rows
 from strobe.formats.nsys.export import Export
 from strobe.formats.nsys.ranges import Ranges
+from strobe.formats.nsys.ranks import ranks_of
 from strobe.formats.nsys.tables import KINDS, PARADIGMS, named
 from strobe.formats.reading.database_tables import SpanTable
 from strobe.formats.reading.sqlite_input import MAGIC, NONE, SqliteInput
@@ -84,7 +85,7 @@ def _finished(export: Export, properties: dict[str, object]) -> Imported:
         properties=properties,
         base_ns=next(iter(began), None),
         host=_host(export),
-        ranks=export.ranks,
+        ranks=ranks_of(export),
     )
 
 

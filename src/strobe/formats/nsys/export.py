@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from strobe.formats.nsys.tables import RUNTIME, TEXT_NUMBERS
+from strobe.formats.nsys.tables import CUDA_BACKTRACE, RUNTIME, TEXT_NUMBERS
 from strobe.formats.reading.database_tables import TableImport
 from strobe.formats.reading.import_process import ImportProcess
 from strobe.formats.reading.sqlite_input import NONE, Batch, SqliteInput, Texts, Whole
@@ -14,19 +14,57 @@ from strobe.model.plugins import ImportSource, ImportTarget
 
 
 class Export:
-    """The dialect of the export's `tables`. `thread_names` are by global id, `ranks` by the key of a process."""
+    """The dialect of the export's `tables`. `thread_names` are by global id."""
 
     placing = frozenset(("start", "end", "timestamp", "globalPid", "globalTid"))
 
     def __init__(self, source: ImportSource, target: ImportTarget, database: SqliteInput) -> None:
         self.tables = TableImport(source, target, database, Texts(database, "StringIds", "id", "value"), self)
-        named = _numbers(database.pairs("ThreadNames", "globalTid", "nameId"))
+        named = {
+            thread: name
+            for thread, name in database.pairs("ThreadNames", "globalTid", "nameId").items()
+            if isinstance(name, int)
+        }
         texts = self.tables.texts.of(named.values())
         self.thread_names = {thread: texts[name] for thread, name in named.items()}
-        ranks = _numbers(database.pairs("MPI_RANKS", "globalPid", "rank"))
-        self.ranks = {process >> 24: rank for process, rank in ranks.items()}
         first = (RUNTIME, "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "OSRT_API", "SCHED_EVENTS")
         self.tables.choose_default_key(first, ("globalTid", "globalPid"))
+        self._join_backtraces()
+
+    def _join_backtraces(self) -> None:
+        """Give calls the call stacks that `--cudabacktrace` took of them.
+
+        A backtrace is a row of its own among the calls, a little longer than the call around which it was taken. One
+        without its call stays as it is.
+        """
+        database, wanted = self.tables.database, {"eventClass", "globalTid", "correlationId", "callchainId"}
+        described = database.tables.get(RUNTIME)
+        if described is None or not wanted <= described.columns.keys():
+            return
+        classes = database.pairs("ENUM_NSYS_EVENT_CLASS", "id", "name")
+        numbers = [number for number, name in classes.items() if name == "TRACE_PROCESS_EVENT_CUDABACKTRACE"]
+        kind = numbers[0] if numbers else CUDA_BACKTRACE
+        if next(database.query(f"SELECT 1 FROM {RUNTIME} WHERE eventClass = {kind} LIMIT 1"), None) is None:
+            return
+        joined = 'LEFT JOIN "strobe {0}" {0} ON {0}.globalTid = r.globalTid AND {0}.correlationId = r.correlationId'
+        keys = {"globalTid": "INTEGER", "correlationId": "INTEGER"}
+        parts = {"backtraces": (f"= {kind}", ", max(callchainId) AS callchainId"), "calls": (f"<> {kind}", "")}
+        for name, (which, more) in parts.items():
+            statement = f"SELECT globalTid, correlationId{more} FROM {RUNTIME} WHERE eventClass {which} GROUP BY 1, 2"
+            database.derive(f"strobe {name}", statement, keys | ({"callchainId": "INTEGER"} if more else {}))
+        cells = ", ".join(
+            "coalesce(nullif(r.callchainId, 0), backtraces.callchainId)" if each == "callchainId" else f'r."{each}"'
+            for each in described.columns
+        )
+        database.derive(
+            RUNTIME,  # in its place
+            f"SELECT {cells} FROM main.{RUNTIME} r {joined.format('backtraces')} {joined.format('calls')} "
+            f"WHERE r.eventClass <> {kind} OR calls.globalTid IS NULL ORDER BY r.rowid",
+            described.columns,
+        )
+        database.tables[RUNTIME] = described
+        for name in parts:
+            del database.tables[f"strobe {name}"]  # no events of their own
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
         """Return texts and call chains by their numbers."""
@@ -98,7 +136,3 @@ class Export:
     def process_of(self, global_tid: int) -> ImportProcess:
         """Return the process of a thread."""
         return self.tables.process(global_tid >> 24 if global_tid >> 24 & 0xFFFFFF else self.tables.default_key)
-
-
-def _numbers(found: dict[int, object]) -> dict[int, int]:
-    return {key: value for key, value in found.items() if isinstance(value, int)}

@@ -24,7 +24,7 @@ from strobe.model.kinds import mpi_role
 
 
 class Ranges:
-    """The table NVTX_EVENTS. Made before other tables are read, because it names threads and ranks, too."""
+    """The table NVTX_EVENTS. Made before other tables are read, because it names threads, too."""
 
     def __init__(self, export: Export) -> None:
         self._export = export
@@ -53,9 +53,6 @@ class Ranges:
                 self._domains[process, within] = str(text)
             elif kind in NVTX_THREADS:
                 self._export.thread_names[thread] = str(text)
-                rank = re.fullmatch(r"MPI Rank (\d{1,9})", str(text))
-                if rank:
-                    self._export.ranks.setdefault(process, int(rank[1]))
             elif isinstance(category, int):
                 self._categories[process, within, category] = str(text)
 

@@ -107,9 +107,17 @@ _OF_CALL = {
 }
 # nsys has the rank in the communicator.
 OF_MESSAGE = {"remoteRank": "communicator_rank", "tag": "tag", "size": "size_bytes", "requestHandle": "request"}
-# Of ENUM_NSYS_EVENT_CLASS, which older files do not have.
+# Of ENUM_NSYS_EVENT_CLASS, which files before schema 3 do not have.
+CUDA_BACKTRACE = 67
 _EVENT_CLASSES = {
-    "eventClass": {0: "CUDA runtime", 1: "CUDA driver", 27: "OS runtime", 31: "OS runtime start", 32: "OS runtime end"}
+    "eventClass": {
+        0: "CUDA runtime",
+        1: "CUDA driver",
+        27: "OS runtime",
+        31: "OS runtime start",
+        32: "OS runtime end",
+        CUDA_BACKTRACE: "CUDA backtrace",
+    }
 }
 KINDS = (
     SpanTable(RUNTIME, ("nameId", "eventClass"), _call, "call_spans", _OF_CALL, _EVENT_CLASSES),

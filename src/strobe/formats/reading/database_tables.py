@@ -151,13 +151,13 @@ class TableImport:
         numbers = [code for code in factor(codes)[0].tolist() if code != NONE]
         if column in batch.coded:
             return {number: batch.words[column][number] for number in numbers}
+        refers = self.database.tables[table].references.get(column, "")
+        labels = self.enumeration(refers) if refers.startswith("ENUM_") else {}
         if words:
-            return {number: words.get(number, f"kind {number}") for number in numbers}
+            return {number: words.get(number) or labels.get(number, f"kind {number}") for number in numbers}
         referenced = self._dialect.referenced(table, column, numbers)
         if referenced is not None:
             return dict(referenced)
-        refers = self.database.tables[table].references.get(column, "")
-        labels = self.enumeration(refers) if refers.startswith("ENUM_") else {}
         return {number: labels.get(number, number) for number in numbers}
 
     def enumeration(self, name: str) -> dict[int, str]:
