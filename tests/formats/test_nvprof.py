@@ -230,9 +230,40 @@ def test_a_summary_becomes_totals(tmp_path: Path, text: str) -> None:
         ("API calls", "cudaDeviceSynchronize", "sync", 3, 1_500_000, 1_500_000, 100_000, 900_000),
         ("GPU activities", "[CUDA memcpy HtoD]", "copy", 2, 5_183, 5_183, 896, 4_287),
     ]
+    (kernel,) = trace.kernels().to_pylist()
+    (copy,) = trace.copies().to_pylist()
+    (call,) = trace.calls().to_pylist()
+    names = ("calls", "total_ns", "avg_ns", "min_ns", "max_ns", "median_ns", "stddev_ns")
+    assert [kernel[each] for each in names] == [
+        *(202752, 46_647_400_000, pytest.approx(230_071.22, abs=0.01), 124_570, 339_610, None, None)
+    ]
+    assert (kernel["kernel"], copy["kind"], copy["calls"], copy["total_ns"]) == ("sgemm_largek_lds64", "HtoD", 2, 5_183)
+    assert (call["name"], call["calls"], call["total_ns"], call["waits"]) == (
+        *("cudaDeviceSynchronize", 3, 1_500_000, True),
+    )
     if text is SUMMARY_TEXT:  # a table of other columns is kept as it is printed
         (told,) = json.loads((Path(trace.info.path) / "job.json").read_text())["imported"]["files"]
         assert told["properties"]["messages"][-1].split()[:3] == ["160", "62.234KB", "4.0000KB"]
+
+
+# From the end of a training of 12 epochs. The other activities are left out, but for their sum.
+TRAINING = """\
+==12== NVPROF is profiling process 12, command: python mnist_cnn.py
+==12== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   59.06%  76.4415s     10000  7.6441ms  1.0000us  1.2132ms  [CUDA memcpy HtoD]
+                   36.04%  46.6474s    202752  230.07us  124.57us  339.61us  void sgemm_largek_lds64<bool=0>(int*, int)
+                    4.90%  6.34396s      5642  1.1244ms  52.928us  1.2132ms  fermiPlusCgemmLDS128_batched
+      API calls:   47.93%  42.3065s      6891  6.1394ms  4.2120us  8.8403ms  cuCtxSynchronize
+                   26.73%  23.5916s   2092524  11.274us  4.8920us  40.285ms  cudaLaunchKernel
+                   25.34%  22.3660s         8  2.79575s  1.9750us  4.74054s  cudaStreamCreateWithFlags
+"""
+
+
+@pytest.mark.parametrize("tabs", [False, True], ids=["spaces", "tabs"])
+def test_a_summary_is_shown_as_nvprof_printed_it(tmp_path: Path, tabs: bool) -> None:
+    given = re.sub(r"(?<=\S)  +(?=\S)", "\t", TRAINING) if tabs else TRAINING
+    assert nvprof_layout.summary(printed(tmp_path, given)) == TRAINING
 
 
 class Export:

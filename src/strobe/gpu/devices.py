@@ -64,6 +64,23 @@ def devices(trace: Trace) -> list[Device]:
     ]
 
 
+def devices_of_sums(trace: Trace) -> list[Device]:
+    """Return the GPUs of a profile, which has sums instead of spans; none of a trace with spans."""
+    if trace.span_count:
+        return []
+    summed = {
+        (each.process, each.device): each.location
+        for each in location_rows(trace)
+        if each.kind == "stream"
+        and each.process in trace.folded
+        and each.location in trace.folded[each.process].location
+    }
+    return [
+        Device(process, ranks_of(trace)[process], number, (location,), 0, 0, 0)
+        for (process, number), location in summed.items()
+    ]
+
+
 def streams_of(trace: Trace, device: Device) -> dict[int, int]:
     """Return, for every location of the device, the first one of the same stream: overlapping work has several."""
     locations = location_rows(trace)

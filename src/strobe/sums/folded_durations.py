@@ -1,4 +1,7 @@
-"""Durations by group where some were folded: counts and sums are exact, medians of those groups are estimates."""
+"""Durations by group where some were folded: counts and sums are exact, medians of those groups are estimates.
+
+Of a profile's sums neither medians nor deviations are known: they are NaN.
+"""
 
 from __future__ import annotations
 
@@ -32,5 +35,7 @@ def with_folded(durations: Spread, groups: int, group: Ints, folded: Folded) -> 
     bucket = np.searchsorted(bucket_edges_ns()[1:-1], value, side="right")
     np.add.at(counted, (own, bucket), times)
     for each in added.tolist():
-        median[each] = median_of(counted[each], int(least[each]), int(most[each]))
+        known = counted[each].sum() == count[each]
+        median[each] = median_of(counted[each], int(least[each]), int(most[each])) if known else np.nan
+        stddev[each] = stddev[each] if known else np.nan
     return Summary(count, total, np.where(count > 0, least, 0), most, average, median, stddev)

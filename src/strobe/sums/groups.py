@@ -46,7 +46,10 @@ class Groups:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a Spread knows of each group. `stddev` is that of a sample, 0 for a single value; of no value all are 0."""
+    """What a Spread knows of each group. `stddev` is that of a sample, 0 for a single value; of no value all are 0.
+
+    median and stddev are NaN where they are unknown.
+    """
 
     count: Ints
     total: Ints
@@ -56,17 +59,21 @@ class Summary:
     median: Floats
     stddev: Floats
 
-    def cells(self, group: int) -> dict[str, float]:
+    def cells(self, group: int) -> dict[str, float | None]:
         """Return the cells of a row about durations in ns: `total_ns`, `calls`, `avg_ns`, `median_ns`, ..."""
         return {
             "total_ns": int(self.total[group]),
             "calls": int(self.count[group]),
             "avg_ns": float(self.average[group]),
-            "median_ns": float(self.median[group]),
+            "median_ns": _known(self.median[group]),
             "min_ns": int(self.least[group]),
             "max_ns": int(self.most[group]),
-            "stddev_ns": float(self.stddev[group]),
+            "stddev_ns": _known(self.stddev[group]),
         }
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 class Spread:

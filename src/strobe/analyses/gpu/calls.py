@@ -4,7 +4,8 @@ Sum the calls of the runtime and the driver of CUDA or HIP, of every process; by
 
 share = total / total of all calls of the process (Nsight Systems, cuda_api_sum); a driver's call inside a runtime's
 counts in both. stddev is that of a sample, 0 for one call. A call that waits lasts until the GPU, or a part of its
-work, is done: kernels that ran meanwhile are in its time.
+work, is done: kernels that ran meanwhile are in its time. Calls of folded steps count, with medians that are
+estimates; of a profile (a summary of nvprof), medians and deviations are unknown.
 """
 
 from strobe.model.columns import RANK, Column, durations, when

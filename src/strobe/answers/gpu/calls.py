@@ -10,9 +10,10 @@ import pyarrow as pa
 from strobe.analyses.gpu.calls import ANALYSIS
 from strobe.gpu.launches import with_calls
 from strobe.model.kinds import GPU_PARADIGMS
+from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import location_rows, ranks_of, region_rows, regions_where
+from strobe.trace.definition_rows import location_rows, path_tree, ranks_of, region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
@@ -43,7 +44,17 @@ def _of_process(part: Trace, by: str) -> pa.Table:
             process, where = (np.full(len(at), number) for number in (thread.process, thread.location))
             key = [process, spans["region"][at].astype(np.int64), *([where] if by == "thread" else [])]
             durations.add(groups.numbers(key), spans["duration_ns"][at])
-    sums = durations.summary(len(groups))
+    folded = next(iter(part.folded.values()), None)  # of this one process
+    if folded is None:
+        sums = durations.summary(len(groups))
+    else:
+        region = path_tree(part)[1][folded.call_path]
+        counted = folded.chosen(wanted[region] & (folded.count > 0))
+        region = region[wanted[region] & (folded.count > 0)]
+        process = np.array([threads[each].process for each in counted.location], dtype=np.int64)
+        key = [process, region.astype(np.int64), *([counted.location] if by == "thread" else [])]
+        group = groups.numbers(key)
+        sums = with_folded(durations, len(groups), group, counted)
     everything = Counter[int]()
     for key_of, total in zip(groups.keys, sums.total.tolist(), strict=True):
         everything[key_of[0]] += total

@@ -9,8 +9,11 @@ import numpy as np
 from strobe.analyses.gpu.copies import ANALYSIS
 from strobe.errors import UsageError
 from strobe.gpu.answers import gpu_note, rows_of_gpus
-from strobe.gpu.copies import SET, copies, speeds
+from strobe.gpu.copies import SET, copies, parts_of_name, speeds
 from strobe.gpu.devices import Device
+from strobe.gpu.folded_work import folded_rows
+from strobe.gpu.work import COPY, kind_of_region
+from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts
 from strobe.tables.column_arrays import Floats, Ints
 from strobe.tables.table import Table
@@ -28,7 +31,7 @@ def run(trace: Trace, *, by: str, points: int) -> Table:
     if by == "time":
         rows = rows_of_gpus(trace, _over_time, columns, points=points)
     else:
-        rows = rows_of_gpus(trace, _of_device, columns)
+        rows = rows_of_gpus(trace, _of_device, columns, sums=True)
     note = gpu_note(trace, rows, "no GPU copied or set memory in this trace")
     table = Table(rows, about="copies and memory sets of all GPUs", note=note)
     return table if by == "time" else table.sort("total_ns")
@@ -48,8 +51,17 @@ def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
         np.add.at(timed, group[sized], duration[sized])
         fast = sized & (duration > 0)
         np.maximum.at(peaks, group[fast], size[fast] / duration[fast])
-    count = len(groups)
-    ran, held = times.summary(count), sizes.summary(count)
+    folded = None if device.spans else folded_rows(trace, device)
+    if folded is not None:  # a profile, which has sums by name
+        names = trace.regions.to_arrow().column("name").to_pylist()
+        copied = 1 << np.maximum(0, kind_of_region(trace)[folded[1]]) == COPY
+        words = [[texts.number(word) for word in parts_of_name(names[region])] for region in folded[1][copied]]
+        group = groups.numbers(list(np.array(words, dtype=np.int64).reshape(-1, 3).T))
+        ran = with_folded(times, len(groups), group, folded[0].chosen(copied))
+        timed, peaks = np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups))
+    else:
+        ran = times.summary(len(groups))
+    held = sizes.summary(len(groups))
     everything = max(1, int(ran.total.sum()))
     for k, key_of in enumerate(groups.keys):
         kind, source, destination = (texts.text(number) for number in key_of)
@@ -70,7 +82,7 @@ def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
         }
 
 
-def _sizes(cells: Mapping[str, float]) -> dict[str, float]:
+def _sizes(cells: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return the cells about sizes, from those of their statistics: `total_ns` is `size_bytes`, `avg_ns` their mean."""
     of_sizes = {name.removesuffix("_ns") + "_size_bytes": value for name, value in cells.items() if name != "calls"}
     return {"size_bytes": of_sizes.pop("total_size_bytes"), **of_sizes}

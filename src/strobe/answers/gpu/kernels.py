@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from strobe.analyses.gpu.kernels import ANALYSIS
 from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.capabilities import GpuModel, gpu_model
-from strobe.gpu.devices import Device, devices, no_device
+from strobe.gpu.devices import Device, devices, devices_of_sums, no_device
 from strobe.gpu.folded_work import folded_note, folded_rows
 from strobe.gpu.kernel_names import short_name, uses_tensor_cores
 from strobe.gpu.launches import launches
@@ -52,12 +52,12 @@ _MISSING = {
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.kernels`."""
-    gpus = devices(trace)
+    gpus = devices(trace) or devices_of_sums(trace)
     models = {number: gpu_model(trace, number) for number in {device.number for device in gpus}}
     own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
     # What priorities are made of.
     score_column = Column("score", "float64", "ns", "time weighted with the unused share")
-    rows = rows_of_gpus(trace, _of_device, [*own, score_column], by=by, models=models)
+    rows = rows_of_gpus(trace, _of_device, [*own, score_column], sums=True, by=by, models=models)
     score = rows.column("score").to_numpy()
     highest = score.max(initial=0.0) or 1.0
     columns: dict[str, object] = {name: rows.column(name) for name in rows.column_names}
@@ -67,7 +67,7 @@ def run(trace: Trace, *, by: str) -> Table:
     columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), metrics)
     columns |= {_column_of(metric).name: values for metric, values in metrics.items()}
     nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name in _SPLIT[by])
-    note = ("no kernel ran on the GPUs of this trace" if gpus else no_device(trace)) if not len(rows) else ""
+    note = "" if len(rows) else _why_none(trace, gpus, by)
     note = note or (_MISSING.get(by, "") if nothing else "")
     if not note and by not in _OF_STATISTICS:
         note = folded_note(trace, gpus)
@@ -78,6 +78,14 @@ def run(trace: Trace, *, by: str) -> Table:
     ]
     table = make_table(described, columns, about="kernels of all GPUs", note=note)
     return table.sort("total_ns")
+
+
+def _why_none(trace: Trace, gpus: Sequence[Device], by: str) -> str:
+    if not gpus:
+        return no_device(trace)
+    if by not in _OF_STATISTICS and not any(device.spans for device in gpus):
+        return "this profile has sums of kernels by their names only"
+    return "no kernel ran on the GPUs of this trace"
 
 
 def _on_tensor_cores(by_name: list[bool], metrics: Mapping[str, list[float | None]]) -> list[bool]:

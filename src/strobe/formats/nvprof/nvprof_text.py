@@ -8,6 +8,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -31,10 +32,12 @@ _PROFILING = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
 _NUMBER = re.compile(r"(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?\s*([A-Za-z]+(?:/s)?)?")
 _TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_GAP = re.compile(r"\s{2,}|\t")
 _COPY = re.compile(r"\[(CUDA|Unified Memory) [Mm]em(cpy|set)\s*(\w*)\]")
 _WITH_CORRELATION = re.compile(r"(.*\S) \[(\d{1,18})\]")
 _RATES = {f"{unit}/s": scale for unit, scale in _SIZES.items()}
 _NOTHING = ("", "-")
+_PLACES: dict[str, Literal["thread", "stream"]] = {"GPU activities": "stream", "API calls": "thread"}
 _MOST_SHAPES = 1 << 15
 _UNITS = {"", "%", *_TIMES, *_SIZES, *_RATES}
 _MOST_MESSAGES = 100
@@ -192,7 +195,7 @@ class _Printed:
             self._banner(int(banner[1]) if banner[1].isdigit() else 0, banner[2])
         elif _header(line):
             self._as_csv = "," in line
-            cells = _csv_cells(line) if self._as_csv else re.split(r"\s{2,}", line.strip())
+            cells = _csv_cells(line) if self._as_csv else _GAP.split(line.strip())
             self._columns = [_SAME.get(cell.rstrip("*"), cell.rstrip("*")) for cell in cells]
             self._units, self._units_follow = [], self._as_csv
             self._noting = False
@@ -256,9 +259,11 @@ class _Printed:
             role = "copy" if _COPY.fullmatch(name) else "kernel"
         else:
             role = role_of_cuda_call(name) if self._type == "API calls" else "other"
-        location = process.location(self._type, self._type, 0, "task")
+        kind: Literal["thread", "stream", "task"] = _PLACES.get(self._type, "task")
+        location = process.location(self._type, self._type, 0, kind)
         least, most = (self._scaled(row.get(column, ""), units.get(column, ""), _TIMES) for column in ("Min", "Max"))
-        path = process.out.path(NO_PATH, process.region(name, "cuda", role))
+        paradigm = "openacc" if self._type.startswith("OpenACC") else "cuda"
+        path = process.out.path(NO_PATH, process.region(name, paradigm, role))
         process.out.totals(location, path, int(calls), total, total, least, most)
 
     def _event(self, columns: list[str], cells: list[str]) -> None:
@@ -424,9 +429,9 @@ def _header(line: str) -> bool:
 
 def _text_cells(line: str, columns: list[str]) -> list[str]:
     """Return the cells of a line, which two spaces or more part; only the last, a name, may hold some itself."""
-    cells = re.split(r"\s{2,}", line.strip(), maxsplit=len(columns) - 1)
+    cells = _GAP.split(line.strip(), maxsplit=len(columns) - 1)
     if columns[0] == "Type" and re.fullmatch(r"[\d.]+%", cells[0]):  # the same type as above
-        return ["", *re.split(r"\s{2,}", line.strip(), maxsplit=len(columns) - 2)]
+        return ["", *_GAP.split(line.strip(), maxsplit=len(columns) - 2)]
     return cells
 
 
