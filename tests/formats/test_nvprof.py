@@ -15,6 +15,7 @@ import pytest
 
 import strobe
 from strobe.api.trace import Trace
+from strobe.cli.main import main
 from strobe.present import nvprof_layout
 from tests.public import FOLDER, needs_public_traces
 
@@ -400,3 +401,89 @@ def test_the_list_of_activities_is_printed_as_nvprof_printed_it() -> None:
     theirs = cells(PRINTED_TEXT.read_text())
     assert len(ours) == 605
     assert ours == theirs
+
+
+METRICS_TEXT = """\
+==7== NVPROF is profiling process 7, command: ./a.out
+==7== Some kernel(s) will be replayed on device 0 in order to collect all events/metrics.
+==7== Replaying kernel "sum(double*, int)" (done)
+==7== Profiling application: ./a.out
+==7== Profiling result:
+==7== Event result:
+Invocations                                Event Name         Min         Max         Avg       Total
+Device "GeForce GTX 1070 (0)"
+    Kernel: sum(double*, int)
+          3                            warps_launched          12          15          13          39
+
+==7== Metric result:
+Invocations                               Metric Name                        Metric Description         Min         Max         Avg
+Device "GeForce GTX 1070 (0)"
+    Kernel: sum(double*, int)
+          3                         branch_efficiency                         Branch Efficiency      90.00%     100.00%      96.00%
+          3                        shared_utilization                 Shared Memory Utilization    Idle (0)     Low (2)     Low (1)
+          3                      dram_read_throughput             Device Memory Read Throughput  512.00MB/s  1.5000GB/s  1.0000GB/s
+          3                                       ipc                              Executed IPC    1.250000  <OVERFLOW>    1.500000
+Device "GeForce GTX 1070 (1)"
+    Kernel: sum(double*, int)
+          1                         branch_efficiency                         Branch Efficiency      80.00%      80.00%      80.00%
+    Kernel: void other<int>(int, float*)
+          2                             inst_executed                     Instructions Executed  5025811640  5025811660  5025811650
+          2                                    broken
+"""  # noqa: E501
+METRICS_CSV = """\
+==7== NVPROF is profiling process 7, command: ./a.out
+==7== Profiling result:
+==7== Event result:
+"Device","Kernel","Invocations","Event Name","Min","Max","Avg","Total"
+"GeForce GTX 1070 (0)","sum(double*, int)",3,"warps_launched",12,15,13,39
+
+==7== Metric result:
+"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"
+"GeForce GTX 1070 (0)","sum(double*, int)",3,"branch_efficiency","Branch Efficiency",90.000000%,100.000000%,96.000000%
+"GeForce GTX 1070 (0)","sum(double*, int)",3,"shared_utilization","Shared Memory Utilization","Idle (0)","Low (2)","Low (1)"
+"GeForce GTX 1070 (0)","sum(double*, int)",3,"dram_read_throughput","Read",512.000000MB/s,1.500000GB/s,1.000000GB/s
+"GeForce GTX 1070 (0)","sum(double*, int)",3,"ipc","Executed IPC",1.250000,<OVERFLOW>,1.500000
+"GeForce GTX 1070 (1)","sum(double*, int)",1,"branch_efficiency","Branch Efficiency",80.000000%,80.000000%,80.000000%
+"GeForce GTX 1070 (0)","void other<int>(int, float*)",2,"inst_executed","Executed",5025811640,5025811660,5025811650
+"GeForce GTX 1070 (0)","broken",2,"inst_executed"
+"""  # noqa: E501
+# Of four launches on two GPUs the mean branch efficiency is (3 * 96 + 80) / 4 = 92; GB are of 2^30 bytes.
+METRICS = [
+    ("sum", "warps_launched", 3, 13.0, 12.0, 15.0, ""),
+    ("sum", "branch_efficiency", 4, 92.0, 80.0, 100.0, "%"),
+    ("sum", "shared_utilization", 3, 1.0, 0.0, 2.0, "of 10"),
+    ("sum", "dram_read_throughput", 3, 2.0**30, 2.0**29, 1.5 * 2**30, "byte/s"),
+    ("sum", "ipc", 3, 1.5, 1.25, None, ""),
+    ("other", "inst_executed", 2, 5025811650.0, 5025811640.0, 5025811660.0, ""),
+]
+
+
+@pytest.mark.parametrize("text", [METRICS_TEXT, METRICS_CSV], ids=["text", "csv"])
+def test_metrics_and_events_are_shown_and_stand_beside_their_kernels(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.log"
+    path.write_text(text)
+    assert main(["metrics", "--from", str(path), "--json"]) == 0
+    names = ("kernel", "metric", "launches", "avg", "min", "max", "unit")
+    assert [tuple(row[name] for name in names) for row in json.loads(capsys.readouterr().out)["rows"]] == METRICS
+    assert main(["metrics", "--from", str(path), "--metrics", "no_such"]) != 0
+    assert "nothing was measured for 'no_such'" in capsys.readouterr().err
+    trace = strobe.open(path)
+    kernels = {row["kernel"]: row for row in trace.kernels().to_pylist()}
+    assert {(kernel, metric): kernels[kernel][f"measured_{metric}"] for kernel, metric, *_ in METRICS} == {
+        (kernel, metric): mean for kernel, metric, _, mean, *_ in METRICS
+    }
+    assert (kernels["sum"]["calls"], kernels["sum"]["total_ns"], kernels["other"]["calls"]) == (4, 0, 2)
+    counted = dict(rows(trace, "select what, value from quality where value > 0"))
+    assert (counted["kernels_without_time"], counted["unreadable_rows"]) == (2, 1)
+
+
+def test_kernels_of_a_summary_keep_their_time_beside_metrics(tmp_path: Path) -> None:
+    trace = printed(
+        tmp_path, SUMMARY_TEXT.replace("sgemm_largek_lds64", "sum(double*, int)") + METRICS_TEXT.replace("=7=", "=12=")
+    )
+    kernels = {row["kernel"]: row for row in trace.kernels().to_pylist()}
+    assert (kernels["sum"]["calls"], kernels["sum"]["total_ns"], kernels["sum"]["measured_ipc"]) == (
+        *(202752, 46_647_400_000, 1.5),
+    )

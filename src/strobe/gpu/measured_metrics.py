@@ -47,6 +47,20 @@ class Reading:
     limit: str = ""
 
 
+@dataclass(frozen=True)
+class KernelMetric:
+    """The values of one metric for all launches of a kernel: how many have one, their mean, lowest and highest."""
+
+    kernel: str
+    metric: str
+    launches: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    limit: str = ""
+
+
 def needed(names: Sequence[str], chip: str) -> list[str]:
     """Return the counters to measure; with achieved occupancy, also those of the theoretical one."""
     more = [_MOST_WARPS, *_LIMITS, *_USED] if "achieved_occupancy" in names else []
@@ -168,6 +182,11 @@ def by_launch(launches: Iterable[Launch], names: Sequence[str], chip: str = "") 
 
 def by_kernel(launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> Table:
     """Return one row for each kernel and metric: how many launches have a value, mean, lowest and highest value."""
+    return kernel_table(over_launches(launches, names, chip))
+
+
+def kernel_table(metrics: Iterable[KernelMetric]) -> Table:
+    """Return metrics of kernels as a table."""
     columns = (
         _text("kernel"),
         _text("metric"),
@@ -179,18 +198,27 @@ def by_kernel(launches: Iterable[Launch], names: Sequence[str], chip: str = "") 
         _text("limit"),
         _text("name", extra=True),
     )
+    rows = []
+    for each in metrics:
+        values = each.launches, each.mean, each.low, each.high
+        rows.append((short_name(each.kernel), each.metric, *values, each.unit, each.limit or None, each.kernel))
+    return make_table(columns, rows, name="kernel_metrics", about="hardware metrics by kernel")
+
+
+def over_launches(launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> list[KernelMetric]:
+    """Return the metrics of launches by kernel."""
     found: dict[tuple[str, str], list[Reading]] = {}
     for launch in launches:
         for each in readings(launch, names, chip):
             found.setdefault((launch.kernel, each.metric), []).append(each)
-    rows = []
+    metrics = []
     for (kernel, metric), group in found.items():
         known = [reading.value for reading in group if reading.value is not None]
         low, high = (min(known), max(known)) if known else (None, None)
         mean = math.fsum(known) / len(known) if known else None
-        limit = ", ".join(dict.fromkeys(reading.limit for reading in group if reading.limit)) or None
-        rows.append((short_name(kernel), metric, len(known), mean, low, high, group[0].unit, limit, kernel))
-    return make_table(columns, rows, name="kernel_metrics", about="hardware metrics by kernel")
+        limit = ", ".join(dict.fromkeys(reading.limit for reading in group if reading.limit))
+        metrics.append(KernelMetric(kernel, metric, len(known), mean, low, high, group[0].unit, limit))
+    return metrics
 
 
 def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> None:
@@ -207,6 +235,20 @@ def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: s
             for launch in launches
         ],
     }
+    _write(folder, body)
+
+
+def keep_by_kernel(folder: Path, metrics: Iterable[KernelMetric]) -> None:
+    """Write the means of kernels beside a trace, as `keep` writes the values of launches."""
+    kept = [
+        {"kernel": each.kernel, "count": each.launches, "values": {each.metric: each.mean}}
+        for each in metrics
+        if each.metric != THEORETICAL
+    ]
+    _write(folder, {"format": 1, "launches": kept})
+
+
+def _write(folder: Path, body: object) -> None:
     path = folder / FILE
     try:
         unfinished = path.with_name(f".{FILE}.{os.getpid()}")
@@ -223,17 +265,22 @@ def measured_means(folder: Path) -> dict[str, dict[str, float]]:
         return {}
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        values: dict[str, dict[str, list[float]]] = {}
+        values: dict[str, dict[str, list[tuple[int, float]]]] = {}  # how many launches, their mean
         for launch in body["launches"]:
             by_metric = values.setdefault(same_name(launch["kernel"]), {})
             for metric, number in launch["values"].items():
-                by_metric.setdefault(metric, []).extend([] if number is None else [float(number)])
+                known = [] if number is None else [(int(launch.get("count", 1)), float(number))]
+                by_metric.setdefault(metric, []).extend(known)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TraceError(f"cannot be read: {error}", where=str(path), do="Remove the file.") from error
     return {
-        kernel: {metric: math.fsum(each) / len(each) for metric, each in by_metric.items() if each}
+        kernel: {metric: _mean(each) for metric, each in by_metric.items() if each}
         for kernel, by_metric in values.items()
     }
+
+
+def _mean(values: Sequence[tuple[int, float]]) -> float:
+    return math.fsum(count * value for count, value in values) / max(1, sum(count for count, _ in values))
 
 
 def same_name(kernel: str) -> str:

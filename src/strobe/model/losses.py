@@ -151,6 +151,7 @@ REMARKS = {
     "times_rounded": "times rounded to whole nanoseconds",
     "sizes_rounded": "sizes rounded by the imported file",
     "weights_rounded": "weights of the imported profile rounded to whole numbers",
+    "kernels_without_time": "kernels without a time (the imported file has their hardware metrics)",
     "ranks_by_order": "processes whose ranks were chosen by their order (the imported file has no ranks)",
     "processes_joined": "processes not distinguished by the imported file",
     "aggregated_events": "events summed up by the imported file (marks without a time)",

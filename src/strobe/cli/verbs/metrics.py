@@ -72,7 +72,7 @@ _OPTIONS = {
         Option("trace", "Keep the values beside this trace, where strobe kernels shows them.", metavar="TRACE"),
         Option(
             "from",
-            "Run nothing; show the output of `ncu --csv --page raw` in this file.",
+            "Run nothing; show the output of `ncu --csv` or `nvprof --metrics` in this file.",
             argument="table",
             metavar="FILE",
         ),
@@ -96,7 +96,7 @@ def run(words: list[str]) -> int:
     if arguments.table:
         if program:
             reader.error("--from reads a file: it cannot be combined with a program to run")
-        return _show(_read(arguments.table), [], "", arguments, folder)
+        return _show_file(arguments, folder)
     require_program("metrics", program)
     check_script("metrics", program)
     return _measure(program, arguments, folder)
@@ -141,17 +141,36 @@ def _launches(arguments: argparse.Namespace) -> list[str]:
     return [word for flag, count in counts if count is not None for word in (flag, str(count))]
 
 
-def _read(path: str) -> list[Launch]:
+def _show_file(arguments: argparse.Namespace, folder: Path | None) -> int:
+    from strobe.gpu import measured_metrics
     from strobe.gpu.nvidia.ncu import launches
+    from strobe.gpu.nvidia.nvprof_metrics import kernel_metrics
 
+    path = arguments.table
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
-            found = launches(stream.read())
+            text = stream.read()
     except OSError as error:
         raise TraceError(f"cannot read '{path}': {error.strerror}") from error
-    if not found:
+    if found := launches(text):
+        return _show(found, [], "", arguments, folder)
+    summed = kernel_metrics(text)
+    if not summed:
         raise TraceError(f"'{path}' contains no kernels", do="Write it with: ncu --csv --page raw --log-file FILE ...")
-    return found
+    if arguments.by == "launch":
+        raise UsageError(f"'{path}' has values by kernel only")
+    if asked := _words(arguments.metrics):
+        measured = {each.metric for each in summed}
+        for name in asked:
+            if name not in measured:
+                do = f"Measured: {', '.join(sorted(measured))}"
+                raise UsageError(f"nothing was measured for '{name}'", do=do)
+        summed = [each for each in summed if each.metric in asked]
+    code = emit(measured_metrics.kernel_table(summed), arguments)
+    if folder is not None:
+        measured_metrics.keep_by_kernel(folder, summed)
+        _tell_kept(folder)
+    return code
 
 
 def _show(
@@ -168,8 +187,12 @@ def _show(
     code = emit(_table(launches, names, chip, arguments), arguments, None if arguments.table else sys.stderr)
     if folder is not None:
         measured_metrics.keep(folder, launches, names, chip)
-        talk(f"kept beside the trace; to show them: strobe kernels {folder} --columns all")
+        _tell_kept(folder)
     return code
+
+
+def _tell_kept(folder: Path) -> None:
+    talk(f"kept beside the trace; to show them: strobe kernels {folder} --columns all")
 
 
 def _table(launches: Sequence[Launch], names: list[str], chip: str, arguments: argparse.Namespace) -> Table:

@@ -1,4 +1,4 @@
-"""The output of nvprof, as CSV or as text: --print-gpu-trace, --print-api-trace, and summaries."""
+"""The output of nvprof, as CSV or as text: --print-gpu-trace, --print-api-trace, summaries, --metrics and --events."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ from strobe.formats.reading.database_tables import as_json_text
 from strobe.formats.reading.import_process import NO_PATH, Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
+from strobe.gpu.measured_metrics import KernelMetric, keep_by_kernel
+from strobe.gpu.nvidia.nvprof_metrics import MetricTables, is_header
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
 
 # In CSV the units have a row of their own; in text they follow each number.
+_METRICS_BYTES = re.compile(
+    rb'^(?:"Device","Kernel",|\s*)"?Invocations"?(?:,|\s{2,})"?(?:Metric|Event) Name', re.MULTILINE
+)
 _BANNER_BYTES = re.compile(rb"^==(?:\d+|=*)== NVPROF is profiling", re.MULTILINE)
 _HEADER_BYTES = re.compile(
     rb'^(?:"?Start"?,"?Duration"?,.*"?Name"?|\s*Start\s{2,}Duration\s{2,}.*Name\s*$|'
@@ -37,7 +42,8 @@ _COPY = re.compile(r"\[(CUDA|Unified Memory) [Mm]em(cpy|set)\s*(\w*)\]")
 _WITH_CORRELATION = re.compile(r"(.*\S) \[(\d{1,18})\]")
 _RATES = {f"{unit}/s": scale for unit, scale in _SIZES.items()}
 _NOTHING = ("", "-")
-_PLACES: dict[str, Literal["thread", "stream"]] = {"GPU activities": "stream", "API calls": "thread"}
+_ACTIVITIES = "GPU activities"
+_PLACES: dict[str, Literal["thread", "stream"]] = {_ACTIVITIES: "stream", "API calls": "thread"}
 _MOST_SHAPES = 1 << 15
 _UNITS = {"", "%", *_TIMES, *_SIZES, *_RATES}
 _MOST_MESSAGES = 100
@@ -61,7 +67,7 @@ _COLUMNS_OF = {name: {column.name for column in TABLES[name]} for name in ("kern
 
 def sniff(head: bytes) -> bool:
     """Return whether it has nvprof's banner, or the head of one of its tables."""
-    return _BANNER_BYTES.search(head) is not None or _HEADER_BYTES.search(head) is not None
+    return any(each.search(head) is not None for each in (_BANNER_BYTES, _HEADER_BYTES, _METRICS_BYTES))
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -166,10 +172,14 @@ class _Printed:
         self._shapes: dict[tuple[object, ...], _Shape] = {}
         self._devices: dict[str, str] = {}
         self._messages: list[str] = []
+        self._metrics: dict[int, MetricTables] = {}
+        self._in_metrics = False
+        self._kernels: set[tuple[int, str]] = set()  # with a time, by process
 
     def read(self) -> Imported:
         for line in lines_of(self._source):
             self._line(self._decoded(line))
+        self._finish_metrics()
         if not self._rows:
             self._of_process()
         for rows in self._rows.values():
@@ -191,7 +201,13 @@ class _Printed:
 
     def _line(self, line: str) -> None:
         banner = _BANNER.match(line)
-        if banner:
+        self._in_metrics = self._in_metrics and not banner and bool(line.strip())
+        if self._in_metrics:
+            self._counters["unreadable_rows"] += not self._metrics[self._pid].add(line)
+        elif is_header(line):
+            self._in_metrics, self._columns, self._noting = True, None, False
+            self._metrics.setdefault(self._pid, MetricTables()).begin(line)
+        elif banner:
             self._banner(int(banner[1]) if banner[1].isdigit() else 0, banner[2])
         elif _header(line):
             self._as_csv = "," in line
@@ -215,7 +231,7 @@ class _Printed:
         elif text.startswith("API calls"):  # of nvprof before CUDA 9, whose summaries have no column for that
             self._type = "API calls"
         elif text.startswith("Profiling result"):
-            self._type = "GPU activities"
+            self._type = _ACTIVITIES
         elif not text.startswith(("Profiling application", "Generated")):
             self._note(text)
             self._columns = None
@@ -255,8 +271,9 @@ class _Printed:
             return
         self._type = row.get("Type", self._type).rstrip(":")
         process, name = self._of_process().process, row["Name"]
-        if self._type == "GPU activities":
+        if self._type == _ACTIVITIES:
             role = "copy" if _COPY.fullmatch(name) else "kernel"
+            self._kernels.add((self._pid, name))
         else:
             role = role_of_cuda_call(name) if self._type == "API calls" else "other"
         kind: Literal["thread", "stream", "task"] = _PLACES.get(self._type, "task")
@@ -265,6 +282,25 @@ class _Printed:
         paradigm = "openacc" if self._type.startswith("OpenACC") else "cuda"
         path = process.out.path(NO_PATH, process.region(name, paradigm, role))
         process.out.totals(location, path, int(calls), total, total, least, most)
+
+    def _finish_metrics(self) -> None:
+        """Keep metrics beside the trace, where `kernels` finds them; kernels without a time are counted."""
+        kept: list[KernelMetric] = []
+        for pid, tables in self._metrics.items():
+            self._pid, found = pid, tables.metrics()
+            kept += found
+            launches: dict[str, int] = {}
+            for each in found:
+                launches[each.kernel] = max(launches.get(each.kernel, 0), each.launches)
+            process = self._of_process().process
+            for kernel, count in launches.items():
+                if (self._pid, kernel) not in self._kernels:
+                    location = process.location(_ACTIVITIES, _ACTIVITIES, 0, "stream")
+                    path = process.out.path(NO_PATH, process.region(kernel, "cuda", "kernel"))
+                    process.out.totals(location, path, count, 0, 0)
+                    process.count("kernels_without_time")
+        if kept:
+            keep_by_kernel(self._target.folder, kept)
 
     def _event(self, columns: list[str], cells: list[str]) -> None:
         times: list[int | None] = []
@@ -334,6 +370,7 @@ class _Printed:
             if {"static_shared_bytes", "dynamic_shared_bytes"} <= cells.keys():
                 cells["shared_memory_bytes"] = cells["static_shared_bytes"] + cells["dynamic_shared_bytes"]
             table, role = "kernel_spans", "kernel"
+            self._kernels.add((self._pid, name))
         elif "Device" in row or name.startswith("["):
             table, role = "", "other"
         else:
