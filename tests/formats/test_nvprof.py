@@ -78,12 +78,7 @@ def test_a_printed_csv_keeps_every_digit() -> None:
         events.append((row["Name"], whole(row["Duration"], unit["Duration"]), int(size or 0)))
     trace = strobe.open(PRINTED_CSV)
     assert summed(trace) == by_name(events)
-    assert trace.zero_ns == min(starts) or trace.zero_ns == min(
-        start for start, cells in zip(starts, printed, strict=True) if cells[1]
-    )
-    found = rows(
-        trace, f"select start_ns + {trace.zero_ns} from spans union all select time_ns + {trace.zero_ns} from marks"
-    )
+    found = rows(trace, "select start_ns from spans union all select time_ns from marks")
     assert sorted(start for (start,) in found) == sorted(starts)
     assert rows(trace, "select count(*) from marks") == [(moments,)]
     assert rows(trace, "select pid, argv from processes") == [
@@ -157,7 +152,7 @@ broken
     )
     assert rows(
         trace,
-        """select pid, l.name, s.name, role, start_ns + 100000000, duration_ns
+        """select pid, l.name, s.name, role, start_ns, duration_ns
            from spans s join locations l using (location) join processes p on p.process = l.process
            order by pid, start_ns""",
     ) == [
@@ -174,7 +169,44 @@ broken
     counted = dict(rows(trace, "select what, value from quality where value > 0"))
     assert (counted["unreadable_rows"], counted["times_rounded"]) == (1, 1)
     (told,) = json.loads((Path(trace.info.path) / "job.json").read_text())["imported"]["files"]
-    assert told["properties"] == {"devices": {"1": "Quadro"}, "messages": ["Warning: this is only a test"]}
+    names = [{"id": 1, "name": "Quadro"}]
+    assert told["properties"] == {"deviceProperties": names, "messages": ["Warning: this is only a test"]}
+    (gpu,) = trace.devices().to_pylist()
+    assert gpu["name"] == "Quadro"
+
+
+@pytest.mark.parametrize("form", ["text", "csv"])
+def test_a_launch_is_one_function_and_names_its_kernel(tmp_path: Path, form: str) -> None:
+    head = "==12== NVPROF is profiling process 12, command: ./a.out\n==12== Profiling result:\n"
+    text = """\
+   Start  Duration  Name
+167.46ms  176.84us  cudaMalloc [100]
+243.33ms  9.3530us  cudaLaunchKernel (void add<int>(int*, int) [101])
+243.35ms  6.0000us  cudaLaunchKernel (other(int) [102])
+"""
+    table = """\
+"Start","Duration","Name","Correlation_ID"
+ms,us,,
+167.46,176.84,"cudaMalloc",100
+243.33,9.353,"cudaLaunchKernel (void add<int>(int*, int) [101])",101
+243.35,6,"cudaLaunchKernel (other(int) [102])",102
+"""
+    trace = printed(tmp_path, head + (text if form == "text" else table))
+    assert [(row["name"], row["calls"], row["total_ns"]) for row in trace.calls().to_pylist()] == [
+        ("cudaMalloc", 1, 176_840),
+        ("cudaLaunchKernel", 2, 15_353),
+    ]
+    found = rows(trace, "select start_ns, name, correlation from call_spans order by 1")
+    assert found == [
+        (167_460_000, "cudaMalloc", 100),
+        (243_330_000, "cudaLaunchKernel", 101),
+        (243_350_000, "cudaLaunchKernel", 102),
+    ]
+    kernels = "select value from arguments where key = 'columns' order by value"
+    assert [json.loads(value) for (value,) in rows(trace, kernels)] == [
+        {"Kernel": "other(int)"},
+        {"Kernel": "void add<int>(int*, int)"},
+    ]
 
 
 SUMMARY_TEXT = """\

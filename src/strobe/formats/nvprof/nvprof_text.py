@@ -7,7 +7,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -40,6 +40,8 @@ _SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _GAP = re.compile(r"\s{2,}|\t")
 _COPY = re.compile(r"\[(CUDA|Unified Memory) [Mm]em(cpy|set)\s*(\w*)\]")
 _WITH_CORRELATION = re.compile(r"(.*\S) \[(\d{1,18})\]")
+# Of a launch the kernel is told with it: `cudaLaunchKernel (void add(int) [101])`.
+_LAUNCH = re.compile(r"(cu\w+) \((.*\S) \[(\d{1,18})\]\)")
 _RATES = {f"{unit}/s": scale for unit, scale in _SIZES.items()}
 _NOTHING = ("", "-")
 _ACTIVITIES = "GPU activities"
@@ -184,13 +186,16 @@ class _Printed:
             self._of_process()
         for rows in self._rows.values():
             rows.flush()
-        return finish_all(
+        names = [{"id": int(number), "name": name} for number, name in self._devices.items()]
+        imported = finish_all(
             {pid: rows.process for pid, rows in self._rows.items()},
             self._source,
             lambda pid: self._rows[pid].command,
             counters=self._counters,
-            properties={"devices": self._devices, "messages": self._messages},
+            properties={"deviceProperties": names, "messages": self._messages},
         )
+        # Starts count from when the profiler began, which is where its trace begins.
+        return replace(imported, first_ns=min(imported.first_ns, 0))
 
     def _decoded(self, line: bytes) -> str:
         try:
@@ -311,19 +316,22 @@ class _Printed:
             if place >= 0:
                 cells[place] = ""
         start, duration = times
-        correlation = ""
+        correlation, launched = "", ""
+        if "Name" in columns:
+            place = columns.index("Name")
+            if found := _LAUNCH.fullmatch(cells[place]):
+                cells[place], launched, correlation = found.groups()
+            elif "Correlation_ID" not in columns and (found := _WITH_CORRELATION.fullmatch(cells[place])):
+                cells[place], correlation = found.groups()
         if "Correlation_ID" in columns:
             place = columns.index("Correlation_ID")
             correlation, cells[place] = cells[place], ""
-        elif "Name" in columns:
-            place = columns.index("Name")
-            found = _WITH_CORRELATION.fullmatch(cells[place])
-            if found:
-                cells[place], correlation = found[1], found[2]
-        key = (self._pid, duration is None, *self._units, *cells)
+        key = (self._pid, duration is None, launched, *self._units, *cells)
         shape = self._shapes.get(key)
         if shape is None:
             row, units = self._row_by_column(columns, cells)
+            if launched:
+                row["Kernel"] = launched
             if "Name" not in row:
                 self._counters["unreadable_rows"] += 1
                 return
