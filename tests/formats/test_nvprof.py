@@ -394,6 +394,7 @@ def test_a_database_has_calls_kernels_copies_and_ranges(export: Export) -> None:
     assert dict(rows(trace, "select what, value from quality where value > 0"))["spans_without_end"] == 1
     (told,) = json.loads((Path(trace.info.path) / "job.json").read_text())["imported"]["files"]
     assert told["properties"]["CUPTI_ACTIVITY_KIND_DEVICE"][0]["name"] == "TITAN Xp"
+    assert [row["name"] for row in trace.devices().to_pylist()] == ["TITAN Xp"]
 
 
 def test_sums_of_a_database_are_those_of_plain_sql(export: Export) -> None:
@@ -519,3 +520,105 @@ def test_kernels_of_a_summary_keep_their_time_beside_metrics(tmp_path: Path) -> 
     assert (kernels["sum"]["calls"], kernels["sum"]["total_ns"], kernels["sum"]["measured_ipc"]) == (
         *(202752, 46_647_400_000, 1.5),
     )
+
+
+TOP_DOWN = """\
+Rows: 8120601, nnz: 218535025
+
+======== CPU profiling result (top down):
+Time(%)      Time  Name
+ 79.56%  26.7635s  main
+ 74.58%  25.0876s  | matvec(matrix const &, vector const &)
+  0.09%  30.105ms  | free_matrix(matrix&)
+  0.09%  30.105ms  |   munmap
+ 15.96%  5.36875s  waxpby(double, vector const &)
+ 15.96%  5.36870s    munmap
+...
+
+======== Data collected at 100Hz frequency
+"""
+# By path: own and total time; what the rows below do not have is a row's own.
+TOP_DOWN_PATHS = [
+    (("main",), 1_645_795_000, 26_763_500_000),
+    (("main", "free_matrix(matrix&)"), 0, 30_105_000),
+    (("main", "free_matrix(matrix&)", "munmap"), 30_105_000, 30_105_000),
+    (("main", "matvec(matrix const &, vector const &)"), 25_087_600_000, 25_087_600_000),
+    (("waxpby(double, vector const &)",), 50_000, 5_368_750_000),
+    (("waxpby(double, vector const &)", "munmap"), 5_368_700_000, 5_368_700_000),
+]
+# A row below is a caller: of 3.73007 s in cuStreamSynchronize 0.5 s have no caller in the table.
+BOTTOM_UP = """\
+======== CPU profiling result (bottom up):
+Time(%)      Time  Name
+ 59.09%  8.55785s  cudbgGetAPIVersion
+ 59.09%  8.55785s  | start_thread
+ 59.09%  8.55785s  |   clone
+ 25.75%  3.73007s  cuStreamSynchronize
+ 22.30%  3.23007s  | wait
+
+======== Data collected at 100Hz frequency
+"""
+BOTTOM_UP_PATHS = [
+    (("clone",), 0, 8_557_850_000),
+    (("clone", "start_thread"), 0, 8_557_850_000),
+    (("clone", "start_thread", "cudbgGetAPIVersion"), 8_557_850_000, 8_557_850_000),
+    (("cuStreamSynchronize",), 500_000_000, 500_000_000),
+    (("wait",), 0, 3_230_070_000),
+    (("wait", "cuStreamSynchronize"), 3_230_070_000, 3_230_070_000),
+]
+FLAT = """\
+======== CPU profiling result (flat):
+Time(%)      Time  Name
+ 59.09%  8.55785s  cudbgGetAPIVersion
+  0.06%  150.01ms  __c_mzero4
+
+======== Data collected at 100Hz frequency
+"""
+FLAT_PATHS = [(("__c_mzero4",), 150_010_000, 150_010_000), (("cudbgGetAPIVersion",), 8_557_850_000, 8_557_850_000)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(TOP_DOWN, TOP_DOWN_PATHS), (BOTTOM_UP, BOTTOM_UP_PATHS), (FLAT, FLAT_PATHS)],
+    ids=["top down", "bottom up", "flat"],
+)
+def test_samples_of_the_host_are_a_profile(tmp_path: Path, text: str, expected: list[tuple[Any, ...]]) -> None:
+    trace = printed(tmp_path, text)
+    found: list[tuple[Any, ...]] = []
+    path: list[str] = []
+    for row in trace.profile(form="tree").to_pylist():
+        path = [*path[: row["depth"]], row["name"]]
+        found.append((tuple(path), row["self_ns"], row["total_ns"]))
+    assert sorted(found) == expected
+    counted = dict(rows(trace, "select what, value from quality where value > 0"))
+    assert counted.get("unreadable_rows", 0) == text.count("\n...")
+
+
+def test_samples_of_old_versions_have_shares_only(tmp_path: Path) -> None:
+    trace = printed(
+        tmp_path,
+        """\
+======== CPU profiling result (top down):
+99.87% main
+| 81.12% matvec(matrix const &)
+| 0.03% free_matrix(matrix&)
+|   0.03% munmap
+0.13% __c_mset8
+
+======== Data collected at 100Hz frequency
+""",
+    )
+    assert rows(trace, "select metric, unit, self_value, total_value from path_metrics order by total_value desc") == [
+        ("samples", "percent", 18.72, 99.87),
+        ("samples", "percent", 81.12, 81.12),
+        ("samples", "percent", 0.13, 0.13),
+        ("samples", "percent", 0.0, 0.03),
+        ("samples", "percent", 0.03, 0.03),
+    ]
+    assert dict(rows(trace, "select what, value from quality"))["weights_are_no_time"] == 4
+
+
+def test_the_host_and_the_gpu_of_one_process_are_one(tmp_path: Path) -> None:
+    trace = printed(tmp_path, SUMMARY_TEXT + TOP_DOWN)
+    assert rows(trace, "select pid from processes") == [(12,)]
+    assert rows(trace, "select count(distinct location) from statistics") == [(3,)]

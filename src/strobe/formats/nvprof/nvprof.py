@@ -58,7 +58,8 @@ def _call_of(names: Mapping[int, str], module: str) -> Naming:
 
 
 def _constant(title: str) -> Naming:
-    return lambda _: (title, "other", "other", "nvprof")
+    paradigm = next((each for each in ("openacc", "openmp") if title.startswith(each)), "other")
+    return lambda _: (title, paradigm, "other", "nvprof")
 
 
 def _range(values: Mapping[str, object]) -> Region:
@@ -71,6 +72,27 @@ def _unified(values: Mapping[str, object]) -> Region:
     return f"[Unified Memory {'Memcpy ' if moved else ''}{kind}]", "cuda", "copy" if moved else "other", ""
 
 
+def _device(row: Mapping[str, object]) -> dict[str, object]:
+    """Return the properties of a GPU under the names of Kineto."""
+    known = {to: row[column] for column, to in _OF_DEVICE.items() if column in row}
+    warps, width = (row.get(column) for column in ("maxWarpsPerMultiprocessor", "numThreadsPerWarp"))
+    if isinstance(warps, int) and isinstance(width, int):
+        known["maxThreadsPerMultiprocessor"] = warps * width
+    return known
+
+
+_DEVICES = "CUPTI_ACTIVITY_KIND_DEVICE"
+_OF_DEVICE = {
+    "id": "id",
+    "name": "name",
+    "computeCapabilityMajor": "computeMajor",
+    "computeCapabilityMinor": "computeMinor",
+    "numMultiprocessors": "numSms",
+    "globalMemorySize": "totalGlobalMem",
+    "maxRegistersPerMultiprocessor": "regsPerMultiprocessor",
+    "maxSharedMemoryPerMultiprocessor": "sharedMemPerMultiprocessor",
+    "maxBlocksPerMultiprocessor": "maxBlocksPerMultiprocessor",
+}
 _KERNEL_WORDS = {"launchType": _LAUNCH_TYPES, "cacheConfig": CACHE_CONFIGS}
 # Tables that are made of CUPTI_ACTIVITY_KIND_MARKER.
 _RANGES, _INSTANTS = "strobe ranges", "strobe instants"
@@ -161,6 +183,8 @@ class _Database:
             else:
                 self._tables.property(properties, name)
         self._tables.marks(_INSTANTS, "timestamp", ("name",), "nvtx")
+        devices = properties.get(_DEVICES)
+        properties["deviceProperties"] = [_device(row) for row in devices] if isinstance(devices, list) else []
         return self._tables.finish(lambda key: f"process {key}", properties=properties)
 
     def process_keys(self, batch: Batch) -> Whole:

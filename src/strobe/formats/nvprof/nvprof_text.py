@@ -14,6 +14,8 @@ import numpy as np
 
 from strobe.formats.reading.database_tables import as_json_text
 from strobe.formats.reading.import_process import NO_PATH, Cells, ImportProcess, finish_all, present
+from strobe.formats.reading.nvprof_cpu_profile import BANNER, CpuProfile
+from strobe.formats.reading.profile_import import ProfileProcess
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
 from strobe.gpu.measured_metrics import KernelMetric, keep_by_kernel
@@ -26,6 +28,7 @@ from strobe.model.schema import TABLES
 _METRICS_BYTES = re.compile(
     rb'^(?:"Device","Kernel",|\s*)"?Invocations"?(?:,|\s{2,})"?(?:Metric|Event) Name', re.MULTILINE
 )
+_CPU_BYTES = re.compile(rb"^={8} CPU profiling result \((?:top down|bottom up|flat)\)", re.MULTILINE)
 _BANNER_BYTES = re.compile(rb"^==(?:\d+|=*)== NVPROF is profiling", re.MULTILINE)
 _HEADER_BYTES = re.compile(
     rb'^(?:"?Start"?,"?Duration"?,.*"?Name"?|\s*Start\s{2,}Duration\s{2,}.*Name\s*$|'
@@ -69,7 +72,7 @@ _COLUMNS_OF = {name: {column.name for column in TABLES[name]} for name in ("kern
 
 def sniff(head: bytes) -> bool:
     """Return whether it has nvprof's banner, or the head of one of its tables."""
-    return any(each.search(head) is not None for each in (_BANNER_BYTES, _HEADER_BYTES, _METRICS_BYTES))
+    return any(each.search(head) is not None for each in (_BANNER_BYTES, _HEADER_BYTES, _METRICS_BYTES, _CPU_BYTES))
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -176,11 +179,14 @@ class _Printed:
         self._messages: list[str] = []
         self._metrics: dict[int, MetricTables] = {}
         self._in_metrics = False
+        self._cpu: CpuProfile | None = None
+        self._profiles: dict[int, ProfileProcess] = {}
         self._kernels: set[tuple[int, str]] = set()  # with a time, by process
 
     def read(self) -> Imported:
         for line in lines_of(self._source):
             self._line(self._decoded(line))
+        self._end_cpu_profile()
         self._finish_metrics()
         if not self._rows:
             self._of_process()
@@ -207,13 +213,17 @@ class _Printed:
     def _line(self, line: str) -> None:
         banner = _BANNER.match(line)
         self._in_metrics = self._in_metrics and not banner and bool(line.strip())
-        if self._in_metrics:
+        if self._cpu and (banner or not line.strip()):
+            self._end_cpu_profile()
+        if self._cpu:
+            self._counters["unreadable_rows"] += not self._cpu.add(line)
+        elif self._in_metrics:
             self._counters["unreadable_rows"] += not self._metrics[self._pid].add(line)
         elif is_header(line):
             self._in_metrics, self._columns, self._noting = True, None, False
             self._metrics.setdefault(self._pid, MetricTables()).begin(line)
         elif banner:
-            self._banner(int(banner[1]) if banner[1].isdigit() else 0, banner[2])
+            self._banner(int(banner[1]) if banner[1].isdigit() else self._pid, banner[2])
         elif _header(line):
             self._as_csv = "," in line
             cells = _csv_cells(line) if self._as_csv else _GAP.split(line.strip())
@@ -231,7 +241,11 @@ class _Printed:
     def _banner(self, pid: int, text: str) -> None:
         self._pid = pid
         profiling = _PROFILING.match(text)
-        if profiling:
+        if cpu := BANNER.match(text):
+            process = self._profiles.get(pid) or ProfileProcess(self._source, self._target, self._of_process().process)
+            self._profiles[pid], self._columns, self._noting = process, None, False
+            self._cpu = CpuProfile(process, cpu[1], lambda cell: self._scaled(cell, "", _TIMES))
+        elif profiling:
             self._commands[int(profiling[1])] = profiling[2]
         elif text.startswith("API calls"):  # of nvprof before CUDA 9, whose summaries have no column for that
             self._type = "API calls"
@@ -287,6 +301,12 @@ class _Printed:
         paradigm = "openacc" if self._type.startswith("OpenACC") else "cuda"
         path = process.out.path(NO_PATH, process.region(name, paradigm, role))
         process.out.totals(location, path, int(calls), total, total, least, most)
+
+    def _end_cpu_profile(self) -> None:
+        if self._cpu:
+            self._cpu.save()
+            self._cpu = None
+            self._profiles[self._pid].flush()
 
     def _finish_metrics(self) -> None:
         """Keep metrics beside the trace, where `kernels` finds them; kernels without a time are counted."""

@@ -81,8 +81,9 @@ class Function:
 class ProfileProcess:
     """The one process of an imported profile: regions, locations, call trees, rows of side tables."""
 
-    def __init__(self, source: ImportSource, target: ImportTarget) -> None:
-        self.core = ImportProcess(target, 0, buffers=1)
+    def __init__(self, source: ImportSource, target: ImportTarget, core: ImportProcess | None = None) -> None:
+        """`core`: a process that has events beside its profile; whoever made it finishes it, after `flush`."""
+        self.core = core or ImportProcess(target, 0, buffers=1)
         self._source = source.name
         self._path_of: list[int] = []  # number in the core, by path
         self._region_of = array("q")
@@ -190,12 +191,16 @@ class ProfileProcess:
             columns[column.name] = values, valid
         self.core.rows(table, np.array([location for location, _ in rows], dtype=np.uint32), columns)
 
+    def flush(self) -> None:
+        """Write the rows of side tables that wait."""
+        for table in list(self._rows):
+            self._flush(table)
+
     def finish(
         self, properties: Mapping[str, object], *, pid: int = 0, rank: int | None = None, ranks: int | None = None
     ) -> Imported:
         """Write everything."""
-        for table in list(self._rows):
-            self._flush(table)
+        self.flush()
         self.core.pid = pid
         self.core.finish(str(properties.get("name") or self._source), self._source, main=True, rank=rank, ranks=ranks)
         # A process without spans has no first moment.
