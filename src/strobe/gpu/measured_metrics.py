@@ -15,7 +15,7 @@ import numpy as np
 from strobe.errors import TraceError, UsageError
 from strobe.gpu.capabilities import model_of_capability
 from strobe.gpu.kernel_names import short_name
-from strobe.gpu.nvidia.ncu import Launch
+from strobe.gpu.nvidia.ncu import KernelMetric, Launch
 from strobe.model.gpu_metrics import CHIPS, METRICS, counters, formula, unit, value
 from strobe.model.schema import Column
 from strobe.tables.table import Table, make_table
@@ -43,20 +43,6 @@ class Reading:
 
     metric: str
     value: float | None
-    unit: str
-    limit: str = ""
-
-
-@dataclass(frozen=True)
-class KernelMetric:
-    """The values of one metric for all launches of a kernel: how many have one, their mean, lowest and highest."""
-
-    kernel: str
-    metric: str
-    launches: int
-    mean: float | None
-    low: float | None
-    high: float | None
     unit: str
     limit: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -28,6 +29,7 @@ from strobe.trace.definition_rows import path_tree, region_rows
 from strobe.trace.trace import Trace
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_NO_WORD = re.compile(r"\W+")
 _COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")
 # Columns that kernels of a name are split by.
 _SPLIT = {
@@ -109,7 +111,9 @@ def _column_of(metric: str) -> Column:
     """Return the column of a hardware metric: one of `measured_*`."""
     known = METRICS.get(metric)
     unit, meaning = (known.unit, known.about) if known else ("", f"mean of {metric}")
-    return Column(f"measured_{metric.replace('.', '_')}", "float64", unit, f"{meaning} (strobe metrics)", extra=True)
+    return Column(
+        f"measured_{_NO_WORD.sub('_', metric).strip('_')}", "float64", unit, f"{meaning} (strobe metrics)", extra=True
+    )
 
 
 def _of_device(

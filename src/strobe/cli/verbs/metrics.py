@@ -143,8 +143,7 @@ def _launches(arguments: argparse.Namespace) -> list[str]:
 
 def _show_file(arguments: argparse.Namespace, folder: Path | None) -> int:
     from strobe.gpu import measured_metrics
-    from strobe.gpu.nvidia.ncu import launches
-    from strobe.gpu.nvidia.nvprof_metrics import kernel_metrics
+    from strobe.gpu.nvidia import ncu, nvprof_metrics
 
     path = arguments.table
     try:
@@ -152,9 +151,9 @@ def _show_file(arguments: argparse.Namespace, folder: Path | None) -> int:
             text = stream.read()
     except OSError as error:
         raise TraceError(f"cannot read '{path}': {error.strerror}") from error
-    if found := launches(text):
+    if found := ncu.launches(text):
         return _show(found, [], "", arguments, folder)
-    summed = kernel_metrics(text)
+    summed = ncu.kernel_metrics(text) or nvprof_metrics.kernel_metrics(text)
     if not summed:
         raise TraceError(f"'{path}' contains no kernels", do="Write it with: ncu --csv --page raw --log-file FILE ...")
     if arguments.by == "launch":

@@ -18,7 +18,8 @@ from strobe.formats.reading.nvprof_cpu_profile import BANNER, CpuProfile
 from strobe.formats.reading.profile_import import ProfileProcess
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
-from strobe.gpu.measured_metrics import KernelMetric, keep_by_kernel
+from strobe.gpu.measured_metrics import keep_by_kernel
+from strobe.gpu.nvidia.ncu import KernelMetric
 from strobe.gpu.nvidia.nvprof_metrics import MetricTables, is_header
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from strobe.errors import RecordError, TraceError, UsageError
@@ -37,6 +37,25 @@ _TIMES = {
     **dict.fromkeys(("msecond", "ms", "millisecond"), 1e6),
     **dict.fromkeys(("second", "s", "sec"), 1e9),
 }
+_DECIMALS = re.compile(r"-?\d[\d.,\s\u2019']*([.,])(?!\d{3}$)\d+")
+_SPACES = re.compile(r"[\s\u2019']")
+_VALUES = ("Metric Value", "Minimum", "Maximum", "Average")
+# What the page of details calls them: the files *.section of Nsight Compute.
+_LABELS = {
+    "Duration": "gpu__time_duration.sum",
+    "Achieved Occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
+    "Block Limit SM": "launch__occupancy_limit_blocks",
+    "Block Limit Registers": "launch__occupancy_limit_registers",
+    "Block Limit Shared Mem": "launch__occupancy_limit_shared_mem",
+    "Block Limit Warps": "launch__occupancy_limit_warps",
+    "Registers Per Thread": "launch__registers_per_thread",
+    "Static Shared Memory Per Block": "launch__shared_mem_per_block_static",
+    "Dynamic Shared Memory Per Block": "launch__shared_mem_per_block_dynamic",
+    "Executed Ipc Active": "sm__inst_executed.avg.per_cycle_active",
+    "L1/TEX Hit Rate": "l1tex__t_sector_hit_rate.pct",
+    "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +63,8 @@ class Launch:
     """One execution of a kernel that ncu has measured.
 
     `invocation` counts those of this name on this stream, from 1, as they were measured. `values` are in base units
-    (bytes, nanoseconds, hertz, percent), by counter, None where ncu has none; `units` are their units.
+    (bytes, nanoseconds, hertz, percent), by counter, None where ncu has none; `units` are their units. `program` is the
+    name of the process.
     """
 
     process: int
@@ -58,6 +78,21 @@ class Launch:
     block: tuple[int, ...]
     values: dict[str, float | None] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class KernelMetric:
+    """The values of one metric for all launches of a kernel: how many have one, their mean, lowest and highest."""
+
+    kernel: str
+    metric: str
+    launches: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,45 +217,100 @@ def what_to_do(reported: Sequence[str]) -> str:
     return ""
 
 
-def launches(text: str) -> list[Launch]:
-    """Return the kernels of a table that `ncu --csv --page raw` wrote, with any text around it.
+def launches(text: str, counters: Counter[str] | None = None) -> list[Launch]:
+    """Return the kernels of tables that `ncu --csv` wrote, of the pages raw and details, with any text around them.
 
-    Raises TraceError if a line has fewer or more cells than the header.
+    A line that has fewer or more cells than the header is counted in `counters`; without them it raises TraceError. On
+    the page of details metrics have names for people: those that are a known counter are that, the others stay.
     """
     found: list[Launch] = []
     times: Counter[tuple[object, ...]] = Counter()
-    header: list[str] = []
-    units: list[str] = []
-    for row in csv.reader(line for line in text.splitlines() if line.startswith('"')):
-        if row[0] == "ID":
-            header, units = row, []
-        elif not header:
+    before: tuple[str, ...] = ()
+    number = _reader_of_numbers(text)
+    for row in _rows(text, counters):
+        cells = row.cells
+        if "Average" in cells:
             continue
-        elif len(row) != len(header):
-            raise TraceError(f"the table of ncu has {len(row)} cells in a line, and {len(header)} in its header")
-        elif not row[0]:
-            units = row
-        else:
-            cells = dict(zip(header, row, strict=True))
-            key = tuple(cells.get(name, "") for name in ("Process ID", "Context", "Stream", "Kernel Name"))
-            times[key] += 1
-            found.append(_launch(cells, dict(zip(header, units, strict=False)), times[key]))
+        kernel = tuple(cells.get(name, "") for name in ("Process ID", "Context", "Stream", "Kernel Name"))
+        if "Metric Name" not in cells:
+            times[kernel] += 1
+            found.append(_launch(cells, times[kernel]))
+            measured = {
+                name: (cell, row.units.get(name, "")) for name, cell in cells.items() if looks_like_counter(name)
+            }
+        else:  # a line for each metric, and lines of advice without one
+            if (cells.get("ID", ""), *kernel) != before:
+                before = cells.get("ID", ""), *kernel
+                times[kernel] += 1
+                found.append(_launch(cells, times[kernel]))
+            measured = _of_details(cells, found[-1].values)
+        for name, (cell, unit) in measured.items():
+            factor, found[-1].units[name] = base_unit(unit)
+            value = number(cell)
+            found[-1].values[name] = None if value is None else value * factor
     return found
 
 
-def _launch(cells: dict[str, str], units: dict[str, str], invocation: int) -> Launch:
-    values: dict[str, float | None] = {}
-    base_units: dict[str, str] = {}
-    for name, text in cells.items():
-        if looks_like_counter(name):
-            factor, base_units[name] = base_unit(units.get(name, ""))
-            number = _number(text)
-            values[name] = None if number is None else number * factor
+def kernel_metrics(text: str) -> list[KernelMetric]:
+    """Return the table that `ncu --csv --print-summary per-kernel` wrote."""
+    found = []
+    number = _reader_of_numbers(text)
+    for row in _rows(text, Counter()):
+        if "Average" not in row.cells:
+            continue
+        factor, unit = base_unit(row.cells.get("Metric Unit", ""))
+        values = (number(row.cells.get(name, "")) for name in ("Average", "Minimum", "Maximum"))
+        mean, low, high = (None if value is None else value * factor for value in values)
+        name, launched = row.cells.get("Metric Name", ""), _integer(row.cells.get("Invocations", ""))
+        if name and launched:
+            kernel = row.cells.get("Kernel Name", "")
+            found.append(KernelMetric(kernel, _LABELS.get(name, name), launched, mean, low, high, unit))
+    return found
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of a table: its cells, and the units of the page raw, by column."""
+
+    cells: dict[str, str]
+    units: dict[str, str]
+
+
+def _rows(text: str, counters: Counter[str] | None) -> Iterator[_Row]:
+    header: list[str] = []
+    units: dict[str, str] = {}
+    for row in csv.reader(line for line in text.removeprefix("\ufeff").splitlines() if line.startswith('"')):
+        if row[0] == "ID" or (row[0] == "Process ID" and "Kernel Name" in row):
+            header, units = row, {}
+        elif not header:
+            continue
+        elif len(row) != len(header):
+            if counters is None:
+                raise TraceError(f"the table of ncu has {len(row)} cells in a line, and {len(header)} in its header")
+            counters["unreadable_rows"] += 1
+        elif not row[0]:
+            units = dict(zip(header, row, strict=True))
+        else:
+            yield _Row(dict(zip(header, row, strict=True)), units)
+
+
+def _of_details(cells: Mapping[str, str], known: Mapping[str, object]) -> dict[str, tuple[str, str]]:
+    """Return the metric of a line of the page of details: its value and unit, by counter or by its name there."""
+    name = cells["Metric Name"]
+    if not name:
+        return {}
+    name = _LABELS.get(name, name)
+    if name in known:  # `Memory Throughput` is a share in one section and a rate in another
+        name = f"{name} ({cells.get('Section Name', '')})"
+    return {name: (cells.get("Metric Value", ""), cells.get("Metric Unit", ""))}
+
+
+def _launch(cells: Mapping[str, str], invocation: int) -> Launch:
     numbers = (_integer(cells.get(name, "")) for name in ("Process ID", "Context", "Stream", "Device"))
     process, context, stream, device = numbers
     grid, block = (_shape(cells.get(name, "")) for name in ("Grid Size", "Block Size"))
     where = process or 0, cells.get("Kernel Name", ""), invocation, context, stream, device
-    return Launch(*where, cells.get("CC", ""), grid, block, values, base_units)
+    return Launch(*where, cells.get("CC", ""), grid, block, program=cells.get("Process Name", ""))
 
 
 def base_unit(unit: str) -> tuple[float, str]:
@@ -238,18 +328,34 @@ def base_unit(unit: str) -> tuple[float, str]:
     return factor, f"{above}{slash}{below}"
 
 
-def _number(text: str) -> float | None:
-    text = text.strip()
-    if text.lower() in _NONE:
-        return None
-    try:
-        return float(text.replace(",", ""))
-    except ValueError:
-        return None
+def _reader_of_numbers(text: str) -> Callable[[str], float | None]:
+    """Return a function that reads numbers as the file has them: ncu writes those of the user's language.
+
+    The decimal point is a comma where some number ends in a comma and other than three digits, and none in a point.
+    """
+    points = {
+        match[1]
+        for row in _rows(text, Counter())
+        for name, cell in row.cells.items()
+        if name in _VALUES or ("Metric Name" not in row.cells and looks_like_counter(name))
+        if (match := _DECIMALS.fullmatch(cell.strip()))
+    }
+    point, thousands = (",", ".") if points == {","} else (".", ",")
+
+    def number(cell: str) -> float | None:
+        cell = cell.strip()
+        if cell.lower() in _NONE:
+            return None
+        try:
+            return float(_SPACES.sub("", cell).replace(thousands, "").replace(point, "."))
+        except ValueError:
+            return None
+
+    return number
 
 
 def _integer(text: str) -> int | None:
-    text = text.strip().replace(",", "")
+    text = re.sub(r"[^\w]", "", text)  # thousands are separated as the language has it
     return int(text) if text.isdecimal() else None
 
 

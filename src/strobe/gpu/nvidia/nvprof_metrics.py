@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from strobe.gpu.measured_metrics import KernelMetric
+from strobe.gpu.nvidia.ncu import KernelMetric
 
 # Text: `Invocations  Metric Name  Metric Description  Min  Max  Avg`, of events without a description and with `Total`
 # since CUDA 8. The name of the kernel has a line of its own above its rows.
