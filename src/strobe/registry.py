@@ -20,7 +20,7 @@ _GROUPS: dict[str, set[str] | None] = {"analyses": None, "formats": {"nvprof", "
 # Modules in a plug-in folder that are not plug-ins.
 _SHARED = {
     "advice": {"rank"},
-    "formats": {"reading", "writing"},
+    "formats": {"known_formats", "reading", "writing"},
 }
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from strobe.api.exports import formats
 from strobe.errors import FormatError, TraceError, UsageError
+from strobe.formats import known_formats
 from strobe.formats.reading.inputs import Input, inputs_of
 from strobe.formats.reading.progress import Progress
 from strobe.model.cache_folder import cache_folder
@@ -215,6 +216,7 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
         chosen = [each for each, inside in zip(chosen, own, strict=True) if each[1].whole_folder or not inside]
         ignored = [each for each in ignored if not any(Path(each).is_relative_to(folder) for folder in whole)]
     if not chosen:
+        _refuse_known(inputs)
         tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
         if len(inputs) == 1 and inputs[0].path in paths:
             one = inputs[0]
@@ -223,6 +225,15 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
         inside = f"none of its {len(inputs)} files is in a known format" if inputs else "it holds no file"
         raise FormatError(f"'{paths[0]}' is a folder without a trace, and {inside}. Tried: {tried}")
     return chosen, ignored
+
+
+def _refuse_known(inputs: Sequence[Input]) -> None:
+    """Raise FormatError with the way out where the kind of a file is known, though nothing here reads it."""
+    for each in inputs:
+        known = known_formats.of(each.head())
+        if known is not None:
+            what = f"'{each.name}' ({format_bytes(each.size_bytes)}) is {known.title}, which strobe does not read."
+            raise FormatError(what, do=known.advice(each.name))
 
 
 def _name_ranks(files: Sequence[_File], asked: Sequence[int] | None) -> None:

@@ -1,0 +1,78 @@
+"""Files that are known and not read: what they are, and the command that makes a file of them that is read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KnownFormat:
+    """A kind of file that strobe can name, and not read.
+
+    `title` has its article: "a memray capture". `sniff(head)` gets the first 64 KiB, unpacked. `do` is one line with
+    the command that converts it; the words FILE and FOLDER in it become the path of the file, and of its folder.
+    """
+
+    title: str
+    sniff: Callable[[bytes], bool]
+    do: str
+
+    def advice(self, path: str) -> str:
+        """Return what to do with the file of this path."""
+        folder = path.rpartition("/")[0] or "."
+        return self.do.replace("FILE", shlex.quote(path)).replace("FOLDER", shlex.quote(folder))
+
+
+def of(head: bytes) -> KnownFormat | None:
+    """Return the format of a file that no reader took, by its first bytes; None if nobody knows it."""
+    return next((each for each in KNOWN if each.sniff(head)), None)
+
+
+def _begins(*marks: bytes) -> Callable[[bytes], bool]:
+    return lambda head: head.startswith(marks)
+
+
+def _has(*words: bytes) -> Callable[[bytes], bool]:
+    return lambda head: all(word in head for word in words)
+
+
+_REPLAY = "Convert it: python3.15 -m profiling.sampling replay --collapsed -o stacks.txt "
+_HATCHET = "FOLDER').to_flamegraph())\" > stacks.txt"
+KNOWN: tuple[KnownFormat, ...] = (
+    # "TACH" as an integer, in either order of bytes: InternalDocs/profiling_binary_format.md of CPython.
+    KnownFormat("a binary profile of Python's profiling.sampling", _begins(b"HCAT", b"TACH"), f"{_REPLAY}FILE"),
+    KnownFormat(
+        "a page of Python's profiling.sampling",
+        _has(b"<html", b"Tachyon Profiler"),
+        "Record with --binary -o profile.bin. " + _REPLAY + "profile.bin",
+    ),
+    # Ruby's marshal, version 4.8, of a hash; its first key is a symbol.
+    KnownFormat(
+        "a stackprof dump",
+        lambda head: head.startswith(b"\x04\x08{") and b":\x0cversion" in head[:16],
+        "Convert it: stackprof --json FILE > stackprof.json",
+    ),
+    KnownFormat(
+        "an HPCToolkit database",
+        _begins(b"HPCTOOLKITmeta"),
+        "Convert it: python -c \"import hatchet; print(hatchet.GraphFrame.from_hpctoolkit_latest('" + _HATCHET,
+    ),
+    KnownFormat(
+        "an HPCToolkit database",
+        _has(b"<HPCToolkitExperiment"),
+        "Convert it: python -c \"import hatchet; print(hatchet.GraphFrame.from_hpctoolkit('" + _HATCHET,
+    ),
+    KnownFormat(
+        "a Charm++ Projections trace",
+        _begins(b"PROJECTIONS_ID", b"PROJECTIONS-RECORD"),
+        "Convert it: python -c \"import pipit; pipit.Trace.from_projections('FOLDER').to_chrome('trace.json')\"",
+    ),
+    # The file form.template of the folder, a binary property list.
+    KnownFormat(
+        "a trace of Xcode's Instruments",
+        lambda head: head.startswith(b"bplist00") and b"com.apple.xray." in head,
+        "Convert its deep copy of the samples to pprof with instrumentsToPprof, or record with samply.",
+    ),
+)
