@@ -161,13 +161,13 @@ def inputs_of(path: Path) -> list[Input]:
     """
     if path.is_dir():
         files = sorted(each for each in path.rglob("*") if each.is_file() and not _is_ours(each, path))
-        return [_file(each) for each in files]
+        return [one_file(each) for each in files]
     try:
         if zipfile.is_zipfile(path):
             return _of_zip(path)
         if _is_tar(path):
             return _of_tar(path)
-        return [_file(path)]
+        return [one_file(path)]
     except (OSError, RuntimeError, NotImplementedError, ValueError, OverflowError, *_DAMAGED) as error:
         raise TraceError(f"cannot read '{path}': {_reason(error)}") from error
 
@@ -186,7 +186,8 @@ def _pieces(stream: IO[bytes], size: int) -> Iterator[bytes]:
         return
 
 
-def _file(path: Path) -> Input:
+def one_file(path: Path) -> Input:
+    """Return a file as it is, though it may be an archive."""
     return Input(str(path), path, path.stat().st_size, lambda: path.open("rb"), lambda name: _below(path.parent, name))
 
 
@@ -196,7 +197,7 @@ def _below(folder: Path, name: str) -> Input | None:
         return None
     if not path.resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"'{path}' is a link that leads out of its folder")
-    return _file(path)
+    return one_file(path)
 
 
 def _is_ours(path: Path, root: Path) -> bool:
@@ -273,7 +274,7 @@ def _of_tar(path: Path) -> list[Input]:
     try:
         for number, member in enumerate(archive):
             if member.name == "anchor.xml":  # a Cube profile: its members make sense only together
-                return [_file(path)]
+                return [one_file(path)]
             if number >= _MOST_MEMBERS:
                 raise FormatError(f"'{path}' holds more than {_MOST_MEMBERS} files", do="Unpack those that you mean.")
             if member.isfile():
