@@ -158,3 +158,22 @@ def test_torn_lines_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
 def test_a_table_without_kernels_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(strobe.errors.FormatError, match="it has no kernel"):
         opened(tmp_path, BASE[: BASE.index('"0"')])
+
+
+def test_a_report_is_printed_by_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report, tools = tmp_path / "profile.ncu-rep", tmp_path / "tools"
+    report.write_bytes(b"NVR\0\x02\0\0\0\x08\x07")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(strobe.errors.FormatError) as told:
+        strobe.open(report)
+    assert "it needs ncu, which is not installed here" in str(told.value)
+    assert f"ncu --import {report} --csv --page raw --print-units base > {report}.csv" in str(told.value)
+    tools.mkdir()
+    (tools / "table").write_text(BASE)
+    words = f"--import {report} --csv --page raw --print-units base"
+    (tools / "ncu").write_text(
+        f'#!/bin/sh\n[ "$*" = "{words}" ] && while read -r l; do echo "$l"; done < {tools}/table'
+    )
+    (tools / "ncu").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    assert kernels(strobe.open(report))["relu"]["total_ns"] == 8_000

@@ -1,6 +1,7 @@
 """Nsight Systems SQLite, against sums that plain SQL takes straight from the files."""
 
 import json
+import os
 import re
 import sqlite3
 from collections import Counter
@@ -685,3 +686,43 @@ def test_bytes_that_only_begin_like_a_database_are_refused_in_a_sentence(tmp_pat
     path.write_bytes(b"SQLite format 3\0 StringIds" + b"\xa5" * 5000)
     with pytest.raises(FormatError, match="damaged"):
         strobe.open(path)
+
+
+REPORT = b"NVIDIA Tegra Profiler Report 2024@4@1@61-244134315967v0.\n\x0bLocal (CLI)"
+STREAM = b"U3w[END]NVIDIA Nsight Systems Stream 2025.3.1.90-253135822126v0!"
+
+
+def script(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize("head", [REPORT, STREAM], ids=["report", "stream"])
+def test_a_report_is_exported_by_nsys(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes
+) -> None:
+    export.table("CUPTI_ACTIVITY_KIND_KERNEL", export.kernel("k", 10, 19))
+    export.database.commit()
+    tools = tmp_path / "tools"
+    # nsys takes reports only; the importer is handed a stream, and writes a report.
+    report = '[ "$(head -c 28 "$8")" = "NVIDIA Tegra Profiler Report" ] || exit 1\n'
+    words = '[ "$1 $2 $3 $4 $6 $7" = "export --type sqlite --output --force-overwrite true" ] || exit 1\n'
+    script(tools, "nsys", f'{words}{report}cp "{export.path}" "$5"')
+    script(tools, "QdstrmImporter", f'[ "$1 $3" = "-i -o" ] || exit 1\nprintf "{REPORT[:29].decode()}" > "$4"')
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
+    path = tmp_path / "report1.nsys-rep"
+    path.write_bytes(head)
+    trace = strobe.open(path)
+    assert rows(trace, "select name, duration_ns from kernel_spans") == [("k", 9)]
+
+
+def test_without_nsys_the_command_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "report1.qdrep"
+    path.write_bytes(REPORT)
+    with pytest.raises(FormatError) as told:
+        strobe.open(path)
+    assert "it needs nsys, which is not installed here" in str(told.value)
+    words = f"nsys export --type sqlite --output {path}.sqlite --force-overwrite true {path}"
+    assert words in str(told.value)

@@ -1,5 +1,7 @@
 """Nsight Compute: the tables of `ncu --csv`, of the pages raw and details, and of summaries by kernel.
 
+Of a report ncu prints the page raw, where it is installed.
+
 A kernel was measured alone and perhaps several times, so it has a duration and no start: a file is a profile. Its
 metrics stand beside it, as `strobe metrics --trace` keeps them. The shapes of single launches are left out.
 """
@@ -10,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from strobe.formats.reading.conversion import INPUT, converted
 from strobe.formats.reading.import_process import NO_PATH, ImportProcess, finish_all
 from strobe.formats.reading.profile_import import read_whole
 from strobe.formats.reading.sqlite_input import NONE
@@ -18,18 +21,27 @@ from strobe.gpu.nvidia import ncu
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _HEADER = re.compile(rb'^(?:\xef\xbb\xbf)?"(?:ID","Process ID|Process ID)",.*"Kernel Name",', re.MULTILINE)
+_MAGIC = b"NVR\0"
+_PRINT = ("ncu", "--import", INPUT, "--csv", "--page", "raw", "--print-units", "base")
 _DURATION = "gpu__time_duration.sum"
 _NOT_KEPT = ("Host Name", "Kernel Time", "Block Size", "Grid Size", "CC", "Rule Description")
 
 
 def sniff(head: bytes) -> bool:
-    """Return whether it has the head of such a table."""
-    return _HEADER.search(head) is not None
+    """Return whether it is a report, or has the head of such a table."""
+    return head.startswith(_MAGIC) or _HEADER.search(head) is not None
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a file. Raises ValueError if it has no kernel."""
-    text, counters = read_whole(source).decode("utf-8", "replace"), Counter[str]()
+    """Import a file. Raises ValueError if it has no kernel, or is a report that ncu does not print."""
+    if next(iter(source.chunks()), b"").startswith(_MAGIC):
+        with converted(source, _PRINT, ".csv") as printed:
+            return _imported(source, target, read_whole(printed))
+    return _imported(source, target, read_whole(source))
+
+
+def _imported(source: ImportSource, target: ImportTarget, content: bytes) -> Imported:
+    text, counters = content.decode("utf-8", "replace"), Counter[str]()
     launches, summed = ncu.launches(text, counters), ncu.kernel_metrics(text)
     if not launches and not summed:
         raise ValueError("it has no kernel")
@@ -89,4 +101,10 @@ def _add_summary(process: ImportProcess, metrics: Iterable[ncu.KernelMetric]) ->
             _add(process, location, kernel, (count, total, least, most))
 
 
-FORMAT = Format("ncu", "Nsight Compute CSV (ncu --csv)", suffixes=(".csv", ".txt", ".log"), sniff=sniff, read=read)
+FORMAT = Format(
+    "ncu",
+    "Nsight Compute reports (through ncu) and CSV (ncu --csv)",
+    suffixes=(".ncu-rep", ".csv", ".txt", ".log"),
+    sniff=sniff,
+    read=read,
+)

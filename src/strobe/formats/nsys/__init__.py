@@ -1,14 +1,20 @@
-"""NVIDIA Nsight Systems: the SQLite files that `nsys export --type sqlite` writes, schema 2.x to 3.x."""
+"""NVIDIA Nsight Systems: the SQLite files that `nsys export --type sqlite` writes, schema 2.x to 3.x.
+
+Reports are exported by nsys, where it is installed.
+"""
 
 from __future__ import annotations
 
-from contextlib import closing
+import re
+from contextlib import ExitStack, closing
+from pathlib import Path
 
 from strobe.formats.nsys import timed_rows
 from strobe.formats.nsys.export import Export
 from strobe.formats.nsys.ranges import Ranges
 from strobe.formats.nsys.ranks import ranks_of
 from strobe.formats.nsys.tables import KINDS, PARADIGMS, named
+from strobe.formats.reading.conversion import INPUT, OUTPUT, converted
 from strobe.formats.reading.database_tables import SpanTable
 from strobe.formats.reading.sqlite_input import MAGIC, NONE, SqliteInput
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -18,9 +24,19 @@ from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 # become properties. Unknown columns become arguments.
 
 
+# .qdrep and .nsys-rep begin alike; a stream is what nsys leaves where it cannot make a report.
+_REPORT, _STREAM = b"NVIDIA Tegra Profiler Report ", re.compile(rb"[^\n]{0,60}\[END\]NVIDIA (?:Nsight|Tegra)")
+_EXPORT = ("nsys", "export", "--type", "sqlite", "--output", OUTPUT, "--force-overwrite", "true", INPUT)
+_IMPORT = ("QdstrmImporter", "-i", INPUT, "-o", OUTPUT)
+
+
 def sniff(head: bytes) -> bool:
-    """Return whether it is a SQLite file with the table of texts that every export begins with."""
-    return head.startswith(MAGIC) and b"StringIds" in head
+    """Return whether it is a SQLite file with the table of texts that every export begins with, or a report."""
+    return (head.startswith(MAGIC) and b"StringIds" in head) or _is_report(head)
+
+
+def _is_report(head: bytes) -> bool:
+    return head.startswith(_REPORT) or _STREAM.match(head) is not None
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -28,9 +44,21 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 
     Times are the file's own: nanoseconds since the session began; `base_ns` is when that was. A thread's calls and push
     ranges share its location; start/end ranges, times on a processor, waits on GPU work and the profiler's own overhead
-    have locations beside it, because they do not nest into calls. Raises ValueError if the database is damaged.
+    have locations beside it, because they do not nest into calls. Raises ValueError if the database is damaged, or a
+    report cannot be exported.
     """
-    with closing(SqliteInput(source.local_path())) as database:
+    head = next(iter(source.chunks()), b"")
+    if not _is_report(head):
+        return _opened(source, target, source.local_path())
+    with ExitStack() as stack:
+        report = source
+        if not head.startswith(_REPORT):
+            report = stack.enter_context(converted(source, _IMPORT, ".nsys-rep"))
+        return _opened(source, target, stack.enter_context(converted(report, _EXPORT, ".sqlite")).local_path())
+
+
+def _opened(source: ImportSource, target: ImportTarget, path: Path) -> Imported:
+    with closing(SqliteInput(path)) as database:
         if "StringIds" not in database.tables:
             raise ValueError("it has no table StringIds")
         return _read(Export(source, target, database))
@@ -99,5 +127,9 @@ def _host(export: Export) -> str:
 
 
 FORMAT = Format(
-    "nsys", "Nsight Systems SQLite (nsys export --type sqlite)", suffixes=(".sqlite", ".db"), sniff=sniff, read=read
+    "nsys",
+    "Nsight Systems reports (through nsys) and SQLite (nsys export --type sqlite)",
+    suffixes=(".sqlite", ".db", ".nsys-rep", ".qdrep", ".qdstrm"),
+    sniff=sniff,
+    read=read,
 )
