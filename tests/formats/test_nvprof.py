@@ -594,6 +594,15 @@ def test_samples_of_the_host_are_a_profile(tmp_path: Path, text: str, expected: 
     assert counted.get("unreadable_rows", 0) == text.count("\n...")
 
 
+def test_rounded_rows_do_not_make_a_function_longer(tmp_path: Path) -> None:
+    head, *_ = BOTTOM_UP.partition(" 25.75%")
+    trace = printed(tmp_path, f"{head}  0.18%  20.043ms  f\n  0.09%  10.022ms  | g\n  0.09%  10.022ms  | h\n")
+    assert rows(trace, "select sum(self_ns) from statistics") == [(8_557_850_000 + 20_043_000,)]
+    assert rows(trace, "select name, self_ns from statistics where name in ('g', 'h') or name = 'f' order by 1, 2") == [
+        *(("f", 10_021_000), ("f", 10_022_000), ("g", 0), ("h", 0)),
+    ]
+
+
 def test_samples_of_old_versions_have_shares_only(tmp_path: Path) -> None:
     trace = printed(
         tmp_path,

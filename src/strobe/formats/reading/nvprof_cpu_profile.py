@@ -21,7 +21,7 @@ class CpuProfile:
 
     The time of a row is that of everything below it: top down, of what it calls; bottom up, of the same function for
     each of its callers. What the rows below leave belongs to the row itself: nvprof leaves out rows below a threshold
-    and a depth.
+    and a depth. Five printed digits make the rows below a little more than theirs: the last of them has what is left.
     """
 
     def __init__(self, process: ProfileProcess, order: str, nanoseconds: Callable[[str], int | None]) -> None:
@@ -46,11 +46,14 @@ class CpuProfile:
         if value is None or depth > len(self._open):
             return False
         self._close(depth)
-        self._weight = _TIME if time else _SHARE
+        self._weight, value = _TIME if time else _SHARE, Fraction(value)
         if self._open:
             region, left = self._open[-1]
+            if value > left:
+                self._process.core.count("weights_rounded")
+                value = left
             self._open[-1] = region, left - value
-        self._open.append((self._process.region(Function(name), paradigm="other"), Fraction(value)))
+        self._open.append((self._process.region(Function(name), paradigm="other"), value))
         return True
 
     def save(self) -> None:
@@ -62,7 +65,7 @@ class CpuProfile:
     def _close(self, depth: int) -> None:
         while len(self._open) > depth:
             left = self._open[-1][1]
-            if left > 0:  # else rounding, or nothing
+            if left:
                 path = ROOT
                 for region, _ in reversed(self._open) if self._bottom_up else self._open:
                     path = self._process.path(path, region)
