@@ -406,6 +406,12 @@ def of_nvprof(path: Path) -> Path:
     return path
 
 
+def of_ncu(path: Path) -> Path:
+    head = '"ID","Process ID","Kernel Name","Context","Stream","gpu__time_duration.sum"\n"","","","","","ns"\n'
+    path.write_text(head + f'"0","1","{NAME}","1","7","20"\n"1","1","b","1","7","30"\n')
+    return path
+
+
 def of_otf2(path: Path) -> Path:
     archives = pytest.importorskip("tests.formats.otf2_archives")
 
@@ -476,6 +482,7 @@ FORMATS = (
     of_chrome,
     of_nsys,
     of_nvprof,
+    of_ncu,
     of_otf2,
     of_perfetto,
     of_xplane,

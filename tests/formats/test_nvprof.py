@@ -512,6 +512,31 @@ def test_metrics_and_events_are_shown_and_stand_beside_their_kernels(
     assert (counted["kernels_without_time"], counted["unreadable_rows"]) == (2, 1)
 
 
+PER_LAUNCH_TEXT = """\
+==7== NVPROF is profiling process 7, command: ./a.out
+==7== Profiling result:
+                Device          Context           Stream                    Kernel  Executed IPC  Branch Efficiency
+  GeForce GTX 1070 (0)                1                7        sum(double*, int)       1.250000            90.00%
+  GeForce GTX 1070 (0)                1                7        sum(double*, int)       1.750000           100.00%
+"""
+PER_LAUNCH_CSV = """\
+==7== NVPROF is profiling process 7, command: ./a.out
+==7== Profiling result:
+"Device","Context","Stream","Kernel","Correlation_ID","Executed IPC","Branch Efficiency"
+"GeForce GTX 1070 (0)","1","7","sum(double*, int)",12,1.250000,90.000000%
+"GeForce GTX 1070 (0)","1","7","sum(double*, int)",13,1.750000,100.000000%
+"""
+
+
+@pytest.mark.parametrize("text", [PER_LAUNCH_TEXT, PER_LAUNCH_CSV], ids=["text", "csv"])
+def test_metrics_of_launches_become_those_of_their_kernel(tmp_path: Path, text: str) -> None:
+    trace = printed(tmp_path, text)
+    (kernel,) = trace.kernels().to_pylist()
+    assert (kernel["name"], kernel["calls"]) == ("sum(double*, int)", 2)
+    assert (kernel["measured_Executed_IPC"], kernel["measured_Branch_Efficiency"]) == (1.5, 95.0)
+    assert "unreadable_rows" not in dict(rows(trace, "select what, value from quality where value > 0"))
+
+
 def test_kernels_of_a_summary_keep_their_time_beside_metrics(tmp_path: Path) -> None:
     trace = printed(
         tmp_path, SUMMARY_TEXT.replace("sgemm_largek_lds64", "sum(double*, int)") + METRICS_TEXT.replace("=7=", "=12=")

@@ -49,7 +49,7 @@ def _of_mpi(export: Export) -> dict[int, int]:
     found: dict[int, int] = {}
     for column in ("globalPid", "globalTid"):  # by version
         for number, rank in export.tables.database.pairs("MPI_RANKS", column, "rank").items():
-            if isinstance(rank, int):
+            if isinstance(rank, int) and 0 <= rank < 1 << 31:
                 found.setdefault(number >> 24, rank)
     for thread, name in export.thread_names.items():
         rank_name = re.fullmatch(r"MPI Rank (\d{1,9})", name or "")

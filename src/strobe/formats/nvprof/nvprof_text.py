@@ -29,6 +29,9 @@ from strobe.model.schema import TABLES
 _METRICS_BYTES = re.compile(
     rb'^(?:"Device","Kernel",|\s*)"?Invocations"?(?:,|\s{2,})"?(?:Metric|Event) Name', re.MULTILINE
 )
+_LAUNCHES_BYTES = re.compile(
+    rb'^\s*"?Device"?(?:,|\s{2,})"?Context"?(?:,|\s{2,})"?Stream"?(?:,|\s{2,})"?Kernel\b', re.MULTILINE
+)
 _CPU_BYTES = re.compile(rb"^={8} CPU profiling result \((?:top down|bottom up|flat)\)", re.MULTILINE)
 _BANNER_BYTES = re.compile(rb"^==(?:\d+|=*)== NVPROF is profiling", re.MULTILINE)
 _HEADER_BYTES = re.compile(
@@ -73,7 +76,8 @@ _COLUMNS_OF = {name: {column.name for column in TABLES[name]} for name in ("kern
 
 def sniff(head: bytes) -> bool:
     """Return whether it has nvprof's banner, or the head of one of its tables."""
-    return any(each.search(head) is not None for each in (_BANNER_BYTES, _HEADER_BYTES, _METRICS_BYTES, _CPU_BYTES))
+    marks = (_BANNER_BYTES, _HEADER_BYTES, _METRICS_BYTES, _LAUNCHES_BYTES, _CPU_BYTES)
+    return any(each.search(head) is not None for each in marks)
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:

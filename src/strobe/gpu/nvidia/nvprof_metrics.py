@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 
 from strobe.gpu.nvidia.ncu import KernelMetric
@@ -12,6 +12,11 @@ from strobe.gpu.nvidia.ncu import KernelMetric
 # Text: `Invocations  Metric Name  Metric Description  Min  Max  Avg`, of events without a description and with `Total`
 # since CUDA 8. The name of the kernel has a line of its own above its rows.
 _HEADER = re.compile(r'(?:"Device","Kernel",)?\s*"?Invocations"?(?:,|\s{2,})"?(?:Metric|Event) Name"?(?:,|\s{2,}).*Min')
+# With --print-gpu-trace, a row for each launch: `Device  Context  Stream  Kernel`, and a column for each metric.
+_PER_LAUNCH = re.compile(
+    r'\s*"?Device"?(?:,|\s{2,})"?Context"?(?:,|\s{2,})"?Stream"?(?:,|\s{2,})"?Kernel"?(?:,|\s{2,})'
+)
+_PLACES = ("Device", "Context", "Stream", "Kernel", "Correlation_ID")
 _GAP = re.compile(r"\s{2,}|\t")
 _KERNEL = re.compile(r"\s*Kernel: (.*\S)\s*")
 _LEVEL = re.compile(r"(?:Idle|Low|Mid|High|Max) \((\d{1,3})\)")
@@ -23,7 +28,30 @@ _MOST = 1 << 17  # kernels with a metric each: more is not a table that nvprof p
 
 def is_header(line: str) -> bool:
     """Return whether a line is the header of such a table."""
-    return _HEADER.match(line) is not None
+    return _HEADER.match(line) is not None or _PER_LAUNCH.match(line) is not None
+
+
+class _Sum:
+    """One metric of one kernel, over its launches on all GPUs."""
+
+    def __init__(self) -> None:
+        self.launches, self._total, self.unit = 0, Fraction(0), ""
+        self.low: float | None = None
+        self.high: float | None = None
+
+    @property
+    def mean(self) -> float | None:
+        return float(self._total / self.launches) if self.launches else None
+
+    def add(self, launches: int, low: float | None, high: float | None, mean: float | None, unit: str) -> None:
+        self.unit = self.unit or unit
+        if mean is not None:
+            self.launches += launches
+            self._total += launches * Fraction(mean)
+        if low is not None:
+            self.low = low if self.low is None else min(self.low, low)
+        if high is not None:
+            self.high = high if self.high is None else max(self.high, high)
 
 
 class MetricTables:
@@ -32,7 +60,7 @@ class MetricTables:
     def __init__(self) -> None:
         self._columns: list[str] = []
         self._kernel = ""
-        self._found: dict[tuple[str, str], list[tuple[int, list[float | None], str]]] = {}
+        self._found: dict[tuple[str, str], _Sum] = {}
 
     def begin(self, header: str) -> None:
         """Begin a table with its header."""
@@ -52,6 +80,8 @@ class MetricTables:
         if len(cells) != len(self._columns):
             return False
         row = dict(zip(self._columns, cells, strict=True))
+        if "Context" in row:
+            return self._add_launch(row)
         kernel = row.get("Kernel", self._kernel)
         name = row.get("Metric Name") or row.get("Event Name", "")
         if not kernel or not name or not re.fullmatch(r"\d{1,18}", row["Invocations"]) or len(self._found) >= _MOST:
@@ -61,12 +91,27 @@ class MetricTables:
             return False
         values = [each[0] for each in read if each]
         unit = next((each[1] for each in read if each and each[1]), "")
-        self._found.setdefault((kernel, name), []).append((int(row["Invocations"]), values, unit))
+        self._found.setdefault((kernel, name), _Sum()).add(int(row["Invocations"]), *values, unit)
         return True
+
+    def _add_launch(self, row: Mapping[str, str]) -> bool:
+        if not row["Kernel"]:  # the units of a CSV
+            return True
+        understood = False
+        for name, cell in row.items():
+            read = None if name in _PLACES else value_and_unit(cell)
+            if read is not None and len(self._found) < _MOST:
+                value, unit = read
+                self._found.setdefault((row["Kernel"], name), _Sum()).add(1, value, value, value, unit)
+                understood = True
+        return understood
 
     def metrics(self) -> list[KernelMetric]:
         """Return a value for each kernel and metric, over all GPUs."""
-        return [_joined(kernel, name, rows) for (kernel, name), rows in self._found.items()]
+        return [
+            KernelMetric(kernel, name, each.launches, each.mean, each.low, each.high, each.unit)
+            for (kernel, name), each in self._found.items()
+        ]
 
 
 def kernel_metrics(text: str) -> list[KernelMetric]:
@@ -102,16 +147,6 @@ def value_and_unit(text: str) -> tuple[float | None, str] | None:
         return float(found[1]), unit
     size, slash, second = unit.partition("/")
     return float(Fraction(found[1]) * _BYTES[size]), f"byte{slash}{second}"
-
-
-def _joined(kernel: str, name: str, rows: Sequence[tuple[int, list[float | None], str]]) -> KernelMetric:
-    """Return what several GPUs have of one metric of one kernel; the mean is that over all launches."""
-    low, high = ([value for _, each, _ in rows if (value := each[place]) is not None] for place in (0, 1))
-    means = [(count, value) for count, each, _ in rows if (value := each[2]) is not None]
-    launches = sum(count for count, _ in means)
-    mean = sum(count * value for count, value in means) / launches if launches else None
-    unit = next((unit for _, _, unit in rows if unit), "")
-    return KernelMetric(kernel, name, launches, mean, min(low, default=None), max(high, default=None), unit)
 
 
 def _csv_cells(line: str) -> list[str]:
