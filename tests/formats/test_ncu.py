@@ -155,6 +155,15 @@ def test_torn_lines_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
     assert quality(trace)["unreadable_rows"] == 1
 
 
+def test_absurd_numbers_are_left_out(tmp_path: Path) -> None:
+    place = PLACE.format("k").replace("256", "9" * 5000).replace('"0","9.0"', f'"{"9" * 30}","9.0"')
+    absurd = f'"3",{place},"1e308","1e300","1e999"\n'
+    trace = opened(tmp_path, BASE + absurd)
+    assert kernels(trace)["relu"]["total_ns"] == 8_000
+    assert kernels(trace)["k"]["total_ns"] == 0
+    assert quality(trace)["weights_out_of_range"] == 1
+
+
 def test_a_table_without_kernels_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(strobe.errors.FormatError, match="it has no kernel"):
         opened(tmp_path, BASE[: BASE.index('"0"')])

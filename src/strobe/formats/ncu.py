@@ -24,6 +24,7 @@ _HEADER = re.compile(rb'^(?:\xef\xbb\xbf)?"(?:ID","Process ID|Process ID)",.*"Ke
 _MAGIC = b"NVR\0"
 _PRINT = ("ncu", "--import", INPUT, "--csv", "--page", "raw", "--print-units", "base")
 _DURATION = "gpu__time_duration.sum"
+_LARGEST = 1 << 62
 _NOT_KEPT = ("Host Name", "Kernel Time", "Block Size", "Grid Size", "CC", "Rule Description")
 
 
@@ -78,6 +79,9 @@ def _imported(source: ImportSource, target: ImportTarget, content: bytes) -> Imp
 def _add(process: ImportProcess, location: int, kernel: str, sums: tuple[int, int, int, int]) -> None:
     """Add a kernel: how many launches, and the sum, shortest and longest of their durations in ns."""
     count, total, least, most = sums
+    if max(map(abs, sums)) >= _LARGEST:
+        process.count("weights_out_of_range")
+        total = least = most = 0
     path = process.out.path(NO_PATH, process.region(kernel, "cuda", "kernel"))
     process.out.totals(location, path, count, total, total, least, most)
 

@@ -115,7 +115,10 @@ def _computed(launch: Launch) -> Reading | None:
     if model is None or None in used or not launch.block:
         return None
     registers, *shared = (int(each or 0) for each in used)
-    resources = [np.array([each], dtype=np.int64) for each in (math.prod(launch.block), registers, sum(shared))]
+    needs = math.prod(launch.block), registers, sum(shared)
+    if not all(0 <= each < 1 << 31 for each in needs):
+        return None
+    resources = [np.array([each], dtype=np.int64) for each in needs]
     share = float(model.occupancy(resources[0], resources[1], resources[2])[0])
     limits = {words: int(blocks[0]) for words, blocks in model.limits(resources[0], resources[1], resources[2]).items()}
     return None if math.isnan(share) else Reading(THEORETICAL, share, "", _lowest(limits) if share < 1 else "")

@@ -7,6 +7,7 @@ its table go into a file, so that the program's output stays the program's.
 from __future__ import annotations
 
 import csv
+import math
 import os
 import re
 import shutil
@@ -38,6 +39,7 @@ _TIMES = {
     **dict.fromkeys(("second", "s", "sec"), 1e9),
 }
 _DECIMALS = re.compile(r"-?\d[\d.,\s\u2019']*([.,])(?!\d{3}$)\d+")
+_DIGITS = 10  # numbers of processes, GPUs, streams, and how many launches
 _SPACES = re.compile(r"[\s\u2019']")
 _VALUES = ("Metric Value", "Minimum", "Maximum", "Average")
 # What the page of details calls them: the files *.section of Nsight Compute.
@@ -246,8 +248,7 @@ def launches(text: str, counters: Counter[str] | None = None) -> list[Launch]:
             measured = _of_details(cells, found[-1].values)
         for name, (cell, unit) in measured.items():
             factor, found[-1].units[name] = base_unit(unit)
-            value = number(cell)
-            found[-1].values[name] = None if value is None else value * factor
+            found[-1].values[name] = number(cell, factor)
     return found
 
 
@@ -259,8 +260,7 @@ def kernel_metrics(text: str) -> list[KernelMetric]:
         if "Average" not in row.cells:
             continue
         factor, unit = base_unit(row.cells.get("Metric Unit", ""))
-        values = (number(row.cells.get(name, "")) for name in ("Average", "Minimum", "Maximum"))
-        mean, low, high = (None if value is None else value * factor for value in values)
+        mean, low, high = (number(row.cells.get(each, ""), factor) for each in ("Average", "Minimum", "Maximum"))
         name, launched = row.cells.get("Metric Name", ""), _integer(row.cells.get("Invocations", ""))
         if name and launched:
             kernel = row.cells.get("Kernel Name", "")
@@ -328,8 +328,8 @@ def base_unit(unit: str) -> tuple[float, str]:
     return factor, f"{above}{slash}{below}"
 
 
-def _reader_of_numbers(text: str) -> Callable[[str], float | None]:
-    """Return a function that reads numbers as the file has them: ncu writes those of the user's language.
+def _reader_of_numbers(text: str) -> Callable[[str, float], float | None]:
+    """Return a function that reads numbers as the file has them, times a factor: ncu writes the user's language.
 
     The decimal point is a comma where some number ends in a comma and other than three digits, and none in a point.
     """
@@ -342,22 +342,23 @@ def _reader_of_numbers(text: str) -> Callable[[str], float | None]:
     }
     point, thousands = (",", ".") if points == {","} else (".", ",")
 
-    def number(cell: str) -> float | None:
+    def number(cell: str, factor: float) -> float | None:
         cell = cell.strip()
         if cell.lower() in _NONE:
             return None
         try:
-            return float(_SPACES.sub("", cell).replace(thousands, "").replace(point, "."))
+            value = factor * float(_SPACES.sub("", cell).replace(thousands, "").replace(point, "."))
         except ValueError:
             return None
+        return value if math.isfinite(value) else None
 
     return number
 
 
 def _integer(text: str) -> int | None:
     text = re.sub(r"[^\w]", "", text)  # thousands are separated as the language has it
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else None
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in re.findall(r"\d+", text))
+    return tuple(int(each) for each in re.findall(r"\d{1,10}", text))

@@ -89,9 +89,9 @@ class MetricTables:
         read = [value_and_unit(row.get(column, "")) for column in ("Min", "Max", "Avg")]
         if None in read:
             return False
-        values = [each[0] for each in read if each]
+        low, high, mean = (each[0] if each else None for each in read)
         unit = next((each[1] for each in read if each and each[1]), "")
-        self._found.setdefault((kernel, name), _Sum()).add(int(row["Invocations"]), *values, unit)
+        self._found.setdefault((kernel, name), _Sum()).add(int(row["Invocations"]), low, high, mean, unit)
         return True
 
     def _add_launch(self, row: Mapping[str, str]) -> bool:
