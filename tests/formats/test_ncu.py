@@ -125,6 +125,13 @@ def test_numbers_are_those_of_the_users_language(tmp_path: Path, written: str, e
     assert gemm["total_ns"] == 12_250
 
 
+def test_several_points_are_those_of_thousands(tmp_path: Path) -> None:
+    text = DETAILS.replace('"12.25"', '"117.344"').replace('"1,234.50"', '"27.595.520"')
+    gemm = kernels(opened(tmp_path, text.replace('"79.40"', '"79"').replace('"45.50"', '"45"')))["gemm"]
+    assert gemm["total_ns"] == 117_344_000
+    assert gemm["measured_Memory_Throughput_Memory_Workload_Analysis"] == 27_595_520 * 10**9
+
+
 SUMMARY = f"""\
 "Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",\
 "Invocations","Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"

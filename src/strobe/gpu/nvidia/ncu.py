@@ -40,6 +40,7 @@ _TIMES = {
 }
 _DECIMALS = re.compile(r"-?\d[\d.,\s\u2019']*([.,])(?!\d{3}$)\d+")
 _DIGITS = 10  # numbers of processes, GPUs, streams, and how many launches
+_THOUSANDS = re.compile(r"-?\d{1,3}([.,])\d{3}(?:\1\d{3})+")
 _SPACES = re.compile(r"[\s\u2019']")
 _VALUES = ("Metric Value", "Minimum", "Maximum", "Average")
 # What the page of details calls them: the files *.section of Nsight Compute.
@@ -331,15 +332,17 @@ def base_unit(unit: str) -> tuple[float, str]:
 def _reader_of_numbers(text: str) -> Callable[[str, float], float | None]:
     """Return a function that reads numbers as the file has them, times a factor: ncu writes the user's language.
 
-    The decimal point is a comma where some number ends in a comma and other than three digits, and none in a point.
+    The decimal point is a comma where some number ends in a comma and other than three digits, or has several points,
+    and none has that the other way round.
     """
-    points = {
-        match[1]
-        for row in _rows(text, Counter())
-        for name, cell in row.cells.items()
-        if name in _VALUES or ("Metric Name" not in row.cells and looks_like_counter(name))
-        if (match := _DECIMALS.fullmatch(cell.strip()))
-    }
+    points = set()
+    for row in _rows(text, Counter()):
+        for name, cell in row.cells.items():
+            if name in _VALUES or ("Metric Name" not in row.cells and looks_like_counter(name)):
+                if match := _DECIMALS.fullmatch(cell.strip()):
+                    points.add(match[1])
+                elif match := _THOUSANDS.fullmatch(cell.strip()):
+                    points.add("," if match[1] == "." else ".")
     point, thousands = (",", ".") if points == {","} else (".", ",")
 
     def number(cell: str, factor: float) -> float | None:
