@@ -125,6 +125,12 @@ def test_numbers_are_those_of_the_users_language(tmp_path: Path, written: str, e
     assert gemm["total_ns"] == 12_250
 
 
+def test_a_table_may_lack_most_columns(tmp_path: Path) -> None:
+    text = '"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","reduce","44,000"\n"1","reduce","46,000"\n'
+    (kernel,) = opened(tmp_path, text).kernels().to_pylist()
+    assert (kernel["name"], kernel["calls"], kernel["total_ns"]) == ("reduce", 2, 90_000)
+
+
 def test_several_points_are_those_of_thousands(tmp_path: Path) -> None:
     text = DETAILS.replace('"12.25"', '"117.344"').replace('"1,234.50"', '"27.595.520"')
     gemm = kernels(opened(tmp_path, text.replace('"79.40"', '"79"').replace('"45.50"', '"45"')))["gemm"]

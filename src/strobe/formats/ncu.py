@@ -20,7 +20,7 @@ from strobe.gpu import measured_metrics
 from strobe.gpu.nvidia import ncu
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
-_HEADER = re.compile(rb'^(?:\xef\xbb\xbf)?"(?:ID","Process ID|Process ID)",.*"Kernel Name",', re.MULTILINE)
+_HEADER = re.compile(rb'^(?:\xef\xbb\xbf)?"(?:ID|Process ID)",(?:.*,)?"Kernel Name",', re.MULTILINE)
 _MAGIC = b"NVR\0"
 _PRINT = ("ncu", "--import", INPUT, "--csv", "--page", "raw", "--print-units", "base")
 _DURATION = "gpu__time_duration.sum"
