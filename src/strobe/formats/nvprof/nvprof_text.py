@@ -514,7 +514,7 @@ def _csv_cells(line: str) -> list[str]:
 
 FORMAT = Format(
     "nvprof_text",
-    "nvprof's printed traces and summaries, as CSV and text",
+    "nvprof's printed traces, summaries, metrics and CPU profiles, as CSV and text",
     suffixes=(".csv", ".txt", ".log"),
     sniff=sniff,
     read=read,
