@@ -117,7 +117,7 @@ class Reader {
   }
 
  private:
-  void count(const char* what) { counters_[what]++; }
+  using Counted = RecordCounts::Counted;
 
   void property(std::string_view name, std::string_view text) {
     if (properties_.size() > kMostProperties) return;
@@ -258,7 +258,8 @@ class Reader {
     }
   }
 
-  void event(std::string_view bytes, int64_t line_ns) {
+  Counted event(std::string_view bytes, int64_t line_ns) {
+    RecordCounts& records = out_.records();
     int64_t name_id = 0, offset_ps = 0, duration_ps = 0, occurrences = -1;
     stats_.clear();
     Field field;
@@ -270,25 +271,26 @@ class Reader {
       if (field.number == 4) stats_.push_back(read_stat(field.text()));
       if (field.number == 5) occurrences = field.whole();
     }
-    if (!message.ok()) return count("unreadable_events");
+    if (!message.ok()) return records.left_out("unreadable_events");
     const EventName& name = event_names_[name_id];
     for (const std::string_view each : name.stats) stats_.push_back(read_stat(each));
     if (occurrences >= 0) return aggregate(name, line_ns, occurrences, duration_ps);
     int64_t end_ps;
-    if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) return count("times_out_of_range");
+    if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) return records.left_out("times_out_of_range");
     if (offset_ps % 1000 || end_ps % 1000) counters_["times_rounded"]++;
     const int64_t start_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(offset_ps)));
     const int64_t end_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(end_ps)));
-    if (start_ns < INT64_MIN / 4 || start_ns > INT64_MAX / 4) return count("times_out_of_range");
+    if (start_ns < INT64_MIN / 4 || start_ns > INT64_MAX / 4) return records.left_out("times_out_of_range");
     details(name, start_ns);
     out_.span(location_, start_ns, end_ns - start_ns, region(name_id, name));
+    return records.taken();
   }
 
   // Both ends of an event go down to whole nanoseconds: what nests in picoseconds nests in nanoseconds.
   static int64_t floored(int64_t ps) { return ps / 1000 - (ps % 1000 < 0); }
 
   // Events that a tool has summed up have no time of their own.
-  void aggregate(const EventName& name, int64_t line_ns, int64_t occurrences, int64_t duration_ps) {
+  Counted aggregate(const EventName& name, int64_t line_ns, int64_t occurrences, int64_t duration_ps) {
     counters_["aggregated_events"]++;
     TableRow row = start("marks");
     set(row, "time_ns", line_ns);
@@ -307,6 +309,7 @@ class Reader {
     }
     set(row, "arguments", out_.text(arguments + "}"));
     out_.row(location_, row);
+    return out_.records().taken();
   }
 
   const Stat* stat(std::string_view name) const {

@@ -149,8 +149,8 @@ def test_every_counter_has_words_and_fits_where_it_is_counted():
         for path in (ROOT / folder).rglob("*")
         if path.suffix in kinds and not {"vendor", "tests"} & {*path.relative_to(ROOT).parts}
     ]
-    # count("what", ...), and what the end of a session adds: add("what", ...). The name may be one of two.
-    calls = re.compile(r"\b(?:strobe_)?count\(([^;()]*?\"[^;()]*)[,)]")
+    # count("what", ...), or left_out; what the end of a session adds: add("what", ...). It may be one of two.
+    calls = re.compile(r"\b(?:strobe_)?(?:count|left_out|lost|unknown)\((?!nullptr)([^;()]*?\"[^;()]*)[,)]")
     ends = re.compile(r"\badd\((\"[^;()]*)[,)]")
     found = {
         name

@@ -10,6 +10,7 @@
 #include "formats/encoding/json_scan.h"
 #include "formats/encoding/json_strings.h"
 #include "formats/importing/exported_process.h"
+#include "formats/importing/record_counts.h"
 
 namespace strobe {
 
@@ -17,6 +18,10 @@ using namespace chrome;
 
 namespace {
 
+// Metadata events that tell viewers how to arrange and label rows, or Chromium's own developers how it was recorded.
+constexpr std::string_view kForViewers[] = {
+    "process_sort_index", "thread_sort_index",         "process_labels", "process_uptime_seconds",
+    "num_cpus",           "IsTimeTicksHighResolution", "TraceConfig",    "active_filtering_predicate"};
 // Keys of events, in the order in which they are looked for: the usual ones first.
 constexpr std::string_view kKeys[] = {"ph",   "cat", "name", "pid", "tid", "ts", "dur",
                                       "args", "id",  "reg",  "met", "cut", "sf"};
@@ -30,6 +35,7 @@ class ChromeReader final : public TraceReader {
 
   bool on_hip = false;                       // the devices are AMD's
   std::map<std::string, uint64_t> counters;  // of no process
+  RecordCounts records{counters};            // the same
   ChromeDocument<ChromeReader> document{*this, counters};
 
   struct Process {
@@ -80,7 +86,7 @@ class ChromeReader final : public TraceReader {
   ChromeReader(std::string in, uint32_t number, size_t buffer)
       : folder(std::move(in)), next_number(number), buffer_bytes(buffer) {}
 
-  void count(const char* what) { counters[what]++; }
+  using Counted = RecordCounts::Counted;
 
   void property(std::string_view key, std::string_view json, yyjson_val* value) {
     // Kineto's categories are called cuda for AMD's devices, too.
@@ -197,7 +203,7 @@ class ChromeReader final : public TraceReader {
     return true;
   }
 
-  void event(yyjson_val* json) {
+  Counted event(yyjson_val* json) {
     yyjson_val* values[std::size(kKeys)] = {};
     size_t i, n;
     yyjson_val *key, *value;
@@ -207,17 +213,17 @@ class ChromeReader final : public TraceReader {
     }
     const auto [ph, cat, name, pid, tid, ts, dur, args, id, reg, met, cut, sf] = std::to_array(values);
     const std::string_view phase = raw(ph);
-    if (phase.size() != 1) return count("unreadable_events");
+    if (phase.size() != 1) return records.left_out("unreadable_events");
     if (phase[0] == 'M') return metadata(raw(name), raw(pid), raw(tid), args);
     int64_t start_ns;
-    if (!time(ts, start_ns)) return count("events_without_time");
-    if (out_of_range(start_ns)) return count("times_out_of_range");
+    if (!time(ts, start_ns)) return records.left_out("events_without_time");
+    if (out_of_range(start_ns)) return records.left_out("times_out_of_range");
     const std::string_view category_name = raw(cat);
     const Category& category = known_category(category_name);
     switch (phase[0]) {
       case 'X': {
         int64_t duration_ns = 0;
-        if (dur && !time(dur, duration_ns)) return count("events_without_time");
+        if (dur && !time(dur, duration_ns)) return records.left_out("events_without_time");
         const Row row = row_of(raw(pid), raw(tid), category);
         Process& p = processes[row.process];
         tables.attributes(into(p), category, args);
@@ -226,22 +232,22 @@ class ChromeReader final : public TraceReader {
         const bool known = reg && integer(raw(reg), own) && own >= 0 && size_t(own) < own_regions.size();
         p.out->span(row.location, start_ns, duration_ns,
                     known ? own_region(p, size_t(own)) : region(p, category, category_name, raw(name)));
-        return;
+        return p.out->records().taken();
       }
       case 'B': {
         row_of(raw(pid), raw(tid), category);
         Open open{start_ns, std::string(raw(name)), std::string(category_name), {}};
         if (args) append_json(open.attributes, args);
         open_begins[row_key].push_back(std::move(open));
-        return;
+        return records.taken();
       }
       case 'E': {
         const Row row = row_of(raw(pid), raw(tid), category);
         auto& stack = open_begins[row_key];
         Process& p = processes[row.process];
-        if (stack.empty()) return p.out->count("unmatched_leaves");
+        if (stack.empty()) return records.left_out("unmatched_leaves");
         end_of(p, row, stack, start_ns);
-        return;
+        return p.out->records().taken();
       }
       case 'b':
       case 'e':
@@ -257,7 +263,7 @@ class ChromeReader final : public TraceReader {
         const Row row = flow_row(raw(pid), raw(tid), to_gpu ? known_category("kernel") : category);
         Process& p = processes[row.process];
         tables.flow(into(p), row.location, start_ns, raw(id), phase, raw(name), category_name);
-        return;
+        return records.taken();
       }
       case 'i':
       case 'I':
@@ -265,19 +271,29 @@ class ChromeReader final : public TraceReader {
         return instant(category, category_name, raw(name), raw(pid), raw(tid), start_ns, args);
       case 'P': {
         const Row* row = own_row(raw(pid), raw(tid));
-        if (!row) return count("events_of_other_kinds");
+        if (!row) return not_read(phase);
         Process& p = processes[row->process];
         int64_t frame;
         const auto stack = integer(raw(sf), frame) ? p.own_stacks.find(frame) : p.own_stacks.end();
-        return tables.sample(into(p), row->location, start_ns, stack == p.own_stacks.end() ? kNoTable : stack->second,
-                             args);
+        tables.sample(into(p), row->location, start_ns, stack == p.own_stacks.end() ? kNoTable : stack->second, args);
+        return records.taken();
       }
       case 'C':
-        if (met && own_sample(raw(met), start_ns, args)) return;
+        if (met && own_sample(raw(met), start_ns, args)) return records.taken();
         return counter(raw(name), raw(pid), id, start_ns, args);
       default:
-        counters["events_of_other_kinds"]++;
+        return not_read(phase);
     }
+  }
+
+  Counted unreadable() { return records.left_out("unreadable_events"); }
+
+  // Phases of the Trace Event Format that have no place in our tables: memory dumps, objects, contexts, samples, links,
+  // clocks, and two older ones of asynchronous events. All others are unknown.
+  Counted not_read(std::string_view phase) {
+    const std::string kind = "phase " + std::string(phase);
+    const bool known = std::string_view("vVNODP()=cTp").find(phase) != std::string_view::npos;
+    return known ? records.left_out("events_of_other_kinds", kind) : records.unknown(kind, "events_of_other_kinds");
   }
 
   // Ends of flows on GPUs carry no category: they lie on rows that are known by then, or soon will be.
@@ -304,8 +320,8 @@ class ChromeReader final : public TraceReader {
     p.out->span(row.location, open.start_ns, end_ns - open.start_ns, region(p, category, open.category, open.name));
   }
 
-  void async(char phase, const Category& category, std::string_view category_name, std::string_view name,
-             std::string_view pid, std::string_view tid, yyjson_val* id, int64_t ns, yyjson_val* args) {
+  Counted async(char phase, const Category& category, std::string_view category_name, std::string_view name,
+                std::string_view pid, std::string_view tid, yyjson_val* id, int64_t ns, yyjson_val* args) {
     if (phase == 'n') return instant(category, category_name, name, pid, tid, ns, args);
     std::string key(pid);
     key += '\n', key += category_name, key += '\n', key += raw(id), key += '\n', key += name;
@@ -320,34 +336,36 @@ class ChromeReader final : public TraceReader {
       Process& p = processes[found->second.process];
       open_async[key].push_back(
           {ns, found->second.process, found->second.location, region(p, category, category_name, name)});
-      return;
+      return records.taken();
     }
     const auto found = open_async.find(key);
-    if (found == open_async.end()) return count("unmatched_leaves");
+    if (found == open_async.end()) return records.left_out("unmatched_leaves");
     const Async open = found->second.back();
     found->second.pop_back();
     if (found->second.empty()) open_async.erase(found);
     Process& p = processes[open.process];
     tables.attributes(into(p), category, args);
     p.out->span(open.location, open.start_ns, ns - open.start_ns, open.region);
+    return p.out->records().taken();
   }
 
-  void instant(const Category& category, std::string_view category_name, std::string_view name, std::string_view pid,
-               std::string_view tid, int64_t ns, yyjson_val* args) {
+  Counted instant(const Category& category, std::string_view category_name, std::string_view name, std::string_view pid,
+                  std::string_view tid, int64_t ns, yyjson_val* args) {
     const Row row = flow_row(pid, tid, category);
     tables.instant(into(processes[row.process]), row.location, ns, name, category_name, args);
+    return records.taken();
   }
 
-  void counter(std::string_view name, std::string_view pid, yyjson_val* id, int64_t ns, yyjson_val* args) {
-    if (!args) return count("unreadable_counters");
+  Counted counter(std::string_view name, std::string_view pid, yyjson_val* id, int64_t ns, yyjson_val* args) {
+    if (!args) return records.left_out("unreadable_counters");
     const uint32_t number = process_of.count(std::string(pid)) ? process(pid) : host_or(pid);
     ImportedProcess& out = *processes[number].out;
-    size_t i, n;
+    size_t i, n, unreadable = 0;
     yyjson_val *key, *value;
     yyjson_obj_foreach(args, i, n, key, value) {
       double reading;
       if (!real(raw(value), reading)) {
-        counters["unreadable_counters"]++;
+        unreadable++;
         continue;
       }
       scratch.assign(name);
@@ -355,28 +373,35 @@ class ChromeReader final : public TraceReader {
       if (n > 1 || (raw(key) != "value" && raw(key) != name)) scratch += ": ", scratch += raw(key);
       out.sample(out.metric(scratch, ""), ns, reading);
     }
+    if (unreadable) counters["unreadable_counters"] += unreadable;
+    return unreadable < n ? records.taken() : records.left_out(nullptr, "counter without a number");
   }
 
-  void metadata(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
+  Counted metadata(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
     const std::string_view name = raw(yyjson_obj_get(args, "name"));
     if (what.starts_with("strobe_"))
-      own_definition(what.substr(7), pid, tid, args);
-    else if (what == "thread_name")
+      return own_definition(what.substr(7), pid, tid, args) ? records.taken() : records.left_out("damaged_records");
+    if (what == "thread_name")
       thread_names[{std::string(pid), std::string(tid)}] = name;
     else if (what == "process_name")
       process_names[std::string(pid)] = name;
+    else if (std::ranges::find(kForViewers, what) != std::end(kForViewers))
+      return records.left_out(nullptr, what);
+    else
+      return records.unknown("metadata " + std::string(what), "unknown_records");
+    return records.taken();
   }
   std::map<std::string, std::string> process_names;
 
   // What src/strobe/formats/chrome/export.py writes so that a trace that is read again is equal. Numbers out of order
   // are those of a file that somebody has edited: it is read without them.
-  void own_definition(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
+  bool own_definition(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
     auto text = [&](const char* key) { return raw(yyjson_obj_get(args, key)); };
     auto number = [&](const char* key, int64_t without) { return integer_or(text(key), without); };
     const int64_t id = number("id", -1);
     if (what == "process") {
       OwnProcess own;
-      if (process_of.count(std::string(pid)) || !own.read(args)) return;
+      if (process_of.count(std::string(pid)) || !own.read(args)) return false;
       Process& p = processes[process(pid)];
       p.pid = own.description.pid;
       p.own = std::move(own);
@@ -386,25 +411,28 @@ class ChromeReader final : public TraceReader {
       own_region(processes.front(), own_regions.size() - 1);  // in the order of the trace that was exported
     } else if (what == "row") {
       const int64_t process = number("process", -1), kind = number("kind", 0);
-      if (process < 0 || size_t(process) >= processes.size() || kind < 0 || kind > 2) return;
+      if (process < 0 || size_t(process) >= processes.size() || kind < 0 || kind > 2) return false;
       std::string key("s");
       key += pid, key += '\n', key += tid;
-      if (rows.count(key)) return;
+      if (rows.count(key)) return false;
       const uint32_t location = processes[size_t(process)].out->location(text("name"), uint64_t(number("thread_id", 0)),
                                                                          LocationKind(kind), number("device", -1));
       own_rows.push_back(rows[key] = {uint32_t(process), location});
     } else if (what == "metric" && id == int64_t(own_metrics.size())) {
       const int64_t process = number("process", -1), row = number("row", -1);
-      if (process < 0 || size_t(process) >= processes.size() || row >= int64_t(own_rows.size())) return;
+      if (process < 0 || size_t(process) >= processes.size() || row >= int64_t(own_rows.size())) return false;
       const uint32_t location =
           row >= 0 && own_rows[size_t(row)].process == process ? own_rows[size_t(row)].location : 0xFFFFFFFF;
       own_metrics.emplace_back(process, processes[size_t(process)].out->metric(text("name"), text("unit"), location));
     } else if (what == "stack") {
       const int64_t process = number("process", -1);
-      if (process < 0 || size_t(process) >= processes.size()) return;
+      if (process < 0 || size_t(process) >= processes.size()) return false;
       Process& p = processes[size_t(process)];
       p.own_stacks[number("sf", 0)] = p.out->text(text("stack"));
+    } else {
+      return false;
     }
+    return true;
   }
 
   uint32_t own_region(Process& p, size_t number) {
@@ -485,6 +513,7 @@ class ChromeReader final : public TraceReader {
 
   std::string finish(const std::string& source) override {
     document.finish();
+    records.save();
     for (auto& [key, stack] : open_begins)
       if (const auto found = rows.find(key); found != rows.end())
         while (!stack.empty()) {

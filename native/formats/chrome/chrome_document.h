@@ -26,7 +26,7 @@ struct FreeDoc {
 };
 using Doc = std::unique_ptr<yyjson_doc, FreeDoc>;
 
-// `Handler`: event(yyjson_val* event) and property(quoted_name, text, yyjson_val* value), whose values are there during
+// `Handler`: event(yyjson_val* event), unreadable() where one cannot be parsed, and property(quoted_name, text, yyjson_val* value), whose values are there during
 // the call only. A template, because a call that is not inlined costs four percent of an import.
 template <class Handler>
 class ChromeDocument {
@@ -136,7 +136,7 @@ class ChromeDocument {
         if (c == '{')
           read_event(at_, size);
         else
-          counters_["unreadable_events"]++;
+          handler_.unreadable();
         at_ += size;
         return true;
       }
@@ -176,7 +176,7 @@ class ChromeDocument {
     if (doc)
       handler_.event(yyjson_doc_get_root(doc.get()));
     else
-      counters_["unreadable_events"]++;
+      handler_.unreadable();
   }
   // Of a copy, in place: the next value overwrites it.
   Doc parse(std::string_view value) {

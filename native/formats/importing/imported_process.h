@@ -18,6 +18,7 @@
 #include "formats/encoding/json_strings.h"
 #include "formats/encoding/output_file.h"
 #include "formats/importing/import_totals.h"
+#include "formats/importing/record_counts.h"
 #include "formats/importing/trace_checks.h"
 #include "kernels/reading/table_chunks.h"
 
@@ -139,6 +140,8 @@ class ImportedProcess {
   // On a TPU an operation holds others: what overlaps there is sound.
   void work_nests() { checks_.work_nests(); }
   void count(const std::string& what, uint64_t n = 1) { counters_[what] += n; }
+  // Of the records that are known to be of this process.
+  RecordCounts& records() { return records_; }
 
   // Writes everything; afterwards the file is complete. `ended` as in docs/format/blocks.md.
   void finish(const ProcessDescription& description, const std::string& end_state = "closed");
@@ -212,6 +215,7 @@ class ImportedProcess {
   std::unique_ptr<PathTable> paths_ = std::make_unique<PathTable>();
   StatisticsTable totals_;
   std::map<std::string, uint64_t> counters_;
+  RecordCounts records_{counters_};
   TraceChecks checks_;
   uint64_t spans_ = 0, looked_up_bytes_ = 0;
   uint32_t places_ = 0;

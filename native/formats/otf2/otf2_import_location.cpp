@@ -56,8 +56,9 @@ size_t LocationEvents::records(const uint8_t* begin, const uint8_t* end, bool bi
           if (!attributes_.empty()) give_attributes();
           leave(region);
         }
+        counted(true);
       } else {
-        event(type, in);
+        counted(event(type, in));
       }
       at += 2 + bytes;
     } else if (type < kTimestamp) {
@@ -70,12 +71,25 @@ size_t LocationEvents::records(const uint8_t* begin, const uint8_t* end, bool bi
       const Bytes in(at + header, at + size, big_endian);
       if (type == kAttributeList)
         attributes(in);
-      else if (!event(type, in))
-        process_.out.count("damaged_records");
+      else
+        counted(event(type, in));
       at += size;
     }
   }
   return size_t(at - begin);
+}
+
+void LocationEvents::counted(bool sound) {
+  RecordCounts& records = process_.out.records();
+  if (!sound)
+    records.left_out("damaged_records");
+  else if (!unknown_.empty())
+    records.unknown(unknown_, "unknown_records");
+  else if (lost_)
+    records.left_out(lost_);
+  else
+    records.taken();
+  lost_ = nullptr, unknown_.clear();
 }
 
 void LocationEvents::time(uint64_t ticks) {
@@ -168,7 +182,7 @@ void LocationEvents::mark(std::string_view name, std::string_view arguments) {
 }
 
 void LocationEvents::enter(uint32_t region, uint32_t number) {
-  if (depth_ == kDeepest) return process_.out.count("spans_too_deep");
+  if (depth_ == kDeepest) return lost("spans_too_deep");
   location();
   if (depth_ == stack_.size()) stack_.emplace_back();
   Frame& frame = stack_[depth_++];
@@ -204,7 +218,7 @@ void LocationEvents::leave(uint32_t region) {
   // A leave or an enter is missing: the calls around it show which.
   size_t at = depth_;
   while (at > 0 && stack_[at - 1].region != region) at--;
-  if (at == 0) return process_.out.count("unmatched_leaves");
+  if (at == 0) return lost("unmatched_leaves");
   process_.out.count("missing_leaves", depth_ - at);
   while (depth_ >= at) close_top(ns_);
 }
@@ -303,7 +317,7 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
     case kMpiIsendComplete: {
       const auto found = sends_.find(in.number());
       if (found == sends_.end()) {
-        process_.out.count("unmatched_completions");
+        lost("unmatched_completions");
         return in.ok();
       }
       found->second.row.set(schema::messages::pending_ns, ns_ - found->second.ns);
@@ -392,7 +406,7 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
   }
   const Shape* shape = std::ranges::find(kShapes, type, &Shape::type);
   if (shape == std::end(kShapes)) {
-    process_.out.count("unknown_records");
+    unknown_ = "event " + std::to_string(type);
     return true;
   }
   scratch_ = "{";
@@ -674,7 +688,7 @@ void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64
 
 void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool cut) {
   const auto found = transfers_.find({window_id, matching});
-  if (found == transfers_.end() || found->second.empty()) return process_.out.count("unmatched_completions");
+  if (found == transfers_.end() || found->second.empty()) return lost("unmatched_completions");
   const Transfer transfer = found->second.front();
   found->second.pop_front();
   // Tools use few matching numbers again and again; those that do not must not fill memory.

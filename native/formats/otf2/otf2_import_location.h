@@ -56,6 +56,10 @@ class LocationEvents {
     uint64_t bytes;
   };
 
+  // What became of the record that was read last.
+  void counted(bool sound);
+  void lost(const char* reason) { lost_ = reason; }
+
   void time(uint64_t ticks);
   void attributes(Bytes in);
   bool event(uint8_t type, Bytes in);
@@ -99,7 +103,9 @@ class LocationEvents {
   uint64_t ticks_ = 0;
   int64_t ns_ = 0;
   uint64_t events_ = 0;
-  std::vector<Frame> stack_;  // frames above depth_ are kept for their memory
+  const char* lost_ = nullptr;  // why the record that is read is left out
+  std::string unknown_;         // its kind, if nobody here knows it
+  std::vector<Frame> stack_;    // frames above depth_ are kept for their memory
   size_t depth_ = 0;
   TableRow kernel_;  // of the kernel at kernel_depth_
   size_t kernel_depth_ = 0;

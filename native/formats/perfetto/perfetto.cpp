@@ -86,6 +86,7 @@ class PerfettoReader final : public TraceReader {
   bool damaged = false;
   uint64_t packets = 0;
   std::map<std::string, uint64_t> counters;
+  RecordCounts records{counters};            // packets
   std::map<uint32_t, uint64_t> other_kinds;  // packets of kinds that are not read, by field
   std::map<std::string, std::string> attributes;
   bool own = false;  // it is one of our exports
@@ -130,7 +131,7 @@ class PerfettoReader final : public TraceReader {
 
   // --- packets ---------------------------------------------------------------------------------------------------
 
-  void count(const char* what) { counters[what]++; }
+  using Counted = RecordCounts::Counted;
 
   // Reads all packets that are whole; returns how many bytes that was.
   size_t read_packets(std::string_view bytes, bool unpacked) {
@@ -158,7 +159,7 @@ class PerfettoReader final : public TraceReader {
     return read;
   }
 
-  void packet(std::string_view bytes, bool unpacked) {
+  Counted packet(std::string_view bytes, bool unpacked) {
     packets++;
     uint32_t sequence_id = 0, clock = 0, kind = 0;
     uint64_t time = 0, flags = 0;
@@ -194,7 +195,7 @@ class PerfettoReader final : public TraceReader {
         default:
           if (field.type == protobuf::kBytes) kind = field.number, data = field.bytes;
       }
-    if (!message.ok()) return count("unreadable_packets");
+    if (!message.ok()) return records.left_out("unreadable_packets");
     if (sequences.size() >= kMostSequences && !sequences.count(sequence_id))
       throw std::runtime_error("it has more sequences of packets than any trace");
     Sequence& sequence = sequences[sequence_id];
@@ -210,51 +211,66 @@ class PerfettoReader final : public TraceReader {
     }
     if (!interned.empty() && !texts.names.add(sequence_id, interned)) counters["interned_texts_lost"]++;
     if (!defaults.empty()) read_defaults(sequence, defaults);
-    if (kind == kClockSnapshot) return clocks.snapshot(sequence_id, data);
-    if ((flags & 2) && !sequence.state_valid) return count("packets_without_state");
+    if (kind == kClockSnapshot) return clocks.snapshot(sequence_id, data), records.taken();
+    if ((flags & 2) && !sequence.state_valid) return records.left_out("packets_without_state");
     switch (kind) {
       case kTrackEvent: {
         int64_t ns = 0;
-        if (!has_time && !find_legacy_time(sequence, data, ns)) return count("events_without_time");
-        if (has_time && !to_ns(sequence_id, sequence, clock, time, ns)) return count("events_without_clock");
-        if (out_of_range(ns)) return count("times_out_of_range");
+        if (!has_time && !find_legacy_time(sequence, data, ns)) return records.left_out("events_without_time");
+        if (has_time && !to_ns(sequence_id, sequence, clock, time, ns)) return records.left_out("events_without_clock");
+        if (out_of_range(ns)) return records.left_out("times_out_of_range");
         return track_event(sequence_id, sequence, ns, data);
       }
       case kTrackDescriptor:
         // A clock that counts from packet to packet counts with these, too.
         if (int64_t ns; has_time) to_ns(sequence_id, sequence, clock, time, ns);
-        return tracks.track_descriptor(data);
+        return tracks.track_descriptor(data), records.taken();
       case kProcessTree:
-        return tracks.process_tree(data);
+        return tracks.process_tree(data), records.taken();
       case kThreadDescriptor:
-        return legacy_thread(sequence, data);
+        return legacy_thread(sequence, data), records.taken();
       case kProcessDescriptor:
-        tracks.process_descriptor(data);
-        return;
+        return tracks.process_descriptor(data), records.taken();
       case kCompressed:
       case kZstdCompressed: {
         const std::string inside = unpacked ? std::string() : inflate(kind, data);
-        if (inside.empty() || read_packets(inside, true) != inside.size()) counters["unreadable_packets"]++;
-        return;
+        if (inside.empty() || read_packets(inside, true) != inside.size())
+          return records.left_out("unreadable_packets");
+        return records.taken();  // it, beside what is in it
       }
       case kTraceAttributes:
-        return trace_attributes(data);
+        return trace_attributes(data), records.taken();
       case kFtraceEvents:
         return count_ftrace(data);
-      case 0:
-      case kTraceConfig:
-      case kFtraceStats:
-      case kTraceStats:
-      case kSyncMarker:
-      case kSystemInfo:
-      case kServiceEvent:
-      case kTraceUuid:
-        break;
       default:
-        counters["events_of_other_kinds"]++;
-        other_kinds[kind]++;
+        if (int64_t ns; has_time) to_ns(sequence_id, sequence, clock, time, ns);
+        return without_events(kind);
     }
-    if (int64_t ns; has_time) to_ns(sequence_id, sequence, clock, time, ns);
+  }
+
+  // Packets of which nothing is shown: those that tell only how it was recorded, and those of other kinds.
+  Counted without_events(uint32_t kind) {
+    switch (kind) {
+      case 0:  // nothing but texts, defaults and flags
+        return records.taken();
+      case kTraceConfig:
+        return records.left_out(nullptr, "trace_config");
+      case kFtraceStats:
+        return records.left_out(nullptr, "ftrace_stats");
+      case kTraceStats:
+        return records.left_out(nullptr, "trace_stats");
+      case kSyncMarker:
+        return records.left_out(nullptr, "synchronization_marker");
+      case kSystemInfo:
+        return records.left_out(nullptr, "system_info");
+      case kServiceEvent:
+        return records.left_out(nullptr, "service_event");
+      case kTraceUuid:
+        return records.left_out(nullptr, "trace_uuid");
+      default:
+        other_kinds[kind]++;
+        return records.unknown("packets of field " + std::to_string(kind), "events_of_other_kinds");
+    }
   }
 
   bool to_ns(uint32_t sequence_id, const Sequence& sequence, uint32_t clock, uint64_t time, int64_t& ns) {
@@ -298,7 +314,7 @@ class PerfettoReader final : public TraceReader {
     }
   }
 
-  void count_ftrace(std::string_view bytes) {
+  Counted count_ftrace(std::string_view bytes) {
     uint64_t n = 0;
     Field field, inner;
     for (Message message(bytes); message.next(field);) {
@@ -309,6 +325,7 @@ class PerfettoReader final : public TraceReader {
     }
     counters["events_of_other_kinds"] += n;
     other_kinds[kFtraceEvents] += n;
+    return records.left_out(nullptr, "ftrace_events");
   }
 
   // --- events ------------------------------------------------------------------------------------------------------
@@ -345,24 +362,22 @@ class PerfettoReader final : public TraceReader {
     return {*p.out, uint32_t(&p - tracks.processes.data()), sequence_id};
   }
 
-  void track_event(uint32_t sequence_id, Sequence& sequence, int64_t ns, std::string_view bytes) {
+  Counted track_event(uint32_t sequence_id, Sequence& sequence, int64_t ns, std::string_view bytes) {
     const bool readable = event.read(bytes);
     if (event.unknown) counters["event_details_of_other_kinds"] += event.unknown;
-    if (!readable) return count("unreadable_packets");
+    if (!readable) return records.left_out("unreadable_packets");
     PerfettoEvent& e = event;
     uint64_t uuid = e.has_track ? e.track : sequence.track;
     int64_t duration_ns = -1;
-    if (!e.legacy.empty() && !legacy(uuid, duration_ns)) return;
+    if (!e.legacy.empty() && !legacy(uuid, duration_ns)) return records.left_out("events_of_other_kinds");
     extra_counters(sequence, ns);
     if (e.type == kCounter) {
-      if (!e.has_value)
-        counters["unreadable_counters"]++;
-      else
-        tracks.sample(uuid, ns, e.value_is_real ? as_real(e.value) : double(int64_t(e.value)));
-      return;
+      if (!e.has_value) return records.left_out("unreadable_counters");
+      tracks.sample(uuid, ns, e.value_is_real ? as_real(e.value) : double(int64_t(e.value)));
+      return records.taken();
     }
     if (e.type != kBegin && e.type != kEnd && e.type != kInstant && duration_ns < 0)
-      return count("events_of_other_kinds");
+      return records.left_out("events_of_other_kinds");
     PerfettoTrack& track = tracks.all[uuid];
     tracks.place(track);
     PerfettoProcess& p = tracks.processes[track.process];
@@ -373,32 +388,32 @@ class PerfettoReader final : public TraceReader {
       p.out->attributes(rows);
       p.out->span(track.location, ns, duration_ns, region(sequence_id, sequence, track.process));
     } else if (e.type == kBegin) {
-      if (track.open.size() >= kMostOpen) return count("spans_too_deep");
+      if (track.open.size() >= kMostOpen) return records.left_out("spans_too_deep");
       track.open.push_back({ns, region(sequence_id, sequence, track.process), p.out->place(), {}});
       track.open.back().cut = rows_of.details(target(p, sequence_id), e, track.open.back().rows);
     } else if (e.type == kEnd) {
-      end(sequence_id, track, ns);
+      return end(sequence_id, track, ns);
     } else if (!only_flows) {
       rows_of.mark(target(p, sequence_id), e, track.location, ns);
     }
+    return p.out->records().taken();
   }
 
-  void end(uint32_t sequence_id, PerfettoTrack& track, int64_t ns) {
+  Counted end(uint32_t sequence_id, PerfettoTrack& track, int64_t ns) {
     // Packets of several threads may lie in the file in another order than that of time: an end belongs to the
     // innermost slice that begins before it.
     auto at = track.open.rbegin();
     while (at != track.open.rend() && at->start_ns > ns) ++at;
     PerfettoProcess& p = tracks.processes[track.process];
     if (at == track.open.rend()) {
-      if (track.ends.size() < kMostOpen)
-        track.ends.push_back(ns);
-      else
-        counters["unmatched_leaves"]++;
-      return;
+      if (track.ends.size() >= kMostOpen) return records.left_out("unmatched_leaves");
+      track.ends.push_back(ns);
+      return p.out->records().taken();
     }
     if (!event.annotations.empty() || !event.details.empty()) rows_of.details(target(p, sequence_id), event, at->rows);
     close(p, track, *at, ns);
     track.open.erase(std::next(at).base());
+    return p.out->records().taken();
   }
 
   void close(PerfettoProcess& p, const PerfettoTrack& track, const PerfettoOpen& open, int64_t ns) {
@@ -407,7 +422,7 @@ class PerfettoReader final : public TraceReader {
     p.out->span(track.location, open.start_ns, ns - open.start_ns, open.region, open.place);
   }
 
-  // Phases of Chrome's JSON in protobuf: complete events, begins and ends. False: counted, and not read.
+  // Phases of Chrome's JSON in protobuf: complete events, begins and ends. False: of another phase.
   bool legacy(uint64_t& uuid, int64_t& duration_ns) {
     PerfettoEvent& e = event;
     int64_t phase = 0, duration_us = 0, pid = PerfettoTrack::kNoNumber, tid = PerfettoTrack::kNoNumber;
@@ -431,7 +446,6 @@ class PerfettoReader final : public TraceReader {
     if (phase == 0 ||
         (!scoped && (phase == 'X' || phase == 'B' || phase == 'E' || phase == 'I' || phase == 'i' || phase == 'R')))
       return true;
-    counters["events_of_other_kinds"]++;
     return false;
   }
 
@@ -510,7 +524,7 @@ class PerfettoReader final : public TraceReader {
     for (const int64_t ns : track.ends) {
       for (; next < track.open.size() && track.open[next].start_ns <= ns; next++) stack.push_back(&track.open[next]);
       if (stack.empty()) {
-        p.out->count("unmatched_leaves");
+        p.out->count("unmatched_leaves"), p.out->records().not_kept(1);
         continue;
       }
       close(p, track, *stack.back(), ns);
@@ -546,6 +560,7 @@ class PerfettoReader final : public TraceReader {
     if (tracks.processes.empty()) tracks.process(0);
     for (auto& [uuid, track] : tracks.all) end_track(track);
     tracks.name_threads();
+    records.save();
     uint64_t looked_up_bytes = 0;
     if (tracks.described_late) counters["tracks_described_late"] = tracks.described_late;
     if (texts.cut) counters["long_values_not_kept"] = texts.cut;

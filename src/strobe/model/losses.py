@@ -185,8 +185,15 @@ REMARKS = {
     "sampler_cpu_ns": "ns of CPU time used by sampling",
     "samples_not_read": "samples without a call stack (the thread continued while it was read)",
     "sampling_stopped_file_closed": "times sampling ended early (the program closed the sampler's file)",
+    "rows_of_unknown_tables": "rows of unknown tables of the imported file (kept as spans and marks)",
+    "records_taken": "records of the imported file read",
+    "records_left_out": "records of the imported file left out",
+    "records_unknown": "records of the imported file of unknown kinds",
     "calls_not_counted": "functions without a call count in the file (each shown as 1)",
 }
+# What became of the records of an imported file; by kind: a prefix, and its name.
+RECORDS_TAKEN, RECORDS_LEFT_OUT, RECORDS_UNKNOWN = "records_taken", "records_left_out", "records_unknown"
+LEFT_OUT, UNKNOWN = "left_out: ", "unknown: "
 # Counted when an adapter could not start: `not_recorded_` and its name.
 NOT_RECORDED = "not_recorded_"
 # How many calls of a function were recorded before it was throttled: this and its name.
@@ -202,12 +209,36 @@ def loss_sentences(counted: Mapping[str, int]) -> list[str]:
     return known + [sentence(what, counted[what]) for what in (*hot, *adapters) if counted[what]]
 
 
+def records_sentence(counted: Mapping[str, int]) -> str:
+    """Return what became of the records of imported files; empty if none were counted."""
+    taken, left_out, unknown = (counted.get(each, 0) for each in (RECORDS_TAKEN, RECORDS_LEFT_OUT, RECORDS_UNKNOWN))
+    total = taken + left_out + unknown
+    if not total:
+        return ""
+    parts = [f"{format_count(total)} record{'' if total == 1 else 's'}"]
+    for number, words, prefix in ((left_out, "left out", LEFT_OUT), (unknown, "of unknown kinds", UNKNOWN)):
+        if number:
+            parts.append(f"{format_count(number)} {words}{_kinds(counted, prefix)}")
+    return ", ".join(parts)
+
+
+def _kinds(counted: Mapping[str, int], prefix: str) -> str:
+    """Return the kinds that were counted with a prefix, in brackets; those counted most, if there are many."""
+    kinds = [what for what in counted if what.startswith(prefix) and counted[what]]
+    names = [what.removeprefix(prefix) for what in sorted(kinds, key=lambda what: (-counted[what], what))]
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return f" ({', '.join(names[:_NAMED] + more)})" if names else ""
+
+
 def sentence(what: str, value: int) -> str:
     """Return a counter of the quality table in words; empty for 0 and for unknown counters."""
     if not value:
         return ""
     if what.startswith(NOT_RECORDED):
         return f"{what.removeprefix(NOT_RECORDED)} not recorded"
+    for prefix, fate in ((LEFT_OUT, "left out"), (UNKNOWN, "of an unknown kind")):
+        if what.startswith(prefix):
+            return f"{format_count(value)} record{'' if value == 1 else 's'} {fate}: {what.removeprefix(prefix)}"
     if what.startswith(THROTTLED):
         return f"{what.removeprefix(THROTTLED)} throttled after {format_count(value)} calls"
     words = LOSSES.get(what) or REMARKS.get(what)

@@ -57,6 +57,8 @@ def trust(summary: Summary) -> str:
     quality = summary.quality
     lost = "; ".join(quality.losses)
     state = "The recording is complete" if quality.complete else f"The recording is not complete: {lost or 'cut off'}"
+    if quality.records:
+        state += f" ({quality.records})"
     cost = quality.estimated_cost
     origin = quality.source if cost is None else f"recording took about {format_share(cost)} of the run"
     return f"{state}; {origin}." if origin else f"{state}."

@@ -14,7 +14,7 @@ from strobe.advice import rank
 from strobe.answers.ask import ask
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.model.kinds import Group
-from strobe.model.losses import loss_sentences
+from strobe.model.losses import loss_sentences, records_sentence
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_ns, format_share
@@ -115,7 +115,7 @@ class Quality:
     `estimated_cost` is the time of the recorder as a share of the run, 0 to 1; None if another tool recorded the run,
     whose file and format are then in `source`. `losses` are sentences about missing or wrong data; `remarks` are good
     to know, but nothing is missing. `folded_count` executions are in the statistics, in addition to the spans; the
-    bytes per span include both.
+    bytes per span include both. `records` is what became of the records of imported files.
     """
 
     complete: bool
@@ -128,6 +128,7 @@ class Quality:
     folded_count: int
     size_bytes: int
     bytes_per_span: float
+    records: str = ""
 
 
 @dataclass(frozen=True)
@@ -295,6 +296,7 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
         remarks=tuple(remarks),
         estimated_cost=None if info.source else cost_ns / max(1, recorded_ns),
         source=info.source,
+        records=records_sentence(total),
         **_size(info),
     )
 

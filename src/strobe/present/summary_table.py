@@ -55,6 +55,8 @@ def _rows(summary: Summary) -> Iterator[_Row]:
     for hot in summary.hot:
         yield _row("hot", hot.name, summary.hot_kind, count=hot.calls, duration_ns=hot.self_ns, share=hot.share)
     yield _row("quality", "complete" if quality.complete else "incomplete", quality.ended)
+    if quality.records:
+        yield _row("quality", "records", quality.records)
     for loss in quality.losses:
         yield _row("quality", "loss", loss)
     for remark in quality.remarks:

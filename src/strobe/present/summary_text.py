@@ -139,6 +139,8 @@ def _hot(summary: Summary, width: int) -> list[str]:
 def _tail(summary: Summary, width: int) -> list[str]:
     quality = summary.quality
     state = "complete" if quality.complete else quality.ended
+    if quality.records:
+        state += f": {quality.records}"
     unit = "execution" if quality.folded_count else "span"
     density = f" ({_density(quality.bytes_per_span)} bytes per {unit})"
     folded = [f"{format_count(quality.folded_count)} more in statistics"] if quality.folded_count else []

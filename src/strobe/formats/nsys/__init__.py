@@ -15,7 +15,7 @@ from strobe.formats.nsys.ranges import Ranges
 from strobe.formats.nsys.ranks import ranks_of
 from strobe.formats.nsys.tables import KINDS, PARADIGMS, named
 from strobe.formats.reading.conversion import INPUT, OUTPUT, converted
-from strobe.formats.reading.database_tables import SpanTable
+from strobe.formats.reading.database_tables import TIMES, SpanTable
 from strobe.formats.reading.sqlite_input import MAGIC, NONE, SqliteInput
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
@@ -23,7 +23,8 @@ from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 # tables are kept all the same: those with a start and an end become spans, those with one time become marks, the others
 # become properties. Unknown columns become arguments.
 
-
+# How the names of those begin that need no reader of their own.
+_KNOWN = (*(start for start, _ in PARADIGMS), "DIAGNOSTIC_EVENT", "TARGET_INFO_", "ANALYSIS_")
 # .qdrep and .nsys-rep begin alike; a stream is what nsys leaves where it cannot make a report.
 _REPORT, _STREAM = b"NVIDIA Tegra Profiler Report ", re.compile(rb"[^\n]{0,60}\[END\]NVIDIA (?:Nsight|Tegra)")
 _EXPORT = ("nsys", "export", "--type", "sqlite", "--output", OUTPUT, "--force-overwrite", "true", INPUT)
@@ -86,6 +87,8 @@ def _read(export: Export) -> Imported:
             continue
         names = tuple(each for each in ("nameId", "textId", "name", "text") if each in columns)[:1]
         title = name.lower().replace("_", " ")
+        if TIMES & columns.keys() and not name.startswith(_KNOWN):
+            tables.kept_unknown(name)
         if "start" in columns and "end" in columns:
             tables.spans(_other_table(name, names, title))
         elif "start" in columns or "timestamp" in columns:

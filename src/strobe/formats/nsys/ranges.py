@@ -55,6 +55,9 @@ class Ranges:
                 self._export.thread_names[thread] = str(text)
             elif isinstance(category, int):
                 self._categories[process, within, category] = str(text)
+            else:
+                continue
+            self._export.tables.taken["NVTX_EVENTS"] += 1
 
     def read(self) -> None:
         """Import all ranges and marks."""
@@ -127,7 +130,7 @@ class Ranges:
             if column not in known and (codes_of != NONE).any():
                 meanings = self._export.tables.meanings("NVTX_EVENTS", part, column, codes_of)
                 arguments.append((column, process.words(codes_of, meanings, as_json_text)))
-        process.spans(
+        self._export.tables.taken["NVTX_EVENTS"] += process.spans(
             self._export.tables.locations(process, part, row),
             part.integers_or("start"),
             part.integers_or("end"),

@@ -106,10 +106,12 @@ def read_scheduling(export: Export) -> None:
         for process, rows in spans.items():
             location, start, end, region, text = np.array(rows, dtype=np.int64).T
             places, regions = location.astype(np.uint32), region.astype(np.uint32)
-            process.spans(places, start, end, regions, arguments=[("switch", (text, None))])
+            added = process.spans(places, start, end, regions, arguments=[("switch", (text, None))])
+            export.tables.taken["SCHED_EVENTS"] += 2 * added
         for process, halves in marks.items():
             location, time, name, text = np.array(halves, dtype=np.int64).T
-            process.marks(location.astype(np.uint32), time, name, "scheduling", text)
+            added = process.marks(location.astype(np.uint32), time, name, "scheduling", text)
+            export.tables.taken["SCHED_EVENTS"] += added
         spans.clear()
         marks.clear()
 
@@ -146,7 +148,9 @@ def read_samples(export: Export) -> None:
                 names = {int(each): words.get(int(each), str(int(each))) for each in factor(state)[0]}
                 cells["state"] = process.words(state, names)
             cells |= present_columns(part, {"cpu": "cpu", "cpuCycles": "weight"})
-            process.rows("samples", export.tables.locations(process, part), cells)
+            export.tables.taken["COMPOSITE_EVENTS"] += process.rows(
+                "samples", export.tables.locations(process, part), cells
+            )
 
 
 def read_gpu_metrics(export: Export) -> None:
@@ -174,7 +178,7 @@ def read_gpu_metrics(export: Export) -> None:
             chosen = (codes == place) & ~np.isnan(value)
             export.tables.counters["unreadable_values"] += int(((codes == place) & np.isnan(value)).sum())
             name, unit = (found[1], found[2]) if found else (full, "")
-            process.samples(name, unit, time[chosen], value[chosen])
+            export.tables.taken["GPU_METRICS"] += process.samples(name, unit, time[chosen], value[chosen])
 
 
 def read_allocations(export: Export) -> None:
@@ -201,4 +205,4 @@ def read_allocations(export: Export) -> None:
             made = [
                 process.location(("memory", int(each)), f"GPU {each} memory", 0, "task", int(each)) for each in devices
             ]
-            process.rows("allocations", np.array(made, dtype=np.uint32)[places], cells)
+            export.tables.taken[table] += process.rows("allocations", np.array(made, dtype=np.uint32)[places], cells)

@@ -9,7 +9,7 @@ from contextlib import closing
 import numpy as np
 
 from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
-from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport, named_by
+from strobe.formats.reading.database_tables import TIMES, Naming, Region, SpanTable, TableImport, named_by
 from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole
 from strobe.model.cupti_calls import DRIVER_CALLS, RUNTIME_CALLS
 from strobe.model.kinds import role_of_cuda_call
@@ -95,6 +95,7 @@ _OF_DEVICE = {
 }
 _KERNEL_WORDS = {"launchType": _LAUNCH_TYPES, "cacheConfig": CACHE_CONFIGS}
 # Tables that are made of CUPTI_ACTIVITY_KIND_MARKER.
+_MARKERS = "CUPTI_ACTIVITY_KIND_MARKER"
 _RANGES, _INSTANTS = "strobe ranges", "strobe instants"
 _UNIFIED = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (
@@ -162,6 +163,7 @@ class _Database:
     def __init__(self, source: ImportSource, target: ImportTarget, database: SqliteInput) -> None:
         self._database = database
         self._tables = TableImport(source, target, database, Texts(database, "StringTable", "_id_", "value"), self)
+        self._paired = False
         self._pair_markers()
         first = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", _RANGES)
         self._tables.choose_default_key(first, ("processId", "objectKind", "objectId"))
@@ -169,12 +171,14 @@ class _Database:
     def read(self) -> Imported:
         for kind in _KINDS:
             self._tables.spans(kind)
-        handled = {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", _INSTANTS, *(kind.table for kind in _KINDS)}
+        handled = {"StringTable", _MARKERS, _INSTANTS, *(kind.table for kind in _KINDS)}
         properties: dict[str, object] = {}
         for name, table in list(self._database.tables.items()):
             if name in handled:
                 continue
             title = name.removeprefix("CUPTI_ACTIVITY_KIND_").lower().replace("_", " ")
+            if TIMES & table.columns.keys() and not name.startswith("CUPTI_ACTIVITY_KIND_"):
+                self._tables.kept_unknown(name)
             if {"start", "end"} <= table.columns.keys():
                 self._tables.spans(SpanTable(name, (), _constant(title), row=title))
             elif "timestamp" in table.columns or "start" in table.columns:
@@ -185,6 +189,10 @@ class _Database:
         self._tables.marks(_INSTANTS, "timestamp", ("name",), "nvtx")
         devices = properties.get(_DEVICES)
         properties["deviceProperties"] = [_device(row) for row in devices] if isinstance(devices, list) else []
+        # A range is made of two markers, or of one that has no end.
+        ended = next(self._database.query(f'SELECT count("end") FROM temp."{_RANGES}"'), (0,))[0] if self._paired else 0
+        taken = self._tables.taken
+        taken[_MARKERS] = taken[_RANGES] + taken[_INSTANTS] + (ended if isinstance(ended, int) else 0)
         return self._tables.finish(lambda key: f"process {key}", properties=properties)
 
     def process_keys(self, batch: Batch) -> Whole:
@@ -225,10 +233,11 @@ class _Database:
 
     def _pair_markers(self) -> None:
         """Make ranges of markers: a start has a name, its end has the same id without a name."""
-        name = "CUPTI_ACTIVITY_KIND_MARKER"
+        name = _MARKERS
         table = self._database.tables.get(name)
         if table is None or not {"id", "timestamp", "name"} <= table.columns.keys():
             return
+        self._paired = True
         also = [each for each in ("domain", "objectKind", "objectId", "flags") if each in table.columns]
         instant = "s.flags & 1" if "flags" in also else "0"  # CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS
         copied = ", ".join(f"s.{each}" for each in also if each != "flags")

@@ -22,6 +22,7 @@ from strobe.gpu.measured_metrics import keep_by_kernel
 from strobe.gpu.nvidia.ncu import KernelMetric
 from strobe.gpu.nvidia.nvprof_metrics import MetricTables, is_header
 from strobe.model.kinds import role_of_cuda_call
+from strobe.model.losses import RECORDS_LEFT_OUT
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
 
@@ -144,7 +145,7 @@ class _Rows:
         if table:
             side["correlation"] = present(np.array(correlation, dtype=np.int64))
         rest = column(self.process.text(shape.rest) if shape.rest else NONE for shape in shapes)
-        self.process.spans(
+        added = self.process.spans(
             column(shape.location for shape in shapes).astype(np.uint32),
             np.array(start, dtype=np.int64),
             np.array(end, dtype=np.int64),
@@ -152,6 +153,11 @@ class _Rows:
             {table: side} if table else {},
             [("columns", present(rest))] if (rest != NONE).any() else [],
         )
+        self._count(added, len(rows))
+
+    def _count(self, added: int, of: int) -> None:
+        self.process.taken(added)
+        self.process.count(RECORDS_LEFT_OUT, of - added)
 
     def _write_marks(self) -> None:
         if not self._marks:
@@ -161,7 +167,7 @@ class _Rows:
             np.array([self.process.text(text) for text in texts], dtype=np.int64) for texts in (name, rest)
         )
         places, times = np.array(location, dtype=np.uint32), np.array(time, dtype=np.int64)
-        self.process.marks(places, times, names, "nvprof", arguments)
+        self._count(self.process.marks(places, times, names, "nvprof", arguments), len(self._marks))
         self._marks.clear()
 
 
@@ -275,12 +281,17 @@ class _Printed:
                 self._units = cells
                 return
         if len(cells) != len(columns):
-            self._counters["unreadable_rows"] += 1
+            self._left_out()
             return
         if "Calls" in columns:
             self._total(*self._row_by_column(columns, cells))
         else:
             self._event(columns, cells)
+
+    def _left_out(self) -> None:
+        """Count a row that cannot be read."""
+        self._counters["unreadable_rows"] += 1
+        self._counters[RECORDS_LEFT_OUT] += 1
 
     def _row_by_column(self, columns: list[str], cells: list[str]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the cells of a row that are not empty, and the units, by column."""
@@ -291,7 +302,7 @@ class _Printed:
         total = self._scaled(row.get("Time", ""), units.get("Time", ""), _TIMES)
         calls = row.get("Calls", "")
         if total is None or "Name" not in row or not re.fullmatch(r"\d{1,18}", calls):
-            self._counters["unreadable_rows"] += 1
+            self._left_out()
             return
         self._type = row.get("Type", self._type).rstrip(":")
         process, name = self._of_process().process, row["Name"]
@@ -306,6 +317,7 @@ class _Printed:
         paradigm = "openacc" if self._type.startswith("OpenACC") else "cuda"
         path = process.out.path(NO_PATH, process.region(name, paradigm, role))
         process.out.totals(location, path, int(calls), total, total, least, most)
+        process.taken()
 
     def _end_cpu_profile(self) -> None:
         if self._cpu:
@@ -358,13 +370,13 @@ class _Printed:
             if launched:
                 row["Kernel"] = launched
             if "Name" not in row:
-                self._counters["unreadable_rows"] += 1
+                self._left_out()
                 return
             if len(self._shapes) > _MOST_SHAPES:
                 self._shapes.clear()
             shape = self._shapes[key] = self._shape(row, units, moment=duration is None)
         if start is None:
-            self._counters["unreadable_rows"] += 1
+            self._left_out()
             return
         self._counters["sizes_rounded"] += shape.rounded
         rows = self._of_process()

@@ -47,14 +47,14 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
                 regions[frame] = number
         return number
 
-    for raw in lines_of(source, lambda: process.core.count("lines_not_understood")):
+    for raw in lines_of(source, lambda: process.core.left_out("lines_not_understood")):
         if not raw.strip() or raw.startswith(b"#"):
             continue
         line = raw.decode("utf-8", "replace")
         match = _LINE.fullmatch(line)
         if match is None:
             without_stack = line.strip().isdecimal()
-            process.core.count("samples_without_stack" if without_stack else "lines_not_understood")
+            process.core.left_out("samples_without_stack" if without_stack else "lines_not_understood")
             continue
         path = ROOT
         for frame in match[1].split(";"):

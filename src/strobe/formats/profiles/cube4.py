@@ -239,7 +239,7 @@ def _matrix(
         return None  # derived from others, or empty
     dtype = _TYPES.get(metric.texts.get("dtype", ""))
     if dtype is None:
-        process.core.count("metrics_not_kept")
+        process.core.left_out("metrics_not_kept")
         return None
     try:
         index, data = (b"".join(_pieces(archive, members[name])) for name in names)
@@ -260,13 +260,18 @@ def _matrix(
         if len(values) < len(rows) * anchor.locations:
             raise ValueError("data are cut off")
     except (ValueError, zlib.error, struct.error):
-        process.core.count("metrics_damaged")
+        process.core.left_out("metrics_damaged")
         return None
     size = len(anchor.paths) * anchor.locations * np.dtype(dtype).itemsize
     if size > 4 * MOST_BYTES:
         raise ValueError(f"{metric.name[:80]} has more values than fit into memory")
+    cells = values[: len(rows) * anchor.locations].reshape(len(rows), anchor.locations)
+    # Of the least and the greatest value, an infinite one is that of nothing.
+    lost = np.zeros_like(cells, dtype=bool) if metric.texts.get("dtype") in _EXTREMES else ~np.isfinite(cells)
+    process.core.left_out("weights_out_of_range", int(lost.sum()))
+    process.core.taken(cells.size - int(lost.sum()))
     found = np.zeros((len(anchor.paths), anchor.locations), dtype=dtype)
-    found[rows] = values[: len(rows) * anchor.locations].reshape(len(rows), anchor.locations)
+    found[rows] = np.where(lost, 0, cells)
     return found
 
 

@@ -164,7 +164,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     for key, lines in timings.items():
         function = function_of(key)
         if function is None or not isinstance(lines, list):
-            process.core.count("functions_not_understood")
+            process.core.left_out("functions_not_understood")
             continue
         rows += len(lines) + 1
         if rows > len(data):
@@ -182,7 +182,8 @@ def _line(each: object) -> tuple[int, int, int] | None:
 
 def _lines(process: ProfileProcess, location: int, function: Function, lines: list[object], ns: Fraction) -> None:
     known = [line for each in lines if (line := _line(each)) is not None]
-    process.core.count("lines_not_understood", len(lines) - len(known))
+    process.core.left_out("lines_not_understood", len(lines) - len(known))
+    process.core.taken(len(known))
     total_ns = calls = rounded = 0
     for number, hits, time in sorted(known):
         exact = time * ns

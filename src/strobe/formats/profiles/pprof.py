@@ -176,7 +176,7 @@ class _Reader:
                 else:
                     process.core.count("labels_not_kept")
         if len(values) != len(self._types):
-            process.core.count("samples_not_understood")
+            process.core.left_out("samples_not_understood")
             return
         path, frame = ROOT, None
         for location in reversed(stack):
@@ -187,7 +187,7 @@ class _Reader:
             for frame in frames:
                 path = process.path(path, frame.region)
         if path == ROOT or frame is None:
-            process.core.count("samples_without_stack")
+            process.core.left_out("samples_without_stack")
             return
         location, tree = self._tree(thread)
         tree.add(path, [values[i] for i in self._kept], 1 if self._calls is None else max(0, values[self._calls]))

@@ -129,9 +129,10 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     for key, value in found.items():
         function = _function(key)
         if function is None or not isinstance(value, tuple) or len(value) not in (4, 5):
-            process.core.count("functions_not_understood")
+            process.core.left_out("functions_not_understood")
             continue
         primitive, calls, own, total = (_number(each) for each in value[:4])
+        process.core.taken()
         path = process.path(ROOT, process.region(function, paradigm="python"))
         process.totals(location, path, int(calls), _ns(total), _ns(own))
         if primitive != calls:
@@ -149,8 +150,9 @@ def _edge(process: ProfileProcess, location: int, caller: Function | None, calle
     # cProfile: (calls, primitive calls, own, total). The module `profile` has only the calls.
     known = edge if isinstance(edge, tuple) and len(edge) == 4 else (edge,)
     if caller is None or not all(isinstance(each, (int, float)) for each in known):
-        process.core.count("callers_not_understood")
+        process.core.left_out("callers_not_understood")
         return
+    process.core.taken()
     calls, primitive, own, total = (*known, None, None, None) if len(known) == 1 else known
     process.call_edge(
         location,

@@ -52,7 +52,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     regions = [_region(process, frame) for frame in frames]
     for number, profile in enumerate(profiles):
         if not isinstance(profile, dict):
-            process.core.count("profiles_not_understood")
+            process.core.left_out("profiles_not_understood")
             continue
         location = process.location(str(profile.get("name") or f"profile {number}"), number + 1)
         weight = _weight(profile)
@@ -63,7 +63,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         elif profile.get("type") == "sampled":
             _samples(process, location, profile, regions, weight)
         else:
-            process.core.count("profiles_not_understood")
+            process.core.left_out("profiles_not_understood")
     properties = ("name", "exporter", "activeProfileIndex")
     return process.finish({key: str(body[key]) for key in properties if body.get(key) is not None})
 
@@ -110,13 +110,13 @@ def _samples(
     process: ProfileProcess, location: int, profile: Mapping[str, object], regions: Sequence[int], weight: Weight
 ) -> None:
     stacks, weights = (each if isinstance(each := profile.get(key), list) else [] for key in ("samples", "weights"))
-    process.core.count("samples_without_weight", abs(len(stacks) - len(weights)))
+    process.core.left_out("samples_without_weight", abs(len(stacks) - len(weights)))
     tree = CallTree(process, location, [weight])
     for stack, given in zip(stacks, weights, strict=False):
         value = _number(given)
         if value is None or not isinstance(stack, list) or not stack:
             # Time in which nothing ran has no call path.
-            process.core.count("samples_without_stack" if stack == [] else "samples_not_understood")
+            process.core.left_out("samples_without_stack" if stack == [] else "samples_not_understood")
             continue
         path = ROOT
         for frame in stack:
@@ -126,6 +126,8 @@ def _samples(
                 process.core.count("frames_not_understood")
         if path != ROOT:
             tree.add(path, [value])
+        else:
+            process.core.left_out("samples_not_understood")
     tree.save()
 
 
@@ -137,7 +139,7 @@ def _events(process: ProfileProcess, profile: Mapping[str, object], frames: int)
         at = _number(event.get("at")) if isinstance(event, dict) else None
         frame, phase = (event.get("frame"), event.get("type")) if isinstance(event, dict) else (None, None)
         if at is None or phase not in ("O", "C") or not isinstance(frame, int) or not 0 <= frame < frames:
-            process.core.count("events_not_understood")
+            process.core.left_out("events_not_understood")
         else:
             found.append((at, phase == "O", frame))
     return found
@@ -153,7 +155,7 @@ def _spans(
         exact = at * ns
         now = round(exact)
         if abs(now) >= _LARGEST:
-            process.core.count("times_out_of_range")
+            process.core.left_out("times_out_of_range")
             continue
         rounded += now != exact
         last = max(last, now) if start else now
@@ -162,10 +164,12 @@ def _spans(
             start.append(now)
             end.append(now)
             region.append(regions[frame])
+            process.core.taken()
             continue
         if all(each != frame for _, each in open_):
-            process.core.count("unmatched_leaves")
+            process.core.left_out("unmatched_leaves")
             continue
+        process.core.taken()
         while open_:
             row, closed = open_.pop()
             end[row] = now
@@ -191,14 +195,16 @@ def _stretches(
     before = Fraction(0)
     for at, opens, frame in _events(process, profile, len(regions)):
         if stack and at != before:
-            tree.add(stack[-1][0], [at - before])
+            tree.add(stack[-1][0], [at - before], is_record=False)
         before = at
         if opens:
             stack.append((process.path(stack[-1][0] if stack else ROOT, regions[frame]), frame))
         elif stack and stack[-1][1] == frame:
             stack.pop()
         else:
-            process.core.count("unmatched_leaves")
+            process.core.left_out("unmatched_leaves")
+            continue
+        process.core.taken()
     tree.save()
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from strobe.formats.reading.import_process import Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Batch, SqliteInput, Texts, Whole, combinations, factor
+from strobe.model.losses import LEFT_OUT, RECORDS_LEFT_OUT, RECORDS_TAKEN, RECORDS_UNKNOWN, UNKNOWN
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
 
@@ -24,6 +25,8 @@ _MOST_PROCESSES = 256
 _MOST_PROPERTY_ROWS = 1000
 _MOST_PROPERTY_TEXT = 1000
 _MOST_PROPERTIES_BYTES = 512 << 10
+# A table with one of these columns holds events: each of its rows is a record of the file.
+TIMES = {"start", "timestamp"}
 _ON_A_STREAM = {"deviceId", "streamId"}
 
 
@@ -91,14 +94,21 @@ class TableImport:
         self._source, self._target, self._dialect = source, target, dialect
         self._labels: dict[str, dict[int, str]] = {}
         self.stopped = False
+        # By table: rows that became something, and those that there are.
+        self.taken: Counter[str] = Counter()
+        self._rows: dict[str, int] = {}
+        self._unknown: set[str] = set()
         rows = sum(table.most_rows for table in database.tables.values())
         self._bytes_per_row = database.size_bytes / max(rows, 1)
 
     def batches(self, table: str, columns: tuple[str, ...] | None = None, rows: int = BATCH_ROWS) -> Iterator[Batch]:
         """Return the rows of a table and report the progress; ends early where the import is stopped."""
+        count = 0
         for batch in self.database.batches(table, columns, rows):
             if self.stopped:
                 return
+            count += batch.count
+            self._rows[table] = max(self._rows.get(table, 0), count)
             yield batch
             self.stopped = not self._source.tick(int(batch.count * self._bytes_per_row))
 
@@ -203,7 +213,7 @@ class TableImport:
             static, dynamic = side["static_shared_bytes"], side["dynamic_shared_bytes"]
             side["shared_memory_bytes"] = (static[0] + dynamic[0], there(static) & there(dynamic))
         tables = {kind.side: side} if kind.side else {}
-        process.spans(
+        self.taken[kind.table] += process.spans(
             self.locations(process, part, kind.row),
             start,
             part.integers_or("end"),
@@ -263,7 +273,9 @@ class TableImport:
             titles.append(process.text(str(given[0] if given and given[0] is not None else category)))
         arguments = np.array([process.text(as_json_text(one)) for one in rows], dtype=np.int64)
         names_of_rows = np.array(titles, dtype=np.int64)
-        process.marks(self.locations(process, part, row), times, names_of_rows, category, arguments)
+        self.taken[table] += process.marks(
+            self.locations(process, part, row), times, names_of_rows, category, arguments
+        )
 
     def _as_dictionaries(self, table: str, part: Batch, but: Collection[str] = ()) -> list[dict[str, object]]:
         """Return rows as the meanings of their cells by column, those of some columns left out."""
@@ -298,8 +310,27 @@ class TableImport:
         """Write every process, and return the facts about the file; see `finish_all`."""
         if not self.processes:
             self.process(self.default_key)
+        self._count_records()
         counters = self.counters + self.database.counters
         return finish_all(self.processes, self._source, name_of, counters=counters, **facts)
+
+    def kept_unknown(self, table: str) -> None:
+        """Note that nobody here knows a table: its rows are kept by what its columns are called."""
+        self._unknown.add(table)
+
+    def _count_records(self) -> None:
+        """Count the rows of all tables with times: what became nothing was left out, whatever the reason."""
+        for name, table in self.database.tables.items():
+            if not table.of_file or not TIMES & table.columns.keys():
+                continue
+            rows = self._rows[name] if name in self._rows else self.database.count(name)
+            taken = min(self.taken[name], rows)
+            self.counters[RECORDS_UNKNOWN if name in self._unknown else RECORDS_TAKEN] += taken
+            self.counters[RECORDS_LEFT_OUT] += rows - taken
+            self.counters[LEFT_OUT + name] += rows - taken
+            if name in self._unknown:
+                self.counters[UNKNOWN + name] += taken
+                self.counters["rows_of_unknown_tables"] += taken
 
 
 def as_json_text(value: object) -> str:

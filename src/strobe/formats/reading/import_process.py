@@ -13,6 +13,7 @@ import numpy.typing as npt
 from strobe import native
 from strobe.formats.reading.sqlite_input import NONE, Batch, combinations, factor
 from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.losses import RECORDS_LEFT_OUT, RECORDS_TAKEN
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import EVENT_TABLES, TABLES
 
@@ -67,6 +68,15 @@ class ImportProcess:
         """Add to a number of the quality table."""
         if n:
             self.out.count(what, n)
+
+    def taken(self, n: int = 1) -> None:
+        """Count records of the file that were taken."""
+        self.count(RECORDS_TAKEN, n)
+
+    def left_out(self, reason: str, n: int = 1) -> None:
+        """Count records of the file that were left out, and why."""
+        self.count(RECORDS_LEFT_OUT, n)
+        self.count(reason, n)
 
     def text(self, value: str) -> int:
         """Return the number of a text."""
@@ -136,8 +146,10 @@ class ImportProcess:
         region: npt.NDArray[np.uint32],
         tables: Mapping[str, Mapping[str, Cells]] | None = None,
         arguments: Sequence[tuple[str, Cells]] = (),
-    ) -> None:
+    ) -> int:
         """Add spans with their attributes: columns of side tables, and `arguments` (key, values as texts).
+
+        Returns how many were added.
 
         Kept and counted: ends that are missing (`spans_without_end`) or before their start (`negative_durations`), both
         with duration 0. Not kept: starts that are missing or absurd (`events_without_time`, `times_out_of_range`).
@@ -164,9 +176,13 @@ class ImportProcess:
             given.append(self._given("arguments", {"key": (constant, valid), "value": (values, valid)}))
         self._used = self._used or len(start_ns) > 0
         self.out.spans(location, start_ns, end_ns - start_ns, region, given)
+        return len(start_ns)
 
-    def rows(self, table: str, location: npt.NDArray[np.uint32], columns: Mapping[str, Cells]) -> None:
-        """Add rows of a table of events. Where they have a time, those without a sound one are counted and left out."""
+    def rows(self, table: str, location: npt.NDArray[np.uint32], columns: Mapping[str, Cells]) -> int:
+        """Add rows of a table of events, and return how many were added.
+
+        Where they have a time, those without a sound one are counted and left out.
+        """
         if "time_ns" in columns and (far := _far(columns["time_ns"][0])).any():
             self.count("events_without_time", int(far.sum()))
             keep = ~far
@@ -174,23 +190,25 @@ class ImportProcess:
             columns = {name: _kept(cells, keep) for name, cells in columns.items()}
         layout, cells = self._given(table, columns)
         self.out.rows(layout, location, cells)
+        return len(location)
 
     def marks(
         self, location: npt.NDArray[np.uint32], time_ns: Whole, name: Whole, category: str, arguments: Whole
-    ) -> None:
-        """Add marks; names, and arguments as JSON, are numbers of texts."""
+    ) -> int:
+        """Add marks, and return how many; names, and arguments as JSON, are numbers of texts."""
         columns = {"time_ns": time_ns, "name": name, "arguments": arguments}
         columns["category"] = np.full(len(time_ns), self.text(category), dtype=np.int64)
-        self.rows("marks", location, {key: (values, None) for key, values in columns.items()})
+        return self.rows("marks", location, {key: (values, None) for key, values in columns.items()})
 
-    def samples(self, name: str, unit: str, time_ns: Whole, value: npt.NDArray[np.float64]) -> None:
-        """Add readings of a metric of the whole process."""
+    def samples(self, name: str, unit: str, time_ns: Whole, value: npt.NDArray[np.float64]) -> int:
+        """Add readings of a metric of the whole process, and return how many were added."""
         sound = ~_far(time_ns)
         self.count("events_without_time", int((~sound).sum()))
         self._used = self._used or bool(sound.any())
         self.out.samples(
             self.out.metric(name, unit), np.ascontiguousarray(time_ns[sound]), np.ascontiguousarray(value[sound])
         )
+        return int(sound.sum())
 
     def finish(self, name: str, source: str, *, main: bool, rank: int | None = None, ranks: int | None = None) -> None:
         """Write everything. `name` is its command or its name in the file."""

@@ -230,11 +230,16 @@ class CallTree:
         self._most = [_LARGEST // (weight.ns or 1) for weight in weights]
         self._own: dict[int, list[int | Fraction]] = {}
 
-    def add(self, path: int, values: Sequence[int | Fraction], samples: int = 1) -> None:
-        """Add a sample of a path: a value of each weight, in its unit."""
+    def add(self, path: int, values: Sequence[int | Fraction], samples: int = 1, *, is_record: bool = True) -> None:
+        """Add a sample of a path: a value of each weight, in its unit.
+
+        `is_record`: it is a record of the file, not what lies between two of them.
+        """
+        core = self._process.core
         if not all(-most < value < most for value, most in zip(values, self._most, strict=True)):
-            self._process.core.count("weights_out_of_range")
+            (core.left_out if is_record else core.count)("weights_out_of_range")
             return
+        core.taken(int(is_record))
         row = self._own.get(path)
         if row is None:
             row = self._own[path] = [0] * (len(self._weights) + 1)

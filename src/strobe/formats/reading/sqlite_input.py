@@ -36,6 +36,7 @@ class SqliteTable:
     references: dict[str, str]  # column -> table whose id it holds, by the statement that made the table
     key: str | None  # the column that is the row's number
     most_rows: int
+    of_file: bool = True  # else made of other tables
 
 
 @dataclass
@@ -208,7 +209,7 @@ class SqliteInput:
         try:
             declared = ", ".join(f"{_quoted(column)} {kind}" for column, kind in columns.items())
             self._connection.execute(f"CREATE TEMP TABLE {_quoted(name)} ({declared})")
-            self.tables[name] = SqliteTable(name, dict(columns), {}, None, 0)
+            self.tables[name] = SqliteTable(name, dict(columns), {}, None, 0, of_file=False)
             self._connection.execute(f"INSERT INTO temp.{_quoted(name)} {statement}")
         except sqlite3.Error:
             self.counters["damaged_tables"] += 1

@@ -117,7 +117,7 @@ const hot = object({ name: text, calls: number, self_ns: number, share: number, 
 export type Hot = ReturnType<typeof hot>;
 const quality = object({ complete: flag, losses: list(text), remarks: list(text), ended: text,
   estimated_cost: maybe(number), source: text, span_count: number, folded_count: number, size_bytes: number,
-  bytes_per_span: number });
+  bytes_per_span: number, records: orElse(text, "") });
 export type Quality = ReturnType<typeof quality>;
 const summary = object({ schema_version: number, name: text, path: text, program: text, command: list(text),
   host: text, process_count: number, started_unix_ns: number, duration_ns: number, verdict: verdict,

@@ -53,9 +53,9 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     reader = _Reader()
     for line in lines_of(source):
         try:
-            reader.line(line.strip())
+            process.core.taken(int(reader.line(line.strip())))
         except _LineError:
-            process.core.count("lines_not_understood")
+            process.core.left_out("lines_not_understood")
     if not reader.graphs:
         raise ValueError("no costs of functions are in it")
     process.core.count("truncated", int(reader.cut_off))
@@ -104,9 +104,10 @@ class _Reader:
         self._called: int | None = None
         self._calls: int | None = None
 
-    def line(self, line: bytes) -> None:
+    def line(self, line: bytes) -> bool:
+        """Read a line, and return whether there was anything to read. Raises _LineError if it is not of this format."""
         if not line or line.startswith(b"#"):
-            return
+            return False
         if line[0] in b"0123456789+-*":
             self._in_header = False
             self._costs(line.split())
@@ -117,6 +118,7 @@ class _Reader:
             self._header(header[1], header[2])
         elif not line.startswith(_TIMEFRAME):
             raise _LineError
+        return True
 
     def described(self) -> list[Function]:
         return [
