@@ -16,8 +16,10 @@ Kind kind_of_region(std::string_view name, uint8_t paradigm, uint8_t role) {
       std::ranges::any_of(kCollectives, collective))
     return kCommunication;
   if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP) return role == STROBE_ROLE_SYNC ? kGpuWait : kGpuCall;
-  // What is waited for, or what else is done, in ranges that hold operators is not known from them.
-  if (role == STROBE_ROLE_DATA || part_of_region(name, paradigm) == kDataWait || is_backward_pass(name)) return kHost;
+  // What is waited for, or what else is done, in ranges that hold operators is not known from them. An update is
+  // Python around its operators: a profile with stacks shows that, one without them must not tell another story.
+  const int8_t part = part_of_region(name, paradigm);
+  if (role == STROBE_ROLE_DATA || part == kDataWait || part == kOptimizer || is_backward_pass(name)) return kHost;
   if (paradigm == STROBE_TORCH || paradigm == STROBE_ONEDNN) return kOperators;
   const bool of_program = is_function(paradigm) || paradigm == STROBE_SELF || paradigm == STROBE_OTHER;
   return role == STROBE_ROLE_OPERATOR && !of_program ? kOperators : kHost;

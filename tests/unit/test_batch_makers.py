@@ -120,7 +120,9 @@ def training(count: int, maker: str) -> tuple[Span, list[tuple[int, int]]]:
         spans.append(span(maker, now, done, *inside))
         for name in ("aten::linear", "aten::relu", PASS, UPDATE):
             role = "range" if name == UPDATE else "operator"
-            spans.append(span(name, done, done + MS, paradigm="torch", role=role))
+            # What an update does outside of its operators is Python's.
+            work = [span("aten::add_", done, done + MS, paradigm="torch", role="operator")] if name == UPDATE else []
+            spans.append(span(name, done, done + MS, *work, paradigm="torch", role=role))
             done += MS
         now = done
     return span("main", 0, now + MS, *spans), waits
