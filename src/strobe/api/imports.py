@@ -237,7 +237,16 @@ def _refuse_known(inputs: Sequence[Input]) -> None:
 
 
 def _name_ranks(files: Sequence[_File], asked: Sequence[int] | None) -> None:
-    """Give files of one job their ranks if they do not contain them: by the number in their names, else by order."""
+    """Give files of one job their ranks if they do not contain them: by the number in their names, else by order.
+
+    Files of one worker are windows of one process: only the first of them is a rank.
+    """
+    if asked is None:
+        workers = [_worker_of(file.name) for file in files]
+        later = [worker != "" and worker in workers[:at] for at, worker in enumerate(workers)]
+        for file, is_later in zip(files, later, strict=True):
+            file.rank = None if is_later else file.rank
+        files = [file for file, is_later in zip(files, later, strict=True) if not is_later]
     known = [file.rank for file in files]
     if asked is None and (len(files) < 2 or (None not in known and len(set(known)) == len(known))):
         return
@@ -246,6 +255,12 @@ def _name_ranks(files: Sequence[_File], asked: Sequence[int] | None) -> None:
     ranks = asked or (by_name if len(set(by_name)) == len(files) else range(len(files)))
     for file, rank in zip(files, ranks, strict=False):
         file.rank = rank
+
+
+def _worker_of(name: str) -> str:
+    """Return the worker in a name by PyTorch's tensorboard_trace_handler, WORKER.TIME.pt.trace.json; else ""."""
+    found = re.fullmatch(r"(.+)\.\d{13,}\.pt\.trace\.json(?:\.gz)?", name)
+    return found[1] if found else ""
 
 
 def _write_job(work: Path, paths: Sequence[Path], files: Sequence[_File], manifest: Mapping[str, object]) -> None:

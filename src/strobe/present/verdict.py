@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -109,7 +109,16 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         if kind == "host-bound":
             text += f"; {_of_host(trace, times, '').text.partition(': ')[2]}"
         return Verdict(kind, text, share, _confidence(margin))
-    return _uneven(times) or _of_batches(usual, _of_host(trace, times, busiest), len(times))
+    found = _uneven(times) or _of_batches(usual, _of_host(trace, times, busiest), len(times))
+    if trace.info.source and any(map(_launches, trace.regions.texts("name"), trace.regions.texts("paradigm"))):
+        # A file that was cut off or trimmed: GPUs come last in it.
+        text = f"{found.text}; kernels were launched, but what the GPU did is not in the file"
+        return replace(found, text=text, confidence="low")
+    return found
+
+
+def _launches(name: str, paradigm: str) -> bool:
+    return paradigm in ("cuda", "hip") and ("LaunchKernel" in name or "GraphLaunch" in name)
 
 
 def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:

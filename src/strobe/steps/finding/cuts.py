@@ -17,6 +17,16 @@ from strobe.steps.thread_spans import Bools, Ints, Stream, within
 from strobe.steps.training_activities import Activities
 from strobe.tables.column_arrays import Columns
 
+# A profiler that stops inside of the last range is seen if it takes so many times as long as what is quiet otherwise.
+_FEWEST_BEFORE, _UNUSUALLY_QUIET, _JITTER_NS = 2, 3, 1_000_000
+# What PyTorch's profiler calls when it stops.
+_OF_PROFILER = (
+    "cudaProfilerStop",
+    "cuProfilerStop",
+    "hipProfilerStop",
+    "<built-in method _disable_profiler",
+)
+
 
 @dataclass(frozen=True)
 class Cuts(Columns):
@@ -104,8 +114,31 @@ def _cut_at(stream: Stream, start: Ints, fed: Ints) -> Cuts:
 def _cut_at_ranges(stream: Stream, ranges: Ints) -> Cuts:
     """Steps that are ranges: each lasts until the next one begins."""
     start = stream.start_ns[ranges]
-    end = np.append(start[1:], stream.end_ns[ranges[-1]])
+    end = np.append(start[1:], _end_of_last_range(stream, ranges))
     return _cuts(start, end, start)
+
+
+def _end_of_last_range(stream: Stream, ranges: Ints) -> int:
+    """End of the last range, without the time in which a profiler stops inside of it: nothing is recorded then.
+
+    That is what is quiet at its end beyond what was quiet at the ends of the others.
+    """
+    end = stream.end_ns[ranges]
+    quiet = np.array([_quiet_ns(stream, row) for row in ranges.tolist()])
+    before = quiet[:-1]
+    if len(before) < _FEWEST_BEFORE or quiet[-1] <= _UNUSUALLY_QUIET * (before.max() + _JITTER_NS):
+        return int(end[-1])
+    return int(end[-1] - quiet[-1] + np.median(before))
+
+
+def _quiet_ns(stream: Stream, row: int) -> int:
+    """How long nothing happens at the end of a range that the profiler itself does not do."""
+    begin, end = int(stream.start_ns[row]), int(stream.end_ns[row])
+    rows = np.arange(row + 1, int(np.searchsorted(stream.start_ns, end)))
+    ends = stream.end_ns[rows]
+    names = (stream.names[region] for region in stream.region[rows].tolist())
+    program = np.array([not name.startswith(_OF_PROFILER) for name in names], dtype=bool) & (ends < end)
+    return end - int(ends[program].max(initial=begin))
 
 
 def _cut_after(stream: Stream, marks: Ints) -> Cuts:
