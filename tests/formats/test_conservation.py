@@ -141,6 +141,14 @@ def test_kinds_beyond_number_take_no_memory(tmp_path: Path) -> None:
     assert len(kinds) < 70
 
 
+def test_spans_that_found_no_lane_are_left_out(tmp_path: Path) -> None:
+    # Each begins inside of all before it and ends after them.
+    trace = strobe.open(write(tmp_path / "t.json", [span(f"s{i}", i, 5000) for i in range(1030)]))
+    check(trace, 1030)
+    assert records(trace) == (trace.span_count, counted(trace)["spans_not_kept"], 0)
+    assert counted(trace)["spans_not_kept"] == 1030 - 1024
+
+
 # Databases
 
 

@@ -421,7 +421,7 @@ void ImportedProcess::write_location(uint32_t location) {
     }
     const auto found = std::ranges::find_if(lanes, [&](const Lane& lane) { return lane.fits(end_ns); });
     Lane* fits = found == lanes.end() ? nullptr : &*found;
-    if (!fits && lanes.size() == kMostLanes) return records_.not_kept(1), count("spans_not_kept");
+    if (!fits && lanes.size() == kMostLanes) return count("spans_not_kept");
     if (!fits) {
       const uint32_t id = location_ids_++;
       write_location_chunk(id, waiting, waiting.name + " (lane " + std::to_string(lanes.size() + 1) + ")");
@@ -525,7 +525,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
   save_samples();
-  records_.save();
+  records_.not_kept(counters_.contains("spans_not_kept") ? counters_["spans_not_kept"] : 0);
   append_end(out_->bytes, end_state, description.exit_code, description.ended_ns.value_or(last_ns_), counters_);
   out_->flush();
 }

@@ -28,8 +28,11 @@ class RecordCounts {
   Counted unknown(std::string_view kind, const char* reason) { return count(unknown_, "unknown: ", reason, kind); }
   // Of those that were taken, some could not be kept in the end.
   void not_kept(uint64_t n) {
-    if (n > taken_) n = taken_;
-    taken_ -= n, left_out_ += n;
+    save();
+    const auto taken = counters_.find("records_taken");
+    if (!n || taken == counters_.end()) return;
+    n = n < taken->second ? n : taken->second;
+    taken->second -= n, counters_["records_left_out"] += n;
   }
   void save() {
     if (taken_) counters_["records_taken"] += taken_;
