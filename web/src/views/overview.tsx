@@ -228,6 +228,7 @@ function QualityCard({ quality }: { quality: Quality }) {
       <Facts
         of={[
           ["lost", quality.losses.length ? quality.losses.join("; ") : "nothing"],
+          ["read", quality.records || undefined],
           ["program", quality.ended],
           cost === undefined
             ? ["from", quality.source]
