@@ -10,14 +10,14 @@ import json
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
-from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight, read_whole
+from strobe.formats.reading.json_input import exact_number, read_json
+from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight
 from strobe.formats.writing.profile_export import Profile, weight_is_time
 from strobe.model.option import Option
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -38,13 +38,8 @@ def sniff(head: bytes) -> bool:
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Raises ValueError if it is not JSON, or has no profiles."""
-    try:
-        body = json.loads(
-            read_whole(source).decode("utf-8-sig", "replace"), parse_float=_decimal, parse_constant=_nothing
-        )
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    shared, profiles = (body.get(key) for key in ("shared", "profiles")) if isinstance(body, dict) else (None, None)
+    body = read_json(source)
+    shared, profiles = body.get("shared"), body.get("profiles")
     frames = shared.get("frames") if isinstance(shared, dict) else None
     if not isinstance(frames, list) or not isinstance(profiles, list):
         raise ValueError("it has no profiles with shared frames")
@@ -68,17 +63,6 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     return process.finish({key: str(body[key]) for key in properties if body.get(key) is not None})
 
 
-def _decimal(text: str) -> Decimal | None:
-    try:
-        return Decimal(text)
-    except ArithmeticError:  # an exponent beyond all numbers
-        return None
-
-
-def _nothing(_: str) -> None:
-    """Stands for NaN and infinities, which are counted."""
-
-
 def _region(process: ProfileProcess, frame: object) -> int:
     if not isinstance(frame, dict):
         process.core.count("frames_not_understood")
@@ -95,17 +79,6 @@ def _weight(profile: Mapping[str, object]) -> Weight:
     return Weight("bytes" if unit == "bytes" else "samples" if unit == "none" else "time", unit)
 
 
-def _number(value: object) -> Fraction | None:
-    """An exact number; None for anything else, and for numbers beyond those of a trace."""
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-        return None
-    # Checked before it is expanded: 1e999999999 has as many digits.
-    if isinstance(value, Decimal) and not (value.is_finite() and -100 < value.adjusted() < 30):
-        return Fraction(0) if value == 0 else None
-    exact = Fraction(value)
-    return exact if abs(exact) < _LARGEST else None
-
-
 def _samples(
     process: ProfileProcess, location: int, profile: Mapping[str, object], regions: Sequence[int], weight: Weight
 ) -> None:
@@ -113,7 +86,7 @@ def _samples(
     process.core.left_out("samples_without_weight", abs(len(stacks) - len(weights)))
     tree = CallTree(process, location, [weight])
     for stack, given in zip(stacks, weights, strict=False):
-        value = _number(given)
+        value = exact_number(given)
         if value is None or not isinstance(stack, list) or not stack:
             # Time in which nothing ran has no call path.
             process.core.left_out("samples_without_stack" if stack == [] else "samples_not_understood")
@@ -136,7 +109,7 @@ def _events(process: ProfileProcess, profile: Mapping[str, object], frames: int)
     found = []
     events = profile.get("events")
     for event in events if isinstance(events, list) else []:
-        at = _number(event.get("at")) if isinstance(event, dict) else None
+        at = exact_number(event.get("at")) if isinstance(event, dict) else None
         frame, phase = (event.get("frame"), event.get("type")) if isinstance(event, dict) else (None, None)
         if at is None or phase not in ("O", "C") or not isinstance(frame, int) or not 0 <= frame < frames:
             process.core.left_out("events_not_understood")
@@ -176,7 +149,7 @@ def _spans(
             if closed == frame:
                 break
             process.core.count("spans_cut")  # its caller returned before it did
-    of_all = _number(profile.get("endValue"))
+    of_all = exact_number(profile.get("endValue"))
     process.core.count("spans_cut", len(open_))
     until = max(last, round(of_all * ns)) if of_all is not None and of_all * ns < _LARGEST else last
     for row, _ in open_:
