@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,116 @@ def test_a_profile_of_node_is_exact(tmp_path: Path) -> None:
     expected.pop("(root)", None)
     assert own_by_function(strobe.open(tmp_path / "x.cpuprofile")) == {name: ns for name, ns in expected.items() if ns}
     assert expected["f"] > 50_000_000
+
+
+# --- the Firefox Profiler --------------------------------------------------------------------------------------------
+
+# The tables of samply 0.13: a stack main > py > 0x1f, frames of a program, of Python's perf trampolines and of libc.
+STRINGS = ["main", "py::<module>.solve:/a b/x.py", "0x1f", "app", "libc.so.6", "main.rs"]
+TABLES = {
+    "stackTable": {"length": 4, "prefix": [None, 0, 1, 0], "frame": [0, 1, 2, 2], "category": [0, 0, 0, 0]},
+    "frameTable": {"length": 3, "func": [0, 1, 2], "line": [None, None, None], "address": [1, 2, 31]},
+    "resourceTable": {"length": 2, "lib": [0, 1], "name": [3, 4], "host": [None, None], "type": [1, 1]},
+}
+FUNCTIONS = {"length": 3, "name": [0, 1, 2], "resource": [0, -1, 1], "lineNumber": [7, None, None]}
+LIBS = [{"name": "app", "path": "/bin/app", "breakpadId": "A"}, {"name": "libc.so.6", "path": "/lib/libc.so.6"}]
+
+
+def firefox(samples: Mapping[str, object], version: int, **meta: object) -> dict[str, object]:
+    """A thread of samply, in the form of a version: tables of the thread, shared texts, or shared tables."""
+    thread = {"name": "worker", "tid": "77", "pid": "70", "processName": "app", "samples": samples}
+    body: dict[str, object] = {"meta": {"preprocessedProfileVersion": version, "interval": 0.5, **meta}, "libs": LIBS}
+    files = {"fileName": [5, None, None]}
+    if version >= 58:
+        files = {"source": [0, None, None]}
+    tables = {**TABLES, "funcTable": FUNCTIONS | files}
+    texts = {"stringArray": STRINGS, "sources": {"length": 1, "id": [None], "filename": [5]}}
+    if version < 56:
+        return body | {"threads": [thread | tables | {"stringArray": STRINGS}]}
+    if version < 60:
+        return body | {"threads": [thread | tables], "shared": texts}
+    return body | {"threads": [thread], "shared": texts | tables}
+
+
+@pytest.mark.parametrize("version", [48, 57, 58, 62])
+def test_every_form_of_the_processed_format_is_read(tmp_path: Path, version: int) -> None:
+    samples = {"stack": [0, 2, None, 2, 3, 99], "weight": [1, 2, 1, 1, 4, 1], "weightType": "samples"}
+    trace = strobe.open(written(tmp_path / "x.json", firefox(samples, version)))
+    path = "main;<module>.solve"
+    assert by_path(trace, "count, total_ns, self_ns") == {
+        "main": [8, 4_000_000, 500_000],
+        path: [3, 1_500_000, 0],
+        f"{path};0x1f": [3, 1_500_000, 1_500_000],
+        "main;0x1f": [4, 2_000_000, 2_000_000],
+    }
+    query = "select name, file, line, module, paradigm from regions order by name"
+    assert trace.sql(query).rows() == [
+        ("0x1f", "", 0, "/lib/libc.so.6", "other"),
+        ("<module>.solve", "/a b/x.py", 0, "", "python"),
+        ("main", "main.rs", 7, "/bin/app", "other"),
+    ]
+    assert trace.sql("select distinct thread from statistics").rows() == [("worker",)]
+    counted = quality(trace)
+    assert (counted["samples_without_stack"], counted["samples_not_understood"]) == (1, 1)
+    assert counted["frames_without_function"] == 1
+    assert "weights_are_no_time" not in counted
+
+
+def test_weights_of_the_processed_format_have_their_type(tmp_path: Path) -> None:
+    timed = firefox({"stack": [0, 2], "weight": [1.25, 3], "weightType": "tracing-ms"}, 62)
+    assert by_path(strobe.open(written(tmp_path / "ms", timed)))["main"] == 1_250_000
+    heap = strobe.open(
+        written(tmp_path / "b", firefox({"stack": [0, 2], "weight": [8, -3], "weightType": "bytes"}, 62))
+    )
+    rows = heap.sql("select self_value, total_value, metric from path_metrics order by 1").rows()
+    assert rows == [(-3.0, -3.0, "bytes"), (0.0, -3.0, "bytes"), (8.0, 5.0, "bytes")]
+    plain = strobe.open(written(tmp_path / "p", firefox({"stack": [0, 2], "weight": None}, 62, interval=0)))
+    assert by_path(plain)["main"] == 1
+    assert quality(plain)["weights_are_no_time"] == 2
+
+
+def test_processes_and_threads_of_the_firefox_profiler_are_locations(tmp_path: Path) -> None:
+    body = firefox({"stack": [0]}, 62)
+    thread = body["threads"][0]  # type: ignore[index]
+    body["threads"] = [thread, {**thread, "tid": "78"}, {**thread, "pid": "9", "tid": "9.1", "processName": "child"}]
+    trace = strobe.open(written(tmp_path / "x", body))
+    found = trace.sql("select thread, sum(self_ns)::bigint from statistics group by all order by 1").rows()
+    assert found == [("app 70, worker", 1_000_000), ("child 9, worker", 500_000)]
+    assert trace.sql("select count(*) from locations").rows() == [(3,)]
+
+
+def test_the_format_of_gecko_is_read_with_its_processes(tmp_path: Path) -> None:
+    texts = ["(root)", "js::Run", "solve (http://h/x.js:12:3)", "bound (self-hosted:9:0)", "read (in libxul)"]
+    thread = {
+        "name": "GeckoMain",
+        "tid": 5,
+        "pid": 4,
+        "samples": {"schema": {"stack": 0, "time": 1}, "data": [[2, 0.5], [2, 1.5], [3, 2], [None, 3], [4, 5]]},
+        "stackTable": {"schema": {"prefix": 0, "frame": 1}, "data": [[None, 0], [0, 1], [1, 2], [2, 3], [1, 4]]},
+        "frameTable": {"schema": {"location": 0, "line": 1}, "data": [[0], [1], [2, 14], [3], [4]]},
+        "stringTable": texts,
+    }
+    child = {"threads": [{**thread, "pid": 6, "processName": "tab"}], "processes": []}
+    body = {
+        "meta": {"version": 24, "interval": 1, "stackwalk": 1},
+        "libs": [],
+        "threads": [thread],
+        "processes": [child],
+    }
+    trace = strobe.open(written(tmp_path / "x", body))
+    rows = trace.sql(
+        f"{PATHS} select thread, path, self_ns from statistics join chain using (call_path) where self_ns > 0"
+    )
+    assert sorted(rows.rows()) == [
+        (who, f"(root);js::Run;{path}", ns)
+        for who in ("process 4, GeckoMain", "tab 6, GeckoMain")
+        for path, ns in (("read", 1_000_000), ("solve", 2_000_000), ("solve;bound", 1_000_000))
+    ]
+    found = trace.sql(
+        "select name, file, line, module from regions where name in ('solve', 'bound', 'read') order by 1"
+    )
+    assert found.rows() == [
+        ("bound", "self-hosted", 9, ""),
+        ("read", "", 0, "in libxul"),
+        ("solve", "http://h/x.js", 12, ""),
+    ]

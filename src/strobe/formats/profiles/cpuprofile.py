@@ -67,8 +67,8 @@ def _nodes(process: ProfileProcess, body: _Node) -> tuple[dict[int, _Node], dict
         waiting = [(body["head"], None)]
     for node, caller in waiting:  # grows by the nodes that are nested in others
         found = fields(node)
-        number = found.get("id")
-        if not isinstance(number, int) or number in nodes:
+        number = found.get("id", ~len(nodes))  # older heap profiles have none
+        if not isinstance(number, int) or number in nodes or not {"callFrame", "functionName"} & found.keys():
             process.core.count("functions_not_understood")
             continue
         nodes[number] = found
