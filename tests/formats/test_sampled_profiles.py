@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import strobe
+from strobe.errors import FormatError
 from tests.formats.test_chrome import quality
 from tests.formats.test_profiles import PATHS, by_path, text_file
 
@@ -252,3 +254,111 @@ def test_the_format_of_gecko_is_read_with_its_processes(tmp_path: Path) -> None:
         ("read", "", 0, "in libxul"),
         ("solve", "http://h/x.js", 12, ""),
     ]
+
+
+# --- Linux perf ------------------------------------------------------------------------------------------------------
+
+# Lines of perf 4.15 to 6.1 in their forms: with a PID, a CPU, a period or without, with kernel and inlined frames.
+PERF = """# ========
+# hostname : node1
+# cmdline : /usr/bin/perf record -g python -X perf x.py
+# ========
+#
+python 9/9     198791.127353:     250000 cpu-clock:ppp:{space}
+\t             643 solve(std::function<void (int)>)+0x1b (/a b/app)
+\t             677 step (inlined)
+\t    7f2fd100ecd0 py::<module>:/a b/x.py+0xa (/tmp/perf-9.map)
+\t 6ce258d4c544155 [unknown] ([unknown])
+
+Web Content 2  9/11 [002] 198791.128290:     100000 cpu-clock:ppp:{space}
+\tffffffff821e5223 xas_load+0x53 ([kernel.kallsyms])
+  [kernel.kallsyms][ffffffff821e5223]
+\t             677 main+0x3 (/tmp/app (deleted))
+
+python     9/9     198791.13:          3 page-faults:{space}
+\t             677 main (/tmp/app)
+python     9/9     198791.14:          1 sched:sched_switch: prev_comm=swapper/2 prev_pid=0
+\t             677 main (/tmp/app)
+
+python     9/9     198791.15:     250000 cpu-clock:ppp:{space}
+
+nothing that perf writes
+""".replace("{space}", " ")
+
+
+def test_every_event_of_perf_script_counts_for_its_stack_and_thread(tmp_path: Path) -> None:
+    trace = strobe.open(text_file(tmp_path / "x.txt", PERF))
+    columns = "thread, path, count, total_ns, self_ns"
+    rows = trace.sql(f"{PATHS} select {columns} from statistics join chain using (call_path) order by all").rows()
+    assert rows == [
+        ("Web Content 2 9/11", "main", 1, 100_000, 0),
+        ("Web Content 2 9/11", "main;xas_load", 1, 100_000, 100_000),
+        ("python 9", "[unknown]", 1, 250_000, 0),
+        ("python 9", "[unknown];<module>", 1, 250_000, 0),
+        ("python 9", "[unknown];<module>;step", 1, 250_000, 0),
+        ("python 9", "[unknown];<module>;step;solve(std::function<void (int)>)", 1, 250_000, 250_000),
+        ("python 9", "main", 0, 0, 0),
+    ]
+    metrics = trace.sql("select metric, sum(self_value) from path_metrics where self_value > 0 group by 1 order by 1")
+    assert metrics.rows() == [
+        ("page-faults", 3.0),
+        ("samples", 2.0),
+        ("sched:sched_switch", 1.0),
+    ]
+    assert trace.sql("select name, file, module from regions where paradigm = 'python' or name = 'main'").rows() == [
+        ("<module>", "/a b/x.py", ""),
+        ("main", "", "/tmp/app"),
+    ]
+    counted = quality(trace)
+    assert (counted["samples_without_stack"], counted["frames_without_function"]) == (1, 1)
+    assert (counted["labels_not_kept"], counted["lines_not_understood"]) == (2, 1)
+
+
+def test_perf_without_clock_events_counts_samples(tmp_path: Path) -> None:
+    text = """swapper     0 [001]     2001 cycles:  ffff08 idle+0x1 ([kernel.kallsyms])
+ my app    12 7.000001:       99 cycles:u:     51d main (/bin/x)
+ my app    12 7.000002:        1 cycles:u:     51d main (/bin/x)
+"""
+    trace = strobe.open(text_file(tmp_path / "x", text))
+    assert by_path(trace, "thread, count, self_ns") == {"idle": ["swapper 0", 1, 1], "main": ["my app 12", 2, 2]}
+    metrics = trace.sql("select metric, self_value from path_metrics where self_value > 0 order by all").rows()
+    assert metrics == [("cycles", 2001.0), ("cycles:u", 100.0), ("samples", 1.0), ("samples", 2.0)]
+    assert quality(trace)["weights_are_no_time"] == 2
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A perf.data of a program that computes for a while."""
+    program = "import time\nu = time.time() + 0.3\nwhile time.time() < u: sorted(range(999), key=lambda n: -n)"
+    words = [needs("perf"), "record", "-q", "-g", "-e", "cpu-clock", "-F", "999", "-o", "perf.data", "--"]
+    done = subprocess.run([*words, sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"perf may not record here: {done.stderr[-200:]!r}")
+    return tmp_path / "perf.data"
+
+
+def test_a_perf_data_has_the_sums_of_perf_report(recorded: Path) -> None:
+    words = ["perf", "report", "-i", str(recorded), "--stdio", "--no-children", "-g", "none", "-t;", "-F", "period,sym"]
+    report = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    expected: Counter[str] = Counter()
+    for line in report.splitlines():
+        period, _, symbol = line.partition(";")
+        if symbol and not line.startswith("#") and not symbol[4:].startswith("0x"):
+            expected[symbol[4:].strip()] += int(period)
+    found = own_by_function(strobe.open(recorded))
+    assert {name: found.get(name) for name in expected} == dict(expected)
+    assert sum(expected.values()) > 100_000_000
+
+
+def test_perf_data_without_perf_is_refused_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "perf.data"
+    path.write_bytes(b"PERFILE2" + bytes(96))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FormatError, match="it needs perf, which is not installed here") as refused:
+        strobe.open(path)
+    assert f"perf script -i {path} --no-inline -F +pid > {path}.txt" in str(refused.value)
+
+
+def test_a_thread_name_that_is_made_to_be_slow_is_not(tmp_path: Path) -> None:
+    hostile = PERF + "a 1 " * 200_000 + "\n" + " " * 900_000 + "x\n" + "\t" + "f" * 900_000 + "\n"
+    assert quality(strobe.open(text_file(tmp_path / "x", hostile)))["lines_not_understood"] == 4
