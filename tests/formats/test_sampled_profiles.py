@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -362,3 +362,94 @@ def test_perf_data_without_perf_is_refused_with_the_command(tmp_path: Path, monk
 def test_a_thread_name_that_is_made_to_be_slow_is_not(tmp_path: Path) -> None:
     hostile = PERF + "a 1 " * 200_000 + "\n" + " " * 900_000 + "x\n" + "\t" + "f" * 900_000 + "\n"
     assert quality(strobe.open(text_file(tmp_path / "x", hostile)))["lines_not_understood"] == 4
+
+
+# --- pyinstrument ----------------------------------------------------------------------------------------------------
+
+
+def instrument(function: str, time: float, *children: object, **more: object) -> dict[str, object]:
+    frame = {"function": function, "file_path_short": "x.py", "line_no": 3, "time": time, "children": [*children]}
+    return frame | {"is_application_code": True, **more}
+
+
+def test_the_tree_of_pyinstrument_is_exact(tmp_path: Path) -> None:
+    leaf = instrument("run", 0.100001, instrument("[self]", 0.1), class_name="A", file_path="/a/y.py")
+    root = instrument(
+        "<module>", 0.420707, leaf, instrument("sleep", 0.3, file_path="<built-in>"), instrument("", 0.02)
+    )
+    body = {"start_time": 1.5, "duration": 0.42, "sample_count": 108, "program": "x.py", "root_frame": root}
+    trace = strobe.open(written(tmp_path / "x.json", body))
+    assert by_path(trace, "total_ns, self_ns") == {
+        "<module>": [420_707_000, 706_000],
+        "<module>;A.run": [100_001_000, 100_001_000],
+        "<module>;sleep": [300_000_000, 300_000_000],
+        "<module>;(no name)": [20_000_000, 20_000_000],
+    }
+    assert trace.sql("select name, file, line, paradigm from regions where file != 'x.py' order by 1").rows() == [
+        ("A.run", "/a/y.py", 3, "python"),
+        ("sleep", "<built-in>", 3, "python"),
+    ]
+    assert (quality(trace)["frames_not_understood"], quality(trace)["calls_not_counted"]) == (1, 4)
+
+
+def test_a_session_of_pyinstrument_has_every_sample_of_every_thread(tmp_path: Path) -> None:
+    main, worker = "MainThread\0<thread>\x0012", "worker\0<thread>\x0013"
+    run, read = "run\0x.py\x003\x01cA\x01l5", "read\0<built-in>\x000"
+    records = [
+        [[main, run], 0.1],
+        [[main, run.replace("l5", "l6"), read], 0.25],
+        [[worker, run], 1e-7],
+        [[main, run], 0.2],
+    ]
+    records += [[[main], 0.5], [[main, 7], 0.5], "x"]
+    about = {"start_time": 1.5, "duration": 1, "min_interval": 0.001, "sample_count": 4}
+    version_4 = strobe.open(written(tmp_path / "4.pyisession", {"frame_records": records, **about}))
+    trace = strobe.open(written(tmp_path / "5.pyisession", {**about, "frame_records": records}))
+    assert by_path(version_4) == by_path(trace)
+    columns = "thread, path, count, total_ns, self_ns"
+    rows = trace.sql(f"{PATHS} select {columns} from statistics join chain using (call_path) order by all").rows()
+    assert rows == [
+        ("MainThread", "A.run", 3, 550_000_000, 300_000_000),
+        ("MainThread", "A.run;read", 1, 250_000_000, 250_000_000),
+        ("worker", "A.run", 1, 100, 100),
+    ]
+    lines = trace.sql("select function, function_line, line, hits, total_ns from lines order by hits").rows()
+    assert lines == [("A.run", 3, 5, 1, 100), ("A.run", 3, 5, 2, 300_000_000)]
+    assert (quality(trace)["samples_without_stack"], quality(trace)["samples_not_understood"]) == (1, 2)
+
+
+def test_what_pyinstrument_writes_is_read(tmp_path: Path) -> None:
+    pyinstrument = pytest.importorskip("pyinstrument")
+    from pyinstrument.renderers import JSONRenderer
+
+    def deep(n: int) -> str:
+        return json.dumps([[1.5] * 999] * 99) if n == 0 else deep(n - 1)
+
+    profiler = pyinstrument.Profiler(interval=0.0005)
+    with profiler:
+        for _ in range(3):
+            deep(600)
+    session = profiler.last_session
+    session.save(tmp_path / "x.pyisession")
+    expected: defaultdict[str, float] = defaultdict(float)
+    for stack, time in session.frame_records:
+        expected[stack[-1].partition("\0")[0].rpartition(".")[2]] += time
+    found = strobe.open(tmp_path / "x.pyisession").sql("select name, self_ns from statistics where self_ns > 0").rows()
+    assert sum(int(str(ns)) for _, ns in found) == pytest.approx(sum(expected.values()) * 1e9, abs=len(found))
+    assert {str(name).rpartition(".")[2] for name, _ in found} == set(expected)
+
+    path = text_file(tmp_path / "x.json", profiler.output(JSONRenderer(show_all=True)))
+    of_tree: defaultdict[str, float] = defaultdict(float)
+    waiting, count = [session.root_frame()], 0
+    while waiting:
+        frame = waiting.pop()
+        callees = [each for each in frame.children if each.function != "[self]"]
+        of_tree[frame.function.rpartition(".")[2]] += frame.time - sum(each.time for each in callees)
+        waiting += callees
+        count += 1
+    query = "select name, sum(self_ns)::bigint from statistics group by 1"
+    again: Counter[str] = Counter()
+    for name, ns in strobe.open(path).sql(query).rows():
+        again[str(name).rpartition(".")[2]] += int(str(ns))
+    assert count > 600
+    assert dict(again) == pytest.approx({name: time * 1e9 for name, time in of_tree.items()}, abs=1000 * count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +12,7 @@ from strobe.formats.reading.profile_import import read_whole
 from strobe.model.plugins import ImportSource
 
 _LARGEST = 1 << 62
+_DEEPEST = 8000  # takes 2 MiB of the stack
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -20,10 +22,15 @@ def read_json(source: ImportSource) -> Mapping[str, object]:
     Raises ValueError if it is not JSON, not an object, or nested too deeply.
     """
     text = read_whole(source).decode("utf-8-sig", "replace")
+    usual = sys.getrecursionlimit()
     try:
+        # Profiles that nest their frames nest two levels a frame, and Python alone has stacks of 1000.
+        sys.setrecursionlimit(max(usual, _DEEPEST))
         body = json.loads(text, parse_float=_decimal, parse_constant=lambda _: None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    finally:
+        sys.setrecursionlimit(usual)
     if not isinstance(body, dict):
         raise ValueError("it is JSON, but not an object")
     return body
