@@ -1,6 +1,7 @@
 """Sampled profiles of other tools, as these write them, against sums made by hand or by a few plain lines."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -453,3 +454,105 @@ def test_what_pyinstrument_writes_is_read(tmp_path: Path) -> None:
         again[str(name).rpartition(".")[2]] += int(str(ns))
     assert count > 600
     assert dict(again) == pytest.approx({name: time * 1e9 for name, time in of_tree.items()}, abs=1000 * count)
+
+
+# --- Java Flight Recorder --------------------------------------------------------------------------------------------
+
+
+def java(kind: str, thread: str, *methods: str, **more: object) -> dict[str, object]:
+    """A sample as JDK 17 prints it; methods are the innermost first."""
+    frames = [
+        {
+            "method": {
+                "type": {"name": name.rpartition(".")[0], "package": {"name": "a", "module": {"name": "java.base"}}},
+                "name": name.rpartition(".")[2],
+                "descriptor": "()V",
+            },
+            "lineNumber": 2,
+            "type": "Interpreted",
+        }
+        for name in methods
+    ]
+    who = {"osName": thread, "osThreadId": 7, "javaName": thread, "javaThreadId": 1}
+    stack = {"truncated": False, "frames": frames, **more} if methods else None
+    values = {"startTime": "2026-01-01T00:00:00Z", "sampledThread": who, "stackTrace": stack}
+    return {"type": f"jdk.{kind}", "values": values}
+
+
+JFR = [
+    java("ExecutionSample", "main", "java/util/List.sort", "W.main"),
+    java("ExecutionSample", "main", "W.main", truncated=True),
+    java("ExecutionSample", "main", "java/util/List.sort", "W.main"),
+    java("NativeMethodSample", "main", "sun/nio/ch/Net.poll", "W.main"),
+    java("ExecutionSample", "worker", "W.main"),
+    java("ExecutionSample", "worker"),
+    java("CPULoad", "main", "W.main"),
+]
+
+
+def check_java(trace: strobe.Trace) -> None:
+    columns = "thread, path, count, self_ns"
+    rows = trace.sql(f"{PATHS} select {columns} from statistics join chain using (call_path) order by all").rows()
+    assert rows == [
+        ("main", "W.main", 3, 1),
+        ("main", "W.main;java.util.List.sort", 2, 2),
+        ("main (native code)", "W.main", 1, 0),
+        ("main (native code)", "W.main;sun.nio.ch.Net.poll", 1, 1),
+        ("worker", "W.main", 1, 1),
+    ]
+    assert trace.sql("select distinct module from regions").rows() == [("java.base",)]
+    counted = quality(trace)
+    assert (counted["samples_without_stack"], counted["stacks_cut"], counted["events_of_other_kinds"]) == (1, 1, 1)
+    assert counted["weights_are_no_time"] == 4
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_samples_that_jfr_printed_are_counted_by_thread(tmp_path: Path, indent: int | None) -> None:
+    text = json.dumps({"recording": {"events": JFR}}, indent=indent)
+    check_java(strobe.open(text_file(tmp_path / "x.json", text)))
+
+
+def test_a_recording_is_printed_by_jfr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.jfr"
+    path.write_bytes(b"FLR\0\0\2\0\1" + bytes(60))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FormatError, match="it needs jfr, which is not installed here") as refused:
+        strobe.open(path)
+    what = "jfr print --json --stack-depth 2048 --events jdk.ExecutionSample,jdk.NativeMethodSample"
+    assert f"type: {what} {path} > {path}.json" in str(refused.value)
+    printed = written(tmp_path / "printed", {"recording": {"events": JFR}})
+    jfr = text_file(tmp_path / "jfr", f'#!/bin/sh\n[ "$*" = "{what[4:]} {path}" ] && exec /bin/cat {printed}\n')
+    jfr.chmod(0o755)
+    check_java(strobe.open(path))
+
+
+def test_events_are_read_one_by_one_and_up_to_where_they_are_cut_off(tmp_path: Path) -> None:
+    many = json.dumps({"recording": {"events": JFR[:1] * 3000}})
+    assert by_path(strobe.open(text_file(tmp_path / "x", many)))["W.main;java.util.List.sort"] == 3000
+    torn = strobe.open(text_file(tmp_path / "torn", many[: len(many) // 3]))
+    assert by_path(torn)["W.main;java.util.List.sort"] == 999
+    assert quality(torn)["truncated"] == 1
+    with pytest.raises(FormatError, match="not JSON, or larger than 16 MiB"):
+        strobe.open(text_file(tmp_path / "large", '{"recording": {"events": [{"a": "' + "x" * (33 << 20)))
+    with pytest.raises(FormatError, match="nested too deeply"):
+        strobe.open(text_file(tmp_path / "deep", '{"recording": {"events": [{"a": ' + "[" * 200_000))
+
+
+def test_a_recording_of_java_has_the_samples_that_jfr_prints(tmp_path: Path) -> None:
+    text_file(
+        tmp_path / "Spin.java",
+        "public class Spin { static long f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
+        "public static void main(String[] a) { long u = System.currentTimeMillis() + 800;\n"
+        "while (System.currentTimeMillis() < u) f(20); } }\n",
+    )
+    options = ["-Xmx64m", "-XX:StartFlightRecording=filename=x.jfr,settings=profile"]
+    subprocess.run([needs("javac"), "Spin.java"], cwd=tmp_path, check=True, timeout=120)
+    subprocess.run([needs("java"), *options, "Spin"], cwd=tmp_path, check=True, timeout=120, capture_output=True)
+    words = [needs("jfr"), "print", "--events", "jdk.ExecutionSample", "x.jfr"]
+    text = subprocess.run(words, cwd=tmp_path, check=True, timeout=120, capture_output=True, text=True).stdout
+    # The line below `stackTrace = [` is the innermost frame: Spin.f(int) line: 1
+    leaves = Counter(re.findall(r"stackTrace = \[\n\s+([\w.$]+)\(", text))
+    trace = strobe.open(tmp_path / "x.jfr")
+    query = "select name, sum(self_ns)::bigint from statistics where thread = 'main' and self_ns > 0 group by 1"
+    assert dict(trace.sql(query).rows()) == dict(leaves)
+    assert leaves["Spin.f"] > 5

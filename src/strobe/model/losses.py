@@ -111,6 +111,7 @@ LOSSES = {
     "callers_not_understood": "unreadable callers of the imported profile",
     "lines_out_of_range": "invalid line numbers of the imported profile",
     "frames_too_deep": "frames of the imported profile nested too deeply (counted for their callers)",
+    "stacks_cut": "call stacks of the imported profile without their outermost frames",
     "frames_without_function": "frames of the imported profile without a function",
     "frames_without_location": "frames of the imported profile left out (no location)",
     "weights_out_of_range": "weights of the imported profile left out (too large)",

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 
 from strobe.formats.reading.profile_import import read_whole
 from strobe.model.plugins import ImportSource
 
 _LARGEST = 1 << 62
 _DEEPEST = 8000  # takes 2 MiB of the stack
+_LARGEST_OBJECT = 16 << 20
+_LONGEST_KEY = 200
+_BETWEEN = re.compile(r"[\s,]*")
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -34,6 +40,45 @@ def read_json(source: ImportSource) -> Mapping[str, object]:
     if not isinstance(body, dict):
         raise ValueError("it is JSON, but not an object")
     return body
+
+
+def objects_in(source: ImportSource, array: str, cut_off: Callable[[], None]) -> Iterator[Mapping[str, object]]:
+    """Yield the objects of the first array with this key, one by one, in memory that does not grow with the file.
+
+    Calls `cut_off` if the file ends in the array. Raises ValueError if there is no such array, if what is in it is not
+    JSON, or if one object is larger than 16 MiB.
+    """
+    decoder = json.JSONDecoder(parse_float=_decimal, parse_constant=lambda _: None)
+    read = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    begin = re.compile(rf'"{array}"\s*:\s*\[')
+    waiting, at, inside, tried = "", 0, False, 0
+    for chunk in chain(source.chunks(), (b"",)):  # the empty one is the end: what is left is tried once more
+        waiting, at = waiting[at:] + read(chunk), 0
+        tried = tried if chunk else 0
+        if not inside and (found := begin.search(waiting)) is not None:
+            inside, at = True, found.end()
+        elif not inside:
+            at = max(0, len(waiting) - _LONGEST_KEY)
+        # An object that is not complete is tried again when there is twice as much of it.
+        while inside and len(waiting) - at > tried:
+            between = _BETWEEN.match(waiting, at)
+            at = between.end() if between else at
+            if waiting[at : at + 1] == "]":
+                return
+            try:
+                value, at = decoder.raw_decode(waiting, at)
+            except RecursionError:
+                raise ValueError("it is nested too deeply") from None
+            except json.JSONDecodeError:
+                tried = 2 * (len(waiting) - at)
+                if tried > 2 * _LARGEST_OBJECT:
+                    raise ValueError(f"an entry of '{array}' is not JSON, or larger than 16 MiB") from None
+                break
+            tried = 0
+            yield fields(value)
+    if not inside:
+        raise ValueError(f"it has no '{array}'")
+    cut_off()
 
 
 def exact_number(value: object) -> Fraction | None:
