@@ -556,3 +556,71 @@ def test_a_recording_of_java_has_the_samples_that_jfr_prints(tmp_path: Path) -> 
     query = "select name, sum(self_ns)::bigint from statistics where thread = 'main' and self_ns > 0 group by 1"
     assert dict(trace.sql(query).rows()) == dict(leaves)
     assert leaves["Spin.f"] > 5
+
+
+# --- stackprof -------------------------------------------------------------------------------------------------------
+
+
+def ruby(**changed: object) -> dict[str, object]:
+    """What StackProf.run returns, as `stackprof --json` prints it."""
+    lines = {"11": [5, 4], "12": 1}  # [in samples, innermost], or both at once
+    of_map = {"name": "Array#map", "file": "<cfunc>", "line": None, "total_samples": 6, "samples": 1}
+    frames = {
+        "70": {"name": "<main>", "file": "/a/x.rb", "line": 1, "total_samples": 6, "samples": 0, "edges": {"71": 6}},
+        "71": {**of_map, "edges": {"72": 5}},
+        "72": {"name": "A#run", "file": "/a/x.rb", "line": 9, "total_samples": 5, "samples": 5, "lines": lines},
+    }
+    raw = [3, 70, 71, 72, 2, 2, 70, 71, 1, 3, 70, 71, 72, 3]
+    head = {"version": 1.2, "mode": "cpu", "interval": 250.5, "samples": 6, "gc_samples": 0, "missed_samples": 0}
+    return {**head, "frames": frames, "raw": raw, "raw_timestamp_deltas": [100, 300, 1, 2, 3, 4], **changed}
+
+
+def test_samples_of_stackprof_stand_for_the_interval(tmp_path: Path) -> None:
+    trace = strobe.open(written(tmp_path / "x.json", ruby()))
+    assert by_path(trace, "count, total_ns, self_ns") == {
+        "<main>": [6, 1_503_000, 0],
+        "<main>;Array#map": [6, 1_503_000, 250_500],
+        "<main>;Array#map;A#run": [5, 1_252_500, 1_252_500],
+    }
+    assert trace.sql("select name, file, line, paradigm from regions order by 1").rows() == [
+        ("<main>", "/a/x.rb", 1, "other"),
+        ("A#run", "/a/x.rb", 9, "other"),
+        ("Array#map", "<cfunc>", 0, "other"),
+    ]
+    lines = trace.sql("select function, file, line, hits, total_ns from lines order by line").rows()
+    assert lines == [("A#run", "/a/x.rb", 11, 4, 1_002_000), ("A#run", "/a/x.rb", 12, 1, 250_500)]
+
+
+def test_samples_of_wall_time_last_since_the_one_before(tmp_path: Path) -> None:
+    trace = strobe.open(written(tmp_path / "x", ruby(mode="wall")))
+    assert by_path(trace) == {"<main>": 0, "<main>;Array#map": 1_000, "<main>;Array#map;A#run": 409_000}
+    few = strobe.open(written(tmp_path / "few", ruby(mode="wall", raw_timestamp_deltas=[1, 2])))
+    assert by_path(few)["<main>;Array#map;A#run"] == 1_252_500
+
+
+def test_allocations_of_stackprof_are_objects(tmp_path: Path) -> None:
+    trace = strobe.open(written(tmp_path / "x", ruby(mode="object", interval=10)))
+    metrics = trace.sql("select metric, unit, sum(self_value) from path_metrics group by all").rows()
+    assert metrics == [("objects", "count", 60.0)]
+    assert quality(trace)["weights_are_no_time"] == 2
+
+
+def test_stackprof_without_raw_samples_has_functions_and_callers(tmp_path: Path) -> None:
+    trace = strobe.open(written(tmp_path / "x", ruby(raw=[], version=1.1)))
+    rows = trace.sql("select name, count, total_ns, self_ns from statistics order by 1").rows()
+    assert rows == [
+        ("<main>", 6, 1_503_000, 0),
+        ("A#run", 5, 1_252_500, 1_252_500),
+        ("Array#map", 6, 1_503_000, 250_500),
+    ]
+    edges = trace.sql("select caller, callee, total_ns from call_edges order by 1").rows()
+    assert edges == [("<main>", "Array#map", 1_503_000), ("Array#map", "A#run", 1_252_500)]
+
+
+def test_damaged_raw_samples_of_stackprof_are_counted(tmp_path: Path) -> None:
+    raw = [1, 99, 1, 1, 70, 0, 0, 2, 1, 70, 1, 5, 70, 71]  # an unknown frame, no sample, no frame, a sound one, cut off
+    trace = strobe.open(written(tmp_path / "x", ruby(raw=raw)))
+    assert by_path(trace) == {"(unknown)": 250_500, "<main>": 250_500}
+    counted = quality(trace)
+    assert (counted["frames_not_understood"], counted["samples_not_understood"]) == (1, 1)
+    assert (counted["samples_without_stack"], counted["truncated"]) == (2, 1)

@@ -41,7 +41,11 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     if not nodes:
         raise ValueError("it has no nodes")
     functions = {number: _function(node) for number, node in nodes.items()}
-    regions = {number: process.region(function) for number, function in functions.items() if function is not None}
+    regions = {
+        number: process.region(function, paradigm="other")
+        for number, function in functions.items()
+        if function is not None
+    }
     tree = PrefixTree(process, caller_of.get, regions.get)
     location = process.location("main")
     for number, node in nodes.items():
