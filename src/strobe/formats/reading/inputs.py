@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
+import re
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -25,6 +28,8 @@ _PIECE = 1 << 18
 _ALWAYS_BYTES = 1 << 30
 _MOST_TIMES = 300
 _MOST_MEMBERS = 1 << 17  # of an archive; an OTF2 archive has two for each thread
+# The byte order mark and a letter: other files may begin with the mark alone.
+_UTF_16 = re.compile(rb"\xff\xfe[^\0]\0|\xfe\xff\0[^\0]", re.DOTALL)
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError)
 
 Tick = Callable[[int], bool]  # takes the number of (packed) bytes read; returns whether to continue
@@ -90,7 +95,8 @@ class Input:
     def local_path(self) -> Path:
         """Return a file with the unpacked bytes: itself if it is plain, else a copy, removed after the import."""
         with self._open() as stream:
-            plain = _packing(next(_pieces(stream, 6), b"")) is None
+            first = next(_pieces(stream, 6), b"")
+        plain = _packing(first) is None and _UTF_16.match(first) is None
         if plain and self.name == str(self.path):
             return self.path
         self._temporary = tempfile.TemporaryDirectory(prefix="strobe-")
@@ -140,6 +146,18 @@ class Input:
             yield piece
 
     def _unpacked(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Return unpacked bytes; a text in UTF-16, as PowerShell's `>` writes it, is returned in UTF-8."""
+        unpacked = self._decompressed(pieces)
+        first = next(unpacked, b"")
+        while 0 < len(first) < 4 and (more := next(unpacked, b"")):
+            first += more
+        if _UTF_16.match(first):
+            yield from _in_utf_8(chain((first,), unpacked))
+        else:
+            yield first
+            yield from unpacked
+
+    def _decompressed(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         pieces = iter(pieces)
         first = next(pieces, b"")
         packing = _packing(first)
@@ -209,6 +227,14 @@ def _packing(head: bytes) -> str | None:
         if head.startswith(mark):
             return name
     return None
+
+
+def _in_utf_8(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Return a text in UTF-16 in UTF-8, without its byte order mark."""
+    decode = codecs.getincrementaldecoder("utf-16")("replace").decode
+    for piece in pieces:
+        yield decode(piece).encode("utf-8", "replace")
+    yield decode(b"", True).encode("utf-8", "replace")
 
 
 def _gunzip(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:

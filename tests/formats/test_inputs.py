@@ -1,0 +1,41 @@
+"""What every format is spared: texts in other encodings."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe.formats.reading.inputs import inputs_of
+from tests.formats.test_profiles import by_path
+
+STACKS = "main;größe;😀 42\nmain 8\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_text_in_utf_16_is_read_as_any_other(tmp_path: Path, encoding: str, packed: bool) -> None:
+    content = ("\ufeff" + STACKS).encode(encoding)
+    path = tmp_path / "x.txt"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert by_path(strobe.open(path)) == {"main": 8, "main;größe": 0, "main;größe;😀": 42}
+    source = inputs_of(path)[0]
+    assert source.local_path().read_text(encoding="utf-8") == STACKS
+    source.close()
+
+
+def test_utf_16_is_read_whole_across_its_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    text = "é😀" * 300_001
+    path.write_bytes(b"\xff\xfea\0" + text.encode("utf-16-le") + b"\x3d")  # half a letter at the end
+    assert b"".join(inputs_of(path)[0].chunks()).decode() == "a" + text + "\ufffd"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff", b"\xff\xfe", b"\xff\xfe\0\0", b"\xfe\xffab", b"\xff\xfeabc", b"a\0b\0"]
+)
+def test_other_bytes_stay_as_they_are(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert b"".join(inputs_of(path)[0].chunks()) == content
+    assert inputs_of(path)[0].local_path() == path
