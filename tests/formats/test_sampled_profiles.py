@@ -624,3 +624,30 @@ def test_damaged_raw_samples_of_stackprof_are_counted(tmp_path: Path) -> None:
     counted = quality(trace)
     assert (counted["frames_not_understood"], counted["samples_not_understood"]) == (1, 1)
     assert (counted["samples_without_stack"], counted["truncated"]) == (2, 1)
+
+
+# --- Python's profiling.sampling -------------------------------------------------------------------------------------
+
+
+def test_collapsed_stacks_of_profiling_sampling_have_threads_and_lines(tmp_path: Path) -> None:
+    text = """tid:71;x.py:<module>:9;x.py:A.run:3 40
+tid:71;x.py:<module>:9;x.py:A.run:4 2
+tid:71;x.py:<module>:9;<GC> 1
+tid:72;<string>:work:1 5
+"""
+    trace = strobe.open(text_file(tmp_path / "x.txt", text))
+    columns = "thread, path, count, self_ns"
+    rows = trace.sql(f"{PATHS} select {columns} from statistics join chain using (call_path) order by all").rows()
+    assert rows == [
+        ("thread 71", "<module>", 43, 0),
+        ("thread 71", "<module>;<GC>", 1, 1),
+        ("thread 71", "<module>;A.run", 42, 42),
+        ("thread 72", "work", 5, 5),
+    ]
+    assert trace.sql("select name, file, line from regions where name != '<GC>' order by 1").rows() == [
+        ("<module>", "x.py", 0),
+        ("A.run", "x.py", 0),
+        ("work", "<string>", 0),
+    ]
+    lines = trace.sql("select function, file, line, hits from lines order by line").rows()
+    assert lines == [("work", "<string>", 1, 5), ("A.run", "x.py", 3, 40), ("A.run", "x.py", 4, 2)]

@@ -1,6 +1,7 @@
 """Collapsed stacks: a line for each call path, `main;solve;dot 42` (Brendan Gregg's tools, py-spy --format raw).
 
-The number counts samples, whose length is unknown. The tables show a sample as a nanosecond, with a note.
+The number counts samples, whose length is unknown. The tables show a sample as a nanosecond, with a note. Those of
+Python's profiling.sampling have threads, and the line that ran in each function.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from strobe.trace.trace import Trace
 _LINE = re.compile(r"(.*\S)\s+(\d{1,18}(?:\.\d{0,9})?)\s*")
 # py-spy and others: function (file.py:12)
 _FRAME = re.compile(r"(.+) \(([^()]+):(\d{1,9})\)")
+# profiling.sampling: tid:71;x.py:function:12, with the line that ran
+_LINE_FRAME = re.compile(r"([^:]+\.py|<[^<>]+>):(.+):(\d{1,9})")
+_THREAD = re.compile(r"tid:(\d{1,18})")
 _SNIFFED_LINES = 200
 
 
@@ -35,17 +39,18 @@ def sniff(head: bytes) -> bool:
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file, line by line: memory grows with the different call paths, not with the lines."""
     process = ProfileProcess(source, target)
-    tree = CallTree(process, process.location("samples"), [SAMPLES])
-    regions: dict[str, int] = {}
+    trees: dict[int, CallTree] = {}  # by thread
+    frames: dict[str, tuple[Function, int, int]] = {}  # with its region and the line that ran
+    lines: dict[tuple[int, Function, int], int | Fraction] = {}
 
-    def region(frame: str) -> int:
-        number = regions.get(frame)
-        if number is None:
-            match = _FRAME.fullmatch(frame)
-            number = process.region(Function(match[1], match[2], int(match[3])) if match else Function(frame))
-            if len(regions) < 1 << 20:
-                regions[frame] = number
-        return number
+    def understood(frame: str) -> tuple[Function, int, int]:
+        known = frames.get(frame)
+        if known is None:
+            function, line = _function(frame)
+            known = function, process.region(function), line
+            if len(frames) < 1 << 20:
+                frames[frame] = known
+        return known
 
     for raw in lines_of(source, lambda: process.core.left_out("lines_not_understood")):
         if not raw.strip() or raw.startswith(b"#"):
@@ -56,12 +61,31 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
             without_stack = line.strip().isdecimal()
             process.core.left_out("samples_without_stack" if without_stack else "lines_not_understood")
             continue
+        samples = Fraction(match[2]) if "." in match[2] else int(match[2])
+        stack = match[1].split(";")
+        thread = _THREAD.fullmatch(stack[0]) if len(stack) > 1 else None
+        number = int(thread[1]) if thread else 0
+        location = process.location(f"thread {number}" if thread else "samples", number)
         path = ROOT
-        for frame in match[1].split(";"):
-            path = process.path(path, region(frame))
-        tree.add(path, [Fraction(match[2]) if "." in match[2] else int(match[2])])
-    tree.save()
+        for frame in stack[1:] if thread else stack:
+            path = process.path(path, understood(frame)[1])
+        trees.setdefault(location, CallTree(process, location, [SAMPLES])).add(path, [samples])
+        function, _, ran = understood(stack[-1])
+        if ran:
+            lines[location, function, ran] = lines.get((location, function, ran), 0) + samples
+    for tree in trees.values():
+        tree.save()
+    for (location, function, ran), hits in lines.items():
+        process.line(location, function, function.file, ran, None, round(hits))
     return process.finish({"weight": "samples", "shown": "a sample as 1 ns"})
+
+
+def _function(frame: str) -> tuple[Function, int]:
+    """Return the function of a frame, and the line that ran, 0 if it is unknown."""
+    if (ran := _LINE_FRAME.fullmatch(frame)) is not None:
+        return Function(ran[2], ran[1]), int(ran[3])
+    match = _FRAME.fullmatch(frame)
+    return (Function(match[1], match[2], int(match[3])) if match else Function(frame)), 0
 
 
 def write(trace: Trace, path: Path) -> None:
