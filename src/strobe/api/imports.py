@@ -241,6 +241,7 @@ def _name_ranks(files: Sequence[_File], asked: Sequence[int] | None) -> None:
 
     Files of one worker are windows of one process: only the first of them is a rank.
     """
+    files = [file for file in files if file.processes]  # others were read as parts of their neighbours
     if asked is None:
         workers = [_worker_of(file.name) for file in files]
         later = [worker != "" and worker in workers[:at] for at, worker in enumerate(workers)]
