@@ -17,7 +17,7 @@ from strobe.cli.main import main
 from strobe.errors import FormatError
 from strobe.model.losses import LOSSES, REMARKS
 from strobe.present.summary import summarise
-from tests.formats import test_nsys, test_profiles, test_xplane
+from tests.formats import test_nsys, test_profiles, test_sampled_profiles, test_xplane
 from tests.formats.test_chrome import quality, span, write
 from tests.public import exact_sums
 
@@ -478,6 +478,41 @@ def of_line_profiler(path: Path) -> Path:
     return path
 
 
+def of_cpuprofile(path: Path) -> Path:
+    return test_sampled_profiles.written(
+        path, test_sampled_profiles.v8(nodes=[test_sampled_profiles.node(1, NAME)], samples=[1])
+    )
+
+
+def of_firefox(path: Path) -> Path:
+    body = test_sampled_profiles.firefox({"stack": [0]}, 62)
+    return test_profiles.text_file(path, json.dumps(body).replace('"main"', f'"{NAME}"'))
+
+
+def of_perf(path: Path) -> Path:
+    return test_profiles.text_file(path, test_sampled_profiles.PERF.replace("main", NAME))
+
+
+def of_pyinstrument(path: Path) -> Path:
+    frame = test_sampled_profiles.instrument(NAME, 0.5)
+    return test_sampled_profiles.written(path, {"start_time": 1, "duration": 1, "sample_count": 1, "root_frame": frame})
+
+
+def of_jfr(path: Path) -> Path:
+    samples = [test_sampled_profiles.java("ExecutionSample", "main", f"a.{NAME}")] * 2
+    return test_sampled_profiles.written(path, {"recording": {"events": samples}})
+
+
+def of_stackprof(path: Path) -> Path:
+    body = json.dumps(test_sampled_profiles.ruby())
+    return test_profiles.text_file(path, body.replace("Array#map", NAME))
+
+
+def of_tau(path: Path) -> Path:
+    rows = (f"{NAME}|1|0|5|5|T", *test_sampled_profiles.FLAT)
+    return test_profiles.text_file(path, test_sampled_profiles.tau(*rows).partition("0 aggregates")[0])
+
+
 FORMATS = (
     of_chrome,
     of_nsys,
@@ -492,11 +527,21 @@ FORMATS = (
     of_pstats,
     of_callgrind,
     of_line_profiler,
+    of_cpuprofile,
+    of_firefox,
+    of_perf,
+    of_pyinstrument,
+    of_jfr,
+    of_stackprof,
+    of_tau,
 )
 
 
 # What is one value from begin to end has no part that is sound.
-REFUSED_IF_TORN = (of_speedscope, of_pstats, of_line_profiler)
+REFUSED_IF_TORN = (
+    *(of_speedscope, of_pstats, of_line_profiler),
+    *(of_cpuprofile, of_firefox, of_pyinstrument, of_stackprof),
+)
 
 
 @pytest.mark.parametrize("make", [each for each in FORMATS if each is not of_line_profiler])  # pickle knows only UTF-8

@@ -22,7 +22,7 @@ import strobe
 from strobe import native
 from strobe.errors import FormatError, TraceError
 from strobe.formats.reading import inputs
-from tests.formats import test_nsys, test_nvprof, test_profiles, test_profiles_cube, test_xplane
+from tests.formats import test_nsys, test_nvprof, test_profiles, test_profiles_cube, test_sampled_profiles, test_xplane
 from tests.formats.mutations import stored_frame
 from tests.formats.strategies import damaged, trace_json
 from tests.formats.test_chrome import quality, span, write
@@ -124,9 +124,29 @@ def _cube4(folder: Path) -> bytes:
     return test_profiles_cube.cubex(folder / "t.cubex", packed=False).read_bytes()
 
 
+def _sampled(name: str) -> Callable[[Path], bytes]:
+    s = test_sampled_profiles
+    records = [[["MainThread\0<thread>\0001", "f\0x.py\0003\1cA\1l5"], 0.25]]
+    bodies = {
+        "cpuprofile": s.v8(),
+        "firefox": s.firefox({"stack": [0, 2, None], "weight": [1, 2, 1]}, 62),
+        "pyinstrument": {"start_time": 1, "duration": 1, "sample_count": 1, "frame_records": records},
+        "jfr": {"recording": {"events": s.JFR}},
+        "stackprof": s.ruby(),
+    }
+    texts = {"perf": s.PERF, "tau": s.tau(*s.FLAT)} | {each: json.dumps(body) for each, body in bodies.items()}
+
+    def made(_: Path) -> bytes:
+        return texts[name].encode()
+
+    made.__name__ = f"_{name}"
+    return made
+
+
 SOUND = [
     *(_chrome, _packed, _otf2, _perfetto, _xplane, _nsys, _nvprof, _nvprof_text),
     *(_speedscope, _pprof, _collapsed, _pstats, _cube4),
+    *map(_sampled, ("cpuprofile", "firefox", "perf", "pyinstrument", "jfr", "stackprof", "tau")),
 ]
 
 

@@ -101,6 +101,7 @@ class _Script:
                 self._process.core.count("labels_not_kept")  # the source line of the frame above
             elif not line.startswith("#"):
                 self._process.core.count("lines_not_understood")
+        self._process.core.count("truncated", int(bool(frames)))  # an empty line follows every stack
         self._add(event, frames)
         self._save()
         return self._process.finish(properties)
