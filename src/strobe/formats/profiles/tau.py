@@ -2,7 +2,7 @@
 
 The files of a node's other threads are read with its first. With whole call paths (TAU_CALLPATH, deep enough) there is
 a call tree; else there are functions, and their callers where call paths are cut. A metric other than time is counted.
-User events and groups are not kept.
+The samples of a thread are a location of their own. User events and groups are not kept.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _ROW = re.compile(r'"(.*)" (\S+) \S+ (\S+) (\S+) \S+\s+GROUP="(.*)"\s*')
 _PLACE = re.compile(r"(.*?) *\[\{([^{}]*)\} *\{(\d{1,9})[^\]]*\]( \[THROTTLED\])?")
 _ATTRIBUTE = re.compile(r"<name>(Command Line|Hostname|TAU Version|TAU_CALLPATH_DEPTH)</name><value>([^<]*)</value>")
+_SAMPLED = ("[CONTEXT]", "[SUMMARY]", "[SAMPLE]", "[UNWIND]", "[INTERMEDIATE]")  # with TAU_SAMPLING
 _NS_A_MICROSECOND = 1000
 _LARGEST_GAP = 16  # in the numbers of threads
 _Path = tuple[str, ...]
@@ -47,7 +48,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     process = ProfileProcess(source, target)
     properties: dict[str, object] = {}
     for number, (name, each) in enumerate(_threads(source, place)):
-        _Thread(process, process.location(name, number), properties).read(each)
+        _Thread(process, name, number, properties).read(each)
     return process.finish(properties, rank=node)
 
 
@@ -93,8 +94,9 @@ class _Sums:
 class _Thread:
     """One file."""
 
-    def __init__(self, process: ProfileProcess, location: int, properties: dict[str, object]) -> None:
-        self._process, self._location, self._properties = process, location, properties
+    def __init__(self, process: ProfileProcess, name: str, number: int, properties: dict[str, object]) -> None:
+        self._process, self._properties = process, properties
+        self._name, self._number, self._location = name, number, process.location(name, number)
         self._rows: dict[_Path, _Sums] = {}
         self._mpi: set[str] = set()
 
@@ -133,16 +135,23 @@ class _Thread:
 
     def _save(self, metric: str) -> None:
         timed = metric.upper() in ("TIME", "WALLCLOCK", "GET_TIME_OF_DAY", "LINUXTIMERS", "CPU_TIME")
-        step = _NS_A_MICROSECOND if timed else 1
+        step, weight = (_NS_A_MICROSECOND, None) if timed else (1, Weight(metric, "events"))
         called = {path[-1] for path in self._rows if len(path) > 1}
+        timers = {path for path in self._rows if not path[-1].startswith(_SAMPLED)}
         # Paths that are cut begin with a function that others call.
-        whole = all(path[0] not in called and path[:-1] in self._rows for path in self._rows if len(path) > 1)
+        whole = all(path[0] not in called and path[:-1] in timers for path in timers if len(path) > 1)
         edges: dict[_Path, _Sums] = {}
         for path, sums in sorted(self._rows.items(), key=lambda row: len(row[0])):
-            if len(path) > 1 and not whole:
+            if path not in timers:
+                if len(path) > 1 or path[0] not in called:
+                    begins = next((at for at, name in enumerate(path) if name.startswith(_SAMPLED)), 0)
+                    # They are of the same time as the functions that are measured: together they were twice as much.
+                    apart = self._process.location(f"{self._name}, samples", self._number)
+                    self._totals(apart, path[begins:], sums, step, weight)
+            elif len(path) > 1 and not whole:
                 edges[path[-2:]] = edges.get(path[-2:], _Sums()) + sums
             elif len(path) > 1 or not whole or path[0] not in called:
-                self._totals(path, sums, step, None if timed else Weight(metric, "events"))
+                self._totals(self._location, path, sums, step, weight)
         for (caller, callee), sums in edges.items():
             self._process.call_edge(
                 self._location,
@@ -153,17 +162,17 @@ class _Thread:
                 self_ns=round(sums.own * step),
             )
 
-    def _totals(self, path: _Path, sums: _Sums, step: int, metric: Weight | None) -> None:
+    def _totals(self, location: int, path: _Path, sums: _Sums, step: int, metric: Weight | None) -> None:
         number = ROOT
         for name in path:
             paradigm = "mpi" if name in self._mpi else ""
             number = self._process.path(number, self._process.region(self._function(name), paradigm=paradigm))
         own_ns, total_ns = sums.own * step, sums.total * step
         self._process.core.count("weights_rounded", int(own_ns.denominator > 1))
-        self._process.totals(self._location, number, round(sums.calls), round(total_ns), round(own_ns))
+        self._process.totals(location, number, round(sums.calls), round(total_ns), round(own_ns))
         if metric is not None:
             self._process.core.count("weights_are_no_time")
-            self._process.path_metric(self._location, number, metric, float(sums.own), float(sums.total))
+            self._process.path_metric(location, number, metric, float(sums.own), float(sums.total))
 
     def _function(self, name: str) -> Function:
         place = _PLACE.fullmatch(name)
