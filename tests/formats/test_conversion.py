@@ -1,5 +1,6 @@
 """Files that their own tool converts: programs of the test stand in for the tools."""
 
+import gzip
 import os
 import time
 from pathlib import Path
@@ -40,6 +41,17 @@ def test_what_a_tool_prints_or_writes_is_read(tool: Path, file: Path) -> None:
         assert b"".join(written.chunks()) == b"content"
     assert not written.path.exists()
     assert not (file.parent / "pwned").exists()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_tool_that_asks_for_a_name_gets_it(tool: Path, file: Path, packed: bool) -> None:
+    tool.write_text('#!/bin/sh\ncase "$1" in *.rec) cat "$1";; esac\n')
+    if packed:
+        file.write_bytes(gzip.compress(b"content"))
+    source = inputs_of(file)[0]
+    with converted(source, ["tool", INPUT], ".txt", named=".rec") as printed:
+        assert b"".join(printed.chunks()) == b"content"
+    source.close()
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def _counted(process: ProfileProcess, sums: CallTree, tree: PrefixTree, nodes: M
 
 FORMAT = Format(
     "cpuprofile",
-    "CPU and heap profiles of V8: node --cpu-prof, Chrome's DevTools",
+    "V8 CPU and heap profiles (node --cpu-prof, Chrome's DevTools)",
     suffixes=(".cpuprofile", ".heapprofile"),
     sniff=sniff,
     read=read,

@@ -161,7 +161,7 @@ def _at(column: Sequence[object], place: object) -> object:
 
 FORMAT = Format(
     "firefox",
-    "Firefox Profiler JSON: samply, profiling.sampling --gecko, Firefox",
+    "Firefox Profiler JSON (samply, profiling.sampling --gecko, Firefox)",
     suffixes=(".json", ".json.gz"),
     sniff=sniff,
     read=read,

@@ -29,7 +29,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import the samples. Raises ValueError if it is not JSON, or a recording that jfr does not read."""
     process = ProfileProcess(source, target)
     if next(iter(source.chunks()), b"").startswith(_MAGIC):
-        with converted(source, _PRINT, ".json") as printed:
+        with converted(source, _PRINT, ".json", named=".jfr") as printed:
             _samples(process, printed)
     else:
         _samples(process, source)

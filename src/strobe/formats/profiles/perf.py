@@ -173,5 +173,5 @@ class _Script:
 
 
 FORMAT = Format(
-    "perf", "Linux perf: perf script, perf.data", suffixes=(".perf", ".data", ".txt"), sniff=sniff, read=read
+    "perf", "Linux perf (perf script, perf.data)", suffixes=(".perf", ".data", ".txt"), sniff=sniff, read=read
 )

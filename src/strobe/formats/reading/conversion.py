@@ -27,13 +27,13 @@ _LONGEST_COMPLAINT = 300
 
 @contextmanager
 def converted(
-    source: ImportSource, command: Sequence[str], suffix: str, *, longest_s: float = _LONGEST_S
+    source: ImportSource, command: Sequence[str], suffix: str, *, named: str = "", longest_s: float = _LONGEST_S
 ) -> Iterator[Input]:
     """Yield what a tool makes of a file: the file OUTPUT with this suffix, else what it prints; removed afterwards.
 
-    `command` is the name of the tool and its arguments. It runs without a shell and without input, for at most
-    `longest_s` seconds, and may write 64 GiB. Raises ValueError with the command to type where the tool is not
-    installed, fails, or is stopped by one of these limits or by Ctrl-C.
+    `command` is the name of the tool and its arguments, `named` the end that it asks of the file's name. It runs
+    without a shell and without input, for at most `longest_s` seconds, and may write 64 GiB. Raises ValueError with the
+    command to type where the tool is not installed, fails, or is stopped by one of these limits or by Ctrl-C.
     """
     by_hand = _by_hand(source.name, command, suffix)
     tool = shutil.which(command[0])
@@ -41,7 +41,11 @@ def converted(
         raise ValueError(f"it needs {command[0]}, which is not installed here; where it is, type: {by_hand}")
     with tempfile.TemporaryDirectory(prefix="strobe-") as folder:
         made, printed, complaints = (Path(folder) / name for name in (f"converted{suffix}", "printed", "complaints"))
-        places = {INPUT: str(source.local_path().absolute()), OUTPUT: str(made)}
+        given = source.local_path().absolute()
+        if not given.name.endswith(named):
+            given, path = Path(folder) / f"given{named}", given
+            given.symlink_to(path)
+        places = {INPUT: str(given), OUTPUT: str(made)}
         words = [tool, *(places.get(word, word) for word in command[1:])]
         written = made if OUTPUT in command else printed
         with printed.open("wb") as out, complaints.open("wb") as errors:
