@@ -17,7 +17,14 @@ from strobe.cli.main import main
 from strobe.errors import FormatError
 from strobe.model.losses import LOSSES, REMARKS
 from strobe.present.summary import summarise
-from tests.formats import test_nsys, test_profiles, test_sampled_profiles, test_xplane
+from tests.formats import (
+    test_converted_profiles,
+    test_nsys,
+    test_profiles,
+    test_sampled_profiles,
+    test_tau,
+    test_xplane,
+)
 from tests.formats.test_chrome import quality, span, write
 from tests.public import exact_sums
 
@@ -490,7 +497,7 @@ def of_firefox(path: Path) -> Path:
 
 
 def of_perf(path: Path) -> Path:
-    return test_profiles.text_file(path, test_sampled_profiles.PERF.replace("main", NAME))
+    return test_profiles.text_file(path, test_converted_profiles.PERF.replace("main", NAME))
 
 
 def of_pyinstrument(path: Path) -> Path:
@@ -499,7 +506,7 @@ def of_pyinstrument(path: Path) -> Path:
 
 
 def of_jfr(path: Path) -> Path:
-    samples = [test_sampled_profiles.java("ExecutionSample", "main", f"a.{NAME}")] * 2
+    samples = [test_converted_profiles.java("ExecutionSample", "main", f"a.{NAME}")] * 2
     return test_sampled_profiles.written(path, {"recording": {"events": samples}})
 
 
@@ -509,8 +516,8 @@ def of_stackprof(path: Path) -> Path:
 
 
 def of_tau(path: Path) -> Path:
-    rows = (f"{NAME}|1|0|5|5|T", *test_sampled_profiles.FLAT)
-    return test_profiles.text_file(path, test_sampled_profiles.tau(*rows).partition("0 aggregates")[0])
+    rows = (f"{NAME}|1|0|5|5|T", *test_tau.FLAT)
+    return test_profiles.text_file(path, test_tau.tau(*rows).partition("0 aggregates")[0])
 
 
 FORMATS = (

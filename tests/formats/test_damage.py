@@ -22,7 +22,16 @@ import strobe
 from strobe import native
 from strobe.errors import FormatError, TraceError
 from strobe.formats.reading import inputs
-from tests.formats import test_nsys, test_nvprof, test_profiles, test_profiles_cube, test_sampled_profiles, test_xplane
+from tests.formats import (
+    test_converted_profiles,
+    test_nsys,
+    test_nvprof,
+    test_profiles,
+    test_profiles_cube,
+    test_sampled_profiles,
+    test_tau,
+    test_xplane,
+)
 from tests.formats.mutations import stored_frame
 from tests.formats.strategies import damaged, trace_json
 from tests.formats.test_chrome import quality, span, write
@@ -131,10 +140,12 @@ def _sampled(name: str) -> Callable[[Path], bytes]:
         "cpuprofile": s.v8(),
         "firefox": s.firefox({"stack": [0, 2, None], "weight": [1, 2, 1]}, 62),
         "pyinstrument": {"start_time": 1, "duration": 1, "sample_count": 1, "frame_records": records},
-        "jfr": {"recording": {"events": s.JFR}},
+        "jfr": {"recording": {"events": test_converted_profiles.JFR}},
         "stackprof": s.ruby(),
     }
-    texts = {"perf": s.PERF, "tau": s.tau(*s.FLAT)} | {each: json.dumps(body) for each, body in bodies.items()}
+    texts = {"perf": test_converted_profiles.PERF, "tau": test_tau.tau(*test_tau.FLAT)} | {
+        each: json.dumps(body) for each, body in bodies.items()
+    }
 
     def made(_: Path) -> bytes:
         return texts[name].encode()

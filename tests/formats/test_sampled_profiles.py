@@ -1,10 +1,8 @@
 """Sampled profiles of other tools, as these write them, against sums made by hand or by a few plain lines."""
 
 import json
-import re
 import shutil
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import strobe
-from strobe.errors import FormatError
 from tests.formats.test_chrome import quality
 from tests.formats.test_profiles import PATHS, by_path, text_file
 
@@ -212,7 +209,7 @@ def test_weights_of_the_processed_format_have_their_type(tmp_path: Path) -> None
 
 def test_processes_and_threads_of_the_firefox_profiler_are_locations(tmp_path: Path) -> None:
     body = firefox({"stack": [0]}, 62)
-    thread = body["threads"][0]  # type: ignore[index]
+    thread = body["threads"][0]
     body["threads"] = [thread, {**thread, "tid": "78"}, {**thread, "pid": "9", "tid": "9.1", "processName": "child"}]
     trace = strobe.open(written(tmp_path / "x", body))
     found = trace.sql("select thread, sum(self_ns)::bigint from statistics group by all order by 1").rows()
@@ -255,114 +252,6 @@ def test_the_format_of_gecko_is_read_with_its_processes(tmp_path: Path) -> None:
         ("read", "", 0, "in libxul"),
         ("solve", "http://h/x.js", 12, ""),
     ]
-
-
-# --- Linux perf ------------------------------------------------------------------------------------------------------
-
-# Lines of perf 4.15 to 6.1 in their forms: with a PID, a CPU, a period or without, with kernel and inlined frames.
-PERF = """# ========
-# hostname : node1
-# cmdline : /usr/bin/perf record -g python -X perf x.py
-# ========
-#
-python 9/9     198791.127353:     250000 cpu-clock:ppp:{space}
-\t             643 solve(std::function<void (int)>)+0x1b (/a b/app)
-\t             677 step (inlined)
-\t    7f2fd100ecd0 py::<module>:/a b/x.py+0xa (/tmp/perf-9.map)
-\t 6ce258d4c544155 [unknown] ([unknown])
-
-Web Content 2  9/11 [002] 198791.128290:     100000 cpu-clock:ppp:{space}
-\tffffffff821e5223 xas_load+0x53 ([kernel.kallsyms])
-  [kernel.kallsyms][ffffffff821e5223]
-\t             677 main+0x3 (/tmp/app (deleted))
-
-python     9/9     198791.13:          3 page-faults:{space}
-\t             677 main (/tmp/app)
-python     9/9     198791.14:          1 sched:sched_switch: prev_comm=swapper/2 prev_pid=0
-\t             677 main (/tmp/app)
-
-python     9/9     198791.15:     250000 cpu-clock:ppp:{space}
-
-nothing that perf writes
-""".replace("{space}", " ")
-
-
-def test_every_event_of_perf_script_counts_for_its_stack_and_thread(tmp_path: Path) -> None:
-    trace = strobe.open(text_file(tmp_path / "x.txt", PERF))
-    columns = "thread, path, count, total_ns, self_ns"
-    rows = trace.sql(f"{PATHS} select {columns} from statistics join chain using (call_path) order by all").rows()
-    assert rows == [
-        ("Web Content 2 9/11", "main", 1, 100_000, 0),
-        ("Web Content 2 9/11", "main;xas_load", 1, 100_000, 100_000),
-        ("python 9", "[unknown]", 1, 250_000, 0),
-        ("python 9", "[unknown];<module>", 1, 250_000, 0),
-        ("python 9", "[unknown];<module>;step", 1, 250_000, 0),
-        ("python 9", "[unknown];<module>;step;solve(std::function<void (int)>)", 1, 250_000, 250_000),
-        ("python 9", "main", 0, 0, 0),
-    ]
-    metrics = trace.sql("select metric, sum(self_value) from path_metrics where self_value > 0 group by 1 order by 1")
-    assert metrics.rows() == [
-        ("page-faults", 3.0),
-        ("samples", 2.0),
-        ("sched:sched_switch", 1.0),
-    ]
-    assert trace.sql("select name, file, module from regions where paradigm = 'python' or name = 'main'").rows() == [
-        ("<module>", "/a b/x.py", ""),
-        ("main", "", "/tmp/app"),
-    ]
-    counted = quality(trace)
-    assert (counted["samples_without_stack"], counted["frames_without_function"]) == (1, 1)
-    assert (counted["labels_not_kept"], counted["lines_not_understood"]) == (2, 1)
-
-
-def test_perf_without_clock_events_counts_samples(tmp_path: Path) -> None:
-    text = """swapper     0 [001]     2001 cycles:  ffff08 idle+0x1 ([kernel.kallsyms])
- my app    12 7.000001:       99 cycles:u:     51d main (/bin/x)
- my app    12 7.000002:        1 cycles:u:     51d main (/bin/x)
-"""
-    trace = strobe.open(text_file(tmp_path / "x", text))
-    assert by_path(trace, "thread, count, self_ns") == {"idle": ["swapper 0", 1, 1], "main": ["my app 12", 2, 2]}
-    metrics = trace.sql("select metric, self_value from path_metrics where self_value > 0 order by all").rows()
-    assert metrics == [("cycles", 2001.0), ("cycles:u", 100.0), ("samples", 1.0), ("samples", 2.0)]
-    assert quality(trace)["weights_are_no_time"] == 2
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> Path:
-    """A perf.data of a program that computes for a while."""
-    program = "import time\nu = time.time() + 0.3\nwhile time.time() < u: sorted(range(999), key=lambda n: -n)"
-    words = [needs("perf"), "record", "-q", "-g", "-e", "cpu-clock", "-F", "999", "-o", "perf.data", "--"]
-    done = subprocess.run([*words, sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip(f"perf may not record here: {done.stderr[-200:]!r}")
-    return tmp_path / "perf.data"
-
-
-def test_a_perf_data_has_the_sums_of_perf_report(recorded: Path) -> None:
-    words = ["perf", "report", "-i", str(recorded), "--stdio", "--no-children", "-g", "none", "-t;", "-F", "period,sym"]
-    report = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    expected: Counter[str] = Counter()
-    for line in report.splitlines():
-        period, _, symbol = line.partition(";")
-        if symbol and not line.startswith("#") and not symbol[4:].startswith("0x"):
-            expected[symbol[4:].strip()] += int(period)
-    found = own_by_function(strobe.open(recorded))
-    assert {name: found.get(name) for name in expected} == dict(expected)
-    assert sum(expected.values()) > 100_000_000
-
-
-def test_perf_data_without_perf_is_refused_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "perf.data"
-    path.write_bytes(b"PERFILE2" + bytes(96))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FormatError, match="it needs perf, which is not installed here") as refused:
-        strobe.open(path)
-    assert f"perf script -i {path} --no-inline -F +pid > {path}.txt" in str(refused.value)
-
-
-def test_a_thread_name_that_is_made_to_be_slow_is_not(tmp_path: Path) -> None:
-    hostile = PERF + "a 1 " * 200_000 + "\n" + " " * 900_000 + "x\n" + "\t" + "f" * 900_000 + "\n"
-    assert quality(strobe.open(text_file(tmp_path / "x", hostile)))["lines_not_understood"] == 4
 
 
 # --- pyinstrument ----------------------------------------------------------------------------------------------------
@@ -454,108 +343,6 @@ def test_what_pyinstrument_writes_is_read(tmp_path: Path) -> None:
         again[str(name).rpartition(".")[2]] += int(str(ns))
     assert count > 600
     assert dict(again) == pytest.approx({name: time * 1e9 for name, time in of_tree.items()}, abs=1000 * count)
-
-
-# --- Java Flight Recorder --------------------------------------------------------------------------------------------
-
-
-def java(kind: str, thread: str, *methods: str, **more: object) -> dict[str, object]:
-    """A sample as JDK 17 prints it; methods are the innermost first."""
-    frames = [
-        {
-            "method": {
-                "type": {"name": name.rpartition(".")[0], "package": {"name": "a", "module": {"name": "java.base"}}},
-                "name": name.rpartition(".")[2],
-                "descriptor": "()V",
-            },
-            "lineNumber": 2,
-            "type": "Interpreted",
-        }
-        for name in methods
-    ]
-    who = {"osName": thread, "osThreadId": 7, "javaName": thread, "javaThreadId": 1}
-    stack = {"truncated": False, "frames": frames, **more} if methods else None
-    values = {"startTime": "2026-01-01T00:00:00Z", "sampledThread": who, "stackTrace": stack}
-    return {"type": f"jdk.{kind}", "values": values}
-
-
-JFR = [
-    java("ExecutionSample", "main", "java/util/List.sort", "W.main"),
-    java("ExecutionSample", "main", "W.main", truncated=True),
-    java("ExecutionSample", "main", "java/util/List.sort", "W.main"),
-    java("NativeMethodSample", "main", "sun/nio/ch/Net.poll", "W.main"),
-    java("ExecutionSample", "worker", "W.main"),
-    java("ExecutionSample", "worker"),
-    java("CPULoad", "main", "W.main"),
-]
-
-
-def check_java(trace: strobe.Trace) -> None:
-    columns = "thread, path, count, self_ns"
-    rows = trace.sql(f"{PATHS} select {columns} from statistics join chain using (call_path) order by all").rows()
-    assert rows == [
-        ("main", "W.main", 3, 1),
-        ("main", "W.main;java.util.List.sort", 2, 2),
-        ("main (native code)", "W.main", 1, 0),
-        ("main (native code)", "W.main;sun.nio.ch.Net.poll", 1, 1),
-        ("worker", "W.main", 1, 1),
-    ]
-    assert trace.sql("select distinct module from regions").rows() == [("java.base",)]
-    counted = quality(trace)
-    assert (counted["samples_without_stack"], counted["stacks_cut"], counted["events_of_other_kinds"]) == (1, 1, 1)
-    assert counted["weights_are_no_time"] == 4
-
-
-@pytest.mark.parametrize("indent", [None, 2])
-def test_samples_that_jfr_printed_are_counted_by_thread(tmp_path: Path, indent: int | None) -> None:
-    text = json.dumps({"recording": {"events": JFR}}, indent=indent)
-    check_java(strobe.open(text_file(tmp_path / "x.json", text)))
-
-
-def test_a_recording_is_printed_by_jfr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x.jfr"
-    path.write_bytes(b"FLR\0\0\2\0\1" + bytes(60))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FormatError, match="it needs jfr, which is not installed here") as refused:
-        strobe.open(path)
-    what = "jfr print --json --stack-depth 2048 --events jdk.ExecutionSample,jdk.NativeMethodSample"
-    assert f"type: {what} {path} > {path}.json" in str(refused.value)
-    printed = written(tmp_path / "printed", {"recording": {"events": JFR}})
-    jfr = text_file(tmp_path / "jfr", f'#!/bin/sh\n[ "$*" = "{what[4:]} {path}" ] && exec /bin/cat {printed}\n')
-    jfr.chmod(0o755)
-    check_java(strobe.open(path))
-
-
-def test_events_are_read_one_by_one_and_up_to_where_they_are_cut_off(tmp_path: Path) -> None:
-    many = json.dumps({"recording": {"events": JFR[:1] * 3000}})
-    assert by_path(strobe.open(text_file(tmp_path / "x", many)))["W.main;java.util.List.sort"] == 3000
-    torn = strobe.open(text_file(tmp_path / "torn", many[: len(many) // 3]))
-    assert by_path(torn)["W.main;java.util.List.sort"] == 999
-    assert quality(torn)["truncated"] == 1
-    with pytest.raises(FormatError, match="not JSON, or larger than 16 MiB"):
-        strobe.open(text_file(tmp_path / "large", '{"recording": {"events": [{"a": "' + "x" * (33 << 20)))
-    with pytest.raises(FormatError, match="nested too deeply"):
-        strobe.open(text_file(tmp_path / "deep", '{"recording": {"events": [{"a": ' + "[" * 200_000))
-
-
-def test_a_recording_of_java_has_the_samples_that_jfr_prints(tmp_path: Path) -> None:
-    text_file(
-        tmp_path / "Spin.java",
-        "public class Spin { static long f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
-        "public static void main(String[] a) { long u = System.currentTimeMillis() + 800;\n"
-        "while (System.currentTimeMillis() < u) f(20); } }\n",
-    )
-    options = ["-Xmx64m", "-XX:StartFlightRecording=filename=x.jfr,settings=profile"]
-    subprocess.run([needs("javac"), "Spin.java"], cwd=tmp_path, check=True, timeout=120)
-    subprocess.run([needs("java"), *options, "Spin"], cwd=tmp_path, check=True, timeout=120, capture_output=True)
-    words = [needs("jfr"), "print", "--events", "jdk.ExecutionSample", "x.jfr"]
-    text = subprocess.run(words, cwd=tmp_path, check=True, timeout=120, capture_output=True, text=True).stdout
-    # The line below `stackTrace = [` is the innermost frame: Spin.f(int) line: 1
-    leaves = Counter(re.findall(r"stackTrace = \[\n\s+([\w.$]+)\(", text))
-    trace = strobe.open(tmp_path / "x.jfr")
-    query = "select name, sum(self_ns)::bigint from statistics where thread = 'main' and self_ns > 0 group by 1"
-    assert dict(trace.sql(query).rows()) == dict(leaves)
-    assert leaves["Spin.f"] > 5
 
 
 # --- stackprof -------------------------------------------------------------------------------------------------------
@@ -651,139 +438,3 @@ tid:72;<string>:work:1 5
     ]
     lines = trace.sql("select function, file, line, hits from lines order by line").rows()
     assert lines == [("work", "<string>", 1, 5), ("A.run", "x.py", 3, 40), ("A.run", "x.py", 4, 2)]
-
-
-# --- TAU -------------------------------------------------------------------------------------------------------------
-
-
-def tau(*rows: str, metric: str = "_MULTI_TIME", count: int | None = None) -> str:
-    """A profile of TAU 2.28; rows are name, calls, calls of others, exclusive, inclusive, group."""
-    head = f"{count or len(rows)} templated_functions{metric} \n# Name Calls Subrs Excl Incl ProfileCalls # "
-    attributes = "<metadata><attribute><name>Hostname</name><value>node1</value></attribute></metadata>\n"
-    body = "".join('"{}" {} {} {} {} 0 GROUP="{}" \n'.format(*row.split("|")) for row in rows)
-    events = '# eventname numevents max min mean sumsqr\n"Message size for all-gather" 68 309428 309428 309428 6510\n'
-    return head + attributes + body + "0 aggregates\n1 userevents\n" + events
-
-
-FLAT = (
-    ".TAU application|1|1|6|1000.5|TAU_USER",
-    "int main(int, char **) C [{src.c} {26,1}-{473,1}]  |1|3|494.5|994.5|TAU_DEFAULT",
-    "MPI_Barrier()  |3|0|500|500|MPI",
-    "step [{a b.py} {7,0}] [THROTTLED]|2|0|0.0005|0.0005|TAU_DISABLE",
-)
-
-
-def test_functions_of_tau_have_their_sums(tmp_path: Path) -> None:
-    trace = strobe.open(text_file(tmp_path / "profile.3.0.0", tau(*FLAT)))
-    rows = trace.sql("select name, count, total_ns, self_ns from statistics order by total_ns desc").rows()
-    assert rows == [
-        (".TAU application", 1, 1_000_500, 6_000),
-        ("int main(int, char **) C", 1, 994_500, 494_500),
-        ("MPI_Barrier()", 3, 500_000, 500_000),
-        ("step [THROTTLED]", 2, 0, 0),
-    ]
-    assert trace.sql(
-        "select name, file, line, paradigm from regions where paradigm != 'other' or line > 0 order by 1"
-    ).rows() == [
-        ("MPI_Barrier()", "", 0, "mpi"),
-        ("int main(int, char **) C", "src.c", 26, "other"),
-        ("step [THROTTLED]", "a b.py", 7, "python"),
-    ]
-    assert trace.sql("select distinct thread from statistics").rows() == [("thread 0",)]
-    assert trace.sql("select rank from processes").rows() == [(3,)]
-    assert quality(trace)["metrics_not_kept"] == 1
-
-
-def test_whole_call_paths_of_tau_are_a_tree(tmp_path: Path) -> None:
-    rows = (
-        "main|1|2|1|10|T",
-        "f|3|1|5|8|T",
-        "g|4|0|4|4|T",
-        "main => f|3|1|5|8|C",
-        "main => g|1|0|1|1|C",
-        "main => f => g|3|0|3|3|C",
-    )
-    trace = strobe.open(text_file(tmp_path / "x", tau(*rows)))
-    assert by_path(trace, "count, total_ns, self_ns") == {
-        "main": [1, 10_000, 1_000],
-        "main;f": [3, 8_000, 5_000],
-        "main;g": [1, 1_000, 1_000],
-        "main;f;g": [3, 3_000, 3_000],
-    }
-
-
-def test_call_paths_of_tau_that_are_cut_are_callers(tmp_path: Path) -> None:
-    rows = (
-        "main|1|2|1|10|T",
-        "f|3|1|5|8|T",
-        "g|4|0|4|4|T",
-        "main => f|3|1|5|8|C",
-        "f => g|3|0|3|3|C",
-        "main => g|1|0|1|1|C",
-    )
-    trace = strobe.open(text_file(tmp_path / "x", tau(*rows)))
-    assert by_path(trace) == {"main": 1_000, "f": 5_000, "g": 4_000}
-    edges = trace.sql("select caller, callee, calls, total_ns, self_ns from call_edges order by all").rows()
-    assert edges == [("f", "g", 3, 3_000, 3_000), ("main", "f", 3, 8_000, 5_000), ("main", "g", 1, 1_000, 1_000)]
-
-
-def test_samples_of_tau_do_not_add_to_the_time_of_functions(tmp_path: Path) -> None:
-    sampled = ".TAU application => [CONTEXT] .TAU application"
-    rows = (
-        ".TAU application|1|0|77|77|T",
-        "[CONTEXT] .TAU application|3|0|0|90|S",
-        "[SAMPLE] f [{a.cc} {10}]|2|0|60|60|S",
-    )
-    paths = (
-        f"{sampled}|3|0|0|90|S",
-        f"{sampled} => [SAMPLE] f [{{a.cc}} {{10}}]|2.4|0|60|60|S",
-        f"{sampled} => [SAMPLE] g|1|0|30|30|S",
-    )
-    trace = strobe.open(text_file(tmp_path / "profile.0.0.0", tau(*rows, *paths)))
-    columns = "thread, path, count, total_ns, self_ns"
-    found = trace.sql(f"{PATHS} select {columns} from statistics join chain using (call_path) order by all").rows()
-    assert found == [
-        ("thread 0", ".TAU application", 1, 77_000, 77_000),
-        ("thread 0, samples", "[CONTEXT] .TAU application", 3, 90_000, 0),
-        ("thread 0, samples", "[CONTEXT] .TAU application;[SAMPLE] f", 2, 60_000, 60_000),
-        ("thread 0, samples", "[CONTEXT] .TAU application;[SAMPLE] g", 1, 30_000, 30_000),
-    ]
-
-
-def test_a_folder_of_tau_is_one_trace_with_ranks_and_threads(tmp_path: Path) -> None:
-    for node, thread in ((0, 0), (0, 1), (0, 10), (0, 2), (1, 0), (1, 1)):
-        text_file(tmp_path / f"profile.{node}.0.{thread}", tau(f"work|{thread + 1}|0|{node + 1}|{node + 1}|T"))
-    trace = strobe.open(tmp_path)
-    of_rank = "statistics s join locations l using (location) join processes p on l.process = p.process"
-    rows = trace.sql(f"select rank, s.thread, count, total_ns from {of_rank} order by rank, count").rows()
-    assert rows == [
-        (0, "thread 0", 1, 1_000),
-        (0, "thread 1", 2, 1_000),
-        (0, "thread 2", 3, 1_000),
-        (0, "thread 10", 11, 1_000),
-        (1, "thread 0", 1, 2_000),
-        (1, "thread 1", 2, 2_000),
-    ]
-    one = strobe.open(tmp_path / "profile.0.0.2")
-    assert one.sql("select thread, count from statistics").rows() == [("thread 2", 3)]
-
-
-def test_profiles_of_tau_of_other_metrics_are_counted(tmp_path: Path) -> None:
-    folder = tmp_path / "MULTI__PAPI_TOT_CYC"
-    folder.mkdir()
-    path = text_file(folder / "profile.0.0.0", tau("f|3|0|5|8|T", metric="_MULTI_PAPI_TOT_CYC"))
-    trace = strobe.open(path)
-    metrics = trace.sql("select metric, unit, self_value, total_value from path_metrics").rows()
-    assert metrics == [("PAPI_TOT_CYC", "events", 5.0, 8.0)]
-    assert quality(trace)["weights_are_no_time"] == 1
-    (tmp_path / "MULTI__TIME").mkdir()
-    text_file(tmp_path / "MULTI__TIME" / "profile.0.0.0", tau("f|3|0|5|8|T"))
-    with pytest.raises(FormatError, match="several profiles of node 0: open one of the folders"):
-        strobe.open(tmp_path)
-
-
-def test_damaged_profiles_of_tau_are_counted(tmp_path: Path) -> None:
-    whole = tau("f|3|0|5|8|T", "g|x|0|5|8|T", "h|1e99|0|5|8|T", "k|1|0|5|8|T", count=5)
-    trace = strobe.open(text_file(tmp_path / "profile.0.0.0", whole))
-    assert by_path(trace) == {"f": 5_000, "k": 5_000}
-    assert (quality(trace)["lines_not_understood"], quality(trace)["truncated"]) == (2, 1)
