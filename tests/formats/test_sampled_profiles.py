@@ -217,6 +217,40 @@ def test_processes_and_threads_of_the_firefox_profiler_are_locations(tmp_path: P
     assert trace.sql("select count(*) from locations").rows() == [(3,)]
 
 
+@pytest.mark.parametrize("names", [("x.json", "x.syms.json"), ("x.json.gz", "x.json.syms.json"), ("x", "x.syms.json")])
+def test_symbols_that_samply_writes_beside_a_profile_are_its_names(tmp_path: Path, names: tuple[str, str]) -> None:
+    body = firefox({"stack": [2, 0]}, 62)  # the frame 0x1f of libc.so.6, and main of the program at address 1
+    body["libs"] = [
+        {"name": "app", "path": "/bin/app", "debugName": "app", "breakpadId": "AB" * 16 + "0"},
+        {
+            "name": "libc.so.6",
+            "path": "/lib/libc.so.6",
+            "debugName": "libc.so.6",
+            "breakpadId": "0123456789ABCDEF" * 2 + "0",
+        },
+    ]
+    inlined = [{"function": 1, "file": 2, "line": 8}, {"function": 0, "file": 2, "line": 9}]
+    libc = {"debug_name": "libc.so.6", "debug_id": "01234567-89ab-cdef-0123-456789abcdef", "code_id": "x"}
+    entries = [{"rva": 16, "size": 64, "symbol": 0, "frames": inlined}, {"rva": 99, "symbol": 7}]
+    table = {**libc, "symbol_table": entries, "known_addresses": [[31, 0], [1, 1], [2, 9], "x"]}
+    other = {**libc, "debug_name": "app", "symbol_table": entries, "known_addresses": [[1, 0]]}
+    texts = ["qsort", "msort_temp", "stdlib/msort.c"]
+    written(tmp_path / names[1], {"string_table": texts, "data": [table, other]})
+    trace = strobe.open(written(tmp_path / names[0], body))
+    assert by_path(trace) == {
+        "main": 500_000,
+        "main;<module>.solve": 0,
+        "main;<module>.solve;qsort": 0,
+        "main;<module>.solve;qsort;msort_temp": 500_000,
+    }
+    found = trace.sql("select name, file, line, module from regions where name ~ 'sort' order by 1").rows()
+    assert found == [
+        ("msort_temp", "stdlib/msort.c", 0, "/lib/libc.so.6"),
+        ("qsort", "stdlib/msort.c", 0, "/lib/libc.so.6"),
+    ]
+    assert "frames_without_function" not in quality(trace)
+
+
 def test_the_format_of_gecko_is_read_with_its_processes(tmp_path: Path) -> None:
     texts = ["(root)", "js::Run", "solve (http://h/x.js:12:3)", "bound (self-hosted:9:0)", "read (in libxul)"]
     thread = {

@@ -42,11 +42,10 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         raise ValueError("it has no nodes")
     functions = {number: _function(node) for number, node in nodes.items()}
     regions = {
-        number: process.region(function, paradigm="other")
+        number: () if function is None else (process.region(function, paradigm="other"),)
         for number, function in functions.items()
-        if function is not None
     }
-    tree = PrefixTree(process, caller_of.get, regions.get)
+    tree = PrefixTree(process, caller_of.get, regions.__getitem__)
     location = process.location("main")
     for number, node in nodes.items():
         for tick in items(node.get("positionTicks")):

@@ -1,7 +1,8 @@
 """Profiles of the Firefox Profiler: samply, Python's profiling.sampling --gecko, Firefox itself.
 
-Both the processed format of every version and Gecko's own are read. Each thread is a location. A sample stands for the
-interval between samples, times its weight. Markers, counters and categories are not kept, nor is the time of a sample.
+Both the processed format of every version and Gecko's own are read, with the symbols that samply writes beside a
+profile. Each thread is a location. A sample stands for the interval between samples, times its weight. Markers,
+counters and categories are not kept, nor is the time of a sample.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from strobe.formats.reading.json_input import exact_number, fields, integer, ite
 from strobe.formats.reading.prefix_tree import PrefixTree
 from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, Function, ProfileProcess, Weight
 from strobe.formats.reading.python_names import function_of_symbol
+from strobe.formats.reading.samply_symbols import Symbols, symbols_beside
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _TIME = Weight("time", "ms")
@@ -41,6 +43,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     if not threads:
         raise ValueError("it has no threads")
     process = ProfileProcess(source, target)
+    symbols = symbols_beside(source, items(body.get("libs")))
     several = len({str(thread.get("pid", profile)) for profile, thread in threads}) > 1
     meta = fields(body.get("meta"))
     for number, (profile, thread) in enumerate(threads):
@@ -48,7 +51,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         if several:
             name = f"{text(thread.get('processName')) or 'process'} {pid or number}, {name}"
         location = process.core.location(number, name, int(tid) if tid.isdecimal() and len(tid) < 19 else number + 1)
-        _Thread(process, location, profile, thread).read(exact_number(meta.get("interval")))
+        _Thread(process, location, profile, thread, symbols).read(exact_number(meta.get("interval")))
     properties = {key: text(meta[key]) for key in ("product", "importedFrom", "oscpu") if text(meta.get(key))}
     return process.finish({"name": text(meta.get("product"))} | properties)
 
@@ -65,12 +68,20 @@ def _threads(body: _Object) -> Iterator[tuple[_Object, _Object]]:
 class _Thread:
     """One thread: its tables, or those that threads share, by columns."""
 
-    def __init__(self, process: ProfileProcess, location: int, profile: _Object, thread: _Object) -> None:
-        self._process, self._location = process, location
+    def __init__(
+        self,
+        process: ProfileProcess,
+        location: int,
+        profile: _Object,
+        thread: _Object,
+        symbols: Sequence[Symbols],
+    ) -> None:
+        self._process, self._location, self._symbols = process, location, symbols
         self._thread, self._shared = thread, fields(profile.get("shared"))
         self._texts = items(self._own("stringArray") or self._own("stringTable"))
         self._libs = items(profile.get("libs"))
         prefixes, self._frames = self._column("stackTable", "prefix"), self._column("stackTable", "frame")
+        addresses = self._column("frameTable", "address")
         functions, self._locations = self._column("frameTable", "func"), self._column("frameTable", "location")
         self._names, self._lines = self._column("funcTable", "name"), self._column("funcTable", "lineNumber")
         self._files = self._column("funcTable", "fileName"), self._column("funcTable", "source")
@@ -83,18 +94,23 @@ class _Thread:
             caller = _at(prefixes, stack)
             return caller if isinstance(caller, int) and _inside(caller, self._frames) else None
 
-        def region_of(stack: int) -> int | None:
+        def regions_of(stack: int) -> Sequence[int]:
             frame = _at(self._frames, stack)
             key = _at(self._locations, frame) if self._locations else _at(functions, frame)
             if not isinstance(key, int):
                 process.core.count("frames_not_understood")
-                return None
+                return ()
+            address = _at(addresses, frame)
+            symbols = _at(self._symbols, self._lib(key)) if isinstance(address, int) else None
+            known = symbols.get(address) if isinstance(symbols, Mapping) else None
+            if known:
+                return [process.region(function) for function in known]
             if key not in self._regions:
                 make: Callable[[int], Function] = self._gecko_function if self._locations else self._function
                 self._regions[key] = process.region(make(key))
-            return self._regions[key]
+            return (self._regions[key],)
 
-        self._tree = PrefixTree(process, caller_of, region_of)
+        self._tree = PrefixTree(process, caller_of, regions_of)
 
     def read(self, interval_ms: Fraction | None) -> None:
         """Add the samples."""
@@ -128,9 +144,11 @@ class _Thread:
     def _text(self, number: object) -> str:
         return text(_at(self._texts, number))
 
+    def _lib(self, function: int) -> object:
+        return _at(self._resource_libs, _at(self._resources, function))
+
     def _function(self, function: int) -> Function:
-        resource = _at(self._resources, function)
-        lib = fields(_at(self._libs, _at(self._resource_libs, resource)))
+        lib = fields(_at(self._libs, self._lib(function)))
         files, sources = self._files
         file = self._text(_at(files, function)) or self._text(_at(self._sources, _at(sources, function)))
         module = text(lib.get("path")) or text(lib.get("name"))
