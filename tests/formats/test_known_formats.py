@@ -1,5 +1,6 @@
 """Files that strobe knows and does not read: their beginnings as their tools write them, and the way out."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import strobe
 from strobe import registry
 from strobe.errors import FormatError
-from strobe.formats.known_formats import KNOWN
+from strobe.formats.known_formats import KNOWN, KnownFormat
 from strobe.model.plugins import Format
 
 # The first bytes of a file of each kind, and words of the command that converts it.
@@ -53,8 +54,15 @@ def test_a_file_that_is_known_is_named_with_the_way_out(tmp_path: Path, head: by
             strobe.open(given)
         assert f"'{path}' ({len(head)} B) is {title}" in str(refused.value)
         assert command in refused.value.do
-        assert "FILE" not in refused.value.do
-        assert "FOLDER" not in refused.value.do
+        assert not {"FILE", "FOLDER"} & set(shlex.split(refused.value.do))
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.title)
+def test_commands_are_whole_words_of_a_shell_for_any_path(known: KnownFormat) -> None:
+    path = "/a b/FOLDER $(x)/it's FILE"
+    words = shlex.split(known.advice(path))
+    assert ("FILE" in known.do) == (path in words)
+    assert ("FOLDER" in known.do) == (path.rpartition("/")[0] in words)
 
 
 def test_no_known_file_is_one_that_a_format_reads() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ class KnownFormat:
 
     def advice(self, path: str) -> str:
         """Return what to do with the file of this path."""
-        folder = path.rpartition("/")[0] or "."
-        return self.do.replace("FILE", shlex.quote(path)).replace("FOLDER", shlex.quote(folder))
+        places = {"FILE": path, "FOLDER": path.rpartition("/")[0] or "."}
+        return re.sub(r"\b(?:FILE|FOLDER)\b", lambda word: shlex.quote(places[word[0]]), self.do)
 
 
 def of(head: bytes) -> KnownFormat | None:
@@ -39,7 +40,8 @@ def _has(*words: bytes) -> Callable[[bytes], bool]:
 
 
 _REPLAY = "Convert it: python3.15 -m profiling.sampling replay --collapsed -o stacks.txt "
-_HATCHET = "FOLDER').to_flamegraph())\" > stacks.txt"
+_HATCHET = '(sys.argv[1]).to_flamegraph())" FOLDER > stacks.txt'
+_PYTHON = 'Convert it: python -c "import sys, '
 KNOWN: tuple[KnownFormat, ...] = (
     # "TACH" as an integer, in either order of bytes: InternalDocs/profiling_binary_format.md of CPython.
     KnownFormat("a binary profile of Python's profiling.sampling", _begins(b"HCAT", b"TACH"), f"{_REPLAY}FILE"),
@@ -57,17 +59,17 @@ KNOWN: tuple[KnownFormat, ...] = (
     KnownFormat(
         "an HPCToolkit database",
         _begins(b"HPCTOOLKITmeta"),
-        "Convert it: python -c \"import hatchet; print(hatchet.GraphFrame.from_hpctoolkit_latest('" + _HATCHET,
+        _PYTHON + "hatchet; print(hatchet.GraphFrame.from_hpctoolkit_latest" + _HATCHET,
     ),
     KnownFormat(
         "an HPCToolkit database",
         _has(b"<HPCToolkitExperiment"),
-        "Convert it: python -c \"import hatchet; print(hatchet.GraphFrame.from_hpctoolkit('" + _HATCHET,
+        _PYTHON + "hatchet; print(hatchet.GraphFrame.from_hpctoolkit" + _HATCHET,
     ),
     KnownFormat(
         "a Charm++ Projections trace",
         _begins(b"PROJECTIONS_ID", b"PROJECTIONS-RECORD"),
-        "Convert it: python -c \"import pipit; pipit.Trace.from_projections('FOLDER').to_chrome('trace.json')\"",
+        _PYTHON + "pipit; pipit.Trace.from_projections(sys.argv[1]).to_chrome('trace.json')\" FOLDER",
     ),
     # The file form.template of the folder, a binary property list.
     KnownFormat(
