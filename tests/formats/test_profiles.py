@@ -85,6 +85,11 @@ def test_collapsed_stacks_are_samples_by_call_path(tmp_path: Path) -> None:
     assert exact == [(62.25,)]
 
 
+def test_blanks_around_frames_are_no_part_of_them(tmp_path: Path) -> None:
+    trace = strobe.open(text_file(tmp_path / "t.folded", "main; solve it;dot 4\nmain;solve it 3\n"))
+    assert by_path(trace) == {"main": 0, "main;solve it": 3, "main;solve it;dot": 4}
+
+
 def test_samples_of_py_spy_are_all_there(tmp_path: Path) -> None:
     spy = Path(sys.executable).with_name("py-spy")
     if not spy.exists():

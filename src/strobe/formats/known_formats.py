@@ -40,7 +40,11 @@ def _has(*words: bytes) -> Callable[[bytes], bool]:
 
 
 _REPLAY = "Convert it: python3.15 -m profiling.sampling replay --collapsed -o stacks.txt "
-_HATCHET = '(sys.argv[1]).to_flamegraph())" FOLDER > stacks.txt'
+# Of llnl-hatchet 2026.2: its seconds become nanoseconds, because it rounds what it writes to whole numbers.
+_HATCHET = (
+    "(sys.argv[1]); g.dataframe['time'] = g.dataframe['time'].fillna(0) * 1e9; print(g.to_flamegraph('time'))\" "
+    "FOLDER > stacks.txt"
+)
 _PYTHON = 'Convert it: python -c "import sys, '
 KNOWN: tuple[KnownFormat, ...] = (
     # "TACH" as an integer, in either order of bytes: InternalDocs/profiling_binary_format.md of CPython.
@@ -59,12 +63,12 @@ KNOWN: tuple[KnownFormat, ...] = (
     KnownFormat(
         "an HPCToolkit database",
         _begins(b"HPCTOOLKITmeta"),
-        _PYTHON + "hatchet; print(hatchet.GraphFrame.from_hpctoolkit_latest" + _HATCHET,
+        _PYTHON + "hatchet; g = hatchet.GraphFrame.from_hpctoolkit_latest" + _HATCHET,
     ),
     KnownFormat(
         "an HPCToolkit database",
         _has(b"<HPCToolkitExperiment"),
-        _PYTHON + "hatchet; print(hatchet.GraphFrame.from_hpctoolkit" + _HATCHET,
+        _PYTHON + "hatchet; g = hatchet.GraphFrame.from_hpctoolkit" + _HATCHET,
     ),
     KnownFormat(
         "a Charm++ Projections trace",

@@ -62,7 +62,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
             process.core.left_out("samples_without_stack" if without_stack else "lines_not_understood")
             continue
         samples = Fraction(match[2]) if "." in match[2] else int(match[2])
-        stack = match[1].split(";")
+        stack = [frame.strip() for frame in match[1].split(";")]
         thread = _THREAD.fullmatch(stack[0]) if len(stack) > 1 else None
         number = int(thread[1]) if thread else 0
         location = process.location(f"thread {number}" if thread else "samples", number)
