@@ -91,3 +91,11 @@ def test_a_tool_ends_with_the_import_that_is_stopped(tool: Path, file: Path) -> 
     source.tick = lambda _: False
     with pytest.raises(ValueError, match="tool was stopped"), converted(source, ["tool", INPUT], ".txt"):
         pass
+
+
+def test_what_a_tool_made_is_read_until_the_import_is_stopped(tool: Path, file: Path) -> None:
+    tool.write_text("#!/bin/sh\nhead -c 1000000 /dev/zero\n")
+    source = inputs_of(file)[0]
+    with converted(source, ["tool", INPUT], ".txt") as printed:
+        source.tick = lambda _: False
+        assert sum(map(len, printed.chunks())) < 1_000_000

@@ -57,7 +57,9 @@ def converted(
             trouble = "wrote nothing"
         if trouble:
             raise ValueError(f"{command[0]} {trouble}; to see more, type: {by_hand}")
-        yield one_file(written)
+        result = one_file(written)
+        result.tick = lambda _: source.tick(0)  # Ctrl-C stops its reading, too; its size is not that of the file
+        yield result
 
 
 def _by_hand(name: str, command: Sequence[str], suffix: str) -> str:
