@@ -85,6 +85,26 @@ def test_perf_without_clock_events_counts_samples(tmp_path: Path) -> None:
     assert quality(trace)["weights_are_no_time"] == 2
 
 
+def test_events_of_perf_without_periods_are_counted_beside_the_clock(tmp_path: Path) -> None:
+    text = """a 1 1.5: 250000 cpu-clock:  51d main (/bin/x)
+a 1 1.6: page-faults:  51d main (/bin/x)
+a 1 1.7: page-faults:  51d main (/bin/x)
+"""
+    trace = strobe.open(text_file(tmp_path / "x", text))
+    assert by_path(trace, "count, self_ns") == {"main": [1, 250_000]}
+    metrics = trace.sql("select metric, unit, self_value from path_metrics order by 1").rows()
+    assert metrics == [("page-faults", "samples", 2.0), ("samples", "count", 1.0)]
+
+
+def test_ever_new_names_of_events_and_threads_take_no_ever_new_room(tmp_path: Path) -> None:
+    lines = (f"comm{n} 1 1.5: 2 event{n}:  51d main (/bin/x)\n" for n in range(1000))
+    trace = strobe.open(text_file(tmp_path / "x", "".join(lines)))
+    assert by_path(trace, "count, self_ns") == {"main": [1000, 1000]}
+    events = "metric like '%event%'"
+    rows = trace.sql(f"select count(*), sum(self_value) from path_metrics where {events}").rows()
+    assert rows == [(129, 2000.0)]
+
+
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
     """A perf.data of a program that computes for a while."""

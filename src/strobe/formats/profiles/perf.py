@@ -35,6 +35,7 @@ _SNIFFED_LINES = 400
 _MOST_FRAMES = 1 << 16  # of a sample
 _MOST_KNOWN = 1 << 20
 _MOST_THREADS = 1 << 14
+_MOST_NAMES = 1 << 7  # of events, and of a thread, which gets another with exec
 _OTHERS = (-1, -1)
 
 
@@ -132,8 +133,11 @@ class _Script:
             self._process.core.count("threads_folded")
             key = _OTHERS
         thread = self._threads.setdefault(key, _Thread())
-        thread.names[event["comm"]] += 1
+        if len(thread.names) < _MOST_NAMES or event["comm"] in thread.names:
+            thread.names[event["comm"]] += 1
         name, period = event["event"], event["period"]
+        if name not in self._timed and len(self._timed) >= _MOST_NAMES:
+            name = "other events"
         self._timed[name] = self._timed.get(name, True) and period is not None
         sums = thread.sums.setdefault((path, name), [0, 0])
         sums[0] += 1
@@ -158,14 +162,16 @@ class _Script:
 
     def _save(self) -> None:
         clocks = [name for name, timed in self._timed.items() if timed and name.partition(":")[0] in _CLOCKS]
-        others = [name for name, timed in self._timed.items() if timed and name not in clocks]
-        weights = [Weight(name, "events") for name in others] + [SAMPLES] + [Weight(name, "ns") for name in clocks]
+        # Without clocks, all samples are counted together: an event without periods would be there twice.
+        others = [name for name, timed in self._timed.items() if name not in clocks and (timed or clocks)]
+        weights = [Weight(name, "events" if self._timed[name] else "samples") for name in others]
+        weights += [SAMPLES] + [Weight(name, "ns") for name in clocks]
         for (pid, tid), thread in self._threads.items():
             comm = thread.names.most_common(1)[0][0]
             name = "other threads" if (pid, tid) == _OTHERS else f"{comm} {tid if pid == tid else f'{pid}/{tid}'}"
             sums = CallTree(self._process, self._process.core.location((pid, tid), name, tid), weights)
             for (path, event), (count, period) in thread.sums.items():
-                values = [period * (event == each) for each in others]
+                values = [(period if self._timed[each] else count) * (event == each) for each in others]
                 values.append(count if event in clocks or not clocks else 0)
                 values += [period * (event == each) for each in clocks]
                 sums.add(path, values, count)
