@@ -392,6 +392,7 @@ def main() -> None:
     texts |= {ROOT / "src/strobe/api/analyses.pyi": analysis_methods()}
     texts |= {ROOT / path: text for path, text in web_types.files()}
     texts[ROOT / native_tables.PATH] = native_tables.text()
+    texts[ROOT / native_tables.NAMES_PATH] = native_tables.names()
     old = [path.name for path, text in texts.items() if not is_current(path, text, not options.check)]
     if options.check and old:
         sys.exit(f"generated files are not current ({', '.join(old)}): run ./dev gen")

@@ -5,6 +5,7 @@
 
 #include "core/format/blocks.h"
 #include "include/strobe.h"
+#include "structure/communicating_names.generated.h"
 
 namespace strobe::structure {
 
@@ -18,11 +19,12 @@ bool has(std::string_view name, std::string_view word) {  // in any case
 }  // namespace
 
 GpuKind gpu_kind_of_region(std::string_view name, uint8_t role) {
-  constexpr std::string_view kWords[] = {"nccl", "rccl", "deep_ep", "nvshmem", "msccl", "cross_device_reduce"};
   if (role == STROBE_ROLE_COPY) return kCopy;
   if (role != STROBE_ROLE_KERNEL) return kNoGpuWork;
-  return std::ranges::any_of(kWords, [name](std::string_view word) { return has(name, word); }) ? kGpuCommunication
-                                                                                                : kComputation;
+  const auto has_all = [name](const auto& words) {
+    return std::ranges::all_of(words, [name](std::string_view word) { return has(name, word); });
+  };
+  return std::ranges::any_of(kCommunicating, has_all) ? kGpuCommunication : kComputation;
 }
 
 int64_t GpuLane::end_ns() const {

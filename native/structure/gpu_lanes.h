@@ -32,7 +32,7 @@ enum GpuKind : int8_t { kNoGpuWork = -1, kComputation = 0, kGpuCommunication, kC
 // Sets of them: bit k stands for kind k.
 constexpr int kGpuSets = 1 << kGpuKinds;
 
-// `role`: as strobe.h numbers it. What communicates is known by name, as in strobe.model.kinds.
+// `role`: as strobe.h numbers it. What communicates is known by name: strobe.model.kinds has the words.
 GpuKind gpu_kind_of_region(std::string_view name, uint8_t role);
 
 struct GpuActivity {

@@ -938,9 +938,11 @@ class Analyses:
         step of its process, or one lane) is cut where anything begins or ends, on any stream. busy =
         something runs; idle = nothing does. The last seven columns (`only_...`) hold the time in which
         exactly the kinds of their name run: with `idle_ns` they add up to `duration_ns`. communication =
-        collectives and messages among GPUs by the names of their kernels (NCCL, RCCL, DeepEP, NVSHMEM,
-        MSCCL, custom all-reduces); exposed communication = the part in which nothing computes; overlap =
-        the part of communication in which something does, 0 to 1 (HTA: comm_comp_overlap).
+        collectives and messages among GPUs: kernels with names of NCCL, RCCL, oneCCL, HCCL, DeepEP,
+        NVSHMEM, MSCCL or custom all-reduces, kernels with the name of a collective among their arguments,
+        those launched directly by a collective (`c10d::`), and those that the file of rules in STROBE_RULES
+        names; exposed communication = the part in which nothing computes; overlap = the part of
+        communication in which something does, 0 to 1 (HTA: comm_comp_overlap).
 
         The lane of a step begins with the first activity that was launched since the step began, and ends
         with the first that was launched since the next one began: `step` is the time of the host, `lane`

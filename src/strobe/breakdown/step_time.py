@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans
+from strobe.gpu.work import KINDS, kind_of_region
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.steps.batch_makers import making_regions
 from strobe.steps.thread_spans import Ints, outermost
@@ -103,6 +104,7 @@ def roles(trace: Trace) -> tuple[Kinds, Kinds]:
     """Return the role of every region where it runs on a stream, and where it runs on a thread; -1 for none."""
     regions = region_rows(trace)
     on_stream = np.array([_role_on_stream(each) for each in regions], dtype=np.int8)
+    on_stream[kind_of_region(trace) == KINDS.index("communication")] = _COMMUNICATION
     on_thread = np.array([_role_on_thread(each) for each in regions], dtype=np.int8)
     on_thread[making_regions(trace)] = _DATA_LOADER
     return on_stream, on_thread
@@ -110,7 +112,7 @@ def roles(trace: Trace) -> tuple[Kinds, Kinds]:
 
 def _role_on_stream(region: Region) -> int:
     if region.role == "kernel":
-        return _COMMUNICATION if region.group == "communication" else _KERNEL
+        return _KERNEL
     if region.role == "copy":
         return _MEMSET if "memset" in region.name.lower() else _MEMCPY
     return _NONE

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from strobe.gpu.communication import communicating_by_evidence
 from strobe.gpu.devices import Device
 from strobe.gpu.folded_work import folded_work
-from strobe.model.kinds import ROLES
-from strobe.native import core
 from strobe.steps.folded_time import folded_stretches
 from strobe.sums.attributes import Attributes, integers
 from strobe.tables.column_arrays import Columns, Floats, Ints
-from strobe.trace.definition_rows import region_rows
+from strobe.trace.definition_rows import region_rows, regions_where
+from strobe.trace.group_rules import group_by_rules
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -45,9 +45,20 @@ class Work(Columns):
 
 @cached_on_trace
 def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
-    """Return the kind of every region as a number; -1 for those that are not work of a device (ranges, waits)."""
-    kinds = [core.gpu_kind_of_region(each.name, ROLES.index(each.role)) for each in region_rows(trace)]
-    return np.array(kinds, dtype=np.int8)
+    """Return the kind of every region as a number; -1 for those that are not work of a device (ranges, waits).
+
+    What a kernel does follows from the user's rules, from its name, else from what is known of its launches.
+    """
+    regions = region_rows(trace)
+    number_of = {"copy": KINDS.index("copy"), "kernel": KINDS.index("computation")}
+    kinds = np.array([number_of.get(each.role, -1) for each in regions], dtype=np.int8)
+    kernels = regions_where(trace, lambda each: each.role == "kernel")
+    communicates = kernels & regions_where(trace, lambda each: each.group == "communication")
+    ruled = regions_where(trace, lambda each: each.role == "kernel" and group_by_rules(each.name) is not None)
+    if (open_question := kernels & ~communicates & ~ruled).any():
+        communicates |= communicating_by_evidence(trace, open_question)
+    kinds[communicates] = KINDS.index("communication")
+    return kinds
 
 
 class WorkNumbers:

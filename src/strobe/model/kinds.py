@@ -51,15 +51,38 @@ _GROUP_OF_PARADIGM = {"mpi": "communication", "python": "host", "onednn": "compu
 _DATA_PREFIXES = ("enumerate(DataLoader)", "DataLoader")
 
 
-# Kernels that communicate: NCCL and RCCL, and those that replace them (DeepEP, NVSHMEM, MSCCL, vLLM's all-reduce).
-_COMMUNICATION = re.compile(r"nccl|rccl|deep_ep|nvshmem|msccl|cross_device_reduce", re.IGNORECASE)
+# Kernels that communicate, or wait and signal for those that do, by words of their names in any case; of an entry, all
+# words. The recorder reads the same list (./dev gen). What has no entry here may be known by other evidence
+# (strobe.gpu.communication), or by the rules of the user (strobe.trace.group_rules).
+COMMUNICATING: tuple[tuple[str, ...], ...] = (
+    # The libraries: NCCL (of Meta's, the kernels of ctran, too), RCCL, UCCL; oneCCL; HCCL; NVSHMEM; MSCCL and MSCCL++.
+    *(("nccl",), ("rccl",), ("uccl",), ("oneccl",), ("::ccl::",), ("ctran::",), ("hccl",), ("hcom_",)),
+    *(("nvshmem",), ("rocshmem",), ("msccl",)),
+    # Expert parallelism: DeepEP and its forks (`dpsk::ep::internode::dispatch`), also as the linker knows them; PPLX;
+    # MORI; TensorRT-LLM. `dispatch` and `combine` alone are names of anything.
+    *(("deep_ep",), ("deepep",), ("::ep::",), ("2ep9internode",), ("2ep9intranode",), ("2ep12internode_ll",)),
+    *(("pplx", "all_to_all"), ("pplx", "dispatch"), ("pplx", "combine"), ("mori::",)),
+    *(("moealltoall",), ("moea2a",), ("moe_comm",)),
+    # All-reduces of vLLM, SGLang, TensorRT-LLM, FlashInfer and PyTorch. A bare `allreduce` may be one of a block.
+    *(("cross_device_reduce",), ("allreduce_fusion",), ("lamport",), ("multimem_",), ("mnnvl",)),
+    *(("one_shot", "reduce"), ("oneshot", "reduce"), ("two_shot", "reduce"), ("twoshot", "reduce")),
+    *(("all_reduce_kernel",), ("allreduce_kernel",), ("allreducekernel",), ("userbuffers",)),
+    *(("all_gather_kernel",), ("reduce_scatter_kernel",), ("all_to_all_kernel",)),
+    *(("c10d", "symm"), ("allreduce", "aicpu")),
+)
+
+
+def communicates(kernel: str) -> bool:
+    """Return whether the name of a kernel is evidence that it communicates."""
+    name = kernel.lower()
+    return any(all(word in name for word in words) for words in COMMUNICATING)
 
 
 def group_of(name: str, paradigm: str, role: str) -> str:
     """Return the group of a region: one of GROUPS."""
     if role == "data" or name.startswith(_DATA_PREFIXES):
         return "data"
-    if role == "kernel" and _COMMUNICATION.search(name):
+    if role == "kernel" and communicates(name):
         return "communication"
     if paradigm == "torch" and role == "range":  # nodes of the backward graph, optimizer steps
         return "compute"

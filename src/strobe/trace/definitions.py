@@ -14,6 +14,7 @@ from strobe.model.kinds import PARADIGMS, ROLES, group_of
 from strobe.model.schema import TABLES
 from strobe.tables.table import Table, make_table
 from strobe.trace.archive import whole_number
+from strobe.trace.group_rules import group_by_rules
 from strobe.trace.processes.process_facts import LocationFacts, ProcessFacts
 from strobe.trace.processes.process_reader import NO_REGION, ProcessReader
 from strobe.trace.spans import depth_column
@@ -150,7 +151,8 @@ def merge(readers: Sequence[ProcessReader]) -> Definitions:
 def _region_row(number: int, region: tuple[Any, ...]) -> RegionRow:
     name, paradigm, role, file, line, module = region
     who, what = _name(PARADIGMS, paradigm), _name(ROLES, role)
-    return number, name, who, what, group_of(name, who, what), file or "", line, module or ""
+    group = (group_by_rules(name) if what == "kernel" else None) or group_of(name, who, what)
+    return number, name, who, what, group, file or "", line, module or ""
 
 
 def _name(names: Sequence[str], number: int) -> str:

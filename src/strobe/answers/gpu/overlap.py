@@ -12,6 +12,7 @@ from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
 from strobe.gpu.lanes import lanes
+from strobe.gpu.unclassified import unclassified_note
 from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, KINDS, MASKS, divided, divided_by_spans
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.step_times import known_steps
@@ -35,6 +36,10 @@ def run(trace: Trace, *, by: str) -> Table:
 
 
 def _note(trace: Trace, by: str) -> str:
+    return "; ".join(filter(None, (_folded_steps(trace, by), unclassified_note(trace))))
+
+
+def _folded_steps(trace: Trace, by: str) -> str:
     there = devices(trace)
     if not folded_note(trace, there):
         return ""

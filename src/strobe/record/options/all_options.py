@@ -201,6 +201,6 @@ def without_graph(changes: str) -> tuple[str, bool]:
 def unknown_variables(environment: Iterable[str]) -> list[str]:
     """Return the names in the environment that begin with STROBE_ and are not options."""
     known = {option.variable for option in OPTIONS.values()}
-    known |= {"STROBE_SESSION", "STROBE_DISABLE", "STROBE_CACHE", "STROBE_LEVELS"}
+    known |= {"STROBE_SESSION", "STROBE_DISABLE", "STROBE_CACHE", "STROBE_LEVELS", "STROBE_RULES"}
     known |= {variable for adapter in ADAPTERS.values() for variable in adapter.variables}
     return sorted(name for name in environment if name.startswith("STROBE_") and name not in known)
