@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strobe.gpu.capabilities import gpu_model
-from strobe.gpu.kernel_names import short_name, uses_tensor_cores
+from strobe.gpu.kernel_names import short_name, short_names, uses_tensor_cores
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Spread
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
@@ -173,6 +173,38 @@ def test_short_names_and_tensor_cores():
     assert uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn")
     assert uses_tensor_cores("Cijk_Alik_Bljk_HHS_BH_MT128x64x64_MI32x32")
     assert not uses_tensor_cores("volta_sgemm_128x32_nt")
+
+
+PLUS = "at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<{0}>, at::detail::Array<char*, 3> >"
+FILL = "at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, at::detail::Array<char*, 1> >"
+
+
+def test_kernels_of_one_short_name_keep_what_tells_them_apart():
+    expected = {
+        f"void {PLUS.format('float')}(int, char*)": "vectorized_elementwise_kernel<CUDAFunctor_add, float>",
+        f"void {PLUS.format('c10::BFloat16')}(int)": "vectorized_elementwise_kernel<CUDAFunctor_add, BFloat16>",
+        f"void {FILL}(int, char*)": "vectorized_elementwise_kernel<FillFunctor>",
+        "void cutlass::device_kernel<my::fp8::GemmKernel>(my::fp8::GemmKernel::Params)": "device_kernel<fp8>",
+        "void cutlass::device_kernel<my::bf16::GemmKernel>(my::bf16::GemmKernel::Params)": "device_kernel<bf16>",
+        "void cast<256, true, false>(int)": "cast<256, true, false>",
+        "void cast<256, false, true>(int)": "cast<256, false, true>",
+        "_Z3addILi4EEvPd": "add<4>",
+        "_Z3addILi8EEvPd": "add<8>",
+        "void same<1>(int)": "same<1>",
+        "void same<1>(long)": "same<1> #2",
+        "rotary_kernel": "rotary_kernel",
+    }
+    assert short_names([*expected, *expected]) == expected
+
+
+names_of_kernels = st.lists(st.text(alphabet="<>(),:_ aZN19", max_size=30), max_size=6)
+
+
+@given(names_of_kernels)
+def test_short_names_are_different_for_different_kernels(names):
+    found = short_names(names)
+    assert set(found) == set(names)
+    assert len(set(found.values())) == len(found)
 
 
 pairs = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2), st.integers(-5, 2**45)), max_size=60)

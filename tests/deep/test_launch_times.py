@@ -43,6 +43,32 @@ def test_parts_flags_and_thresholds(tmp_path):
     assert (gemm["short"], gemm["long_calls"], fill["late"]) == (1, 0, 0)
 
 
+def test_what_a_stream_runs_at_once_waits_in_one_queue(tmp_path):
+    # b begins before a ends: they lie in two lanes of the stream.
+    trace = profile(
+        tmp_path,
+        *(call(2 * n, 1, correlation=n + 1) for n in range(3)),
+        kernel("a", 10, 10, correlation=1), kernel("b", 15, 10, correlation=2), kernel("c", 30, 10, correlation=3),
+    )  # fmt: skip
+    assert any("(lane 2)" in each["name"] for each in rows(trace.locations))
+    (row,) = rows(trace.launches(by="stream"))
+    assert (row["stream"], row["launches"], row["max"]) == ("GPU 0 stream 7", 3, 3)
+    assert [each["stream"] for each in rows(trace.streams())] == ["GPU 0 stream 7"]
+
+
+def test_kernels_of_one_short_name_are_told_apart(tmp_path):
+    names = [f"void cutlass::device_kernel<my::{kind}::GemmKernel>(int)" for kind in ("fp8", "bf16")]
+    trace = profile(
+        tmp_path,
+        *(call(2 * n, 1, correlation=n + 1) for n in range(3)),
+        kernel(names[0], 10, 5, correlation=1), kernel(names[1], 20, 5, correlation=2),
+        copy("Memcpy HtoD (Pageable -> Device)", 30, 5, correlation=3),
+    )  # fmt: skip
+    found = {row["name"]: row["kernel"] for row in rows(trace.launches())}
+    unchanged = "Memcpy HtoD (Pageable -> Device)"
+    assert found == {names[0]: "device_kernel<fp8>", names[1]: "device_kernel<bf16>", unchanged: unchanged}
+
+
 def test_queues_by_hand(tmp_path):
     trace = profile(
         tmp_path,

@@ -181,8 +181,25 @@ void ImportedProcess::save_names(Names& names, ChunkKind kind) {
   out_->flush(kFlushBytes);
 }
 
+// Where an object lay in one run, "<method 'f' of numpy.ndarray object at 0x7cbf780f01b0>", is no part of a name: else
+// no two runs would have the same names.
+static constexpr std::string_view kAddress = " at 0x";
+static std::string without_addresses(std::string_view name) {
+  std::string out;
+  for (size_t at; (at = name.find(kAddress)) != name.npos;) {
+    out += name.substr(0, at);
+    name.remove_prefix(at + kAddress.size());
+    name.remove_prefix(std::min(name.find_first_not_of("0123456789abcdefABCDEF"), name.size()));
+  }
+  return out += name;
+}
+
 uint32_t ImportedProcess::region(std::string_view name, uint8_t paradigm, uint8_t role, std::string_view file,
                                  uint32_t line, std::string_view module) {
+  if (name.find(kAddress) != name.npos) {
+    const std::string without = without_addresses(name);
+    return region(without, paradigm, role, file, line, module);
+  }
   Writer key;
   key.bytes.swap(region_key_);
   key.bytes.clear();

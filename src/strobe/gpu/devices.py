@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from strobe.trace.definition_rows import Location, location_rows, ranks_of
@@ -12,6 +13,7 @@ _NO_DEVICE = (
     "no GPU did anything in this trace: `strobe doctor` lists what recording it needs; profiles of PyTorch, Nsight "
     "Systems, nvprof and Score-P contain it, too"
 )
+_LANE = re.compile(r" \(lane \d+\)$")
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ def streams_of(trace: Trace, device: Device) -> dict[int, int]:
     locations = location_rows(trace)
     first: dict[int, int] = {}
     return {each: first.setdefault(locations[each].thread_id, each) for each in sorted(device.locations)}
+
+
+def stream_name(location: str) -> str:
+    """Return the name of the stream of a location: what it ran at once lies in several, `stream 7 (lane 2)`."""
+    return _LANE.sub("", location)
 
 
 def beside_streams(trace: Trace, device: Device) -> list[int]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from strobe.analyses.gpu.launches import ANALYSIS
 from strobe.gpu.answers import gpu_note, rows_of_gpus
-from strobe.gpu.devices import Device
-from strobe.gpu.kernel_names import short_name
+from strobe.gpu.devices import Device, stream_name, streams_of
+from strobe.gpu.kernel_names import short_name, with_short_names
 from strobe.gpu.launch_queues import Queue
 from strobe.gpu.launches import launches
 from strobe.gpu.work import COPY, kind_of_region
@@ -30,6 +30,7 @@ def run(trace: Trace, *, by: str, long_call_us: int, late_us: int, full_queue: i
         about = "launches that wait on each stream"
     else:
         rows = rows_of_gpus(trace, _executions, columns, long_ns=long_call_us * 1000, late_ns=late_us * 1000)
+        rows = with_short_names(rows)
         about = "what all GPUs ran, and the calls that launched it"
     note = gpu_note(trace, rows, _NO_CALLS)
     return Table(rows, about=about, note=note).sort("launches")
@@ -78,20 +79,23 @@ def _executions(trace: Trace, device: Device, long_ns: int, late_ns: int) -> Ite
 def _queues(trace: Trace, device: Device, full: int) -> Iterator[Mapping[str, object]]:
     streams = trace.locations.to_arrow().column("name").to_pylist()
     lengths = Spread()
-    queues = [Queue(k, lengths, full) for k in range(len(device.locations))]
+    first = streams_of(trace, device)
+    places = sorted(set(first.values()))
+    queues = [Queue(k, lengths, full) for k in range(len(places))]
     for found, by_whom in launches(trace, device):
-        for location, queue in zip(device.locations, queues, strict=True):
-            (at,) = np.nonzero((found.location == location) & (by_whom.call.row >= 0))
+        for place, queue in zip(places, queues, strict=True):
+            own = [location for location, of in first.items() if of == place]
+            (at,) = np.nonzero(np.isin(found.location, own) & (by_whom.call.row >= 0))
             queue.add(by_whom.call.start_ns[at], found.start_ns[at])
     for queue in queues:
         queue.finish()
     sums = lengths.summary(len(queues))
     quarters = [lengths.quantile(part, sums.count) for part in (0.25, 0.75)]
-    for k, (location, queue) in enumerate(zip(device.locations, queues, strict=True)):
+    for k, (location, queue) in enumerate(zip(places, queues, strict=True)):
         if sums.count[k]:
             yield {
                 **device.cells,
-                "stream": streams[location],
+                "stream": stream_name(streams[location]),
                 "launches": int(sums.count[k]) // 2,
                 "count": int(sums.count[k]),
                 "mean": float(sums.average[k]),

@@ -11,7 +11,7 @@ import numpy as np
 from strobe.analyses.gpu.sequences import ANALYSIS
 from strobe.gpu.answers import gpu_note
 from strobe.gpu.devices import Device, devices
-from strobe.gpu.kernel_names import short_name
+from strobe.gpu.kernel_names import short_names
 from strobe.gpu.sequences import sequences
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
@@ -45,9 +45,8 @@ def _of_device(trace: Trace, device: Device, operator: str, least: int) -> Itera
 
     wanted = np.array([chosen(region) for region in regions], dtype=bool)
     names = [str(region["name"]) for region in regions]
-    shown = [
-        name if region["role"] == "copy" else short_name(name) for name, region in zip(names, regions, strict=True)
-    ]
+    short = short_names(name for name, region in zip(names, regions, strict=True) if region["role"] == "kernel")
+    shown = [short.get(name, name) for name in names]
     everything, found = sequences(trace, device, wanted, least)
     for each in found:
         first = each.work[:_SHOWN]

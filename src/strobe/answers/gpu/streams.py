@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow.compute as pc
 
 from strobe.analyses.gpu.streams import ANALYSIS
 from strobe.gpu.answers import gpu_note, rows_of_gpus
-from strobe.gpu.devices import Device, no_device
+from strobe.gpu.devices import Device, no_device, stream_name
 from strobe.gpu.work import KINDS, Work, beginning, busy, stretches, work
 from strobe.steps.thread_spans import Ints
 from strobe.tables.table import Table
@@ -64,12 +63,11 @@ def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
 
 
 def _streams(trace: Trace, device: Device) -> list[tuple[str, list[int]]]:
-    """Return name and locations of the streams: what a stream ran at once lies in several, `stream 7 (lane 2)`."""
+    """Return name and locations of the streams: what a stream ran at once lies in several."""
     found: dict[tuple[str, int], list[int]] = {}
     for row in trace.locations.to_arrow().to_pylist():
         if row["location"] in device.locations:
-            name = re.sub(r" \(lane \d+\)$", "", row["name"])
-            found.setdefault((name, row["thread_id"]), []).append(row["location"])
+            found.setdefault((stream_name(row["name"]), row["thread_id"]), []).append(row["location"])
     return [(name, locations) for (name, _), locations in found.items()]
 
 
