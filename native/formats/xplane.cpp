@@ -153,8 +153,9 @@ class Reader {
       }
     }
     if (!first.ok()) counters_["unreadable_planes"]++;
-    device_ = -1, gpu_paradigm_ = STROBE_CUDA, on_device_ = plane_name_.starts_with("/device:");
+    device_ = -1, on_device_ = plane_name_.starts_with("/device:");
     tpu_ = plane_name_.starts_with("/device:TPU");
+    gpu_paradigm_ = !on_device_ || plane_name_.starts_with("/device:GPU") ? STROBE_CUDA : STROBE_ACCELERATOR;
     if (const size_t colon = plane_name_.rfind(':'); on_device_ && colon > 7)
       device_ = strtoll(std::string(plane_name_.substr(colon + 1)).c_str(), nullptr, 10);
     for (const std::string_view each : stats) {
@@ -243,6 +244,7 @@ class Reader {
     stream_ = on_device_ && name.starts_with("Stream");
     ops_ = tpu_ && (name == "XLA Ops" || name == "Async XLA Ops");
     if (ops_) out_.work_nests();
+    operations_ = on_device_ && (name == "XLA Ops" || name == "Async XLA Ops");
     const LocationKind kind = !on_device_       ? LocationKind::thread
                               : stream_ || ops_ ? LocationKind::stream
                                                 : LocationKind::task;
@@ -336,7 +338,10 @@ class Reader {
     if (!copy) copy = stat("memset_details");
     role_ = STROBE_ROLE_RANGE;
     if (stream_) role_ = copy ? STROBE_ROLE_COPY : kernel ? STROBE_ROLE_KERNEL : STROBE_ROLE_OTHER;
-    if (ops_) role_ = STROBE_ROLE_KERNEL;
+    if (ops_)
+      role_ = STROBE_ROLE_KERNEL;
+    else if (operations_)
+      role_ = STROBE_ROLE_OPERATOR;
     const bool correlated = whole("correlation_id", number);
     if (role_ == STROBE_ROLE_KERNEL || role_ == STROBE_ROLE_COPY) {
       TableRow row = start(role_ == STROBE_ROLE_COPY ? "copy_spans" : "kernel_spans");
@@ -358,6 +363,12 @@ class Reader {
       TableRow row = start("arguments");
       set(row, "key", text(each.name));
       set(row, "value", json_text(each));
+      out_.attribute(row);
+    }
+    if (operations_ && operation_name(name) != name.name && !name.name.empty()) {
+      TableRow row = start("arguments");
+      set(row, "key", text("hlo"));
+      set(row, "value", json_text({"hlo", 't', 0, name.name}));
       out_.attribute(row);
     }
     flow("_p", "_pt", "s", start_ns);
@@ -428,8 +439,33 @@ class Reader {
   uint32_t region(int64_t name_id, const EventName& of) {
     const auto [known, is_new] = regions_.try_emplace(uint64_t(name_id) << 8 | role_, 0);
     if (!is_new) return known->second;
+    if (operations_) return known->second = operation(operation_name(of));
     std::string_view name = of.name.empty() ? of.display_name : of.name;
     return known->second = new_region(name);
+  }
+
+  // An operation of XLA is called what its computation calls it, `fusion.1`, not by the text that defines it,
+  // `%fusion.1 = f32[8]{0} fusion(%all-reduce.2)`: that would name its operands, too.
+  static std::string_view operation_name(const EventName& of) {
+    std::string_view name = of.name.empty() ? of.display_name : of.name;
+    if (!name.starts_with('%')) return name;
+    name = name.substr(1, name.find(" = ") - 1);
+    return name.empty() ? of.name : name;
+  }
+
+  // With its module, and where the program has it: "model.py:12". What has a name has one of each.
+  uint32_t operation(std::string_view name) {
+    const Stat* module = stat("hlo_module");
+    const Stat* source = stat("source");
+    std::string_view file = source && source->kind == 't' ? source->text : std::string_view{};
+    uint32_t line = 0;
+    if (const size_t colon = file.rfind(':'); colon != file.npos && colon + 1 < file.size()) {
+      const std::string digits(file.substr(colon + 1));
+      if (digits.size() < 10 && digits.find_first_not_of("0123456789") == digits.npos)
+        line = uint32_t(strtoul(digits.c_str(), nullptr, 10)), file = file.substr(0, colon);
+    }
+    const uint8_t paradigm = role_ == STROBE_ROLE_KERNEL ? gpu_paradigm_ : uint8_t(STROBE_OTHER);
+    return out_.region(name, paradigm, role_, file, line, module && module->kind == 't' ? module->text : "");
   }
 
   uint32_t new_region(std::string_view name) {
@@ -460,7 +496,9 @@ class Reader {
   size_t planes_ = 0, property_count_ = 0;
   int64_t profile_start_ns_ = 0, device_ = -1, line_id_ = 0;
   uint8_t gpu_paradigm_ = STROBE_CUDA;  // of the plane's streams
-  bool on_device_ = false, tpu_ = false, stream_ = false, ops_ = false;
+  // Of a line: whether it is a stream; whether its events are the work of the device; whether they are XLA's
+  // operations.
+  bool on_device_ = false, tpu_ = false, stream_ = false, ops_ = false, operations_ = false;
   uint32_t location_ = kNoTable;
   uint8_t role_ = STROBE_ROLE_RANGE;
   std::unordered_map<int64_t, std::string_view> stat_names_;

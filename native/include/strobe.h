@@ -29,7 +29,8 @@ enum strobe_paradigm {
   STROBE_OPENACC,
   STROBE_OPENCL,
   STROBE_HIP,
-  STROBE_KOKKOS
+  STROBE_KOKKOS,
+  STROBE_ACCELERATOR
 };
 // What a region is.
 enum strobe_role {

@@ -49,6 +49,13 @@ inline constexpr std::string_view kCommunicating[][2] = {
     {"all_to_all_kernel"},
     {"c10d", "symm"},
     {"allreduce", "aicpu"},
+    {"all-reduce"},
+    {"all-gather"},
+    {"all-to-all"},
+    {"reduce-scatter"},
+    {"collective-permute"},
+    {"collective-broadcast"},
+    {"ragged-all-to-all"},
 };
 
 }  // namespace strobe::structure

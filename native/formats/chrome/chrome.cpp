@@ -23,6 +23,7 @@ constexpr std::string_view kForViewers[] = {
     "process_sort_index", "thread_sort_index",         "process_labels", "process_uptime_seconds",
     "num_cpus",           "IsTimeTicksHighResolution", "TraceConfig",    "active_filtering_predicate"};
 // Keys of events, in the order in which they are looked for: the usual ones first.
+constexpr std::string_view kAscendHardware = "Ascend Hardware";
 constexpr std::string_view kKeys[] = {"ph",   "cat", "name", "pid", "tid", "ts", "dur",
                                       "args", "id",  "reg",  "met", "cut", "sf"};
 
@@ -33,7 +34,11 @@ class ChromeReader final : public TraceReader {
   size_t buffer_bytes;
   ChromeTables tables;
 
-  bool on_hip = false;                       // the devices are AMD's
+  bool on_hip = false;  // the devices are AMD's
+  // The interface of the devices, known from the first category that tells or from the first work: of one file all have
+  // the same.
+  std::optional<uint8_t> device_paradigm;
+  std::vector<std::string> npus;             // process ids of Ascend's hardware; their places are the devices' numbers
   std::map<std::string, uint64_t> counters;  // of no process
   RecordCounts records{counters};            // the same
   ChromeDocument<ChromeReader> document{*this, counters};
@@ -143,7 +148,8 @@ class ChromeReader final : public TraceReader {
   Row row_of(std::string_view pid, std::string_view tid, const Category& category) {
     if (const Row* own = own_row(pid, tid)) return *own;
     // What Kineto reports about itself lies under numbers that are not processes.
-    const bool helper = pid.empty() || pid == "Spans" || pid == "Traces" || pid == "-1";
+    const bool helper = pid.empty() || pid == "Spans" || pid == "Traces" || pid == "-1" ||
+                        (!category.gpu && category.name.starts_with("\nascend"));
     row_key.assign(category.gpu ? "g" : helper ? "h" : "t");
     row_key += pid, row_key += '\n', row_key += tid;
     if (row_key == last_key) return last_row;
@@ -173,16 +179,37 @@ class ChromeReader final : public TraceReader {
     ImportedProcess& out = *processes[number].out;
     std::string_view digits = tid;
     if (category.gpu && digits.starts_with("stream ")) digits.remove_prefix(7);
-    const int64_t device = category.gpu ? integer_or(pid, -1) : -1, id = integer_or(digits, 0);
+    const bool ascend = category.name.starts_with("\nascend");
+    const int64_t device = !category.gpu ? -1 : ascend ? npu(pid) : integer_or(pid, -1);
+    int64_t id = integer_or(digits, 0);
     std::string shown;
     if (category.gpu)
-      shown = "GPU " + std::string(pid) + " stream " + std::string(digits);
+      shown = "GPU " + (ascend ? std::to_string(device) : std::string(pid)) + " stream " + std::string(digits);
+    else if (helper && ascend)
+      shown = process_names[std::string(pid)] + " thread " + std::string(tid);
     else if (helper)
       shown = tid.empty() ? "profiler" : std::string(tid);
     else
       shown = "thread " + std::string(tid);
+    // Rows of collectives are numbered as streams are, and are none of these.
+    if (ascend && category.gpu && !of_hardware(pid)) id |= int64_t(1) << 32;
+    // DMA of an MTIA runs within the kernel that asks for it.
+    if (category.gpu && category.name.find("mtia") != category.name.npos) out.work_nests();
     const auto kind = category.gpu ? LocationKind::stream : helper ? LocationKind::task : LocationKind::thread;
     return out.location(shown, uint64_t(id), kind, device);
+  }
+
+  bool of_hardware(std::string_view pid) const {
+    const auto known = process_names.find(std::string(pid));
+    return known == process_names.end() || known->second == kAscendHardware;
+  }
+  // The number of an NPU: its process has one of its own, which changes from run to run. Rows of collectives lie in
+  // another process, beside the only one.
+  int64_t npu(std::string_view pid) {
+    if (!of_hardware(pid)) return 0;
+    const auto found = std::ranges::find(npus, pid);
+    if (found == npus.end()) return npus.emplace_back(pid), int64_t(npus.size()) - 1;
+    return found - npus.begin();
   }
 
   // --- events ---
@@ -192,6 +219,23 @@ class ChromeReader final : public TraceReader {
     auto& slot = recent_categories.slot(name, 0, found);
     if (!found) slot.text = name, slot.beside = 0, slot.value = &category_of(name);
     return *slot.value;
+  }
+
+  // What only the arguments, or the name of the process, tell: an event of Ascend's NPUs has no category.
+  const Category& special_category(const Category& category, std::string_view name, std::string_view pid,
+                                   yyjson_val* args) {
+    if (category.name == "mtia_ccp_events") return name == "dma_request" ? known_category(kMtiaCopy) : category;
+    if (&category != &kOther) return category;
+    const auto process = process_names.find(std::string(pid));
+    const std::string_view where = process == process_names.end() ? std::string_view{} : process->second;
+    if (const std::string_view type = raw(yyjson_obj_get(args, "Task Type"));
+        !type.empty() && (where.empty() || where == kAscendHardware))
+      return known_category(ascend_category(type));
+    if (where == kAscendHardware) return known_category(kAscendWait);
+    if (where == "CANN" || where == "AscendCL") return known_category(kAscendCall);
+    if (where == "Communication" || where == "HCCL")
+      return known_category(name.starts_with("hcom_") ? kAscendTask : kAscendOther);
+    return where == "Overlap Analysis" ? known_category(kAscendOther) : category;
   }
 
   Into into(Process& p) { return {*p.out, size_t(&p - processes.data())}; }
@@ -219,7 +263,7 @@ class ChromeReader final : public TraceReader {
     if (!time(ts, start_ns)) return records.left_out("events_without_time");
     if (out_of_range(start_ns)) return records.left_out("times_out_of_range");
     const std::string_view category_name = raw(cat);
-    const Category& category = known_category(category_name);
+    const Category& category = special_category(known_category(category_name), raw(name), raw(pid), args);
     switch (phase[0]) {
       case 'X': {
         int64_t duration_ns = 0;
@@ -464,8 +508,11 @@ class ChromeReader final : public TraceReader {
 
   uint32_t new_region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
     uint8_t paradigm = category.paradigm, role = category.role;
+    if (paradigm == STROBE_ACCELERATOR && !device_paradigm) device_paradigm = STROBE_ACCELERATOR;
     if (paradigm == STROBE_CUDA && (on_hip || (role == STROBE_ROLE_FUNCTION && name.starts_with("hip"))))
       paradigm = STROBE_HIP;
+    if (category.gpu && paradigm == STROBE_CUDA) paradigm = device_paradigm.value_or(paradigm);
+    if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) device_paradigm = paradigm;
     if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) return p.out->region(name, paradigm, role);
     if (paradigm == STROBE_TORCH) {
       // As our own recorder distinguishes ranges from operators, see native/adapters/itt.cpp.
@@ -480,7 +527,8 @@ class ChromeReader final : public TraceReader {
       if (role == STROBE_ROLE_RANGE && (name.starts_with("ProfilerStep#") ||
                                         (category.name == "user_annotation" && !name.starts_with("Optimizer."))))
         paradigm = STROBE_USER;
-    } else if ((paradigm == STROBE_CUDA || paradigm == STROBE_HIP) && role == STROBE_ROLE_FUNCTION) {
+    } else if ((paradigm == STROBE_CUDA || paradigm == STROBE_HIP || paradigm == STROBE_ACCELERATOR) &&
+               role == STROBE_ROLE_FUNCTION) {
       if (name.find("Synchronize") != name.npos || name.find("EventQuery") != name.npos) role = STROBE_ROLE_SYNC;
     } else if (category.name == "fee") {
       // "function (file.py:12)"
@@ -529,11 +577,16 @@ class ChromeReader final : public TraceReader {
         p.out->span(open.location, open.start_ns, end_ns - open.start_ns, open.region);
       }
     for (const auto& [key, row] : rows) {
-      if (key[0] != 't') continue;
       const size_t newline = key.find('\n');
+      const auto device = key[0] == 'g' ? process_names.find(key.substr(1, newline - 1)) : process_names.end();
+      // Rows of accelerators lie in a process of their own with the name of the device; of GPUs, in the program's.
+      const bool of_device = device != process_names.end() && device_paradigm == STROBE_ACCELERATOR &&
+                             !device->second.empty() && !device->second.starts_with("python");
+      if (key[0] != 't' && !of_device) continue;
       const auto named = thread_names.find({key.substr(1, newline - 1), key.substr(newline + 1)});
-      if (named != thread_names.end() && !named->second.empty())
-        processes[row.process].out->name_location(row.location, named->second);
+      if (named == thread_names.end() || named->second.empty()) continue;
+      processes[row.process].out->name_location(row.location,
+                                                of_device ? device->second + " " + named->second : named->second);
     }
     std::string report;
     json::Object about(report);

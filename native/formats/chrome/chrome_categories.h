@@ -44,6 +44,12 @@ constexpr Key kCopyKeys[] = {
     {"graph id", "graph"},
     {"graph node id", "graph_node"},
 };
+// Of Ascend's NPUs (trace_view.json of torch_npu, msprof_*.json): tasks, copies and calls of CANN.
+constexpr Key kAscendTaskKeys[] = {{"connection_id", "correlation"}, {"stream id", "stream"}};
+constexpr Key kAscendCopyKeys[] = {
+    {"connection_id", "correlation"}, {"stream id", "stream"}, {"size(byte)", "size_bytes"}};
+constexpr Key kAscendCallKeys[] = {{"connection_id", "correlation"}};
+constexpr Key kMtiaCopyKeys[] = {{"correlation", "correlation"}, {"stream", "stream"}, {"size", "size_bytes"}};
 constexpr Key kCallKeys[] = {{"correlation", "correlation"}, {"external id", "external_id"}, {"cbid", "callback_id"}};
 constexpr Key kOperatorKeys[] = {
     {"external id", "external_id"},
@@ -110,6 +116,10 @@ enum KeyList : uint8_t {
   kCollectives,
   kPython,
   kAllocations,
+  kAscendTasks,
+  kAscendCopies,
+  kAscendCalls,
+  kMtiaCopies,
   kArguments,
   kKeyLists
 };
@@ -118,9 +128,19 @@ struct KeysOfTable {
   std::span<const Key> keys;
 };
 inline const KeysOfTable kKeysOfTables[kKeyLists] = {
-    {"kernel_spans", kGpuKeys},        {"copy_spans", kCopyKeys},        {"call_spans", kCallKeys},
-    {"operator_spans", kOperatorKeys}, {"sync_spans", kSyncKeys},        {"collective_spans", kCollectiveKeys},
-    {"python_spans", kPythonKeys},     {"allocations", kAllocationKeys}, {"arguments", {}},
+    {"kernel_spans", kGpuKeys},
+    {"copy_spans", kCopyKeys},
+    {"call_spans", kCallKeys},
+    {"operator_spans", kOperatorKeys},
+    {"sync_spans", kSyncKeys},
+    {"collective_spans", kCollectiveKeys},
+    {"python_spans", kPythonKeys},
+    {"allocations", kAllocationKeys},
+    {"kernel_spans", kAscendTaskKeys},
+    {"copy_spans", kAscendCopyKeys},
+    {"call_spans", kAscendCallKeys},
+    {"copy_spans", kMtiaCopyKeys},
+    {"arguments", {}},
 };
 
 // What an event is, from its category: who reports it, what it is, whether its row is one of a GPU, where its arguments
@@ -132,6 +152,9 @@ struct Category {
   KeyList keys;
   constexpr bool may_be_collective() const { return gpu || paradigm == STROBE_TORCH || paradigm == STROBE_MPI; }
 };
+constexpr std::string_view kMtiaCopy = "\nmtia copy", kAscendTask = "\nascend task", kAscendCopy = "\nascend copy",
+                           kAscendWait = "\nascend wait", kAscendCall = "\nascend call",
+                           kAscendOther = "\nascend other";
 constexpr Category kCategories[] = {
     {"cpu_op", STROBE_TORCH, STROBE_ROLE_OPERATOR, false, kOperators},
     {"operator", STROBE_TORCH, STROBE_ROLE_OPERATOR, false, kOperators},
@@ -146,6 +169,21 @@ constexpr Category kCategories[] = {
     {"gpu_memset", STROBE_CUDA, STROBE_ROLE_COPY, true, kCopies},
     {"memset", STROBE_CUDA, STROBE_ROLE_COPY, true, kCopies},
     {"cuda_sync", STROBE_CUDA, STROBE_ROLE_SYNC, true, kSyncs},
+    {"mtia_ccp_events", STROBE_ACCELERATOR, STROBE_ROLE_KERNEL, true, kKernels},
+    {"mtia_runtime", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
+    {"xpu_runtime", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
+    {"xpu_driver", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
+    {"privateuse1_runtime", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
+    {"privateuse1_driver", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
+    {"glow_runtime", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
+    {"hpu_op", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
+    // No file has these: what tells is more than a category, see special_category.
+    {kMtiaCopy, STROBE_ACCELERATOR, STROBE_ROLE_COPY, true, kMtiaCopies},
+    {kAscendTask, STROBE_ACCELERATOR, STROBE_ROLE_KERNEL, true, kAscendTasks},
+    {kAscendCopy, STROBE_ACCELERATOR, STROBE_ROLE_COPY, true, kAscendCopies},
+    {kAscendWait, STROBE_ACCELERATOR, STROBE_ROLE_SYNC, true, kArguments},
+    {kAscendCall, STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kAscendCalls},
+    {kAscendOther, STROBE_OTHER, STROBE_ROLE_RANGE, false, kArguments},
     {"gpu_user_annotation", STROBE_TORCH, STROBE_ROLE_RANGE, true, kOperators},
     {"overhead", STROBE_SELF, STROBE_ROLE_OTHER, false, kCalls},
     {"fee", STROBE_PYTHON, STROBE_ROLE_FUNCTION, false, kArguments},  // VizTracer's functions
@@ -165,6 +203,16 @@ inline const Category& category_of(std::string_view name) {
   for (const Category& each : kCategories)
     if (same_ignoring_case(name, each.name)) return each;
   return kOther;
+}
+
+// The category of a task of an NPU, by its type: the cores and the CPU of the NPU compute, its DMA copies. All others
+// wait, record events, or hold what the rest is.
+inline std::string_view ascend_category(std::string_view task_type) {
+  const auto has = [task_type](std::string_view part) { return task_type.find(part) != task_type.npos; };
+  if (has("MEMCPY") || has("SDMA") || has("MEMSET")) return kAscendCopy;
+  const bool runs =
+      has("CORE") || has("MIX_AI") || has("AI_CPU") || has("AICPU") || has("HCCL") || has("COMMUNICATION");
+  return runs ? kAscendTask : kAscendWait;
 }
 
 }  // namespace strobe::chrome

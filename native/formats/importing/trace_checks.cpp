@@ -52,7 +52,8 @@ uint8_t* IdStates::of(uint64_t id) {
 void TraceChecks::define_region(uint32_t region, std::string_view name, uint8_t paradigm, uint8_t role) {
   uint8_t is = 0;
   see_text(name);
-  if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP || paradigm == STROBE_OPENCL) {
+  if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP || paradigm == STROBE_OPENCL ||
+      paradigm == STROBE_ACCELERATOR) {
     is |= kGpu;
     if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) {
       is |= kWork;

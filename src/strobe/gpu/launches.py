@@ -232,8 +232,11 @@ class _Host:
         launching = (correlation > 0) & ~self._waits[calls["region"][new]]
         correlation, new = correlation[launching], new[launching]
         start = calls["start_ns"][new]
+        # What a call beside its thread lies in may itself be the operator.
         around = new if location == thread else _innermost_at(spans, start)
-        operator = _chosen(thread, spans, path, self._innermost(spans, around))
+        parent = np.where(spans["parent"] < 0, -1, np.searchsorted(spans["row"], spans["parent"]))
+        first = np.append(parent, -1)[around] if location == thread else around
+        operator = _chosen(thread, spans, path, innermost(parent, self._is_operator[spans["region"]], first))
         return Calls(
             location=np.full(len(new), location),
             row=calls["row"][new],
@@ -252,11 +255,6 @@ class _Host:
         new = new[chosen]
         found = _chosen(location, spans, path, new)
         return Operators(**vars(found), number=external[chosen], start_ns=spans["start_ns"][new])
-
-    def _innermost(self, spans: SpanArrays, at: Ints) -> Ints:
-        """Return the index of the innermost operator around each of the spans `at`, -1 if there is none."""
-        parent = np.where(spans["parent"] < 0, -1, np.searchsorted(spans["row"], spans["parent"]))
-        return innermost(parent, self._is_operator[spans["region"]], np.append(parent, -1)[at])
 
 
 _Kind = TypeVar("_Kind", bound=Operators)

@@ -42,7 +42,7 @@ def unclassified_note(trace: Trace) -> str:
             took = found.end_ns - found.start_ns
             whole_ns += int(took.sum())
             unknown_ns += int(np.where(nameless[found.region], took, 0).sum())
-    if not unknown_ns:
+    if 1000 * unknown_ns < whole_ns:
         return ""
     return (
         f"{format_share(unknown_ns / whole_ns)} of the time of GPU work is in kernels whose names tell nothing: they "

@@ -11,10 +11,10 @@ from typing import Annotated
 # Who reported a region.
 PARADIGMS = (
     *("other", "python", "torch", "itt", "nvtx", "user", "cuda", "mpi", "onednn", "strobe", "compiler", "openmp"),
-    *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos"),
+    *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos", "accelerator"),
 )
-# Of them, the interfaces of GPUs.
-GPU_PARADIGMS = ("cuda", "hip")
+# Of them, the interfaces of GPUs and other accelerators (`accelerator`: XPU, MTIA, NPU, HPU, TPU, PrivateUse1).
+GPU_PARADIGMS = ("cuda", "hip", "accelerator")
 # What a region is.
 ROLES = (
     *("other", "function", "operator", "range", "wait", "loop", "kernel", "copy", "sync", "p2p", "collective"),
@@ -69,6 +69,9 @@ COMMUNICATING: tuple[tuple[str, ...], ...] = (
     *(("all_reduce_kernel",), ("allreduce_kernel",), ("allreducekernel",), ("userbuffers",)),
     *(("all_gather_kernel",), ("reduce_scatter_kernel",), ("all_to_all_kernel",)),
     *(("c10d", "symm"), ("allreduce", "aicpu")),
+    # Operations of XLA.
+    *(("all-reduce",), ("all-gather",), ("all-to-all",), ("reduce-scatter",), ("collective-permute",)),
+    *(("collective-broadcast",), ("ragged-all-to-all",)),
 )
 
 
