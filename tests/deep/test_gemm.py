@@ -7,6 +7,9 @@ from collections import Counter
 import pytest
 
 from strobe.errors import UsageError
+from strobe.gpu.above_peak import reason_above_bandwidth, reason_above_compute
+from strobe.gpu.data_sheets import sheet_of
+from strobe.gpu.nvidia.peaks import Peak, peak
 from tests.deep.kineto import US, call, kernel, operator, profile, step
 from tests.public import FOLDER
 
@@ -205,3 +208,72 @@ def test_convolutions_without_their_options_are_those_of_their_gradients(public)
     assert sum(row["calls"] for row in forward) == 6 * 54
     images = 6 * 32
     assert sum(row["flop"] * row["calls"] for row in forward) / images == pytest.approx(2 * 4.09e9, rel=2e-3)
+
+
+# The dense peaks that data sheets have, in TFLOP/s and GB/s; properties as PyTorch's profiles hold them.
+SHEETS = (
+    ("NVIDIA H200", (132, 9, 0), "bfloat16", 989, 4800),
+    ("NVIDIA H20", (78, 9, 0), "bfloat16", 148, 4000),
+    ("NVIDIA H800", (132, 9, 0), "float64", 1, 3350),
+    ("NVIDIA GH200 480GB", (132, 9, 0), "float16", 990, 4000),
+    ("NVIDIA B200", (148, 10, 0), "float8", 4500, 7700),
+    ("NVIDIA B200", (148, 10, 0), "float32", 75, 7700),
+    ("NVIDIA L4", (58, 8, 9), "float16", 121, 300),
+    ("NVIDIA L40S", (142, 8, 9), "float16", 362, 864),
+    ("NVIDIA A10", (72, 8, 6), "float16", 125, 600),
+    ("NVIDIA A30", (56, 8, 0), "float16", 165, 933),
+    ("Tesla T4", (40, 7, 5), "float16", 65, 320),
+    ("Tesla V100-SXM2-16GB", (80, 7, 0), "float16", 125, 900),
+    ("NVIDIA GeForce RTX 4090", (128, 8, 9), "float32", 82.6, 1008),
+    ("NVIDIA GeForce RTX 5090", (170, 12, 0), "float32", 104.8, 1792),
+    ("AMD Instinct MI100", None, "float16", 184.6, 1228.8),
+    ("AMD Instinct MI210", None, "float64", 45.3, 1638.4),
+    ("AMD Instinct MI250X", None, "bfloat16", 383 / 2, 3276.8 / 2),
+    ("AMD Instinct MI300X", None, "bfloat16", 1307.4, 5325),
+    ("AMD Instinct MI325X", None, "float8", 2614.9, 6000),
+    ("AMD Instinct MI355X", None, "float16", 2516.6, 8000),
+    ("Intel(R) Data Center GPU Max 1550", None, "tf32", 419.4 / 2, 3276.8 / 2),
+    ("Intel(R) Data Center GPU Max 1100", None, "float32", 22.2, 1228.8),
+    ("HL-325L GAUDI3", None, "bfloat16", 1835, 3700),
+    ("GAUDI2", None, "float8", 865, 2450),
+    ("TPU v4", None, "bfloat16", 275, 1200),
+    ("TPU v5 lite", None, "bfloat16", 197, 819),
+    ("TPU v5p", None, "bfloat16", 459, 2765),
+    ("TPU v6e", None, "bfloat16", 918, 1640),
+)
+
+
+@pytest.mark.parametrize(("name", "processors", "dtype", "tflops", "gb_s"), SHEETS)
+def test_peaks_are_those_of_the_data_sheets(name, processors, dtype, tflops, gb_s):
+    properties = {"id": 0, "name": name}
+    if processors:
+        properties |= dict(zip(("numSms", "computeMajor", "computeMinor"), processors, strict=True))
+    found = peak(properties, dtype)
+    assert found.gflops == pytest.approx(tflops * 1e3, rel=0.015)
+    assert found.gb_s == gb_s
+
+
+def test_the_peak_of_an_unknown_device_is_unknown():
+    assert peak({"name": "AMD Instinct MI9"}, "float32") == Peak(None, None)
+    assert peak({"name": "AMD Instinct MI300X"}, "int4").gflops is None
+    assert sheet_of("AMD Instinct MI300X").gflops("tf32") == 653.7e3
+    assert sheet_of("AMD Instinct MI210").gflops("tf32") == 45.3e3
+
+
+@pytest.mark.parametrize(("kernel_name", "reason"), [("gemm", "a boost clock above"), ("xmma_sparse_gemm", "sparsity")])
+def test_a_row_above_the_peak_has_its_likely_reason(tmp_path, kernel_name, reason):
+    # 2 x 4096^3 operations in 6.71 ms are 20.5 TFLOP/s: 5 % above the 19.5 of float32.
+    events = product(1, 0, [[4096, 4096], [4096, 4096]], 6710, kernel_name=kernel_name)
+    table = profile(tmp_path, *events, deviceProperties=A100).gemm()
+    assert 1 < rows(table)[0]["efficiency"] < 1.1
+    assert f"1 row is above the peak; likely reason: {reason}" in table.note
+
+
+def test_reasons_above_a_peak():
+    winograd = ["void cudnn::winograd_nonfused::winogradForwardData4x4"]
+    conv = "[[32,64,56,56],[64,64,3,3],[],[],[],[],[],[],[]]"
+    assert "kernels of this trace are named so" in reason_above_compute(1.7, conv, winograd)
+    assert "may choose it" in reason_above_compute(1.7, conv, ["implicit_gemm"])
+    assert "boost" in reason_above_compute(1.05, "[[32,64,56,56],[64,64,1,1]]", ["gemm"])
+    assert "another type" in reason_above_compute(1.7, "not JSON", ["gemm"])
+    assert "L2" in reason_above_bandwidth()

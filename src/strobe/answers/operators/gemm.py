@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from strobe.analyses.operators.gemm import ANALYSIS
+from strobe.gpu.above_peak import reason_above_bandwidth, reason_above_compute
 from strobe.operators.matrix_products import NO_FLOPS, NO_PEAK, NO_SHAPES, find, peak_of, stated_peak, sums
 from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
 
@@ -16,8 +18,10 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
     found = find(trace)
     ranks = trace.processes.column("rank")
     with_gpu = {device.process for device in found.devices}
+    kernels = {region.name for region in region_rows(trace) if region.role == "kernel"}
     rows: list[dict[str, Any]] = []
     unknown, no_peak = 0, set()
+    above: dict[str, int] = {}
     for each in sums(found):
         device, flop = each.device, each.flop
         moved = each.kind.moved_bytes(each.dtype)
@@ -26,6 +30,11 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
         peak = peak_of(trace, device, each.dtype, each.tf32, stated)
         intensity = flop / moved if flop and moved else None
         reach = min(peak.gflops, intensity * peak.gb_s) if intensity and peak.gflops and peak.gb_s else None
+        if rate and peak.gflops and rate > peak.gflops:
+            reason = reason_above_compute(rate / peak.gflops, each.kind.shapes, kernels)
+            above[reason] = above.get(reason, 0) + 1
+        elif rate and reach and rate > reach:
+            above[reason_above_bandwidth()] = above.get(reason_above_bandwidth(), 0) + 1
         bound = None if reach is None else "compute" if reach == peak.gflops else "memory"
         unknown += 0 if flop else each.calls
         if rate and not peak.gflops:
@@ -55,5 +64,7 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
     if unknown:
         notes.append(NO_FLOPS.format(unknown, sum(len(gemms) for gemms in found.threads.values())))
     notes += [NO_PEAK.format(", ".join(sorted(no_peak)))] if no_peak else []
+    for reason, count in above.items():
+        notes.append(f"{count} {'row is' if count == 1 else 'rows are'} above the peak; likely reason: {reason}")
     rows.sort(key=lambda row: (-(row["device_ns"] or 0), -row["host_ns"]))
     return make_table(ANALYSIS.columns, rows, about="the whole run", note="; ".join(notes))

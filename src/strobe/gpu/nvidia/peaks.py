@@ -1,5 +1,7 @@
 """What a GPU can do at most: floating-point operations and bytes a second, from its name and its properties.
 
+Those of other vendors, and NVIDIA's with limits of their own, are in `strobe.gpu.data_sheets`. For the others:
+
 The peak of a type is (multiprocessors) x (clock) x (operations a clock and multiprocessor). Profiles of PyTorch hold
 neither clock nor bandwidth: these come from the data sheets, by name. Traces that strobe recorded contain both. The
 peak of a GPU that has neither is unknown.
@@ -10,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from strobe.gpu.data_sheets import sheet_of
 
 # Operations a clock and multiprocessor by compute capability, dense; two for each multiplication with addition.
 # float64, float32: "Throughput of native arithmetic instructions" in NVIDIA's CUDA C++ programming guide, times two.
@@ -37,21 +41,32 @@ _PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
 _ON_TENSOR_CORES = ("tf32", "float16", "bfloat16", "float8", "int8")
 
 # Name, highest clock in MHz (of tensor cores if it is another), bandwidth in GB/s. From the data sheets: these
-# clocks give the peaks stated there. The first that fits counts.
+# clocks give the peaks stated there. The first that fits counts. Where a sheet has peaks with sparsity, half of these.
 _BOARDS: tuple[tuple[str, int, int, int], ...] = (
     (r"P100-SXM2", 1480, 1480, 732),
     (r"P100-PCIE", 1303, 1303, 732),
-    (r"V100-PCIE", 1380, 1380, 900),
-    (r"V100-(SXM2|DGXS)", 1530, 1530, 900),
+    (r"V100-PCIE|V100S-PCIE", 1380, 1380, 900),
+    (r"V100-(SXM[23]|DGXS)", 1530, 1530, 900),
     (r"Tesla T4|\bT4\b", 1590, 1590, 320),
-    (r"A100-SXM4?-80GB", 1410, 1410, 2039),
-    (r"A100.*80GB.*PCIe|A100-PCIE-80GB", 1410, 1410, 1935),
+    (r"A[18]00-SXM4?-80GB", 1410, 1410, 2039),
+    (r"A[18]00.*80GB.*PCIe|A[18]00-PCIE-80GB", 1410, 1410, 1935),
     (r"A100-(SXM|PCIE|PG509)", 1410, 1410, 1555),
     (r"\bA10\b", 1695, 1695, 600),
+    (r"\bA30\b", 1440, 1440, 933),
+    (r"RTX A6000", 1800, 1800, 768),
+    (r"RTX 3090(?! Ti)", 1695, 1695, 936),
+    (r"RTX 4090(?! D)", 2520, 2520, 1008),
+    (r"RTX 5090(?! D)", 2407, 2407, 1792),
+    (r"RTX 6000 Ada", 2505, 2505, 960),
     (r"\bA40\b", 1740, 1740, 696),
     (r"\bL4\b", 2040, 2040, 300),
     (r"\bL40S\b", 2520, 2520, 864),
-    (r"H100 PCIe", 1755, 1620, 2000),
+    (r"H[18]00 PCIe", 1755, 1620, 2000),
+    (r"H100 NVL", 1776, 1545, 3938),
+    (r"H200 NVL", 1776, 1545, 4800),
+    (r"GH200.*(144|HBM3e)", 1980, 1830, 4900),
+    (r"GH200", 1980, 1830, 4000),
+    (r"\bB200\b", 1980, 1856, 7700),
     (r"H100.*HBM3|H100-SXM", 1980, 1830, 3350),
     (r"H200(?! NVL)", 1980, 1830, 4800),
 )
@@ -81,6 +96,9 @@ def peak(properties: Mapping[str, object], dtype: str) -> Peak:
     tensor cores may run at a lower clock is only in data sheets.
     """
     name = str(properties.get("name", ""))
+    if (sheet := sheet_of(name)) is not None:
+        own = properties.get("memoryBandwidthKbPerS")
+        return Peak(sheet.gflops(dtype), own / 1e6 if isinstance(own, int) and own > 0 else sheet.gb_s)
     _, clock, tensor_clock, sheet_gb_s = next((board for board in _BOARDS if re.search(board[0], name)), _NO_BOARD)
     processors, major, minor = (properties.get(key) for key in ("numSms", "computeMajor", "computeMinor"))
     own_khz, own_kb_s = (properties.get(key) for key in ("coreClockKhz", "memoryBandwidthKbPerS"))
