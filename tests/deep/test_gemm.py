@@ -267,6 +267,14 @@ def test_a_row_above_the_peak_has_its_likely_reason(tmp_path, kernel_name, reaso
     table = profile(tmp_path, *events, deviceProperties=A100).gemm()
     assert 1 < rows(table)[0]["efficiency"] < 1.1
     assert f"1 row is above the peak; likely reason: {reason}" in table.note
+    assert "above the peak" not in profile(tmp_path, *events).gemm(peak_gflops=1000.0).note
+
+
+def test_a_product_faster_than_its_memory_was_in_the_cache(tmp_path):
+    # 2 x 1024 x 1024 operations, 4 MB of float32, in 1 us: 4.2 TB/s, but 2.1 of 19.5 TFLOP/s.
+    events = product(1, 0, [[1, 1024], [1024, 1024]], 1)
+    table = profile(tmp_path, *events, deviceProperties=A100).gemm()
+    assert "1 row is above the peak; likely reason: hits in the L2 cache" in table.note
 
 
 def test_reasons_above_a_peak():

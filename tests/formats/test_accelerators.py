@@ -79,8 +79,8 @@ def test_an_mtia_runs_kernels_and_copies_for_them(tmp_path: Path) -> None:
     )
     assert kernels(trace) == {"fc-dtype_Float": 20_000}
     assert overlap(trace) == {"computation": 20_000, "communication": 0, "copy": 9_250, "idle": 0}
-    (copies,) = trace.copies().to_pylist()
-    assert (copies["calls"], copies["total_ns"], copies["size_bytes"]) == (2, 9_250, 4608)
+    copies = {row["kind"]: (row["calls"], row["total_ns"], row["size_bytes"]) for row in trace.copies().to_pylist()}
+    assert copies == {"DEVICE_TO_HOST": (1, 3_000, 4096), "HOST_TO_DEVICE": (1, 6_250, 512)}
     assert [row["stream"] for row in trace.streams().to_pylist()] == ["MTIA 9 Stream 1 FW"]
     assert not trace.sql("select 1 from quality where what = 'overlaps_on_streams' and value > 0").rows()
     (launch,) = trace.launches().to_pylist()

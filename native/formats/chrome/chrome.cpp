@@ -519,7 +519,7 @@ class ChromeReader final : public TraceReader {
       if (name.starts_with("enumerate(DataLoader)#"))
         role = STROBE_ROLE_WAIT;
       else if (name.starts_with("c10d::") || name.starts_with("gloo:") || name.starts_with("nccl:") ||
-               name == "record_param_comms")
+               name.starts_with("hccl:") || name.starts_with("xccl:") || name == "record_param_comms")
         role = STROBE_ROLE_COLLECTIVE;
       else if (role == STROBE_ROLE_OPERATOR && name.find("::") == name.npos && !name.starts_with("triton_"))
         role = STROBE_ROLE_RANGE;

@@ -49,7 +49,8 @@ constexpr Key kAscendTaskKeys[] = {{"connection_id", "correlation"}, {"stream id
 constexpr Key kAscendCopyKeys[] = {
     {"connection_id", "correlation"}, {"stream id", "stream"}, {"size(byte)", "size_bytes"}};
 constexpr Key kAscendCallKeys[] = {{"connection_id", "correlation"}};
-constexpr Key kMtiaCopyKeys[] = {{"correlation", "correlation"}, {"stream", "stream"}, {"size", "size_bytes"}};
+constexpr Key kMtiaCopyKeys[] = {
+    {"correlation", "correlation"}, {"stream", "stream"}, {"size", "size_bytes"}, {"direction", "copy_kind"}};
 constexpr Key kCallKeys[] = {{"correlation", "correlation"}, {"external id", "external_id"}, {"cbid", "callback_id"}};
 constexpr Key kOperatorKeys[] = {
     {"external id", "external_id"},

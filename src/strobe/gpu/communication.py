@@ -81,7 +81,7 @@ def _in_collectives(trace: Trace) -> Bools:
 def _is_collective(region: Region) -> bool:
     if region.paradigm == "python":
         return region.file.endswith(_DISTRIBUTED)
-    return region.role in ("collective", "p2p") or region.name.startswith(("c10d::", "nccl:"))
+    return region.role in ("collective", "p2p") or region.name.startswith(("c10d::", "nccl:", "hccl:", "xccl:"))
 
 
 def _launching_calls(trace: Trace, process: int, collective: Bools) -> tuple[Ints, Ints] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from strobe.analyses.operators.gemm import ANALYSIS
 from strobe.gpu.above_peak import reason_above_bandwidth, reason_above_compute
+from strobe.gpu.nvidia.peaks import Peak
 from strobe.operators.matrix_products import NO_FLOPS, NO_PEAK, NO_SHAPES, find, peak_of, stated_peak, sums
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import region_rows
@@ -30,10 +31,11 @@ def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None
         peak = peak_of(trace, device, each.dtype, each.tf32, stated)
         intensity = flop / moved if flop and moved else None
         reach = min(peak.gflops, intensity * peak.gb_s) if intensity and peak.gflops and peak.gb_s else None
-        if rate and peak.gflops and rate > peak.gflops:
+        # Above peaks that were given there is nothing to explain.
+        if rate and peak.gflops and rate > peak.gflops and not stated.gflops:
             reason = reason_above_compute(rate / peak.gflops, each.kind.shapes, kernels)
             above[reason] = above.get(reason, 0) + 1
-        elif rate and reach and rate > reach:
+        elif rate and reach and rate > reach and stated == Peak():
             above[reason_above_bandwidth()] = above.get(reason_above_bandwidth(), 0) + 1
         bound = None if reach is None else "compute" if reach == peak.gflops else "memory"
         unknown += 0 if flop else each.calls
