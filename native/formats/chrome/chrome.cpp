@@ -38,6 +38,7 @@ class ChromeReader final : public TraceReader {
   // The interface of the devices, known from the first category that tells or from the first work: of one file all have
   // the same.
   std::optional<uint8_t> device_paradigm;
+  bool has_npu = false;                      // a process of Ascend's has told its name
   std::vector<std::string> npus;             // process ids of Ascend's hardware; their places are the devices' numbers
   std::map<std::string, uint64_t> counters;  // of no process
   RecordCounts records{counters};            // the same
@@ -226,11 +227,11 @@ class ChromeReader final : public TraceReader {
                                    yyjson_val* args) {
     if (category.name == "mtia_ccp_events") return name == "dma_request" ? known_category(kMtiaCopy) : category;
     if (&category != &kOther) return category;
+    const std::string_view type = args ? raw(yyjson_obj_get(args, "Task Type")) : std::string_view{};
+    if (type.empty() && !has_npu) return category;
     const auto process = process_names.find(std::string(pid));
     const std::string_view where = process == process_names.end() ? std::string_view{} : process->second;
-    if (const std::string_view type = raw(yyjson_obj_get(args, "Task Type"));
-        !type.empty() && (where.empty() || where == kAscendHardware))
-      return known_category(ascend_category(type));
+    if (!type.empty() && (where.empty() || where == kAscendHardware)) return known_category(ascend_category(type));
     if (where == kAscendHardware) return known_category(kAscendWait);
     if (where == "CANN" || where == "AscendCL") return known_category(kAscendCall);
     if (where == "Communication" || where == "HCCL")
@@ -428,7 +429,8 @@ class ChromeReader final : public TraceReader {
     if (what == "thread_name")
       thread_names[{std::string(pid), std::string(tid)}] = name;
     else if (what == "process_name")
-      process_names[std::string(pid)] = name;
+      process_names[std::string(pid)] = name,
+      has_npu |= name == kAscendHardware || name == "CANN" || name == "AscendCL";
     else if (std::ranges::find(kForViewers, what) != std::end(kForViewers))
       return records.left_out(nullptr, what);
     else

@@ -1,4 +1,4 @@
-"""Chrome's trace event JSON: Kineto (PyTorch's profiler), VizTracer, and whatever else writes it."""
+"""Chrome's trace event JSON: Kineto (PyTorch's profiler), VizTracer, Ascend's msprof, and whatever else writes it."""
 
 from __future__ import annotations
 
