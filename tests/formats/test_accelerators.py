@@ -75,10 +75,14 @@ def test_an_mtia_runs_kernels_and_copies_for_them(tmp_path: Path) -> None:
         span("runFunction - job_prep_and_submit_for_execution", 0, 5, 310, 310, "mtia_runtime", correlation=7),
         span("fc-dtype_Float", 10.5, 20, 9, 4, "mtia_ccp_events", correlation=7, stream=1),
         span("dma_request", 12, 3, 9, 4, "mtia_ccp_events", direction="DEVICE_TO_HOST", size=4096, stream=1),
+        span("event_wait", 40, 50, 9, 4, "mtia_ccp_events", stream=1) | {"args": {"stream": 1, "wait_on_stream": 104}},
         span("dma_request", 28, 6.25, 9, 4, "mtia_ccp_events", direction="HOST_TO_DEVICE", size=512, stream=1),
     )
     assert kernels(trace) == {"fc-dtype_Float": 20_000}
+    # A stream that waits for another one does not compute.
     assert overlap(trace) == {"computation": 20_000, "communication": 0, "copy": 9_250, "idle": 0}
+    waits = trace.sql("select stream, wait_on_stream from sync_spans").rows()
+    assert waits == [(1, 104)]
     copies = {row["kind"]: (row["calls"], row["total_ns"], row["size_bytes"]) for row in trace.copies().to_pylist()}
     assert copies == {"DEVICE_TO_HOST": (1, 3_000, 4096), "HOST_TO_DEVICE": (1, 6_250, 512)}
     assert [row["stream"] for row in trace.streams().to_pylist()] == ["MTIA 9 Stream 1 FW"]

@@ -225,7 +225,10 @@ class ChromeReader final : public TraceReader {
   // What only the arguments, or the name of the process, tell: an event of Ascend's NPUs has no category.
   const Category& special_category(const Category& category, std::string_view name, std::string_view pid,
                                    yyjson_val* args) {
-    if (category.name == "mtia_ccp_events") return name == "dma_request" ? known_category(kMtiaCopy) : category;
+    if (category.name == "mtia_ccp_events") {
+      if (name == "dma_request") return known_category(kMtiaCopy);
+      return name == "event_wait" || name == "event_record" ? known_category(kMtiaWait) : category;
+    }
     if (&category != &kOther) return category;
     const std::string_view type = args ? raw(yyjson_obj_get(args, "Task Type")) : std::string_view{};
     if (type.empty() && !has_npu) return category;

@@ -153,8 +153,8 @@ struct Category {
   KeyList keys;
   constexpr bool may_be_collective() const { return gpu || paradigm == STROBE_TORCH || paradigm == STROBE_MPI; }
 };
-constexpr std::string_view kMtiaCopy = "\nmtia copy", kAscendTask = "\nascend task", kAscendCopy = "\nascend copy",
-                           kAscendWait = "\nascend wait", kAscendCall = "\nascend call",
+constexpr std::string_view kMtiaCopy = "\nmtia copy", kMtiaWait = "\nmtia wait", kAscendTask = "\nascend task",
+                           kAscendCopy = "\nascend copy", kAscendWait = "\nascend wait", kAscendCall = "\nascend call",
                            kAscendOther = "\nascend other";
 constexpr Category kCategories[] = {
     {"cpu_op", STROBE_TORCH, STROBE_ROLE_OPERATOR, false, kOperators},
@@ -180,6 +180,7 @@ constexpr Category kCategories[] = {
     {"hpu_op", STROBE_ACCELERATOR, STROBE_ROLE_FUNCTION, false, kCalls},
     // No file has these: what tells is more than a category, see special_category.
     {kMtiaCopy, STROBE_ACCELERATOR, STROBE_ROLE_COPY, true, kMtiaCopies},
+    {kMtiaWait, STROBE_ACCELERATOR, STROBE_ROLE_SYNC, true, kSyncs},
     {kAscendTask, STROBE_ACCELERATOR, STROBE_ROLE_KERNEL, true, kAscendTasks},
     {kAscendCopy, STROBE_ACCELERATOR, STROBE_ROLE_COPY, true, kAscendCopies},
     {kAscendWait, STROBE_ACCELERATOR, STROBE_ROLE_SYNC, true, kArguments},
