@@ -183,6 +183,7 @@ def test_operations_beside_the_streams_of_a_gpu_are_operators(tmp_path: Path) ->
     assert kernels(trace) == {"loop_fusion": 5}
     rows = trace.sql("select role, file, line, module from regions where name = 'fusion.7'").rows()
     assert rows == [("operator", "model.py", 9, "jit_f")]
+    assert [(row["name"], row["total_ns"]) for row in trace.operators().to_pylist()] == [("fusion.7", 5)]
 
 
 def test_addresses_of_objects_are_no_part_of_names(tmp_path: Path) -> None:
