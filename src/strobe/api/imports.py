@@ -164,15 +164,19 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
 def _import(chosen: Sequence[tuple[Input, Format]], target: Target, talk: bool) -> tuple[list[_File], bool]:
     """Read every file, and return whether Ctrl-C stopped that."""
     files: list[_File] = []
+    read_with_others: set[str] = set()  # files that another one looked up beside it are no traces of their own
     progress = Progress(target.folder, lambda: sum(each.total_bytes() for each, _ in chosen), talk)
     with _stoppable() as stop:
         for source, plugin in chosen:
             if stop.is_set() and files:
                 break
+            if source.name in read_with_others:
+                continue
             source.tick = lambda n: progress.add(n) and not stop.is_set()
             first = target.last_number + 1
             # A bare list of events may be anything: an answer that lacks something reports that.
             content = _read(source, plugin, target)
+            read_with_others |= {each.name for each in source.asked.values() if each is not None}
             numbers = range(first, first + content.processes)
             files.append(_File(source.name, plugin.name, content, numbers, content.rank))
         stopped = stop.is_set()
