@@ -16,7 +16,7 @@ KINDS = {
 }
 # Folders that are not plug-ins but hold several: for analyses every one (a subject), for formats these. The names of
 # plug-ins are unique all the same.
-_GROUPS: dict[str, set[str] | None] = {"analyses": None, "formats": {"nvprof", "profiles", "tables"}}
+_GROUPS: dict[str, set[str] | None] = {"analyses": None, "formats": {"nvprof", "profiles", "pytorch", "tables"}}
 # Modules in a plug-in folder that are not plug-ins.
 _SHARED = {
     "advice": {"rank"},

@@ -1,0 +1,1 @@
+"""Files that PyTorch writes, other than traces of its profiler."""
