@@ -72,14 +72,17 @@ def data(values: list[float], kind: str, order: str, packed: bool) -> bytes:
     return b"ZCUBEX.DATA" + struct.pack(f"{order}Q6Q", 2, *heads) + b"".join(done)
 
 
-def cubex(path: Path, *, order: str = "<", packed: bool = True, anchor: str = ANCHOR) -> Path:
+def cubex(
+    path: Path, *, order: str = "<", packed: bool = True, anchor: str = ANCHOR, sent: dict[int, list[int]] | None = None
+) -> Path:
+    counted = SENT if sent is None else sent
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
         deep = list(range(4))
         for number, table, kind, places in (
             (0, VISITS, "Q", deep),
             (1, TIME, "d", WIDE),
             (2, TIME, "d", WIDE),
-            (3, SENT, "q", deep),
+            (3, counted, "q" if sent is None else "Q", deep),
         ):
             rows = [place for place in places if place in table]
             values = [value for place in rows for value in table[place]]
@@ -138,6 +141,54 @@ def test_pycubexr_reads_the_same(tmp_path: Path) -> None:
                 region = cube.get_region(node).name
                 found = trace.sql(f"select sum({column})::bigint from statistics where name = '{region}'").rows()
                 assert found == [(expected,)], (name, region)
+
+
+def with_first(path: Path, name: str, content: bytes) -> Path:
+    """Add a first member to an archive, as Score-P does."""
+    with (
+        tarfile.open(cubex(path.with_suffix(".plain"))) as plain,
+        tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as made,
+    ):
+        member(made, name, content)
+        for each in plain:
+            made.addfile(each, plain.extractfile(each))
+    return path
+
+
+def test_a_long_first_member_does_not_hide_the_profile(tmp_path: Path) -> None:
+    path = with_first(tmp_path / "profile.cubex", "remapping.spec", b"<metric/>\n" * 20_000)
+    assert strobe.open(path).sql("select sum(count)::bigint from statistics").rows() == [(52,)]
+
+
+def test_checksums_of_cubewriter_4_8_are_counted_and_the_profile_is_read(tmp_path: Path) -> None:
+    path = with_first(tmp_path / "profile.cubex", "remapping.spec", b"<metric/>\n")
+    raw = bytearray(path.read_bytes())
+    with tarfile.open(path) as archive:
+        headers = [each.offset for each in archive]
+    for at in headers:
+        # The field of the checksum, 8 bytes, is a sum with itself as blanks. CubeWriter takes it for 7.
+        right = int(raw[at + 148 : at + 154], 8)
+        raw[at + 148 : at + 156] = b"%06o\0\0" % (right - 32)
+    path.write_bytes(raw)
+    with pytest.raises(tarfile.ReadError), tarfile.open(path):
+        pass
+    trace = strobe.open(path)
+    assert quality(trace)["tar_headers_repaired"] == len(headers) == 10
+    assert trace.sql("select sum(count)::bigint from statistics").rows() == [(52,)]
+    raw[headers[0] + 148 : headers[0] + 154] = b"000001"
+    path.write_bytes(raw)
+    with pytest.raises(FormatError):
+        strobe.open(path)
+
+
+def test_differences_of_counters_may_have_more_than_64_bits(tmp_path: Path) -> None:
+    wide = ANCHOR.replace(
+        'type="EXCLUSIVE"><uniq_name>bytes_sent</uniq_name><dtype>INTEGER<',
+        'type="INCLUSIVE"><uniq_name>bytes_sent</uniq_name><dtype>UINT64<',
+    )
+    path = cubex(tmp_path / "profile.cubex", anchor=wide, sent={0: [5, 0, 0], 1: [2**64 - 1, 0, 0]})
+    query = "select self_value from path_metrics where metric = 'bytes_sent' order by 1"
+    assert strobe.open(path).sql(query).rows() == [(float(5 - (2**64 - 1)),), (float(2**64 - 1),)]
 
 
 def test_an_archive_of_other_files_is_no_cube(tmp_path: Path) -> None:

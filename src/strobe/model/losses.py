@@ -166,6 +166,7 @@ REMARKS = {
     "labels_not_kept": "labels of the imported profile not kept",
     "call_arguments_not_kept": "arguments of calls of the imported file not kept",
     "columns_not_kept": "columns of the imported profile not kept",
+    "tar_headers_repaired": "wrong checksums in the imported archive (CubeWriter 4.8 writes them; its data are read)",
     "metrics_not_kept": "metrics of the imported profile not kept",
     "threads_folded": "threads of the imported profile shown as one (too many)",
     "frame_addresses_left_out": "addresses of sampled frames left out (their functions have names)",

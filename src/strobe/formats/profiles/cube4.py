@@ -7,7 +7,7 @@ accepts neither entities nor document types.
 
 from __future__ import annotations
 
-import re
+import math
 import struct
 import tarfile
 import zlib
@@ -18,11 +18,10 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
+from strobe.formats.reading.cube_tar import CubeMember, is_cube
 from strobe.formats.reading.profile_import import MOST_BYTES, ROOT, Function, ProfileProcess, Weight
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
-_BLOCK = 512
-_MEMBER = re.compile(rb"(?:\d{1,9}\.(?:index|data)|anchor\.xml)\0")
 _TYPES = {
     "DOUBLE": "f8", "FLOAT": "f8", "MINDOUBLE": "f8", "MAXDOUBLE": "f8", "CHAR": "u1",
     "INT": "i4", "SIGNED INT": "i4", "INT32": "i4", "UNSIGNED INT": "u4", "UINT32": "u4",
@@ -47,16 +46,7 @@ _LARGEST_NS = 1 << 62
 
 def sniff(head: bytes) -> bool:
     """Return whether it is a tar that has a member of Cube's among the first ones."""
-    at = 0
-    while at + _BLOCK <= len(head) and head[at + 257 : at + 262] == b"ustar":
-        if _MEMBER.match(head, at):
-            return True
-        try:
-            size = int(head[at + 124 : at + 136].strip(b"\0 ") or b"0", 8)
-        except ValueError:
-            return False
-        at += _BLOCK + -(-size // _BLOCK) * _BLOCK
-    return False
+    return is_cube(head)
 
 
 @dataclass
@@ -164,7 +154,7 @@ Matrix = npt.NDArray[np.generic]
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Raises ValueError if it has no anchor.xml, or no call paths."""
     try:
-        with tarfile.open(source.local_path(), "r:") as archive:
+        with tarfile.open(source.local_path(), "r:", tarinfo=CubeMember) as archive:
             return _read(archive, source, target)
     except (tarfile.TarError, EOFError, zlib.error, OverflowError) as error:
         raise ValueError(str(error)) from error
@@ -178,6 +168,8 @@ def _read(archive: tarfile.TarFile, source: ImportSource, target: ImportTarget) 
     if not anchor.paths or not anchor.locations:
         raise ValueError("it has no call paths, or no locations")
     processes = [_Process(anchor, group, source, target) for group in anchor.groups if group.locations]
+    repaired = sum(isinstance(each, CubeMember) and each.repaired for each in members.values())
+    processes[0].process.core.count("tar_headers_repaired", repaired)
     found: dict[str, Matrix] = {}
     for metric in anchor.metrics:
         matrix = _matrix(archive, members, metric, anchor, processes[0].process)
@@ -363,9 +355,10 @@ class _Process:
             values = matrix[:, column]
             own, total = (values.tolist(), None) if extreme else self._both(metric, values)
             for place, path in enumerate(self._paths):
-                if values[place] and np.isfinite(own[place]):
-                    whole = None if total is None else total[place]
-                    self.process.path_metric(location, path, weight, own[place], whole)
+                # Sums of counters may have more than 64 bits.
+                if values[place] and math.isfinite(own[place]):
+                    whole = None if total is None else float(total[place])
+                    self.process.path_metric(location, path, weight, float(own[place]), whole)
 
     def finish(self, properties: Mapping[str, object], ranks: int) -> None:
         rank, name = _whole(self._group.texts.get("rank")), self._group.texts.get("name")

@@ -19,6 +19,7 @@ from typing import IO, cast
 
 from strobe import native
 from strobe.errors import FormatError, TraceError
+from strobe.formats.reading.cube_tar import is_cube
 from strobe.model.units import format_bytes
 
 HEAD_BYTES = 1 << 16
@@ -296,10 +297,14 @@ _OPENED: dict[str | None, Callable[[Path], IO[bytes]]] = {
 def _of_tar(path: Path) -> list[Input]:
     members: dict[str, Input] = {}
     bound = Bound(str(path), path.stat().st_size)
-    archive = tarfile.open(fileobj=_plain_tar(path, bound), mode="r:")  # noqa: SIM115 - the members read from it
+    plain = _plain_tar(path, bound)
+    if is_cube(plain.read(HEAD_BYTES)):  # its members make sense only together
+        return [one_file(path)]
+    plain.seek(0)
+    archive = tarfile.open(fileobj=plain, mode="r:")  # noqa: SIM115 - the members read from it
     try:
         for number, member in enumerate(archive):
-            if member.name == "anchor.xml":  # a Cube profile: its members make sense only together
+            if member.name == "anchor.xml":  # of Cube, too, behind other members
                 return [one_file(path)]
             if number >= _MOST_MEMBERS:
                 raise FormatError(f"'{path}' holds more than {_MOST_MEMBERS} files", do="Unpack those that you mean.")
