@@ -210,3 +210,113 @@ def test_what_was_there_before_counts_from_the_first_moment(tmp_path: Path) -> N
         (67, -40, 0, "temporary"),
     ]
     assert quality(trace)["events_not_understood"] == 2
+
+
+# --- printed averages ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def averages() -> Any:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, record_shapes=True, with_flops=True
+    ) as profile:
+        for _ in range(3):
+            with torch.autograd.profiler.record_function(
+                "## a step, whose name is longer than the column of names is ##"
+            ):
+                model(torch.randn(64, 128)).sum().backward()
+    return profile
+
+
+def printed_ns(us: float) -> int:
+    """What is printed of a time: three decimals in its unit."""
+    unit = 1e9 if us >= 1e6 else 1e6 if us >= 1e3 else 1e3
+    return round(round(us * 1e3 / unit, 3) * unit)
+
+
+@pytest.mark.parametrize("options", [{}, {"group_by_input_shape": True}])
+def test_printed_averages_are_those_of_the_profiler(tmp_path: Path, averages: Any, options: dict[str, bool]) -> None:
+    found = averages.key_averages(**options)
+    text = found.table(row_limit=-1, max_name_column_width=200, header="of a run")
+    (tmp_path / "t.txt").write_text(f"epoch 1\nloss 0.5\n{text}\n")
+    expected: dict[str, list[int]] = {}
+    for each in found:
+        entry = expected.setdefault(each.key, [0, 0, 0])
+        entry[0] += each.count
+        entry[1] += printed_ns(each.cpu_time_total)
+        entry[2] += printed_ns(each.self_cpu_time_total)
+    trace = strobe.open(tmp_path / "t.txt")
+    sums = "sum(count)::bigint, sum(total_ns)::bigint, sum(self_ns)::bigint"
+    rows = trace.sql(f"select name, {sums} from statistics group by 1")
+    # Python rounds halves of binary fractions, not of decimals: the last printed digit may be the other one.
+    for name, count, total, own in rows.rows():
+        assert count == expected[name][0]
+        assert abs(total - expected[name][1]) <= 1000
+        assert abs(own - expected[name][2]) <= 1000
+    assert len(rows) == len(expected)
+    memory = trace.sql("select sum(self_value) from path_metrics where metric = 'CPU memory' and unit = 'bytes'").rows()
+    whole = sum(each.self_cpu_memory_usage for each in found)
+    assert abs(memory[0][0] - whole) <= 0.005 * 1024 * len(found)
+    assert quality(trace)["columns_not_kept"] == (2 if options else 1)
+    assert "functions_not_understood" not in quality(trace)
+
+
+HEADINGS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "Self CUDA %",
+            "CUDA total", "CUDA time avg", "CUDA Mem", "# of Calls")  # fmt: skip
+ROWS = """\
+aten::mm|10.00%|20.500us|50.00%|1.250ms|625.000us|2.000ms|100.00%|2.000ms|1.000ms|1.50 Mb|2
+step|90.00%|1.500s|100.00%|1.501s|1.501s|0.000us|0.00%|2.004ms|2.004ms|0 b|1
+step|0.00%|0.000us|0.00%|0.000us|0.000us|2.100ms|100.00%|2.100ms|2.100ms|0 b|1
+void gemm<float>()|0.00%|0.000us|0.00%|0.000us|0.000us|1.996ms|99.00%|1.996ms|998.000us|0 b|2
+Memcpy HtoD (Pageable)|0.00%|0.000us|0.00%|0.000us|0.000us|4.000us|0.20%|4.000us|4.000us|0 b|1
+aten::ab|?%|?us|1.00%|1.000us|1.000us|0.000us|0.00%|0.000us|0.000us|0 b|many
+aten::wide|0.00%|1.000us|0.00%|1.000us|1.000us|0.000us|0.00%|0.000us|0.000us|1234567890123456 b|1"""
+
+
+def of_cuda() -> str:
+    """A table as profiler_util._build_table makes it for a GPU."""
+    rule = "  ".join("-" * width for width in (24, *[12] * 11)) + "  "
+    rows = [HEADINGS, *(tuple(row.split("|")) for row in ROWS.splitlines())]
+    lines = ["  ".join(f"{cell:>{24 if i == 0 else 12}}" for i, cell in enumerate(row)) + "  " for row in rows]
+    totals = ["Self CPU time total: 1.502s", "Self CUDA time total: 2.000ms"]
+    return "\n".join((rule, lines[0], rule, *lines[1:], rule, *totals, ""))
+
+
+CUDA = of_cuda()
+
+
+def test_rows_of_the_gpu_are_kernels_and_copies(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text(CUDA)
+    trace = strobe.open(tmp_path / "t.txt")
+    rows = trace.sql(
+        """select l.name, r.name, r.role, count, total_ns, self_ns from statistics s join locations l using (location)
+           join call_paths c using (call_path) join regions r on r.region = c.region"""
+    ).rows()
+    assert sorted(rows) == [
+        ("table 1", "aten::mm", "operator", 2, 1_250_000, 20_500),
+        ("table 1", "aten::wide", "operator", 1, 1_000, 1_000),
+        ("table 1", "step", "operator", 1, 1_501_000_000, 1_500_000_000),
+        ("table 1 CUDA", "Memcpy HtoD (Pageable)", "copy", 1, 4_000, 4_000),
+        ("table 1 CUDA", "step", "range", 1, 2_100_000, 2_100_000),
+        ("table 1 CUDA", "void gemm<float>()", "kernel", 2, 1_996_000, 1_996_000),
+    ]
+    metrics = trace.sql("select metric, self_value, total_value from path_metrics order by 1, 3").rows()
+    assert metrics == [
+        ("CUDA memory", None, 1.5 * 1024 * 1024),
+        ("CUDA memory", None, 1234567890123456.0),
+        ("CUDA time", 2e6, 2e6),
+        ("CUDA time", 0.0, 2.004e6),
+    ]
+    assert quality(trace)["functions_not_understood"] == 1
+
+
+def test_several_tables_of_a_log_are_several_locations(tmp_path: Path) -> None:
+    (tmp_path / "t.log").write_text(f"first\n{CUDA}\nsecond\n{CUDA}")
+    trace = strobe.open(tmp_path / "t.log")
+    assert trace.sql("select name from locations order by 1").rows() == [
+        (name,) for name in ("table 1", "table 1 CUDA", "table 2", "table 2 CUDA")
+    ]
+    (tmp_path / "u.txt").write_text(CUDA[: CUDA.index("Memcpy")])
+    assert quality(strobe.open(tmp_path / "u.txt"))["truncated"] == 1
