@@ -1,0 +1,90 @@
+"""memray: captures through `memray transform csv`, where memray is installed, and what that writes.
+
+The bytes that were in use at the peak (with `--leaks`: at the end), and the allocations that they came from, by call
+stack and thread. Which allocator gave them is not kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+
+from strobe.formats.reading.conversion import INPUT, OUTPUT, converted
+from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight, clean
+from strobe.formats.reading.text_input import lines_of
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+
+# Captures are packed with LZ4: the mark lies among the first bytes, which nothing can repeat.
+_CAPTURE = re.compile(rb"(?:\x04\x22\x4d\x18.{7,19})?memray\0", re.DOTALL)
+_HEADINGS = b"allocator,num_allocations,size,tid,thread_name,stack_trace"
+_TRANSFORM = ("memray", "transform", "csv", "-o", OUTPUT, INPUT)
+_FRAME = re.compile(r"(.*?);(.*);(\d{1,9})", re.DOTALL)
+_WEIGHTS = (Weight("allocations", "count"), Weight("in use", "bytes"))
+
+
+def sniff(head: bytes) -> bool:
+    """Return whether it is a capture, or a table of one."""
+    return _CAPTURE.match(head) is not None or head.startswith(_HEADINGS)
+
+
+def read(source: ImportSource, target: ImportTarget) -> Imported:
+    """Import a capture or a table. Raises ValueError if memray, which the first needs, is not installed or fails."""
+    process = ProfileProcess(source, target)
+    if _CAPTURE.match(next(iter(source.chunks()), b"")):
+        with converted(source, _TRANSFORM, ".csv") as table:
+            _read(process, table)
+    else:
+        _read(process, source)
+    return process.finish({"profiler": "memray"})
+
+
+def _read(process: ProfileProcess, source: ImportSource) -> None:
+    trees: dict[str, CallTree] = {}
+    for row in _rows(process, source):
+        known = len(row) == 6 and all(re.fullmatch(r"\d{1,18}", cell) for cell in row[1:3])
+        if not known:
+            process.core.count("samples_not_understood")
+            continue
+        _, count, size, thread, name, stack = row
+        title = name if name and not re.fullmatch(r"0x[0-9a-f]+", name) else f"thread {thread}"
+        number = int(thread) if re.fullmatch(r"\d{1,18}", thread) else 0
+        path = ROOT
+        for frame in reversed(stack.split("|")):
+            found = _FRAME.fullmatch(frame)
+            if found is None:
+                process.core.count("frames_not_understood", bool(frame))
+                continue
+            path = process.path(path, process.region(Function(found[1], found[2], int(found[3]))))
+        if path == ROOT:
+            path = process.path(ROOT, process.region(Function("<no Python function>")))
+        key = f"{title} {thread}"
+        if key not in trees:
+            trees[key] = CallTree(process, process.location(title, number), _WEIGHTS)
+        trees[key].add(path, [int(count), int(size)])
+    for tree in trees.values():
+        tree.save()
+
+
+def _rows(process: ProfileProcess, source: ImportSource) -> Iterator[list[str]]:
+    texts = (
+        clean(line.decode("utf-8", "replace")).replace("\0", "") + "\n"
+        for line in lines_of(source, lambda: process.core.count("lines_not_understood"))
+    )
+    rows = csv.reader(texts)
+    next(rows, None)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error:
+            process.core.count("samples_not_understood")
+            continue
+        if row is None:
+            return
+        if row:
+            yield row
+
+
+FORMAT = Format(
+    "memray", "memray capture (.bin), or memray transform csv", suffixes=(".bin", ".csv"), sniff=sniff, read=read
+)
