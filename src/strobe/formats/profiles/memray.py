@@ -6,18 +6,16 @@ stack and thread. Which allocator gave them is not kept.
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator
 
 from strobe.formats.reading.conversion import INPUT, OUTPUT, converted
-from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight, clean
-from strobe.formats.reading.text_input import lines_of
+from strobe.formats.reading.csv_input import csv_rows, first_cells
+from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 # Captures are packed with LZ4: the mark lies among the first bytes, which nothing can repeat.
 _CAPTURE = re.compile(rb"(?:\x04\x22\x4d\x18.{7,19})?memray\0", re.DOTALL)
-_HEADINGS = b"allocator,num_allocations,size,tid,thread_name,stack_trace"
+_COLUMNS = ("num_allocations", "size", "tid", "thread_name", "stack_trace")
 _TRANSFORM = ("memray", "transform", "csv", "-o", OUTPUT, INPUT)
 _FRAME = re.compile(r"(.*?);(.*);(\d{1,9})", re.DOTALL)
 _WEIGHTS = (Weight("allocations", "count"), Weight("in use", "bytes"))
@@ -25,7 +23,7 @@ _WEIGHTS = (Weight("allocations", "count"), Weight("in use", "bytes"))
 
 def sniff(head: bytes) -> bool:
     """Return whether it is a capture, or a table of one."""
-    return _CAPTURE.match(head) is not None or head.startswith(_HEADINGS)
+    return _CAPTURE.match(head) is not None or first_cells(head) == ["allocator", *_COLUMNS]
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -41,12 +39,11 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 
 def _read(process: ProfileProcess, source: ImportSource) -> None:
     trees: dict[str, CallTree] = {}
-    for row in _rows(process, source):
-        known = len(row) == 6 and all(re.fullmatch(r"\d{1,18}", cell) for cell in row[1:3])
-        if not known:
+    for row in csv_rows(source, lambda: process.core.count("samples_not_understood")):
+        count, size, thread, name, stack = (row.get(column, "") for column in _COLUMNS)
+        if not all(re.fullmatch(r"\d{1,18}", cell) for cell in (count, size)):
             process.core.count("samples_not_understood")
             continue
-        _, count, size, thread, name, stack = row
         title = name if name and not re.fullmatch(r"0x[0-9a-f]+", name) else f"thread {thread}"
         number = int(thread) if re.fullmatch(r"\d{1,18}", thread) else 0
         path = ROOT
@@ -64,25 +61,6 @@ def _read(process: ProfileProcess, source: ImportSource) -> None:
         trees[key].add(path, [int(count), int(size)])
     for tree in trees.values():
         tree.save()
-
-
-def _rows(process: ProfileProcess, source: ImportSource) -> Iterator[list[str]]:
-    texts = (
-        clean(line.decode("utf-8", "replace")).replace("\0", "") + "\n"
-        for line in lines_of(source, lambda: process.core.count("lines_not_understood"))
-    )
-    rows = csv.reader(texts)
-    next(rows, None)
-    while True:
-        try:
-            row = next(rows, None)
-        except csv.Error:
-            process.core.count("samples_not_understood")
-            continue
-        if row is None:
-            return
-        if row:
-            yield row
 
 
 FORMAT = Format(

@@ -7,9 +7,9 @@ copies, symbols of code objects, instructions of PC sampling, the environment. A
 
 from __future__ import annotations
 
-import csv
 from contextlib import closing
 
+from strobe.formats.reading.csv_input import first_cells
 from strobe.formats.reading.sqlite_input import MAGIC, SqliteInput
 from strobe.formats.rocm.rocpd import read_rocpd
 from strobe.formats.rocm.texts import read_csv, read_json
@@ -22,7 +22,7 @@ def sniff(head: bytes) -> bool:
     """Return whether it is a database with rocpd's tables, JSON of the tool, or a CSV file with its columns."""
     if head.startswith(MAGIC):
         return b"rocpd_" in head
-    return _is_json(head) or {"Correlation_Id", "Start_Timestamp", "End_Timestamp"} <= set(_first_cells(head))
+    return _is_json(head) or {"Correlation_Id", "Start_Timestamp", "End_Timestamp"} <= set(first_cells(head))
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -41,11 +41,6 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 
 def _is_json(head: bytes) -> bool:
     return head.lstrip().startswith(b"{") and _JSON in head[:256]
-
-
-def _first_cells(head: bytes) -> list[str]:
-    line = head.split(b"\n", 1)[0].rstrip(b"\r").decode("utf-8-sig", "replace")
-    return next(csv.reader([line]), []) if line.isprintable() else []
 
 
 FORMAT = Format(

@@ -8,7 +8,8 @@ import numpy as np
 
 from strobe.formats.reading.database_tables import Region, SpanTable, TableImport, named_by
 from strobe.formats.reading.import_process import present
-from strobe.formats.reading.sqlite_input import NONE, Batch, SqliteInput, Texts, Whole
+from strobe.formats.reading.row_tables import PlainDialect
+from strobe.formats.reading.sqlite_input import NONE, SqliteInput, Texts
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
@@ -102,13 +103,11 @@ _KINDS = (
 
 
 class Records:
-    """Imports the tables of `LAYOUTS` that a database has. It is the dialect of its TableImport."""
-
-    placing = frozenset(_SPAN)
+    """Imports the tables of `LAYOUTS` that a database has."""
 
     def __init__(self, source: ImportSource, target: ImportTarget, database: SqliteInput) -> None:
         self._database = database
-        self.tables = TableImport(source, target, database, Texts(database, "", "", ""), self)
+        self.tables = TableImport(source, target, database, Texts(database, "", "", ""), PlainDialect())
 
     def read(self, name: str, properties: Mapping[str, object], host: str = "") -> Imported:
         """Import all tables. `name` is the command of the run."""
@@ -197,23 +196,3 @@ class Records:
                     mine = (names == code) & ~np.isnan(values)
                     word = "unnamed counter" if code == NONE else str(part.words["name"][code])
                     process.samples(word, "", part.integers_or("end")[mine], values[mine])
-
-    def process_keys(self, batch: Batch) -> Whole:
-        """Return the process of each row."""
-        return batch.integers_or("processId")
-
-    def pid(self, key: int) -> int:
-        """Return the number of a process: its key."""
-        return key
-
-    def threads(self, part: Batch) -> Whole:
-        """Return the thread of each row."""
-        return part.integers_or("threadId")
-
-    def thread_name(self, thread: int) -> tuple[str, int]:
-        """Return the name of a thread, and its number."""
-        return f"thread {thread}", thread
-
-    def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
-        """Return nothing: no column refers to another table."""
-        return None

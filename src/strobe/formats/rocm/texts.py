@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import sqlite3
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 
-from strobe.formats.reading.profile_import import clean, read_whole
-from strobe.formats.reading.sqlite_input import SqliteInput
-from strobe.formats.reading.text_input import lines_of
+from strobe.formats.reading.csv_input import csv_rows
+from strobe.formats.reading.profile_import import read_whole
+from strobe.formats.reading.row_tables import Row, row_database
 from strobe.formats.rocm.records import (
     ALLOCATIONS,
     CALLS,
@@ -28,8 +24,6 @@ from strobe.formats.rocm.records import (
 )
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
-_Row = tuple[str, Mapping[str, object]]  # a table of `LAYOUTS`, and its cells
-_ROWS = 4096  # that wait
 _NUMBER = re.compile(r"(?:Agent )?(\d{1,19})", re.IGNORECASE)
 _HOST, _GPU_AGENT = -1, 2  # the second: ROCPROFILER_AGENT_TYPE_GPU
 _API_CALLS = ("hip_api", "hsa_api", "rccl_api", "rocdecode_api", "rocjpeg_api")
@@ -48,32 +42,13 @@ def read_csv(source: ImportSource, target: ImportTarget) -> Imported:
     files = [source, *(each for each in beside if each is not None)]
     counters: Counter[str] = Counter()
     agents = source.beside(f"{prefix}agent_info.csv") if known else None
-    gpus = {} if agents is None else _gpus(_csv_rows(agents, counters))
-    rows = (row for each in files for row in _of_csv(_csv_rows(each, counters), gpus, counters))
+    gpus = {} if agents is None else _gpus(csv_rows(agents, lambda: counters.update(unreadable_rows=1)))
+    rows = (
+        row
+        for each in files
+        for row in _of_csv(csv_rows(each, lambda: counters.update(unreadable_rows=1)), gpus, counters)
+    )
     return _import(source, target, rows, counters, "", {"files": [each.name for each in files]})
-
-
-def _csv_rows(source: ImportSource, counters: Counter[str]) -> Iterator[dict[str, str]]:
-    """Return the rows of a file by the names of its columns. A name may hold line breaks only where it is quoted."""
-
-    def lines() -> Iterator[str]:
-        for line in lines_of(source, lambda: counters.update(unreadable_rows=1)):
-            yield line.decode("utf-8-sig", "replace").replace("\0", "") + "\n"
-
-    rows = csv.reader(lines())
-    header = next(rows, [])
-    while True:
-        try:
-            cells = next(rows, None)
-        except csv.Error:
-            counters["unreadable_rows"] += 1
-            continue
-        if cells is None:
-            return
-        if len(cells) == len(header):
-            yield dict(zip(header, cells, strict=True))
-        elif cells:
-            counters["unreadable_rows"] += 1
 
 
 def _gpus(rows: Iterable[Mapping[str, str]]) -> dict[int, int]:
@@ -89,7 +64,7 @@ def _numbered(agents: Iterable[tuple[int, bool]]) -> dict[int, int]:
     return found
 
 
-def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters: Counter[str]) -> Iterator[_Row]:
+def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters: Counter[str]) -> Iterator[Row]:
     def gpu(cell: str | None) -> int | None:
         agent = _whole(cell)
         return None if agent is None else gpus.get(agent, agent)
@@ -186,7 +161,7 @@ class _Run:
             (_whole(_of(each, "id", "handle")) or 0, each.get("type") == _GPU_AGENT) for each in agents
         )
 
-    def rows(self, counters: Counter[str]) -> Iterator[_Row]:
+    def rows(self, counters: Counter[str]) -> Iterator[Row]:
         """Return its records."""
         known = {"kernel_dispatch", "memory_copy", "memory_allocation", "marker_api", *_API_CALLS}
         groups = self.body.get("buffer_records")
@@ -198,7 +173,7 @@ class _Run:
                 yield self._row(name, each)
         counters["readings_not_kept"] += len(_records(self.body, "callback_records", "counter_collection"))
 
-    def _row(self, group: str, record: Mapping[str, object]) -> _Row:
+    def _row(self, group: str, record: Mapping[str, object]) -> Row:
         kind, operation = self._names(record)
         cells: dict[str, object] = {
             "processId": self.pid,
@@ -260,48 +235,15 @@ class _Run:
 def _import(
     source: ImportSource,
     target: ImportTarget,
-    rows: Iterable[_Row],
+    rows: Iterable[Row],
     counters: Counter[str],
     name: str,
     properties: Mapping[str, object],
 ) -> Imported:
-    with tempfile.TemporaryDirectory(prefix="strobe-") as folder:
-        path = Path(folder) / "records.db"
-        _fill(path, rows)
-        with closing(SqliteInput(path)) as database:
-            records = Records(source, target, database)
-            records.tables.counters.update(counters)
-            return records.read(name, properties)
-
-
-def _fill(path: Path, rows: Iterable[_Row]) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("PRAGMA journal_mode=OFF")
-        database.execute("PRAGMA synchronous=OFF")
-        for table, layout in LAYOUTS.items():
-            database.execute(
-                f'CREATE TABLE "{table}" ({", ".join(f"{_quoted(key)} {kind}" for key, kind in layout.items())})'
-            )
-        waiting: dict[str, list[Sequence[object]]] = {table: [] for table in LAYOUTS}
-
-        def flush(table: str) -> None:
-            marks = ", ".join("?" * len(LAYOUTS[table]))
-            database.executemany(f'INSERT INTO "{table}" VALUES ({marks})', waiting[table])
-            waiting[table].clear()
-
-        database.execute("BEGIN")
-        for table, cells in rows:
-            found = (cells.get(column) for column in LAYOUTS[table])
-            waiting[table].append([clean(each) if isinstance(each, str) else each for each in found])
-            if len(waiting[table]) >= _ROWS:
-                flush(table)
-        for table in LAYOUTS:
-            flush(table)
-        database.execute("COMMIT")
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
+    with row_database(LAYOUTS, rows) as database:
+        records = Records(source, target, database)
+        records.tables.counters.update(counters)
+        return records.read(name, properties)
 
 
 def _of(body: object, *keys: str) -> object:
