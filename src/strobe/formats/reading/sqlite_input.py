@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -213,6 +213,10 @@ class SqliteInput:
             self._connection.execute(f"INSERT INTO temp.{_quoted(name)} {statement}")
         except sqlite3.Error:
             self.counters["damaged_tables"] += 1
+
+    def function(self, name: str, of_text: Callable[[str], str]) -> None:
+        """Let statements of ours call a function; it gets texts, and null is left as it is."""
+        self._connection.create_function(name, 1, lambda cell: of_text(str(cell)), deterministic=True)
 
     def count(self, name: str) -> int:
         """Return the number of rows of a table."""

@@ -1,0 +1,114 @@
+"""What ran on NPUs as tables of our own, in which all files of Ascend end up, and how these become spans."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from strobe.formats.reading.database_tables import Region, SpanTable, TableImport, named_by
+from strobe.formats.reading.row_tables import PlainDialect
+from strobe.formats.reading.sqlite_input import SqliteInput, Texts
+from strobe.model.plugins import Imported, ImportSource, ImportTarget
+
+TASKS, COLLECTIVES = "strobe tasks", "strobe collectives"
+CALLS, OPERATORS, RANGES, MARKS, STEPS = (
+    *("strobe calls", "strobe operators", "strobe ranges", "strobe marks"),
+    "strobe steps",
+)
+_SPAN = {"processId": "INTEGER", "threadId": "INTEGER", "start": "INTEGER", "end": "INTEGER"}
+_ON_NPU = {**_SPAN, **dict.fromkeys(("deviceId", "streamId", "correlationId"), "INTEGER")}
+# Columns with their types, by table. kind: CANN's type of a task (AI_CORE, KERNEL_AICPU, MEMCPY_ASYNC, ...).
+LAYOUTS: Mapping[str, Mapping[str, str]] = {
+    TASKS: {
+        **_ON_NPU,
+        **dict.fromkeys(("blocks", "task"), "INTEGER"),
+        **dict.fromkeys(("name", "kind", "operator", "shapes", "dtypes", "outputs", "state"), "TEXT"),
+    },
+    COLLECTIVES: {
+        **_ON_NPU,
+        "elements": "INTEGER",
+        **dict.fromkeys(("name", "collective", "team", "dtype", "algorithm"), "TEXT"),
+    },
+    CALLS: {**_SPAN, "correlationId": "INTEGER", "name": "TEXT", "layer": "TEXT"},
+    OPERATORS: {
+        **_SPAN,
+        **dict.fromkeys(("sequence", "forward"), "INTEGER"),
+        **dict.fromkeys(("name", "kind", "shapes", "dtypes"), "TEXT"),
+    },
+    RANGES: {**_SPAN, "name": "TEXT"},
+    MARKS: {**_SPAN, "name": "TEXT"},
+    STEPS: {**_SPAN, "name": "TEXT"},
+}
+_WAITS = re.compile(r"(EVENT|NOTIFY|CCU|MODEL)_?WAIT|WAIT_VALUE|EVENT_WAIT|STREAM_SYNC", re.IGNORECASE)
+# What computes; everything else that CANN puts into a stream serves the order of tasks.
+_COMPUTES = re.compile(r"AI_?C(ORE|PU)|AI_?V|MIX|KERNEL|AIC|DSA|DVPP|FFTS|SDMA|HCCL|COMMUNICATION", re.IGNORECASE)
+
+
+def _task(values: Mapping[str, object]) -> Region:
+    name, kind = str(values.get("name") or ""), str(values.get("kind") or "")
+    known = bool(values.get("operator"))
+    if re.search("MEMCPY|MEMSET", kind, re.IGNORECASE):
+        role = "copy"
+    elif kind in ("HCCL", "COMMUNICATION") or name.startswith("hcom_"):
+        role = "collective"
+    elif _WAITS.search(kind):
+        role = "sync"
+    else:
+        role = "kernel" if known or _COMPUTES.search(kind) else "other"
+    return name or kind or "<unnamed task>", "other", role, kind
+
+
+def _call(values: Mapping[str, object]) -> Region:
+    name = str(values.get("name") or "<unnamed call>")
+    return name, "other", "sync" if "Synchronize" in name else "function", f"CANN {values.get('layer') or ''}".rstrip()
+
+
+def _operator(values: Mapping[str, object]) -> Region:
+    name, kind = str(values.get("name") or "<unnamed operator>"), values.get("kind")
+    is_range = name.startswith("ProfilerStep#") or kind in ("trace", "mstx")
+    return name, "torch", "range" if is_range else "operator" if kind in ("op", None) else "function", ""
+
+
+_OF_GPU = {"correlationId": "correlation", "deviceId": "device", "streamId": "stream"}
+_KINDS = (
+    SpanTable(OPERATORS, ("name", "kind"), _operator, "operator_spans",
+              {"sequence": "sequence_number", "forward": "forward_thread", "shapes": "shapes", "dtypes": "types"}),
+    SpanTable(CALLS, ("name", "layer"), _call, "call_spans", {"correlationId": "correlation"}),
+    SpanTable(RANGES, ("name",), named_by("name", "nvtx", "range", "mstx", unnamed="<unnamed range>")),
+    SpanTable(STEPS, ("name",), named_by("name", "torch", "range"), row="steps"),
+    SpanTable(
+        COLLECTIVES, ("name",), named_by("name", "other", "collective"), "collective_spans",
+        {"collective": "collective", "team": "group", "dtype": "dtype", "elements": "in_elements"},
+    ),
+    SpanTable(
+        TASKS, ("name", "kind", "operator"), _task, "kernel_spans",
+        {**_OF_GPU, "operator": "short_name", "blocks": "grid_x", "task": "launch"},
+    ),
+)  # fmt: skip
+
+
+class Records:
+    """Imports the tables of `LAYOUTS` that a database has."""
+
+    def __init__(self, source: ImportSource, target: ImportTarget, database: SqliteInput) -> None:
+        self.tables = TableImport(source, target, database, Texts(database, "", "", ""), PlainDialect())
+
+    def read(self, properties: Mapping[str, object], *, host: str = "", rank: int | None = None) -> Imported:
+        """Import all tables."""
+        self.tables.choose_default_key((CALLS, OPERATORS, TASKS), ("processId",))
+        for kind in _KINDS:
+            self.tables.spans(kind)
+        self.tables.marks(MARKS, "start", ("name",), "mstx")
+        process = next(iter(self.tables.processes), self.tables.default_key)
+        ranks = {} if rank is None else {process: rank}
+        return self.tables.finish(
+            lambda key: f"process {key}", properties=properties, host=host, base_ns=0, ranks=ranks
+        )
+
+
+def as_json(text: str) -> str:
+    """Return shapes (`"81920,4096;8192,512"`) or types (`DT_BF16;DT_BF16`) as JSON."""
+    parts = text.strip().strip('"').split(";")
+    whole = re.compile(r"\d{1,18}(,\d{1,18})*")
+    return json.dumps([[*map(int, part.split(","))] if whole.fullmatch(part) else part for part in parts])

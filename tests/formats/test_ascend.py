@@ -1,0 +1,253 @@
+"""Profiles of Ascend NPUs: databases and CSV files as torch_npu and msprof write them, against sums taken by hand."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import strobe
+from strobe.api.trace import Trace
+from strobe.errors import FormatError
+from tests.formats.test_chrome import quality
+from tests.formats.test_profiles import by_path
+
+START = 1_736_413_971_558_000_000
+PID, TID = 4711, 4712
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
+
+
+# docs/en/user_guide/profile_data_file_references_db.md of msprof; without the columns that nothing is said about.
+SCHEMA = """
+    CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY, value TEXT);
+    CREATE TABLE ENUM_API_TYPE (id INTEGER PRIMARY KEY, name TEXT);
+    CREATE TABLE ENUM_HCCL_DATA_TYPE (id INTEGER PRIMARY KEY, name TEXT);
+    CREATE TABLE NPU_INFO (id INTEGER, name TEXT);
+    CREATE TABLE HOST_INFO (hostUid TEXT, hostName TEXT);
+    CREATE TABLE RANK_DEVICE_MAP (rankId INTEGER, deviceId INTEGER);
+    CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, globalTaskId INTEGER,
+        globalPid INTEGER, taskType INTEGER, contextId INTEGER, streamId INTEGER, taskId INTEGER, modelId INTEGER);
+    CREATE TABLE COMPUTE_TASK_INFO (name INTEGER, globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER,
+        mixBlockDim INTEGER, taskType INTEGER, opType INTEGER, inputDataTypes INTEGER, inputShapes INTEGER,
+        outputShapes INTEGER, opState INTEGER);
+    CREATE TABLE COMMUNICATION_OP (opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER,
+        groupName INTEGER, opId INTEGER PRIMARY KEY, dataType INTEGER, algType INTEGER, count NUMERIC, opType INTEGER,
+        deviceId INTEGER);
+    CREATE TABLE CANN_API (startNs INTEGER, endNs INTEGER, type INTEGER, globalTid INTEGER,
+        connectionId INTEGER PRIMARY KEY, name INTEGER);
+    CREATE TABLE PYTORCH_API (startNs INTEGER, endNs INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER,
+        sequenceNumber INTEGER, fwdThreadId INTEGER, inputDtypes INTEGER, inputShapes INTEGER, callchainId INTEGER,
+        type INTEGER);
+    CREATE TABLE MSTX_EVENTS (startNs INTEGER, endNs INTEGER, eventType INTEGER, message INTEGER, globalTid INTEGER,
+        connectionId INTEGER);
+    CREATE TABLE STEP_TIME (id INTEGER, startNs INTEGER, endNs INTEGER);
+    CREATE TABLE LLC (deviceId INTEGER, timestampNs INTEGER, hitRate NUMERIC);
+"""
+
+
+class Database:
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path)
+        self.connection.executescript(SCHEMA)
+        self.strings: dict[str, int] = {}
+
+    def text(self, text: str) -> int:
+        if text not in self.strings:
+            self.strings[text] = len(self.strings)
+            self.row("STRING_IDS", id=self.strings[text], value=text)
+        return self.strings[text]
+
+    def row(self, table: str, **cells: object) -> None:
+        marks = ", ".join("?" * len(cells))
+        self.connection.execute(f"INSERT INTO {table} ({', '.join(cells)}) VALUES ({marks})", tuple(cells.values()))
+
+    def task(self, number: int, start: int, end: int, kind: str, stream: int = 2, connection: int = 0xFFFFFFFF) -> None:
+        self.row("TASK", startNs=START + start, endNs=START + end, deviceId=1, connectionId=connection,
+                 globalTaskId=number, globalPid=PID, taskType=self.text(kind), streamId=stream)  # fmt: skip
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    made = Database(tmp_path / "ascend_pytorch_profiler_3.db")
+    host = {"globalTid": PID << 32 | TID}
+    made.row("ENUM_API_TYPE", id=50001, name="op")
+    made.row("ENUM_API_TYPE", id=10000, name="node")
+    made.row("ENUM_HCCL_DATA_TYPE", id=4, name="FP32")
+    made.row("NPU_INFO", id=1, name="Ascend910B")
+    made.row("HOST_INFO", hostUid="1", hostName="node7")
+    made.row("RANK_DEVICE_MAP", rankId=3, deviceId=1)
+    made.row("STEP_TIME", id=19, startNs=START, endNs=START + 900)
+    made.row("PYTORCH_API", startNs=START + 10, endNs=START + 90, name=made.text("aten::mm"), sequenceNumber=5,
+             inputShapes=made.text("128,64;64,32"), inputDtypes=made.text("float;float"), type=50001,
+             **host)  # fmt: skip
+    for connection, name, start in ((7, "aclnnMatmul", 20), (8, "AscendCL@aclrtSynchronizeStream", 100)):
+        made.row("CANN_API", startNs=START + start, endNs=START + start + 30, type=10000, name=made.text(name),
+                 connectionId=connection, **host)  # fmt: skip
+    made.task(1, 200, 350, "KERNEL_AICORE", connection=7)
+    made.row("COMPUTE_TASK_INFO", name=made.text("aclnnMatmul_MatMulV2"), globalTaskId=1, blockDim=16,
+             taskType=made.text("AI_CORE"), opType=made.text("MatMulV2"), inputShapes=made.text("128,64;64,32"),
+             inputDataTypes=made.text("FLOAT;FLOAT"))  # fmt: skip
+    made.task(2, 360, 380, "MEMCPY_ASYNC")
+    made.task(3, 390, 400, "EVENT_WAIT", stream=5)
+    made.task(4, 400, 430, "KERNEL_AICPU", stream=5)
+    made.row("COMMUNICATION_OP", opName=made.text("hcom_allReduce__428_0_1"), startNs=START + 440, endNs=START + 800,
+             groupName=made.text("group0"), opId=1, dataType=4, count=1024, opType=made.text("hcom_allReduce_"),
+             deviceId=1)  # fmt: skip
+    for message, start, end in (("load", 105, 125), ("here", 195, 195)):
+        made.row("MSTX_EVENTS", startNs=START + start, endNs=START + end, message=made.text(message), **host)
+    made.row("LLC", deviceId=1, timestampNs=START, hitRate=0.5)
+    made.connection.commit()
+    yield made
+    made.connection.close()
+
+
+def rows(trace: Trace, query: str) -> list[tuple[Any, ...]]:
+    return trace.sql(query).rows()
+
+
+def test_tables_of_a_database_are_spans_on_threads_and_streams(database: Database, tmp_path: Path) -> None:
+    trace = strobe.open(tmp_path / "ascend_pytorch_profiler_3.db")
+    found = rows(
+        trace,
+        """select l.name, s.name, paradigm, role, start_ns, duration_ns from spans s join locations l using (location)
+           order by start_ns""",
+    )
+    assert found == [
+        ("steps", "ProfilerStep#19", "torch", "range", 0, 900),
+        (f"thread {TID}", "aten::mm", "torch", "operator", 10, 80),
+        (f"thread {TID}", "aclnnMatmul", "other", "function", 20, 30),
+        (f"thread {TID}", "AscendCL@aclrtSynchronizeStream", "other", "sync", 100, 30),
+        (f"thread {TID}", "load", "nvtx", "range", 105, 20),
+        ("GPU 1 stream 2", "aclnnMatmul_MatMulV2", "other", "kernel", 200, 150),
+        ("GPU 1 stream 2", "MEMCPY_ASYNC", "other", "copy", 360, 20),
+        ("GPU 1 stream 5", "EVENT_WAIT", "other", "sync", 390, 10),
+        ("GPU 1 stream 5", "KERNEL_AICPU", "other", "kernel", 400, 30),
+        ("GPU 1", "hcom_allReduce__428_0_1", "other", "collective", 440, 360),
+    ]
+    assert trace.zero_ns == START
+    assert rows(trace, "select name, time_ns from marks") == [("here", 195)]
+    assert rows(trace, "select pid, rank from processes") == [(PID, 3)]
+    assert quality(trace)["rows_left_out"] == 1
+
+
+def test_kernels_have_their_type_launch_and_shapes(database: Database, tmp_path: Path) -> None:
+    trace = strobe.open(tmp_path / "ascend_pytorch_profiler_3.db")
+    kernels = rows(
+        trace, "select short_name, correlation, device, stream, grid_x, launch from kernel_spans order by launch"
+    )
+    assert kernels[0] == ("MatMulV2", 7, 1, 2, 16, 1)
+    assert kernels[1] == (None, None, 1, 2, None, 2), "a connection that is none is none"
+    told = dict(rows(trace, "select key, value from arguments where name = 'aclnnMatmul_MatMulV2'"))
+    assert told["shapes"] == '"128,64;64,32"'
+    operators = rows(trace, "select sequence_number, shapes, types from operator_spans")
+    assert operators == [(5, "[[128, 64], [64, 32]]", '["float", "float"]')]
+    collectives = rows(trace, 'select collective, "group", dtype, in_elements from collective_spans')
+    assert collectives == [("hcom_allReduce_", "group0", "FP32", 1024)]
+    busiest = trace.kernels().to_arrow().to_pylist()
+    assert {each["name"]: each["total_ns"] for each in busiest} == {"aclnnMatmul_MatMulV2": 150, "KERNEL_AICPU": 30}
+    groups = dict(rows(trace, "select name, \"group\" from regions where role in ('kernel', 'collective')"))
+    assert groups["hcom_allReduce__428_0_1"] == "communication"
+    assert rows(trace, "select count(*) from links where kind = 'launch'") == [(1,)]
+
+
+def test_a_folder_with_a_database_is_that_database(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "kernel_details.csv").write_text(KERNELS)
+    (tmp_path / "op_statistic.csv").write_text(STATISTIC)
+    (tmp_path / "trace_view.json").write_text('[{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]')
+    trace = strobe.open(tmp_path)
+    assert rows(trace, "select pid from processes") == [(PID,)]
+
+
+KERNELS = """\
+Step Id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim,Input Shapes,Input Data Types,Output Shapes,aicore_time(us)
+19,4294967295,61653,2,aclnnMatmul_MatMulV2,MatMulV2,dynamic,AI_CORE,"1736413971558972.912\t",185.504,1.087,16,\"""81920,4096;8192,512""\",DT_BF16;DT_BF16,\"""4096,512""\",183.87
+19,4294967295,61669,2,aclnnMatmul_MatMulV2,MatMulV2,dynamic,AI_CORE,"1736413971560588.764\t",501.17,2.2,20,\"""81920,1536;8192,4096""\",DT_BF16;DT_BF16,\"""1536,4096""\",478.701
+19,4294967295,N/A,N/A,hcom_broadcast__445_0_1,hcom_broadcast_,N/A,HCCL,1736413971561000,3.0005,0,0,N/A,N/A,N/A,N/A
+19,4294967295,7,3,ArgMax,ArgMax,static,AI_CPU,1736413971562000.5,2,0,1,N/A,N/A,N/A,N/A
+19,4294967295,8,3,broken
+19,4294967295,9,3,no time,X,static,AI_CORE,soon,2,0,1,N/A,N/A,N/A,N/A
+"""  # noqa: E501
+OP_SUMMARY = """\
+Device_id,Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us),Block Dim
+5,100,1,2,MatMul_1,MatMul,static,AI_CORE,"1000.25\t",12.5,0.1,8
+"""  # noqa: E501
+STATISTIC = """\
+Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)
+0,MatMulV2,AI_CORE,2,686.674,185.504,343.337,501.17,99.1
+0,hcom_broadcast_,HCCL,1,3.0005,3.0005,3.0005,3.0005,0.4
+0,ArgMax,AI_CPU,many,2,2,2,2,0.5
+"""
+
+
+def test_kernels_of_a_csv_file_are_exact(tmp_path: Path) -> None:
+    (tmp_path / "kernel_details.csv").write_text(KERNELS)
+    trace = strobe.open(tmp_path / "kernel_details.csv")
+    found = rows(
+        trace,
+        """select l.name, s.name, role, start_ns, duration_ns from spans s join locations l using (location)
+           order by start_ns""",
+    )
+    zero = 1_736_413_971_558_972_912
+    assert trace.zero_ns == zero
+    assert found == [
+        ("GPU 0 stream 2", "aclnnMatmul_MatMulV2", "kernel", 0, 185_504),
+        ("GPU 0 stream 2", "aclnnMatmul_MatMulV2", "kernel", 1_736_413_971_560_588_764 - zero, 501_170),
+        ("GPU 0", "hcom_broadcast__445_0_1", "collective", 1_736_413_971_561_000_000 - zero, 3_000),
+        ("GPU 0 stream 3", "ArgMax", "kernel", 1_736_413_971_562_000_500 - zero, 2_000),
+    ]
+    counted = quality(trace)
+    assert (counted["unreadable_rows"], counted["events_without_time"], counted["times_rounded"]) == (1, 1, 1)
+    assert counted["columns_not_kept"] == 4
+    assert rows(trace, "select distinct module from regions order by 1") == [("AI_CORE",), ("AI_CPU",), ("HCCL",)]
+
+
+def test_an_op_summary_of_msprof_has_its_device(tmp_path: Path) -> None:
+    (tmp_path / "op_summary_20250101.csv").write_text(OP_SUMMARY)
+    trace = strobe.open(tmp_path / "op_summary_20250101.csv")
+    assert rows(trace, "select device, stream, launch, grid_x, short_name from kernel_spans") == [
+        (5, 2, 1, 8, "MatMul")
+    ]
+    assert rows(trace, "select duration_ns from spans") == [(12_500,)]
+    assert trace.zero_ns == 1_000_250
+
+
+def test_sums_by_type_are_a_profile(tmp_path: Path) -> None:
+    (tmp_path / "op_statistic.csv").write_text(STATISTIC)
+    trace = strobe.open(tmp_path / "op_statistic.csv")
+    assert by_path(trace, "count, total_ns, self_ns") == {
+        "MatMulV2": [2, 686_674, 686_674],
+        "hcom_broadcast_": [1, 3_000, 3_000],
+    }
+    assert quality(trace)["unreadable_rows"] == 1
+
+
+def test_parts_of_steps_add_up(tmp_path: Path) -> None:
+    (tmp_path / "step_trace_time.csv").write_text(
+        "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,Preparing\n"
+        "0,19,100.5,20.25,5,25.25,30,150.75,0,7\n0,20,x,1,1,1,1,1,1,1\n"
+    )
+    trace = strobe.open(tmp_path / "step_trace_time.csv")
+    assert by_path(trace, "total_ns, self_ns") == {
+        "step 19": [150_750, 0],
+        "step 19;Computing": [100_500, 100_500],
+        "step 19;Communication(Not Overlapped)": [20_250, 20_250],
+        "step 19;Free": [30_000, 30_000],
+    }
+    others = dict(rows(trace, "select metric, total_value from path_metrics"))
+    assert others == {"Overlapped": 5000.0, "Communication": 25_250.0, "Stage": 150_750.0, "Preparing": 7000.0}
+    assert quality(trace)["unreadable_rows"] == 1
+
+
+def test_a_database_without_events_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "msprof_1.db")
+    connection.executescript(
+        "CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY, value TEXT); CREATE TABLE ENUM_API_TYPE (id INTEGER, n TEXT)"
+    )
+    connection.close()
+    with pytest.raises(FormatError, match="no table with events"):
+        strobe.open(tmp_path / "msprof_1.db")
