@@ -1,5 +1,6 @@
 """Profiles of Ascend NPUs: databases and CSV files as torch_npu and msprof write them, against sums taken by hand."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,6 +205,22 @@ def test_kernels_of_a_csv_file_are_exact(tmp_path: Path) -> None:
     assert (counted["unreadable_rows"], counted["events_without_time"], counted["times_rounded"]) == (1, 1, 1)
     assert counted["columns_not_kept"] == 4
     assert rows(trace, "select distinct module from regions order by 1") == [("AI_CORE",), ("AI_CPU",), ("HCCL",)]
+
+
+def test_op_analyse_sums_kernels_by_type_and_shapes(tmp_path: Path) -> None:
+    from strobe.compat.mindspore import Profiler
+
+    (tmp_path / "kernel_details.csv").write_text(KERNELS)
+    found = json.loads(Profiler(start_profile=False, output_path=str(tmp_path)).op_analyse(["matmulv2", "ArgMax"], 0))
+    assert [(each["op_side"], each["input_shape"], each["op_total_time(us)"]) for each in found["matmulv2"]] == [
+        ("gpu", "[81920, 1536],[8192, 4096]", 501.17),
+        ("gpu", "[81920, 4096],[8192, 512]", 185.504),
+    ]
+    assert found["ArgMax"] == [
+        {"op_side": "gpu", "input_shape": "", "op_occurrences": 1, "op_total_time(us)": 2.0, "op_avg_time(us)": 2.0}
+    ]
+    with pytest.raises(RuntimeError, match="Softmax"):
+        strobe.open(tmp_path / "kernel_details.csv").op_analyse("Softmax")
 
 
 def test_an_op_summary_of_msprof_has_its_device(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import atexit
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import strobe
+from strobe.api.imports import knows
 from strobe.errors import UsageError
 from strobe.record.launch.trace_folder import default_name
 
@@ -28,6 +30,8 @@ class Profiler:
     It begins at once unless `start_profile` is False. The trace is a folder in `output_path`, named after the script.
     Other keywords of MindSpore's Profiler are ignored, which is reported once on stderr. In a process that is recorded
     already (`strobe run`) `start` and `stop` are its windows, and answers raise strobe.StrobeError.
+    Files of MindSpore's own profiler that are in `output_path` before it begins are what `op_analyse` is about, unless
+    `analyse` was called: `Profiler(start_profile=False, output_path=FOLDER).op_analyse("MatMulV2")` records nothing.
     Raises strobe.StrobeError for `schedule` and `on_trace_ready`: strobe.integrations.mindspore.StopAtStep chooses
     steps.
     """
@@ -42,6 +46,7 @@ class Profiler:
             print(f"strobe: Profiler ignores {', '.join(sorted(options))}", file=sys.stderr)
         self.path: str | None = None
         self._output_path = output_path
+        self._has_files = os.path.isdir(output_path) and knows(Path(output_path))
         self._own = self._started = False
         self._trace: Trace | None = None
         if start_profile:
@@ -104,6 +109,9 @@ class Profiler:
 
     def op_analyse(self, op_name: str | Sequence[str], device_id: int | None = None) -> str:
         """Return JSON: what operators cost by the shapes of their inputs; see strobe.Trace.op_analyse."""
+        if self._trace is None and self._has_files:
+            self._finish()
+            self._trace = strobe.open(self._output_path)
         return self.trace.op_analyse(op_name, device_id)
 
     op_analyze = op_analyse

@@ -76,9 +76,10 @@ def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None
     `input_shape` (`[32, 3, 224, 224],[64, 3, 7, 7]`, empty where it was not recorded), `op_occurrences`,
     `op_total_time(us)`, `op_avg_time(us)`: microseconds with 4 decimals; of the kernels, copies and sets that were
     launched on the GPU (or captured into a CUDA graph, each time that it ran), or on the host. An operator inside of
-    one that is asked for by the same name is a part of it. `device_id` is the number of a GPU (default: 0): only
-    processes that use it count; without GPUs all do. Raises OperatorNotFoundError for a name that is not in the run,
-    TypeError for an argument that is not a name.
+    one that is asked for by the same name is a part of it. A run without operators, as of an NPU alone, has those that
+    its kernels name themselves (`MatMulV2`, or `aclnnMatmul_MatMulV2`). `device_id` is the number of a GPU (default:
+    0): only processes that use it count; without GPUs all do. Raises OperatorNotFoundError for a name that is not in
+    the run, TypeError for an argument that is not a name.
     """
     names = [op_name] if isinstance(op_name, str) else op_name
     if not isinstance(names, Sequence) or not names or not all(isinstance(each, str) and each for each in names):
@@ -90,7 +91,11 @@ def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None
     using = {device.process for device in gpus if (device.number or 0) == chosen}
     answer: dict[str, object] = {}
     for name in names:
-        entries = _entries(_sums(trace, _wanted(trace, name), gpus, chosen, using))
+        known = operators_of(trace).any()
+        sums = (
+            _sums(trace, _wanted(trace, name), gpus, chosen, using) if known else _of_kernels(trace, name, gpus, chosen)
+        )
+        entries = _entries(sums)
         if not entries:
             raise OperatorNotFoundError(f"operator '{name}' was not executed by a process that uses GPU {chosen}")
         answer[name] = entries
@@ -152,6 +157,28 @@ def _sums(trace: Trace, wanted: Bools, gpus: Sequence[Device], chosen: int, usin
         some = folded.chosen(once[folded.call_path] & (folded.count > 0))
         if len(some) and (not gpus or process in using):
             _add(sums, "cpu", None, int(some.count.sum()), int(some.total_ns.sum()))
+    return sums
+
+
+def _of_kernels(trace: Trace, name: str, gpus: Sequence[Device], chosen: int) -> _Sums:
+    """Return the sums of kernels whose name, or type of operator, is this one."""
+    sums: _Sums = {}
+    names = trace.regions.texts("name")
+    for location in (at for device in gpus if (device.number or 0) == chosen for at in device.locations):
+        shapes: dict[int, str] = {}
+        for batch in trace.side_batches("arguments", location):
+            cells = zip(*(batch.column(column).to_pylist() for column in ("row", "key", "value")), strict=True)
+            shapes |= {row: str(json.loads(value)) for row, key, value in cells if key == "shapes"}
+        attributes = Attributes(trace, "kernel_spans", location, ("short_name",))
+        for spans in trace.span_batches(location):
+            types = attributes.of(spans["row"]).column("short_name").to_pylist()
+            columns = (spans[column].tolist() for column in ("row", "region", "duration_ns"))
+            for row, region, duration_ns, of_type in zip(*columns, types, strict=True):
+                if name == names[region] or name.lower() == (of_type or "").lower():
+                    # As Ascend has them: 128,64;64,32.
+                    parts = shapes[row].strip('"').split(";") if row in shapes else []
+                    text = ",".join(f"[{part}]" for part in parts)
+                    _add(sums, "gpu", f"[{text}]", 1, duration_ns)
     return sums
 
 
