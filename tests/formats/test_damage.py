@@ -7,6 +7,7 @@ import io
 import json
 import lzma
 import os
+import pickle
 import sys
 import tarfile
 import zipfile
@@ -23,11 +24,16 @@ from strobe import native
 from strobe.errors import FormatError, TraceError
 from strobe.formats.reading import inputs
 from tests.formats import (
+    test_ascend,
     test_converted_profiles,
+    test_memory_snapshot,
+    test_memray,
     test_nsys,
     test_nvprof,
     test_profiles,
     test_profiles_cube,
+    test_pytorch_files,
+    test_rocm,
     test_sampled_profiles,
     test_tau,
     test_xplane,
@@ -154,10 +160,62 @@ def _sampled(name: str) -> Callable[[Path], bytes]:
     return made
 
 
+def _rocpd(folder: Path) -> bytes:
+    return test_rocm.rocpd(folder / "t").read_bytes()
+
+
+def _rocprof_json(folder: Path) -> bytes:
+    return test_rocm.as_json(folder / "t").read_bytes()
+
+
+def _rocprof_csv(folder: Path) -> bytes:
+    return (test_rocm.as_csv(folder / "out") / f"{test_rocm.PID}_kernel_trace.csv").read_bytes()
+
+
+def _memory_snapshot(folder: Path) -> bytes:
+    return pickle.dumps(test_memory_snapshot.SNAPSHOT)
+
+
+def _execution_trace(folder: Path) -> bytes:
+    nodes = [{"id": i, "name": f"aten::op{i}", "ctrl_deps": i - 1, "attrs": []} for i in range(9)]
+    return json.dumps({"schema": "1.1.1-chakra.0.0.4", "pid": 5, "nodes": nodes}).encode()
+
+
+def _chakra(folder: Path) -> bytes:
+    nodes = (test_pytorch_files.node(i, f"op{i}", 4, [i - 1], 3, rf_id=1, tid=2) for i in range(1, 9))
+    return test_pytorch_files.chakra(folder / "t", *nodes).read_bytes()
+
+
+def _memory_timeline(folder: Path) -> bytes:
+    return json.dumps([[1_795_901_941_292_537 + i, 2, 40 * i, i % 8] for i in range(9)]).encode()
+
+
+def _key_averages(folder: Path) -> bytes:
+    return test_pytorch_files.CUDA.encode()
+
+
+def _memray(folder: Path) -> bytes:
+    return test_memray.TABLE.encode()
+
+
+def _ascend(folder: Path) -> bytes:
+    return test_ascend.KERNELS.encode()
+
+
+def _ascend_database(folder: Path) -> bytes:
+    made = test_ascend.Database(folder / "t")
+    for i in range(9):
+        made.task(i, 10 * i, 10 * i + 5, "KERNEL_AICORE")
+    made.connection.commit()
+    return bytes(made.connection.serialize())
+
+
 SOUND = [
     *(_chrome, _packed, _otf2, _perfetto, _xplane, _nsys, _nvprof, _nvprof_text),
     *(_speedscope, _pprof, _collapsed, _pstats, _cube4),
     *map(_sampled, ("cpuprofile", "firefox", "perf", "pyinstrument", "jfr", "stackprof", "tau")),
+    *(_rocpd, _rocprof_json, _rocprof_csv, _ascend, _ascend_database, _memray),
+    *(_memory_snapshot, _execution_trace, _chakra, _memory_timeline, _key_averages),
 ]
 
 
