@@ -18,9 +18,13 @@ from strobe.errors import FormatError
 from strobe.model.losses import LOSSES, REMARKS
 from strobe.present.summary import summarise
 from tests.formats import (
+    test_ascend,
     test_converted_profiles,
+    test_memray,
     test_nsys,
     test_profiles,
+    test_pytorch_files,
+    test_rocm,
     test_sampled_profiles,
     test_tau,
     test_xplane,
@@ -520,6 +524,30 @@ def of_tau(path: Path) -> Path:
     return test_profiles.text_file(path, test_tau.tau(*rows).partition("0 aggregates")[0])
 
 
+def of_rocm(path: Path) -> Path:
+    path.write_bytes(
+        test_rocm.as_json(path).read_bytes().replace(json.dumps(test_rocm.KERNEL).encode(), f'"{NAME}"'.encode())
+    )
+    return path
+
+
+def of_execution_trace(path: Path) -> Path:
+    nodes = [{"id": i, "name": NAME if i == 1 else f"b{i}", "ctrl_deps": 0, "attrs": []} for i in range(1, 9)]
+    return test_profiles.text_file(path, json.dumps({"schema": "1.1.1", "pid": 5, "nodes": nodes}))
+
+
+def of_key_averages(path: Path) -> Path:
+    return test_profiles.text_file(path, test_pytorch_files.CUDA.replace("    aten::mm", NAME.rjust(12)))
+
+
+def of_memray(path: Path) -> Path:
+    return test_profiles.text_file(path, test_memray.TABLE.replace("spike", NAME))
+
+
+def of_ascend(path: Path) -> Path:
+    return test_profiles.text_file(path, test_ascend.KERNELS.replace("ArgMax,ArgMax", f"{NAME},ArgMax"))
+
+
 FORMATS = (
     of_chrome,
     of_nsys,
@@ -541,6 +569,11 @@ FORMATS = (
     of_jfr,
     of_stackprof,
     of_tau,
+    of_rocm,
+    of_execution_trace,
+    of_key_averages,
+    of_memray,
+    of_ascend,
 )
 
 
@@ -549,6 +582,7 @@ REFUSED_IF_TORN = (
     *(of_speedscope, of_pstats, of_line_profiler),
     *(of_cpuprofile, of_firefox, of_pyinstrument, of_stackprof),
 )
+REFUSED_IF_TORN = (of_speedscope, of_pstats, of_line_profiler, of_rocm, of_execution_trace)
 
 
 @pytest.mark.parametrize("make", [each for each in FORMATS if each is not of_line_profiler])  # pickle knows only UTF-8

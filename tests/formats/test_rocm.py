@@ -446,6 +446,49 @@ def test_two_runs_of_a_merged_database_are_two_processes(tmp_path: Path) -> None
     assert trace.sql("select count(*) from kernel_spans").rows() == [(4,)]
 
 
+def test_times_and_places_may_lie_in_tables_of_their_own(tmp_path: Path) -> None:
+    """The schema in which rows refer to a track and to timestamps."""
+    whole = "id INTEGER PRIMARY KEY"
+    connection = sqlite3.connect(tmp_path / "t.db")
+    connection.executescript(f"""
+        CREATE TABLE rocpd_string_1 ({whole}, string TEXT);
+        CREATE TABLE rocpd_info_process_1 ({whole}, pid INTEGER, command TEXT);
+        CREATE TABLE rocpd_info_thread_1 ({whole}, tid INTEGER);
+        CREATE TABLE rocpd_info_agent_1 ({whole}, type TEXT, type_index INTEGER, product_name TEXT);
+        CREATE TABLE rocpd_info_kernel_symbol_1 ({whole}, kernel_name TEXT, display_name TEXT, arch_vgpr_count INTEGER,
+            accum_vgpr_count INTEGER, sgpr_count INTEGER);
+        CREATE TABLE rocpd_track_1 ({whole}, pid INTEGER, tid INTEGER, agent_id INTEGER, queue_id INTEGER,
+            stream_id INTEGER);
+        CREATE TABLE rocpd_timestamp_1 ({whole}, value BIGINT, phase INTEGER);
+        CREATE TABLE rocpd_event_1 ({whole}, category_id INTEGER, stack_id INTEGER, extdata JSONB);
+        CREATE TABLE rocpd_region_1 ({whole}, track_id INTEGER, name_id INTEGER, start_id INTEGER, end_id INTEGER,
+            event_id INTEGER);
+        CREATE TABLE rocpd_kernel_dispatch_1 ({whole}, track_id INTEGER, kernel_id INTEGER, dispatch_id INTEGER,
+            start_id INTEGER, end_id INTEGER, private_segment_size INTEGER, group_segment_size INTEGER,
+            workgroup_size_x INTEGER, workgroup_size_y INTEGER, workgroup_size_z INTEGER, grid_size_x INTEGER,
+            grid_size_y INTEGER, grid_size_z INTEGER, event_id INTEGER);
+        INSERT INTO rocpd_string_1 VALUES (1, 'HIP_RUNTIME_API'), (2, 'hipLaunchKernel'), (3, 'KERNEL_DISPATCH');
+        INSERT INTO rocpd_info_process_1 VALUES (7, 4711, './train');
+        INSERT INTO rocpd_info_thread_1 VALUES (8, 4712);
+        INSERT INTO rocpd_info_agent_1 VALUES (4, 'GPU', 0, 'MI300');
+        INSERT INTO rocpd_info_kernel_symbol_1 VALUES (3, 'k.kd', 'k(int)', 8, 0, 16);
+        INSERT INTO rocpd_track_1 VALUES (1, 7, 8, NULL, NULL, NULL), (2, 7, 8, 4, 5, 6);
+        INSERT INTO rocpd_timestamp_1 VALUES (1, 100, 1), (2, 130, 2), (3, 150, 1), (4, 400, 2);
+        INSERT INTO rocpd_event_1 VALUES (1, 1, 42, '{{}}'), (2, 3, 42, '{{}}');
+        INSERT INTO rocpd_region_1 VALUES (1, 1, 2, 1, 2, 1);
+        INSERT INTO rocpd_kernel_dispatch_1 VALUES (1, 2, 3, 9, 3, 4, 0, 64, 32, 1, 1, 96, 1, 1, 2);
+    """)
+    connection.close()
+    trace = strobe.open(tmp_path / "t.db")
+    spans = "select l.name, s.name, start_ns, duration_ns from spans s join locations l using (location) order by 3"
+    assert trace.sql(spans).rows() == [
+        ("thread 4712", "hipLaunchKernel", 0, 30),
+        ("GPU 0 stream 6", "k(int)", 50, 250),
+    ]
+    assert trace.sql("select grid_x, launch, correlation from kernel_spans").rows() == [(3, 9, 42)]
+    assert trace.sql("select pid from processes").rows() == [(4711,)]
+
+
 def test_any_csv_file_of_a_run_opens_all_of_them(tmp_path: Path) -> None:
     folder = as_csv(tmp_path / "out")
     for name in ("kernel_trace", "hip_api_trace", "memory_copy_trace"):
