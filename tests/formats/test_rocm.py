@@ -498,6 +498,19 @@ def test_any_csv_file_of_a_run_opens_all_of_them(tmp_path: Path) -> None:
     assert strobe.open(folder).sql("select count(*) from processes").rows() == [(2,)]
 
 
+def test_all_files_of_one_run_are_its_database(tmp_path: Path) -> None:
+    folder = as_csv(tmp_path / "out")
+    as_json(folder / f"{PID}_results.json")
+    trace = strobe.open(folder)
+    assert trace.sql("select count(*) from processes").rows() == [(1,)]
+    assert trace.sql("select size_bytes from copy_spans").rows() == [(COPY[5],)], "JSON has sizes"
+    rocpd(folder / f"{PID}_results.db")
+    for path in (folder, folder / f"{PID}_kernel_trace.csv", folder / f"{PID}_results.json"):
+        trace = strobe.open(path)
+        assert trace.sql("select count(*) from processes").rows() == [(1,)]
+        assert trace.sql("select count(*) from metrics where metric = 'SQ_WAVES'").rows() == [(2,)], "the database"
+
+
 def test_files_of_rocm_6_2_have_queues_and_plain_agents(tmp_path: Path) -> None:
     path = tmp_path / "kernel_trace.csv"
     header = (

@@ -7,15 +7,20 @@ copies, symbols of code objects, instructions of PC sampling, the environment. A
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
+from pathlib import PurePosixPath
 
 from strobe.formats.reading.csv_input import first_cells
 from strobe.formats.reading.sqlite_input import MAGIC, SqliteInput
 from strobe.formats.rocm.rocpd import read_rocpd
-from strobe.formats.rocm.texts import read_csv, read_json
+from strobe.formats.rocm.texts import FILES, read_csv, read_json
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _JSON = b'"rocprofiler-sdk-tool"'
+_WHOLE = ("results.db", "results.json")  # what rocprofv3 calls them, behind the number of the process
+_OF_RUN = (*_WHOLE, *(f"{name}.csv" for name in FILES))
+_RUN = re.compile(f"(.*?)({'|'.join(map(re.escape, _OF_RUN))})")
 
 
 def sniff(head: bytes) -> bool:
@@ -26,17 +31,20 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a file, and the other CSV files of its run. Times are the file's own: nanoseconds since the node started.
+    """Import a file; if the database or the JSON of the same run lies beside it, that, which has more.
 
-    Raises ValueError if it is damaged from the beginning.
+    Times are the file's own: nanoseconds since the node started. Raises ValueError if it is damaged from the beginning.
     """
-    head = next(iter(source.chunks()), b"")
-    if _is_json(head):
-        return read_json(source, target)
-    if not head.startswith(MAGIC):
-        return read_csv(source, target)
-    with closing(SqliteInput(source.local_path())) as database:
-        return read_rocpd(source, target, database)
+    run = _RUN.fullmatch(PurePosixPath(source.name.replace(":", "/")).name)
+    # All are looked up, so that none of them is a trace of its own.
+    beside = {each: source.beside(f"{run[1]}{each}") for each in _OF_RUN if run is not None and each != run[2]}
+    files = [source, *(beside.get(each) for each in _WHOLE)]
+    found = [(next(iter(each.chunks()), b""), each) for each in files if each is not None]
+    for head, each in found:
+        if head.startswith(MAGIC) and b"rocpd_" in head:
+            with closing(SqliteInput(each.local_path())) as database:
+                return read_rocpd(source, target, database)
+    return next((read_json(each, target) for head, each in found if _is_json(head)), None) or read_csv(source, target)
 
 
 def _is_json(head: bytes) -> bool:

@@ -27,7 +27,7 @@ from strobe.model.plugins import Imported, ImportSource, ImportTarget
 _NUMBER = re.compile(r"(?:Agent )?(\d{1,19})", re.IGNORECASE)
 _HOST, _GPU_AGENT = -1, 2  # the second: ROCPROFILER_AGENT_TYPE_GPU
 _API_CALLS = ("hip_api", "hsa_api", "rccl_api", "rocdecode_api", "rocjpeg_api")
-_FILES = (
+FILES = (
     *("kernel_trace", "memory_copy_trace", "memory_allocation_trace", "marker_api_trace"),
     *(f"{name}_trace" for name in (*_API_CALLS, "hip_runtime_api", "hip_compiler_api", "hsa_core_api")),
 )
@@ -36,9 +36,9 @@ _FILES = (
 def read_csv(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a CSV file with those beside it that have the same beginning of their names."""
     name = PurePosixPath(source.name.replace(":", "/")).name
-    known = next((each for each in _FILES if name.endswith(f"{each}.csv")), "")
+    known = next((each for each in FILES if name.endswith(f"{each}.csv")), "")
     prefix = name.removesuffix(f"{known}.csv") if known else ""
-    beside = [source.beside(f"{prefix}{each}.csv") for each in _FILES if known and each != known]
+    beside = [source.beside(f"{prefix}{each}.csv") for each in FILES if known and each != known]
     files = [source, *(each for each in beside if each is not None)]
     counters: Counter[str] = Counter()
     agents = source.beside(f"{prefix}agent_info.csv") if known else None
