@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import strobe
-from strobe.api.imports import knows
 from strobe.errors import UsageError
 from strobe.record.launch.trace_folder import default_name
 
@@ -46,7 +45,7 @@ class Profiler:
             print(f"strobe: Profiler ignores {', '.join(sorted(options))}", file=sys.stderr)
         self.path: str | None = None
         self._output_path = output_path
-        self._has_files = os.path.isdir(output_path) and knows(Path(output_path))
+        self._had_files = os.path.isdir(output_path) and bool(os.listdir(output_path))
         self._own = self._started = False
         self._trace: Trace | None = None
         if start_profile:
@@ -109,9 +108,12 @@ class Profiler:
 
     def op_analyse(self, op_name: str | Sequence[str], device_id: int | None = None) -> str:
         """Return JSON: what operators cost by the shapes of their inputs; see strobe.Trace.op_analyse."""
-        if self._trace is None and self._has_files:
-            self._finish()
-            self._trace = strobe.open(self._output_path)
+        if self._trace is None and self._had_files:
+            from strobe.api.imports import knows  # no business of a program that is measured
+
+            if knows(Path(self._output_path)):
+                self._finish()
+                self._trace = strobe.open(self._output_path)
         return self.trace.op_analyse(op_name, device_id)
 
     op_analyze = op_analyse
