@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -310,6 +311,15 @@ def test_rows_of_the_gpu_are_kernels_and_copies(tmp_path: Path) -> None:
         ("CUDA time", 0.0, 2.004e6),
     ]
     assert quality(trace)["functions_not_understood"] == 1
+
+
+def test_operators_of_which_only_sums_are_known_have_no_median(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text(CUDA)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = {each["name"]: each for each in strobe.open(tmp_path / "t.txt").operators().to_arrow().to_pylist()}
+    assert (rows["aten::mm"]["calls"], rows["aten::mm"]["total_ns"]) == (2, 1_250_000)
+    assert rows["aten::mm"]["median_ns"] is None
 
 
 def test_several_tables_of_a_log_are_several_locations(tmp_path: Path) -> None:

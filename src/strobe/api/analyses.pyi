@@ -906,7 +906,7 @@ class Analyses:
             self_ns (int64, ns): time in it alone
             share (float64): self time as a part of the self time of all operators, 0 to 1
             avg_ns (float64, ns): mean duration of a call, null without one
-            median_ns (float64, ns): median duration of a call
+            median_ns (float64, ns): median duration of a call, null where unknown
             min_ns (int64, ns): shortest call
             max_ns (int64, ns): longest call
             calls_per_step (float64): executions per step

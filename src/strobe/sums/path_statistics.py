@@ -197,10 +197,12 @@ def median_of(histogram: Ints, low_ns: int, high_ns: int) -> float:
     """Estimate a median from the counts of a histogram's buckets: in its bucket, which is half an octave (41 %) wide.
 
     Within the bucket it is where durations spread evenly (over the logarithm) would have it; never beyond the shortest
-    and the longest.
+    and the longest. NaN if nothing was counted: profiles of other tools may have sums alone.
     """
     edges = bucket_edges_ns()
     counted = np.cumsum(histogram)
+    if not counted[-1]:
+        return float("nan")
     half = counted[-1] / 2
     bucket = int(np.searchsorted(counted, half))
     before = counted[bucket] - histogram[bucket]

@@ -57,7 +57,7 @@ ANALYSIS = Analysis(
         Column("self_ns", "int64", "ns", "time in it alone"),
         Column("share", "float64", "", "self time as a part of the self time of all operators, 0 to 1"),
         Column("avg_ns", "float64", "ns", "mean duration of a call, null without one"),
-        Column("median_ns", "float64", "ns", "median duration of a call", extra=True),
+        Column("median_ns", "float64", "ns", "median duration of a call, null where unknown", extra=True),
         Column("min_ns", "int64", "ns", "shortest call", extra=True),
         Column("max_ns", "int64", "ns", "longest call", extra=True),
         Column("calls_per_step", "float64", "", "executions per step", extra=True),

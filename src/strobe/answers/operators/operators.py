@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isnan
 from typing import Any
 
 from strobe.analyses.operators.operators import ANALYSIS
@@ -63,7 +64,8 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
                 "self_ns": own,
                 "share": own / everything,
                 "avg_ns": float(sums.time_ns[at] / calls) if calls else None,
-                **{name: vars(sums)[name][at].item() if calls else None for name in ("median_ns", "min_ns", "max_ns")},
+                "median_ns": None if not calls or isnan(sums.median_ns[at]) else float(sums.median_ns[at]),
+                **{name: vars(sums)[name][at].item() if calls else None for name in ("min_ns", "max_ns")},
                 "calls_per_step": calls / steps if steps else None,
                 "self_per_step_ns": own / steps if steps else None,
                 "device_total_ns": int(sums.device_total_ns[at]) if seen else None,
