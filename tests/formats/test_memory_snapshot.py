@@ -174,6 +174,7 @@ HOSTILE = {
     "imports": b"\x80\x04}\x8c\x08segments\x8c\x02os\x8c\x06system\x93s.",
     "deep tuples as keys": DEEP,
     "far places of the memo": b"\x80\x02}X\x08\0\0\0segmentsr\xff\xff\xff\x7f]s.",
+    "one value remembered for ever": b"\x80\x04}\x8c\x08segments]" + b"\x94" * 100_000 + b"s.",
     "empty dictionaries": b"\x80\x04}\x8c\x08segments](" + b"}" * 100_000 + b"es.",
     "large text": b"\x80\x04}\x8c\x08segments\x8d" + struct.pack("<Q", 1 << 62) + b"x",
     "cut off": pickle.dumps(SNAPSHOT)[:-20],

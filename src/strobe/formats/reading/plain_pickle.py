@@ -21,6 +21,9 @@ _TEXTS = {ord("\x8c"): 1, ord("X"): 4, 0x8D: 8}  # bytes of the length
 _LONG_PUT, _STOP = ord("r"), ord(".")
 # A dictionary or list takes 60 bytes; one with a member has at least so many in the file.
 _BYTES_EACH = 8
+# What is remembered takes 16 bytes, and has at least so many with the operation that remembers it.
+_BYTES_BETWEEN = 3
+_MEMOIZE = b"\x94"
 _SOME = 1024
 
 
@@ -54,6 +57,8 @@ def plain_values(data: bytes) -> object:
 def _check(data: bytes) -> None:
     if data.count(b"}") + data.count(b"]") > len(data) // _BYTES_EACH + _SOME:
         raise ValueError("it has more lists and dictionaries than anything could be in")
+    if data.count(_MEMOIZE) > len(data) // _BYTES_BETWEEN + _SOME:
+        raise ValueError("it remembers more values than it has")
     at = 0
     while at < len(data):
         run = _HARMLESS.match(data, at)
@@ -66,7 +71,7 @@ def _check(data: bytes) -> None:
         if operation in _TEXTS:
             size = _TEXTS[operation]
             at += 1 + size + int.from_bytes(data[at + 1 : at + 1 + size], "little")
-        elif operation == _LONG_PUT and int.from_bytes(data[at + 1 : at + 5], "little") <= at:
+        elif operation == _LONG_PUT and int.from_bytes(data[at + 1 : at + 5], "little") <= at // _BYTES_BETWEEN + _SOME:
             at += 5
         else:
             known = chr(operation) if 32 < operation < 127 else f"{operation:#04x}"
