@@ -119,7 +119,7 @@ def test_nsys_kernels_are_those_of_plain_sql(public):
         assert row["share"] == pytest.approx(sum(ran) / whole)
         assert row["stddev_ns"] == pytest.approx(statistics.stdev(ran) if len(ran) > 1 else 0)
         assert row["queue_avg_ns"] == (pytest.approx(statistics.fmean(queued)) if queued else None)
-        assert row["kernel"] == short[row["name"]]
+        assert row["kernel"].partition("<")[0] == short[row["name"]]  # behind it, what tells it from others
 
 
 @pytest.mark.parametrize("name", KINETO)

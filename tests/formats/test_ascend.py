@@ -121,14 +121,14 @@ def test_tables_of_a_database_are_spans_on_threads_and_streams(database: Databas
     assert found == [
         ("steps", "ProfilerStep#19", "torch", "range", 0, 900),
         (f"thread {TID}", "aten::mm", "torch", "operator", 10, 80),
-        (f"thread {TID}", "aclnnMatmul", "other", "function", 20, 30),
-        (f"thread {TID}", "AscendCL@aclrtSynchronizeStream", "other", "sync", 100, 30),
+        (f"thread {TID}", "aclnnMatmul", "accelerator", "function", 20, 30),
+        (f"thread {TID}", "AscendCL@aclrtSynchronizeStream", "accelerator", "sync", 100, 30),
         (f"thread {TID}", "load", "nvtx", "range", 105, 20),
-        ("GPU 1 stream 2", "aclnnMatmul_MatMulV2", "other", "kernel", 200, 150),
-        ("GPU 1 stream 2", "MEMCPY_ASYNC", "other", "copy", 360, 20),
-        ("GPU 1 stream 5", "EVENT_WAIT", "other", "sync", 390, 10),
-        ("GPU 1 stream 5", "KERNEL_AICPU", "other", "kernel", 400, 30),
-        ("GPU 1", "hcom_allReduce__428_0_1", "other", "collective", 440, 360),
+        ("GPU 1 stream 2", "aclnnMatmul_MatMulV2", "accelerator", "kernel", 200, 150),
+        ("GPU 1 stream 2", "MEMCPY_ASYNC", "accelerator", "copy", 360, 20),
+        ("GPU 1 stream 5", "EVENT_WAIT", "accelerator", "sync", 390, 10),
+        ("GPU 1 stream 5", "KERNEL_AICPU", "accelerator", "kernel", 400, 30),
+        ("GPU 1", "hcom_allReduce__428_0_1", "accelerator", "kernel", 440, 360),
     ]
     assert trace.zero_ns == START
     assert rows(trace, "select name, time_ns from marks") == [("here", 195)]
@@ -150,7 +150,11 @@ def test_kernels_have_their_type_launch_and_shapes(database: Database, tmp_path:
     collectives = rows(trace, 'select collective, "group", dtype, in_elements from collective_spans')
     assert collectives == [("hcom_allReduce_", "group0", "FP32", 1024)]
     busiest = trace.kernels().to_arrow().to_pylist()
-    assert {each["name"]: each["total_ns"] for each in busiest} == {"aclnnMatmul_MatMulV2": 150, "KERNEL_AICPU": 30}
+    assert {each["name"]: each["total_ns"] for each in busiest} == {
+        "aclnnMatmul_MatMulV2": 150,
+        "KERNEL_AICPU": 30,
+        "hcom_allReduce__428_0_1": 360,
+    }
     groups = dict(rows(trace, "select name, \"group\" from regions where role in ('kernel', 'collective')"))
     assert groups["hcom_allReduce__428_0_1"] == "communication"
     assert rows(trace, "select count(*) from links where kind = 'launch'") == [(1,)]
@@ -198,7 +202,7 @@ def test_kernels_of_a_csv_file_are_exact(tmp_path: Path) -> None:
     assert found == [
         ("GPU 0 stream 2", "aclnnMatmul_MatMulV2", "kernel", 0, 185_504),
         ("GPU 0 stream 2", "aclnnMatmul_MatMulV2", "kernel", 1_736_413_971_560_588_764 - zero, 501_170),
-        ("GPU 0", "hcom_broadcast__445_0_1", "collective", 1_736_413_971_561_000_000 - zero, 3_000),
+        ("GPU 0", "hcom_broadcast__445_0_1", "kernel", 1_736_413_971_561_000_000 - zero, 3_000),
         ("GPU 0 stream 3", "ArgMax", "kernel", 1_736_413_971_562_000_500 - zero, 2_000),
     ]
     counted = quality(trace)

@@ -580,9 +580,8 @@ FORMATS = (
 # What is one value from begin to end has no part that is sound.
 REFUSED_IF_TORN = (
     *(of_speedscope, of_pstats, of_line_profiler),
-    *(of_cpuprofile, of_firefox, of_pyinstrument, of_stackprof),
+    *(of_cpuprofile, of_firefox, of_pyinstrument, of_stackprof, of_rocm, of_execution_trace),
 )
-REFUSED_IF_TORN = (of_speedscope, of_pstats, of_line_profiler, of_rocm, of_execution_trace)
 
 
 @pytest.mark.parametrize("make", [each for each in FORMATS if each is not of_line_profiler])  # pickle knows only UTF-8

@@ -26,8 +26,9 @@ struct FreeDoc {
 };
 using Doc = std::unique_ptr<yyjson_doc, FreeDoc>;
 
-// `Handler`: event(yyjson_val* event), unreadable() where one cannot be parsed, and property(quoted_name, text, yyjson_val* value), whose values are there during
-// the call only. A template, because a call that is not inlined costs four percent of an import.
+// `Handler`: event(yyjson_val* event), unreadable() where one cannot be parsed, and property(quoted_name, text,
+// yyjson_val* value), whose values are there during the call only. A template, because a call that is not inlined costs
+// four percent of an import.
 template <class Handler>
 class ChromeDocument {
  public:

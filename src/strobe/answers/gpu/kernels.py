@@ -12,9 +12,10 @@ from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.capabilities import GpuModel, gpu_model
 from strobe.gpu.devices import Device, devices, devices_of_sums, no_device
 from strobe.gpu.folded_work import folded_note, folded_rows
-from strobe.gpu.kernel_names import short_name, uses_tensor_cores
+from strobe.gpu.kernel_names import short_name, uses_tensor_cores, with_short_names
 from strobe.gpu.launches import launches
 from strobe.gpu.measured_metrics import measured_means, same_name
+from strobe.gpu.unclassified import unclassified_note
 from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS
@@ -59,7 +60,7 @@ def run(trace: Trace, *, by: str) -> Table:
     own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
     # What priorities are made of.
     score_column = Column("score", "float64", "ns", "time weighted with the unused share")
-    rows = rows_of_gpus(trace, _of_device, [*own, score_column], sums=True, by=by, models=models)
+    rows = with_short_names(rows_of_gpus(trace, _of_device, [*own, score_column], sums=True, by=by, models=models))
     score = rows.column("score").to_numpy()
     highest = score.max(initial=0.0) or 1.0
     columns: dict[str, object] = {name: rows.column(name) for name in rows.column_names}
@@ -73,6 +74,7 @@ def run(trace: Trace, *, by: str) -> Table:
     note = note or (_MISSING.get(by, "") if nothing else "")
     if not note and by not in _OF_STATISTICS:
         note = folded_note(trace, gpus)
+    note = "; ".join(filter(None, (note, unclassified_note(trace) if len(rows) else "")))
     described = [
         each
         for column in ANALYSIS.columns_with(by=by)

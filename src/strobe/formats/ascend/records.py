@@ -50,18 +50,17 @@ def _task(values: Mapping[str, object]) -> Region:
     known = bool(values.get("operator"))
     if re.search("MEMCPY|MEMSET", kind, re.IGNORECASE):
         role = "copy"
-    elif kind in ("HCCL", "COMMUNICATION") or name.startswith("hcom_"):
-        role = "collective"
     elif _WAITS.search(kind):
         role = "sync"
     else:
         role = "kernel" if known or _COMPUTES.search(kind) else "other"
-    return name or kind or "<unnamed task>", "other", role, kind
+    return name or kind or "<unnamed task>", "accelerator", role, kind
 
 
 def _call(values: Mapping[str, object]) -> Region:
     name = str(values.get("name") or "<unnamed call>")
-    return name, "other", "sync" if "Synchronize" in name else "function", f"CANN {values.get('layer') or ''}".rstrip()
+    layer, role = f"CANN {values.get('layer') or ''}".rstrip(), "sync" if "Synchronize" in name else "function"
+    return name, "accelerator", role, layer
 
 
 def _operator(values: Mapping[str, object]) -> Region:
@@ -78,7 +77,7 @@ _KINDS = (
     SpanTable(RANGES, ("name",), named_by("name", "nvtx", "range", "mstx", unnamed="<unnamed range>")),
     SpanTable(STEPS, ("name",), named_by("name", "torch", "range"), row="steps"),
     SpanTable(
-        COLLECTIVES, ("name",), named_by("name", "other", "collective"), "collective_spans",
+        COLLECTIVES, ("name",), named_by("name", "accelerator", "kernel"), "collective_spans",
         {"collective": "collective", "team": "group", "dtype": "dtype", "elements": "in_elements"},
     ),
     SpanTable(

@@ -94,10 +94,10 @@ def read_statistic(source: ImportSource, target: ImportTarget) -> Imported:
             continue
         core = _first(row, ("Core Type",)) or ""
         location = process.core.location(("core", core), core or "NPU", 0, "task")
-        role = "collective" if core in ("HCCL", "COMMUNICATION") else "kernel"
         function = Function(_first(row, ("OP Type",)) or "<unnamed operator>", module=core)
         process.totals(
-            location, process.path(ROOT, process.region(function, paradigm="other", role=role)), int(count), time, time
+            *(location, process.path(ROOT, process.region(function, paradigm="accelerator", role="kernel"))),
+            *(int(count), time, time),
         )
     return process.finish({})
 

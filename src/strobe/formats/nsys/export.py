@@ -56,6 +56,7 @@ class Export:
             "coalesce(nullif(r.callchainId, 0), backtraces.callchainId)" if each == "callchainId" else f'r."{each}"'
             for each in described.columns
         )
+        rows = database.count(RUNTIME)
         database.derive(
             RUNTIME,  # in its place
             f"SELECT {cells} FROM main.{RUNTIME} r {joined.format('backtraces')} {joined.format('calls')} "
@@ -63,6 +64,7 @@ class Export:
             described.columns,
         )
         database.tables[RUNTIME] = described
+        self.tables.joined(RUNTIME, rows - database.count(RUNTIME))
         for name in parts:
             del database.tables[f"strobe {name}"]  # no events of their own
 

@@ -55,6 +55,13 @@ _VALUES = {
 _NOTHING = {"PROTO", "FRAME"}
 
 
+def _flat(items: list[object]) -> tuple[object, ...]:
+    """Return a tuple. No tuple of line_profiler's holds another one: the hash of a deep one overflows the C stack."""
+    if any(isinstance(item, tuple) for item in items):
+        raise TypeError
+    return tuple(items)
+
+
 class _Machine:
     """Carries out a pickle's operations that build plain values."""
 
@@ -92,11 +99,11 @@ class _Machine:
             stack.append(self._memo[argument])
         elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
             size = int(name[-1])
-            stack[-size:] = [tuple(stack[-size:])]
+            stack[-size:] = [_flat(stack[-size:])]
         elif name in ("TUPLE", "LIST", "DICT"):
             items = self._since_mark()
             pairs = zip(items[::2], items[1::2], strict=True)
-            stack.append(tuple(items) if name == "TUPLE" else items if name == "LIST" else dict(pairs))
+            stack.append(_flat(items) if name == "TUPLE" else items if name == "LIST" else dict(pairs))
         else:
             self._put_together(name, argument)
 

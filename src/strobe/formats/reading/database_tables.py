@@ -96,6 +96,7 @@ class TableImport:
         self.stopped = False
         # By table: rows that became something, and those that there are.
         self.taken: Counter[str] = Counter()
+        self._joined: Counter[str] = Counter()
         self._rows: dict[str, int] = {}
         self._unknown: set[str] = set()
         rows = sum(table.most_rows for table in database.tables.values())
@@ -318,13 +319,18 @@ class TableImport:
         """Note that nobody here knows a table: its rows are kept by what its columns are called."""
         self._unknown.add(table)
 
+    def joined(self, table: str, rows: int) -> None:
+        """Note that so many rows of a table are read as parts of others, in a table derived in its place."""
+        self._joined[table] += rows
+
     def _count_records(self) -> None:
         """Count the rows of all tables with times: what became nothing was left out, whatever the reason."""
         for name, table in self.database.tables.items():
             if not table.of_file or not TIMES & table.columns.keys():
                 continue
             rows = self._rows[name] if name in self._rows else self.database.count(name)
-            taken = min(self.taken[name], rows)
+            rows += self._joined[name]
+            taken = min(self.taken[name] + self._joined[name], rows)
             self.counters[RECORDS_UNKNOWN if name in self._unknown else RECORDS_TAKEN] += taken
             self.counters[RECORDS_LEFT_OUT] += rows - taken
             self.counters[LEFT_OUT + name] += rows - taken

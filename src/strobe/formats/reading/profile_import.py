@@ -6,6 +6,7 @@ of everything below it. Nothing here has a start or an end.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ MOST_BYTES = 512 << 20
 _MOST_PATHS = 1 << 20  # as many as the core distinguishes
 _MOST_DEPTH = 4096
 _LARGEST = 1 << 62
+_ADDRESS = re.compile(" at 0x[0-9a-fA-F]*")  # of an object in one run: regions have none, see imported_process.cpp
 _MOST_ROWS = 4096  # of a table that wait
 # Nanoseconds in the units that tools write.
 NANOSECONDS: dict[str, Fraction] = {
@@ -153,7 +155,7 @@ class ProfileProcess:
             location,
             file=file,
             line=line,
-            function=function.name,
+            function=_ADDRESS.sub("", function.name),
             function_line=function.line or None,
             hits=hits,
             total_ns=total_ns,
@@ -162,7 +164,7 @@ class ProfileProcess:
     def call_edge(self, location: int, caller: Function, callee: Function, **sums: int | None) -> None:
         """Add the calls of one function by another: `calls`, `primitive_calls`, `total_ns`, `self_ns`."""
         ends = (("caller", caller), ("callee", callee))
-        names = {name: each.name for name, each in ends}
+        names = {name: _ADDRESS.sub("", each.name) for name, each in ends}
         files = {f"{name}_file": each.file for name, each in ends}
         lines = {f"{name}_line": each.line for name, each in ends}
         self._row("call_edges", location, **names, **files, **lines, **sums)
