@@ -90,12 +90,10 @@ def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None
     chosen = _number(gpus, device_id)
     using = {device.process for device in gpus if (device.number or 0) == chosen}
     answer: dict[str, object] = {}
+    of_kernels = bool(gpus) and not operators_of(trace).any()
     for name in names:
-        known = operators_of(trace).any()
-        sums = (
-            _sums(trace, _wanted(trace, name), gpus, chosen, using) if known else _of_kernels(trace, name, gpus, chosen)
-        )
-        entries = _entries(sums)
+        sums = _of_kernels(trace, name, gpus, chosen) if of_kernels else {}
+        entries = _entries(sums or _sums(trace, _wanted(trace, name), gpus, chosen, using))
         if not entries:
             raise OperatorNotFoundError(f"operator '{name}' was not executed by a process that uses GPU {chosen}")
         answer[name] = entries
