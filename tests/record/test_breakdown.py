@@ -29,7 +29,8 @@ TRAINING = """
             torch.nn.functional.cross_entropy(net(x), y).backward()
             optimizer.step()
 """
-# The time of each innermost stretch of the steps in which an operator runs, from the spans alone.
+# The time of each innermost stretch of the steps in which an operator runs, from the spans alone. What an update does
+# outside of its operators is Python's.
 OPERATORS = """
     select sum(s.duration_ns - coalesce(inner_ns, 0)) as own_ns, t.class
     from spans s join regions r on r.region = s.region
@@ -37,6 +38,7 @@ OPERATORS = """
                group by location, parent) as i on i.location = s.location and i.parent = s.row
     join steps t on s.start_ns >= t.start_ns and s.start_ns < t.start_ns + t.duration_ns
     where r.paradigm = 'torch' and r."group" <> 'data' and r.name <> 'autograd::engine::run_backward'
+    and r.name not like 'Optimizer.%'
     and not exists (select 1 from spans w join regions d on d.region = w.region where d."group" = 'data'
                     and s.start_ns between w.start_ns and w.start_ns + w.duration_ns)
     group by t.class

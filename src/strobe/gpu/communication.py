@@ -18,6 +18,7 @@ from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import Region, path_tree, regions_where
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
+from strobe.workers.remote_processes import RemoteProcess
 
 # Spans of a location that are looked at: the first launches of a kernel tell what it is.
 _MOST_SPANS = 1 << 20
@@ -33,6 +34,8 @@ def communicating_by_evidence(trace: Trace, open_question: Bools) -> Bools:
     torch.distributed, a range of NCCL, a call of MPI. A copy for it, `aten::copy_` in `c10d::`, is an operator between.
     """
     count = len(open_question)
+    if lies_elsewhere(trace):  # its parts are asked where they lie
+        return np.zeros(count, dtype=bool)
     named, launched, inside = (np.zeros(count, dtype=np.int64) for _ in range(3))
     collective = _in_collectives(trace)
     for process in {device.process for device in devices(trace)}:
@@ -53,6 +56,11 @@ def communicating_by_evidence(trace: Trace, open_question: Bools) -> Bools:
                     inside += _by_region(region[np.isin(of_kernel, calls[1])], count)
     found: Bools = (named > 0) | ((launched > 0) & (launched == inside))
     return found
+
+
+def lies_elsewhere(trace: Trace) -> bool:
+    """Return whether only the workers on other computers can read the spans."""
+    return any(isinstance(reader, RemoteProcess) for reader in trace.readers)
 
 
 def _by_region(region: npt.NDArray[np.uint32], count: int) -> Ints:

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from strobe.gpu.communication import lies_elsewhere
 from strobe.gpu.devices import devices
 from strobe.gpu.work import COMPUTATION, beginning, kind_of_region, stretches
 from strobe.model.units import format_share
@@ -32,6 +33,8 @@ def unclassified_note(trace: Trace) -> str:
     nameless = regions_where(
         trace, lambda each: each.role == "kernel" and is_nameless(each.name) and group_by_rules(each.name) is None
     )
+    if not nameless.any() or lies_elsewhere(trace):
+        return ""
     nameless &= kind_of_region(trace) == COMPUTATION.bit_length() - 1
     if not nameless.any():
         return ""
