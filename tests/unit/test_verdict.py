@@ -314,17 +314,24 @@ def ranks(*works_ms: int, step_ms: int = 40) -> Trace:
     return make_trace(*processes)
 
 
-def test_a_manager_and_its_workers_are_not_compared_by_step():
-    """Two workers have 40 steps each, of 25 ms of work; the manager hands out 80 tasks."""
+def manager(*works_ms: int) -> Trace:
+    """A manager that hands out 80 tasks, and two workers with 40 steps each, in 1.6 s; so long each works in a step."""
     processes = []
-    for rank, (count, works_ms) in enumerate(((80, 1), (40, 25), (40, 35))):
+    for rank, (count, works) in enumerate(zip((80, 40, 40), works_ms, strict=True)):
         spans: list[Span] = []
         for step in range(count):
             begin, each = step * 1600 * MS // count, 1600 * MS // count
-            spans.append(span("compute", begin, begin + works_ms * MS))
-            spans.append(span("MPI_Recv", begin + works_ms * MS, begin + each, paradigm="mpi"))
+            spans.append(span("compute", begin, begin + works * MS))
+            spans.append(span("MPI_Recv", begin + works * MS, begin + each, paradigm="mpi"))
         processes.append(HandMadeProcess({"main": spans}, pid=100 + rank, main=rank == 0, rank=rank))
-    assert summarise(make_trace(*processes)).verdict.kind != "imbalanced"
+    return make_trace(*processes)
+
+
+def test_a_manager_and_its_workers_are_not_compared_by_step():
+    assert summarise(manager(1, 30, 35)).verdict.kind != "imbalanced"
+    verdict = summarise(manager(18, 8, 10)).verdict
+    assert verdict.kind == "imbalanced"
+    assert "rank 0 works 90 % of the time, the median of the 2 others 22 %" in verdict.text
 
 
 def test_a_rank_that_works_longer_than_the_others_is_named():

@@ -135,27 +135,38 @@ def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:
 def _uneven(times: Sequence[HostTime]) -> Verdict | None:
     """The verdict of a job in which one rank works longer than the others, who wait for it.
 
-    A manager and its workers go through different loops: their steps are not to be compared.
+    A manager and its workers go through different loops: not their steps are compared, but how much of the time each
+    works.
     """
     counts = [each.steps for each in times]
-    if len(times) < 2 or not min(counts) or max(counts) > _AS_MANY * min(counts):
+    if len(times) < 2 or not min(counts):
         return None
+    alike = max(counts) <= _AS_MANY * min(counts)
     step_ns = np.array([each.duration_ns / each.steps for each in times])
     works_ns = step_ns - np.array([each.per_step_ns["communication"] for each in times])
-    if (found := _alone(works_ns, float(step_ns.mean()))) is None:
+    works = works_ns if alike else works_ns / step_ns
+    if (found := _alone(works, float(step_ns.mean()) if alike else 1.0)) is None:
         return None
-    most, usual_ns, lost = found
-    text = f"rank {times[most].rank} works {format_ns(works_ns[most])} a step on average, "
+    most, usual, lost = found
+    shown = format_ns if alike else format_share
+    text = f"rank {times[most].rank} works {shown(works[most])} {'a step on average' if alike else 'of the time'}, "
     text += "the other" if len(times) == 2 else f"the median of the {len(times) - 1} others"
-    text += f" {format_ns(usual_ns)}; even work would save up to {format_share(lost)}"
-    works = {kind: ns for kind, ns in times[most].kinds_ns.items() if kind not in ("communication", "unobserved")}
-    main = max(works, key=works.__getitem__)
+    text += f" {shown(usual)}; even work would save up to {format_share(lost)}"
+    done = {kind: ns for kind, ns in times[most].kinds_ns.items() if kind not in ("communication", "unobserved")}
+    main = max(done, key=done.__getitem__)
     text += _named(times[most : most + 1], main, "most of its work")
     place = times[most].places.get(main)
     if place is not None and place.files and main in ("file", "sleep") and place.share >= _MOST_OF_IT:
         text += _FILES if main == "sleep" else ", which waits for files"
         return Verdict("io-bound", f"io-bound: {text}", lost, "medium")
-    return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if lost >= 2 * _UNEVEN else "medium")
+    # Work that only this rank does is no uneven share of common work: what it is may be what limits the job.
+    common = place is None or all(_is_in(place, each.places.get(main)) for each in times)
+    sure = lost >= 2 * _UNEVEN and common
+    return Verdict("imbalanced", f"imbalanced: {text}", lost, "high" if sure else "medium")
+
+
+def _is_in(place: Place, other: Place | None) -> bool:
+    return other is not None and other.name == place.name
 
 
 def _late_gpu(on_gpus: Sequence[Gpu]) -> Verdict | None:
@@ -207,7 +218,10 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
     if cause is not None:
         kind, why = cause
         does += why
-    if (cause is not None or kind in _PURPOSE_UNKNOWN) and confidence == "high":
+    # Of ranks that exchange objects, native code is also what makes bytes of these.
+    packs = len(times) > 1 and share["communication"] > 0 and share["native"] > share["operators"]
+    unsure = cause is not None or kind in _PURPOSE_UNKNOWN or (kind == "compute-bound" and packs)
+    if unsure and confidence == "high":
         confidence = "medium"
     text = "; ".join((f"{kind}: {does}", *beside))
     if len(times) > 1:
