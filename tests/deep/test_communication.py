@@ -87,9 +87,9 @@ def test_the_rules_of_the_user_come_before_names_and_evidence(tmp_path, monkeypa
     [
         ("[kernels", "not valid TOML"),
         ("kernels = 1", "no table"),
-        ('[kernels]\nwaiting = ["x"]', "'waiting' is no group of kernels: communication or compute"),
+        ('[kernels]\nwaiting = ["x"]', "'waiting' is not a group of kernels: communication or compute"),
         ('[kernels]\ncompute = "x"', "compute is not a list of texts"),
-        ('[kernels]\ncompute = ["("]', "no regular expression"),
+        ('[kernels]\ncompute = ["("]', "is not a regular expression"),
         (None, "cannot be read"),
     ],
 )
@@ -113,6 +113,6 @@ def test_how_much_nothing_tells_about_is_told(tmp_path):
         kernel("void cutlass::device_kernel<cutlass::gemm::Gemm<128>>()", 60, 30),
         kernel("gemm", 100, 40),
     )
-    assert "30 % of the time of GPU work is in kernels whose names tell nothing" in trace.overlap().note
+    assert "30 % of the time of GPU work is in kernels with meaningless names" in trace.overlap().note
     (tmp_path / "named").mkdir()
     assert not profile(tmp_path / "named", kernel("gemm", 0, 10)).overlap().note

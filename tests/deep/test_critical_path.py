@@ -297,6 +297,8 @@ def test_a_thread_that_spins_until_its_work_is_done_waits_for_it(tmp_path):
         )
 
     assert kinds(run(1004)) == {"host": 55, "launch": 10, "computation": 985, "sync": 4}
+    # The flag is set before the kernel has ended.
+    assert kinds(run(990)) == {"host": 55, "launch": 10, "computation": 975}
     # Whoever goes on for long had work of its own.
     assert kinds(run(1300)) == {"host": 1350}
 

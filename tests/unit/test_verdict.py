@@ -314,6 +314,24 @@ def ranks(*works_ms: int, step_ms: int = 40) -> Trace:
     return make_trace(*processes)
 
 
+def test_native_code_of_ranks_that_exchange_objects_makes_no_verdict_sure():
+    """It may be what makes bytes of the objects."""
+
+    def rank(number: int, *more: Span) -> HandMadeProcess:
+        return HandMadeProcess(
+            {"main": [*sampled((["native"] * 9 + ["python"]) * 30), *more]},
+            pid=100 + number,
+            main=number == 0,
+            rank=number,
+        )
+
+    alone = make_trace(rank(0), rank(1))
+    assert (summarise(alone).verdict.kind, summarise(alone).verdict.confidence) == ("compute-bound", "high")
+    call = span("MPI_Send", 295 * MS, 295 * MS + 1000, paradigm="mpi")
+    together = make_trace(rank(0, call), rank(1, call))
+    assert (summarise(together).verdict.kind, summarise(together).verdict.confidence) == ("compute-bound", "medium")
+
+
 def manager(*works_ms: int) -> Trace:
     """A manager that hands out 80 tasks, and two workers with 40 steps each, in 1.6 s; so long each works in a step."""
     processes = []

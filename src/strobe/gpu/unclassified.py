@@ -48,6 +48,6 @@ def unclassified_note(trace: Trace) -> str:
     if 1000 * unknown_ns < whole_ns:
         return ""
     return (
-        f"{format_share(unknown_ns / whole_ns)} of the time of GPU work is in kernels whose names tell nothing: they "
+        f"{format_share(unknown_ns / whole_ns)} of the time of GPU work is in kernels with meaningless names: they "
         f"count as computation, unless a file of rules that {VARIABLE} names has their group"
     )

@@ -53,12 +53,12 @@ def _rules(path: str, changed_ns: int) -> Rules:
     rules = []
     for group, patterns in lists.items():
         if group not in _GROUPS:
-            raise UsageError(f"{group!r} is no group of kernels: {' or '.join(_GROUPS)}", where=path, do=_EXAMPLE)
+            raise UsageError(f"{group!r} is not a group of kernels: {' or '.join(_GROUPS)}", where=path, do=_EXAMPLE)
         if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
             raise UsageError(f"{group} is not a list of texts", where=path, do=_EXAMPLE)
         for pattern in patterns:
             try:
                 rules.append((group, re.compile(pattern, re.IGNORECASE)))
             except re.error as error:
-                raise UsageError(f"{pattern!r} is no regular expression: {error}", where=path) from None
+                raise UsageError(f"{pattern!r} is not a regular expression: {error}", where=path) from None
     return tuple(rules)

@@ -26,10 +26,9 @@ _SOON_NS = 30_000
 _JITTER_NS = 5_000  # by which times of a device may be wrong on the clock of the host
 # A GPU is behind the host by at most this many times the window: a stream takes 1024 launches, then calls block.
 _LATE = 64
-# A thread that does nothing else until the moment in which the last work that it launched is done spins for it: that
-# moment is the end of its stretch to within this time, and this part of it. A short stretch ends then by chance, as
-# does one for the most of which the work had not begun.
-_SPIN_NS = 20_000
+# A thread that launches something and then does nothing else until it is done spins for it: the flag that it reads is
+# set by the end of the work, to within this time and this part of the stretch. A short stretch ends then by chance.
+_SPIN_NS = 100_000
 _SPIN_PART = 50
 _SPIN_LEAST_NS = 500_000
 _KIND = np.array([COMPUTATION, COMMUNICATION, COPY])
@@ -342,17 +341,27 @@ def _host_waits(trace: Trace, chains: list[Chain], calls: Calls, work: Activitie
 
 
 def _spinning(chain: Chain, number: int, calls: Calls, work: Activities) -> None:
-    """Add the waits of a thread that reads a flag in a loop until what it launched last is done: no call waits."""
+    """Add the waits of a thread that reads a flag in a loop until what it launched last is done: no call waits.
+
+    Work that ends a moment after it has set the flag is what the time since it began went into.
+    """
     (own,) = np.nonzero((work.call >= 0) & (calls.chain[work.call] == number))
     own = own[np.argsort(calls.start_ns[work.call[own]], kind="stable")]
+    launched = calls.start_ns[work.call[own]]
     begin, end = chain.time_ns[:-1], chain.time_ns[1:]
-    last = np.append(own, -1)[np.searchsorted(calls.start_ns[work.call[own]], begin) - 1]
-    done = _ends(work, last)
+    at = np.searchsorted(launched, begin) - 1
+    last, done = np.append(own, -1)[at], _ends(work, np.append(own, -1)[at])
     margin = np.minimum(_SPIN_NS, (end - begin) // _SPIN_PART)
-    begun = np.append(work.start_ns, _NEVER)[last] <= begin + (end - begin) // 2
-    waited = (done > begin) & (done <= end) & (end - done < margin) & begun & (end - begin >= _SPIN_LEAST_NS)
-    (spins,) = np.nonzero((chain.span[:-1] >= 0) & waited)
-    chain.wait(spins + 1, _nodes(work, last[spins]), done[spins], SYNC)
+    soon = begin - np.append(launched, _NEVER)[at] <= _SPIN_NS
+    spins = (chain.span[:-1] >= 0) & (end - begin >= _SPIN_LEAST_NS) & soon & (done > begin)
+    for ended, moments in ((done <= end, work.ends), (done > end, work.begins)):
+        (here,) = np.nonzero(spins & ended & (np.abs(end - done) < margin))
+        which = last[here]
+        times = done[here] if moments is work.ends else work.start_ns[which]
+        for kind in np.unique(work.kind[which]).tolist():
+            one = work.kind[which] == kind
+            spent = SYNC if moments is work.ends else kind
+            chain.wait(here[one] + 1, moments[which[one]], times[one], spent)
 
 
 # Streams that a call may wait for, beside the numbers of their locations.
