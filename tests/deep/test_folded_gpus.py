@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strobe.gpu.devices import devices
-from strobe.gpu.folded_work import KnownTime
+from strobe.gpu.folded_work import KnownTime, known_time
 from strobe.gpu.idle import CAUSES, gaps
 from strobe.gpu.lanes import lanes
 from strobe.present.gpus import gpus
@@ -121,6 +121,20 @@ def test_why_it_is_idle_is_told_of_all_steps(by, lanes_known):
         assert sum(of_folded.values()) == pytest.approx(sum(of_full.values()), abs=len(of_full))
     assert "estimated" in folded.idle(by=by).note
     assert not full.idle(by=by).note
+
+
+def test_of_a_kept_step_without_a_kernel_nothing_is_known():
+    """The GPU is always busy; once not with what its step launched."""
+    steps = train_steps(60)
+    iterations = iterations_of(HandMadeProcess({"main": steps}), since=12, keep=KEPT)
+    busy = [work("gemm", each.start_ns, each.end_ns - 1000) for k, each in enumerate(iterations) if k + 12 != 30]
+    folded = make_trace(FoldedProcess({"main": steps, "stream 7": busy}, iterations))
+    (device,) = devices(folded)
+    known = known_time(folded, device)
+    assert known is not None
+    edges = np.column_stack((known.begin_ns, known.end_ns)).ravel()
+    assert (np.diff(edges) >= 0).all()
+    assert [(row["cause"], row["gaps"]) for row in folded.idle().to_pylist()] == [("other", 2)]
 
 
 def test_pieces_of_gaps_lie_in_what_is_known():

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.torch
 
 PROGRAM = """
 import json, sys, time
-from contextlib import contextmanager
 import torch
 
 def rows(count):
@@ -42,12 +41,6 @@ class Pairs:
         time.sleep(0.001)
         return torch.randn(32, 64), torch.randn(32, 64).argmax(1)
 
-@contextmanager
-def clock(name):
-    begin = time.monotonic_ns()
-    yield
-    sums[name] += time.monotonic_ns() - begin
-
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -65,33 +58,32 @@ class Trainer:
         self.source, self.net = source, Net()
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.01)
     def fetch(self):
-        with clock("data"):
-            return next(self.source)
+        return next(self.source)
     def learn(self, x, y):
-        with clock("work"):
-            self.optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(self.net(x), y)
-            loss.backward()
-            self.optimizer.step()
+        arrived.append(time.monotonic_ns())
+        loss = torch.nn.functional.cross_entropy(self.net(x), y)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        updated.append(time.monotonic_ns())
     def train_by_fetching(self, count):
         for _ in range(count):
             self.learn(*self.fetch())
     def train(self):
-        begin = time.monotonic_ns()
         for x, y in self.source:
-            sums["data"] += time.monotonic_ns() - begin
             self.learn(x, y)
-            begin = time.monotonic_ns()
 
 torch.set_num_threads(1)
-sums, count = {"data": 0, "work": 0}, 400
+arrived, updated, count = [], [], 400
 if sys.argv[1] == "generator":
     Trainer(pairs(count)).train()
 elif sys.argv[1] == "iterator":
     Trainer(Pairs(count)).train()
 else:
     Trainer(pairs(count)).train_by_fetching(count)
-json.dump(sums, open("sums.json", "w"))
+# A step waits for its data from the update of the step before on. The first steps load PyTorch's libraries.
+waited = sum(until - since for since, until in zip(updated[19:], arrived[20:]))
+json.dump(waited / (updated[-1] - updated[19]), open("wait_share.json", "w"))
 """
 
 
@@ -111,13 +103,13 @@ def wait_share(steps: list[dict]) -> float:
 def test_the_time_in_it_is_the_wait_for_data(workshop: Workshop, feed: str, maker: str, keep: str) -> None:
     workshop.write("program.py", PROGRAM)
     assert workshop.recorded("--keep", keep, "program.py", feed).returncode == 0
-    told = json.loads((workshop.folder / "sums.json").read_text())
+    waited_share = json.loads((workshop.folder / "wait_share.json").read_text())
     with strobe.open(workshop.trace) as trace:
         names = trace.regions.column("name")
         assert [names[region] for region in np.flatnonzero(making_regions(trace)).tolist()] == [maker]
         steps = trace.steps().to_pylist()
         assert abs(len(steps) - 400) <= 1
-        assert wait_share(steps) == pytest.approx(told["data"] / (told["data"] + told["work"]), abs=0.03)
+        assert wait_share(steps[20:]) == pytest.approx(waited_share, abs=0.02)
         (found,) = trace.step_time().to_pylist()
         steady = {row["step"]: row["duration_ns"] for row in steps if row["steady"]}
         parts = [row for row in trace.breakdown(by="step").to_pylist() if row["step"] in steady]
@@ -133,7 +125,8 @@ def test_the_time_in_it_is_the_wait_for_data(workshop: Workshop, feed: str, make
         ((_, stream),) = read_streams(trace)
         acts = activities(stream)
         waits = acts.part == DATA_WAIT
-        kept = np.flatnonzero(records.detail == ALL)
+        # The last step has the fetch that finds nothing, too.
+        kept = np.flatnonzero(records.detail[:-1] == ALL)
         assert len(kept) >= 5
         for row in kept.tolist():
             begin = records.start_ns[row]

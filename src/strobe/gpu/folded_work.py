@@ -35,7 +35,9 @@ class KnownTime:
         count = np.maximum(0, np.searchsorted(self.begin_ns, end_ns, side="left") - first)
         which = np.repeat(np.arange(len(start_ns)), count)
         at = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + first[which]
-        return which, np.maximum(self.begin_ns[at], start_ns[which]), np.minimum(self.end_ns[at], end_ns[which])
+        begin, end = np.maximum(self.begin_ns[at], start_ns[which]), np.minimum(self.end_ns[at], end_ns[which])
+        there = end > begin
+        return which[there], begin[there], end[there]
 
 
 def known_time(trace: Trace, device: Device) -> KnownTime | None:
@@ -69,8 +71,10 @@ def _moved(trace: Trace, device: Device) -> KnownTime:
     lag = np.clip(last - end, 0, following - end)
     moved = np.where(begin > -_NEVER, begin + lag, begin)
     # A GPU behind its host still runs folded launches when the next stretch begins: up to that one's first kernel.
-    out_begin = np.where((begin > -_NEVER) & _is_behind(trace, device, folded), first, np.minimum(moved, first))
+    # Of a stretch that launched none nothing is known.
     out_end = np.where(end < _NEVER, end + lag, end)
+    known_from = np.where(first < _NEVER, first, out_end)
+    out_begin = np.where((begin > -_NEVER) & _is_behind(trace, device, folded), known_from, np.minimum(moved, first))
     out_begin[1:] = np.maximum(out_begin[1:], out_end[:-1])
     return KnownTime(out_begin, np.maximum(out_begin, out_end))
 
