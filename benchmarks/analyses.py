@@ -30,7 +30,7 @@ print(json.dumps({name: [seconds, peak / 1024] for name, seconds in spent.items(
 STROBE = """
 import json, sys, time
 import strobe
-from strobe.store import imports
+from strobe.api import imports
 begun = time.process_time()
 trace = strobe.open(sys.argv[1])
 if sys.argv[2] == "opening":

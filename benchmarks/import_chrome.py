@@ -31,7 +31,7 @@ print(json.dumps([imported, time.process_time() - imported, peak / 1024]))
 STROBE = """
 import sys, time
 import strobe
-from strobe.store import imports as _, trace as _
+from strobe.api import imports as _, trace as _
 imported = time.process_time()
 count = strobe.open(sys.argv[1]).span_count
 print(count)

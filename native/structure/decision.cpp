@@ -264,8 +264,12 @@ void explain_marked(const Anchor& anchor, std::span<const Found> all, Decision& 
   const Found& best = *std::ranges::max_element(all, {}, [](const Found& each) { return each.level().score; });
   const auto inside = std::ranges::count_if(
       best.rows, [&](int64_t row) { return row >= decision.rows.front() && row <= decision.rows.back(); });
-  decision.reason += text("; by its structure alone the loop has %lld iterations where %zu are marked",
-                          (long long)inside, decision.rows.size());
+  if (inside)
+    decision.reason +=
+        text("; by its structure alone the loop has %lld iteration%s where %zu %s marked", (long long)inside,
+             inside == 1 ? "" : "s", decision.rows.size(), decision.rows.size() == 1 ? "is" : "are");
+  else
+    decision.reason += "; by its structure alone the loop lies outside of the marks";
   if (anchor.kind != LoopKind::hint) decision.confidence = "medium";
 }
 

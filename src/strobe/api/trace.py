@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strobe.answers import ask, sql
+from strobe.answers import ask
 from strobe.api import exports
 from strobe.api.analyses import Analyses
 from strobe.api.parts import part_of
@@ -44,6 +44,8 @@ class Trace(trace.Trace, Analyses):
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
+        from strobe.answers import sql
+
         return sql.query(self, text, timeout_s=timeout_s)
 
     def stack(self, metric: str = "duration", *, process: int | None = None, class_name: str | None = None) -> Stack:

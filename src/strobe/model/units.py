@@ -43,6 +43,11 @@ def format_count(value: int) -> str:
     return f"{value:,}".replace(",", " ")
 
 
+def format_number_of(value: int, noun: str) -> str:
+    """Format how many there are of a noun with a regular plural: `1 step`, `1 180 steps`."""
+    return f"{format_count(value)} {noun}{'' if value == 1 else 's'}"
+
+
 def format_share(share: float) -> str:
     """Format a share from 0 to 1 as percent: `31 %`, `4.2 %`, `0.3 %`, `<0.1 %`."""
     percent = 100 * share

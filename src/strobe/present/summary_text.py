@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from strobe.model.plugins import Finding
-from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
+from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_number_of, format_share
 from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
 from strobe.present.text_page import WIDTH, bar, page, processes, steps
@@ -70,7 +70,7 @@ def _step(step: StepSummary, width: int) -> list[str]:
     # Without operators a step has no parts: the table of functions below shows more.
     if len([part for part in step.parts if part.duration_ns]) < 2:
         return lines
-    lines.append(f"  mean of {format_count(step.steady_count)} steady steps: {format_ns(step.mean_ns)}")
+    lines.append(f"  mean of {format_number_of(step.steady_count, 'steady step')}: {format_ns(step.mean_ns)}")
     for part in step.parts:
         name, drawn = _PART_WORDS.get(part.name, part.name), bar(part.share, _BAR)
         lines.append(f"  {name:<11}  {drawn:<{_BAR}} {format_ns(part.duration_ns):>10}  {format_share(part.share):>6}")
@@ -78,7 +78,8 @@ def _step(step: StepSummary, width: int) -> list[str]:
 
 
 def _kept(step: StepSummary) -> str:
-    kept = f"  kept {format_count(step.kept_count)} of {format_count(step.count)} steps in detail; statistics for all"
+    steps = format_number_of(step.count, "step")
+    kept = f"  kept {format_count(step.kept_count)} of {steps} in detail; statistics for all"
     return kept + (
         "" if step.representativeness is None else f"; typical kept steps take {step.representativeness:.2f} x the mean"
     )
@@ -150,7 +151,7 @@ def _tail(summary: Summary, width: int) -> list[str]:
         *quality.remarks,
         *([quality.source] if quality.source else []),
         *([f"recording cost about {format_share(cost)}"] if (cost := quality.estimated_cost) is not None else []),
-        f"{format_count(quality.span_count)} span{'' if quality.span_count == 1 else 's'}",
+        format_number_of(quality.span_count, "span"),
         *folded,
         format_bytes(quality.size_bytes) + (density if quality.span_count else ""),
     ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from strobe.errors import UsageError
-from strobe.model.units import format_count
+from strobe.model.units import format_count, format_number_of
 from strobe.steps.process_steps import unknown_class
 from strobe.steps.step_times import step_of_process, step_times
 from strobe.steps.steps import find_steps
@@ -173,7 +173,7 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
     iterations = trace.iterations(most)
     by_statistics = np.isin(iterations.class_id, list(classes.get(most, ())))
     folded = int(((iterations.detail != ALL) & by_statistics).sum())
-    about = f"{format_count(len(chosen[most]))} {kind} steps".replace("  ", " ")
+    about = format_number_of(len(chosen[most]), f"{kind} step".strip())
     if folded:
         kept = len(answered[most]) - folded
         about += f", from spans of {format_count(kept)} and statistics of {format_count(folded)}"
@@ -198,9 +198,9 @@ def _lost(chosen: Mapping[int, Ints], answered: Mapping[int, Ints]) -> Iterator[
 
 def _whole_run(trace: Trace) -> Selection:
     folded = max((int((trace.iterations(process).detail != ALL).sum()) for process in trace.folded), default=0)
-    about = (
-        f"the whole run, from spans and the statistics of {format_count(folded)} steps" if folded else "the whole run"
-    )
+    about = "the whole run"
+    if folded:
+        about += f", from spans and the statistics of {format_number_of(folded, 'step')}"
     return Selection(about, None, None, None, source="spans and statistics" if trace.folded else "spans")
 
 
