@@ -152,11 +152,11 @@ void Drainer::watch(Slot& slot) {
 }
 
 // Gives the builder of a ring its new records, each with the rows before it.
-void Drainer::feed(const Work& w, const ClockLine& line, const ClockPair& now) {
+void Drainer::feed(const Work& w, const ClockPair& now) {
   Slot& slot = *w.slot;
   const uint64_t mask = ring_bytes_ / 8 - 1;  // a header can be lost (mapping_guard.h)
   const uint32_t of_stream = slot.header->of_stream;
-  const auto at_ns = [&](uint64_t t) { return of_stream ? int64_t(t) : line.at(t < now.ticks ? t : now.ticks); };
+  const auto at_ns = [&](uint64_t t) { return of_stream ? int64_t(t) : curve_.at(t < now.ticks ? t : now.ticks); };
   const auto feed_rows_until = [&](uint64_t position) {
     if (!w.rows) return;
     w.rows->read = feed_rows(w.rows->records(), ring_bytes_ / sizeof(RowRecord) - 1, w.rows->read, w.row_head, position,
@@ -180,11 +180,12 @@ bool Drainer::round(bool last) {
   // Heads first, then the pair: every record up to a head is older than the pair.
   RingsHeader& header = *files_.header();
   const ClockPair now = clock_pair();
-  const ClockLine line = clock_line(header.last_pair, now);
+  if (!curve_.ends_with(header.last_pair)) curve_.begin(header.last_pair);
+  curve_.add(now);
   for (const Work& w : work) {
     Slot& slot = *w.slot;
     if (collector_) watch(slot);
-    feed(w, line, now);
+    feed(w, now);
     if (collector_ && !collector_->plain()) continue;
     if (slot.half_used() ||
         ((w.ended || slot.rows_half_used()) && (slot.builder->dirty() || !slot.builder->attached.empty())))
@@ -195,7 +196,7 @@ bool Drainer::round(bool last) {
     collector_->set_streams_complete(streams_complete_ns);
     collect(work, now.ns, last);
   }
-  header.last_pair = now;
+  header.last_pair = curve_.newest();
   if (last) samples_.save();
   return !work.empty();
 }

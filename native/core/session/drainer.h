@@ -65,7 +65,7 @@ class Drainer {
   void run();
   std::vector<Work> find_work(bool last);
   void watch(Slot& slot);
-  void feed(const Work& work, const ClockLine& line, const ClockPair& now);
+  void feed(const Work& work, const ClockPair& now);
   void collect(const std::vector<Work>& work, int64_t now_ns, bool last);
   bool press_full_rings();
   void seal(Slot& slot);
@@ -85,6 +85,7 @@ class Drainer {
   RecorderCost& cost_;
   Budget budget_;
   NodeClock node_clock_;
+  ClockCurve curve_;
   std::unique_ptr<PathTable> paths_;
   std::unique_ptr<Collector> collector_;  // nullptr: everything is kept
   std::vector<Slot*> live_;               // slots with a builder, as of the current round

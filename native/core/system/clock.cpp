@@ -51,4 +51,21 @@ ClockLine clock_line(const ClockPair& from, const ClockPair& to) {
   return line;
 }
 
+void ClockCurve::add(const ClockPair& pair) {
+  const ClockPair last = newest();
+  if (pair.ticks <= last.ticks || pair.ns <= last.ns) return;
+  line_ = clock_line(last, pair);
+  if (pairs_.size() < kPairs)
+    pairs_.push_back(pair);
+  else
+    pairs_[next_] = pair, next_ = (next_ + 1) % kPairs;
+}
+
+int64_t ClockCurve::before(uint64_t t) const {
+  // Searched from the end: what is asked for is mostly recent.
+  size_t n = pairs_.size() - 1;
+  while (n > 1 && t < oldest_but(n - 1).ticks) n--;
+  return n ? clock_line(oldest_but(n - 1), oldest_but(n)).at(t) : line_.at(t);
+}
+
 }  // namespace strobe

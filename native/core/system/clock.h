@@ -5,6 +5,7 @@
 #pragma once
 #include <stdint.h>
 #include <time.h>
+#include <vector>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -55,5 +56,27 @@ struct ClockLine {
   int64_t at(uint64_t t) const { return origin.ns + int64_t(double(int64_t(t - origin.ticks)) * ns_per_tick); }
 };
 ClockLine clock_line(const ClockPair& from, const ClockPair& to);
+
+// Straight lines from each pair to the next: the same ticks are the same nanoseconds whenever they are converted, so
+// that what a row has of an earlier moment lies inside of the span that was written then. Of a time before the pairs
+// that are still known, the oldest line is drawn on.
+class ClockCurve {
+ public:
+  void begin(const ClockPair& first) { pairs_.assign(1, first), next_ = 0, line_ = {first, 1.0}; }
+  bool ends_with(const ClockPair& pair) const {
+    return !pairs_.empty() && newest().ticks == pair.ticks && newest().ns == pair.ns;
+  }
+  const ClockPair& newest() const { return pairs_[(next_ + pairs_.size() - 1) % pairs_.size()]; }
+  void add(const ClockPair& pair);
+  int64_t at(uint64_t t) const { return t >= line_.origin.ticks ? line_.at(t) : before(t); }
+
+ private:
+  static constexpr size_t kPairs = 4096;
+  const ClockPair& oldest_but(size_t n) const { return pairs_[(next_ + n) % pairs_.size()]; }
+  int64_t before(uint64_t t) const;
+  std::vector<ClockPair> pairs_;  // the oldest is at next_
+  size_t next_ = 0;
+  ClockLine line_;  // to the newest pair
+};
 
 }  // namespace strobe
