@@ -162,8 +162,9 @@ class Database:
         for correlation, thread, domain, name, start, end in CALLS:
             event = self.event(domain, correlation)
             self.row("region", tid=thread, start=start, end=end, name_id=self.text(name), event_id=event, **place)
-        argument = {"position": 0, "type": "void**"} if self.full("arg", "position") else {}
-        self.row("arg", event_id=1, name="ptr", value="0x1", **argument)
+        for position, (of_event, name, value) in enumerate(((1, "ptr", "0x1"), (1, "size", "4096"), (7, "a", "b"))):
+            argument = {"position": position, "type": "void**"} if self.full("arg", "position") else {}
+            self.row("arg", event_id=of_event, name=name, value=value, **argument)
         for correlation, thread, operation, message, start, end in MARKERS:
             event = self.event("MARKER_CORE_RANGE_API", correlation, message)
             if start == end:
@@ -182,7 +183,8 @@ class Database:
             where = {"tid": thread, "agent_id": FIRST_GPU + gpu, "queue_id": queue, "stream_id": stream}
             what = {"kernel_id": 3, "dispatch_id": dispatch, "event_id": event}
             self.row("kernel_dispatch", start=start, end=end, **what, **where, **sizes, **place)
-            self.row("pmc_event", event_id=event, pmc_id=counter, value=blocks * 2.5)
+            for instance in (0.5, 2):
+                self.row("pmc_event", event_id=event, pmc_id=counter, value=blocks * instance)
         correlation, thread, stream, start, end, size = COPY
         self.row(
             "memory_copy", tid=thread, start=start, end=end, name_id=self.text("MEMORY_COPY_HOST_TO_DEVICE"),
@@ -424,17 +426,198 @@ def test_answers_know_launches_calls_and_memory(trace: Trace) -> None:
     assert (row["memory"], row["device"], row["peak_bytes"], row["last_bytes"]) == ("Device", 0, 4160, 64)
 
 
-def test_counters_of_a_database_are_readings_and_its_arguments_are_counted(tmp_path: Path) -> None:
+COUNTED = "select metric, value from metrics where metric = 'SQ_WAVES' order by time_ns"
+
+
+def test_a_database_has_counters_and_arguments_but_no_secrets(tmp_path: Path) -> None:
     trace = strobe.open(rocpd(tmp_path / "t.db"))
-    assert trace.sql("select metric, value from metrics where metric = 'SQ_WAVES' order by time_ns").rows() == [
-        ("SQ_WAVES", 40.0),
-        ("SQ_WAVES", 7.5),
-    ]
-    assert quality(trace)["call_arguments_not_kept"] == 1
+    assert trace.sql(COUNTED).rows() == [("SQ_WAVES", 40.0), ("SQ_WAVES", 7.5)]
+    arguments = "select name, key, value from arguments where key in ('ptr', 'size') order by key"
+    assert trace.sql(arguments).rows() == [("hipMalloc", "ptr", '"0x1"'), ("hipMalloc", "size", '"4096"')]
+    assert quality(trace)["call_arguments_not_kept"] == 1, "that of a marker"
     told = (Path(trace.info.path) / "job.json").read_text()
     assert "SECRET" not in told, "the environment of a run is nobody's business"
     assert json.loads(told)["host"] == "node7"
     assert json.loads(told)["imported"]["files"][0]["properties"]["command"] == "./train --fast"
+
+
+@pytest.fixture
+def counted(form: str, tmp_path: Path) -> Path:
+    """A run with counters, and without a kernel trace unless it is a database."""
+    if form == "rocpd":
+        return rocpd(tmp_path / "1_results.db")
+    if form == "json":
+        path = as_json(tmp_path / "1_results.json")
+        body = json.loads(path.read_text())
+        (run,) = body["rocprofiler-sdk-tool"]
+        dispatches = run["buffer_records"].pop("kernel_dispatch")
+        run["counters"] = [{"id": {"handle": 77}, "name": "SQ_WAVES"}]
+        keys = ("correlation_id", "start_timestamp", "end_timestamp", "dispatch_info")
+        run["callback_records"]["counter_collection"] = [
+            {
+                "thread_id": each["thread_id"],
+                "dispatch_data": {key: each[key] for key in keys},
+                "records": [{"counter_id": {"handle": 77}, "value": blocks * part} for part in (0.5, 2.0)],
+            }
+            for each, (*_, blocks) in zip(dispatches, KERNELS, strict=True)
+        ]
+        path.write_text(json.dumps(body))
+        return path
+    folder = as_csv(tmp_path / "out")
+    (folder / f"{PID}_kernel_trace.csv").unlink()
+    table(folder / f"{PID}_counter_collection.csv", COUNTERS, counter_rows())
+    return folder
+
+
+COUNTERS = (
+    "Correlation_Id Dispatch_Id Agent_Id Queue_Id Process_Id Thread_Id Grid_Size Kernel_Id Kernel_Name "
+    "Workgroup_Size LDS_Block_Size Scratch_Size VGPR_Count Accum_VGPR_Count SGPR_Count Counter_Name Counter_Value "
+    "Start_Timestamp End_Timestamp"
+)
+
+
+def counter_rows() -> list[tuple[object, ...]]:
+    return [
+        (number, dispatch, f"Agent {FIRST_GPU + gpu}", queue, PID, thread, 128 * blocks, 3, KERNEL, 64, 512, 24, 8, 4,
+         16, "SQ_WAVES", blocks * 2.5, start, end)
+        for dispatch, number, thread, gpu, queue, _, start, end, blocks in KERNELS
+    ]  # fmt: skip
+
+
+def test_counters_are_readings_and_means_of_kernels(counted: Path) -> None:
+    trace = strobe.open(counted)
+    assert trace.sql(COUNTED).rows() == [("SQ_WAVES", 40.0), ("SQ_WAVES", 7.5)]
+    kernels = trace.kernels().to_arrow().to_pylist()
+    assert {(each["name"], each["device"], each["total_ns"], each["measured_SQ_WAVES"]) for each in kernels} == {
+        (KERNEL, 0, 2_500, (40.0 + 7.5) / 2),
+        (KERNEL, 1, 3_900, (40.0 + 7.5) / 2),
+    }
+    assert trace.sql("select launch, correlation, registers_per_thread from kernel_spans order by 1").rows() == [
+        (dispatch, correlation, 8) for dispatch, correlation, *_ in KERNELS
+    ]
+
+
+def test_counters_beside_a_kernel_trace_make_no_second_kernels(tmp_path: Path) -> None:
+    folder = as_csv(tmp_path / "out")
+    table(folder / f"{PID}_counter_collection.csv", COUNTERS, counter_rows())
+    trace = strobe.open(folder)
+    assert trace.sql("select launch, grid_x, grid_y from kernel_spans order by 1").rows() == [(1, 16, 2), (2, 3, 2)]
+    assert trace.sql(COUNTED).rows() == [("SQ_WAVES", 40.0), ("SQ_WAVES", 7.5)]
+    assert trace.sql("select count(*) from processes").rows() == [(1,)]
+
+
+def test_passes_of_one_command_add_their_counters(tmp_path: Path) -> None:
+    for number, name in enumerate(("SQ_WAVES", "GRBM_COUNT")):
+        (tmp_path / f"pass_{number}").mkdir()
+        rows = [tuple(name if cell == "SQ_WAVES" else cell for cell in row) for row in counter_rows()]
+        table(tmp_path / f"pass_{number}" / "counter_collection.csv", COUNTERS, rows)
+    (kernel, *_) = strobe.open(tmp_path).kernels().to_arrow().to_pylist()
+    assert (kernel["measured_SQ_WAVES"], kernel["measured_GRBM_COUNT"]) == (23.75, 23.75)
+
+
+def test_counters_of_rocm_6_2_have_kernels_without_times(tmp_path: Path) -> None:
+    header = COUNTERS.removesuffix(" Start_Timestamp End_Timestamp")
+    rows = [row[:-2] for row in counter_rows()]
+    table(tmp_path / "counter_collection.csv", header, [*rows, (*rows[0][:-2], "GRBM_COUNT", 3), (*rows[0][:-1], "x")])
+    trace = strobe.open(tmp_path / "counter_collection.csv")
+    assert trace.sql("select sum(count) from statistics").rows() == [(2,)]
+    assert {each["measured_GRBM_COUNT"] for each in trace.kernels().to_arrow().to_pylist()} == {3.0}
+    told = quality(trace)
+    assert (told["kernels_without_time"], told["records_taken"], told["records_left_out"]) == (2, 3, 1)
+
+
+# Dispatch, instruction, comment, whether it was issued, type, reason.
+SAMPLES = [
+    (1, "s_waitcnt vmcnt(0)", "/src/add.cpp:12", 0, "NO_INST", "WAITCNT"),
+    (1, "v_add_f32 v0, v1, v2", "/src/add.cpp:12 -> /src/main.cpp:99", 1, "VALU", "OTHER_WAIT"),
+    (2, "s_waitcnt vmcnt(0)", "/src/add.cpp:12", 0, "NO_INST", "WAITCNT"),
+    (3, "", "Unrecognized code object id, physical virtual address of PC:77", 0, "NO_INST", "WAITCNT"),
+]
+
+
+def sampled(form: str, folder: Path, method: str) -> Path:
+    kind, why = (f"ROCPROFILER_PC_SAMPLING_INSTRUCTION_{each}_" for each in ("TYPE", "NOT_ISSUED_REASON"))
+    if form == "csv":
+        out = as_csv(folder / "out")
+        header = "Sample_Timestamp Exec_Mask Dispatch_Id Instruction Instruction_Comment Correlation_Id"
+        rows: list[tuple[object, ...]] = [
+            (5_000 + at, (1 << 64) - 1, dispatch, instruction, comment, dispatch, issued, kind + of, why + reason, 4)
+            for at, (dispatch, instruction, comment, issued, of, reason) in enumerate(SAMPLES)
+        ]
+        if method == "host_trap":
+            rows = [row[:6] for row in rows]
+        else:
+            header += " Wave_Issued_Instruction Instruction_Type Stall_Reason Wave_Count"
+        table(out / f"{PID}_pc_sampling_{method}.csv", header, rows)
+        return out
+    path = as_json(folder / "1_results.json")
+    body = json.loads(path.read_text())
+    (run,) = body["rocprofiler-sdk-tool"]
+    run["strings"] |= {f"pc_sample_{name}": [row[at] for row in SAMPLES if row[1]]
+                       for at, name in ((1, "instructions"), (2, "comments"))}  # fmt: skip
+    run["buffer_records"][f"pc_sample_{method}"] = [
+        {
+            "record": {
+                "timestamp": 5_000 + at,
+                "exec_mask": (1 << 64) - 1,
+                "dispatch_id": dispatch,
+                "corr_id": {"internal": dispatch, "external": 0},
+                **(
+                    {"wave_issued": issued, "inst_type": kind + of, "snapshot": {"stall_reason": why + reason}}
+                    if method == "stochastic"
+                    else {}
+                ),
+            },
+            "inst_index": at if instruction else -1,
+        }
+        for at, (dispatch, instruction, _, issued, of, reason) in enumerate(SAMPLES)
+    ]
+    path.write_text(json.dumps(body))
+    return path
+
+
+@pytest.mark.parametrize("method", ["host_trap", "stochastic"])
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_samples_of_program_counters_lie_in_their_kernel(tmp_path: Path, form: str, method: str) -> None:
+    trace = strobe.open(sampled(form, tmp_path, method))
+    found = trace.sql("select time_ns, call_stack, state from samples order by 1").rows()
+    assert [(time + trace.zero_ns, stack) for time, stack, _ in found] == [
+        (5_000, f"{KERNEL}\ns_waitcnt vmcnt(0) (/src/add.cpp:12)"),
+        (5_001, f"{KERNEL}\nv_add_f32 v0, v1, v2 (/src/add.cpp:12)"),
+        (5_002, f"{KERNEL}\ns_waitcnt vmcnt(0) (/src/add.cpp:12)"),
+        (5_003, "<unnamed kernel>\n<unknown instruction>"),
+    ]
+    states = ["waitcnt", "issued valu", "waitcnt", "waitcnt"] if method == "stochastic" else [None] * 4
+    assert [state for *_, state in found] == states
+    lines = trace.sql("select l.name, line, hits from lines join locations l using (location) order by 1").rows()
+    assert lines == [("GPU 0 stream 1 instructions", 12, 2), ("GPU 1 stream 2 instructions", 12, 1)]
+    assert quality(trace)["records_taken"] == RECORDS + len(SAMPLES)
+
+
+RECORDS = len(CALLS) + len(KERNELS) + 1 + len(MARKERS) + len(MEMORY)
+
+
+def test_every_record_is_taken(trace: Trace) -> None:
+    told = quality(trace)
+    assert (told["records_taken"], told.get("records_left_out", 0), told.get("records_unknown", 0)) == (RECORDS, 0, 0)
+
+
+def test_scratch_memory_is_work_of_its_thread(tmp_path: Path) -> None:
+    header = "Kind Operation Agent_Id Queue_Id Thread_Id Alloc_Flags Start_Timestamp End_Timestamp"
+    row = ("SCRATCH_MEMORY", "SCRATCH_MEMORY_ALLOC", "Agent 4", 1, 113, 0, 1_000, 1_500)
+    table(tmp_path / "scratch_memory_trace.csv", header, [row])
+    trace = strobe.open(tmp_path / "scratch_memory_trace.csv")
+    spans = trace.sql("select l.name, s.name, duration_ns from spans s join locations l using (location)").rows()
+    assert spans == [("thread 113", "SCRATCH_MEMORY_ALLOC", 500)]
+
+
+def test_records_of_unknown_kinds_are_counted_by_kind(tmp_path: Path) -> None:
+    path = as_json(tmp_path / "t.json")
+    body = json.loads(path.read_text())
+    body["rocprofiler-sdk-tool"][0]["buffer_records"]["teleport"] = [{"start_timestamp": 1}, {}]
+    path.write_text(json.dumps(body))
+    told = quality(strobe.open(path))
+    assert (told["records_unknown"], told["unknown: teleport"], told["records_taken"]) == (2, 2, RECORDS)
 
 
 def test_two_runs_of_a_merged_database_are_two_processes(tmp_path: Path) -> None:
@@ -552,8 +735,9 @@ def test_wrong_types_in_json_are_no_traceback(tmp_path: Path) -> None:
     run = body["rocprofiler-sdk-tool"][0]
     run["buffer_records"]["kernel_dispatch"] += [{}, 7, {"start_timestamp": "x", "dispatch_info": []}]
     run["buffer_records"]["hip_api"][0]["operation"] = 10**40
-    run["buffer_records"]["pc_sample_host_trap"] = [{}]
+    run["buffer_records"]["pc_sample_host_trap"] = [{}, {"record": 3, "inst_index": 10**30}]
+    run["callback_records"] = {"counter_collection": [{}, 3, {"records": [{"value": "x"}]}]}
     run["agents"] = {"a": 1}
     (tmp_path / "t.json").write_text(json.dumps(body))
     counted = quality(strobe.open(tmp_path / "t.json"))
-    assert (counted["events_without_time"], counted["unknown_records"]) == (2, 1)
+    assert (counted["events_without_time"], counted["damaged_records"]) == (4, 1)

@@ -227,14 +227,19 @@ def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: s
     _write(folder, body)
 
 
-def keep_by_kernel(folder: Path, metrics: Iterable[KernelMetric]) -> None:
-    """Write the means of kernels beside a trace, as `keep` writes the values of launches."""
+def keep_by_kernel(folder: Path, metrics: Iterable[KernelMetric], *, add: bool = False) -> None:
+    """Write the means of kernels beside a trace, as `keep` writes the values of launches.
+
+    `add`: to what this import has written for other files, which count other metrics of the same program.
+    """
     kept = [
         {"kernel": each.kernel, "count": each.launches, "values": {each.metric: each.mean}}
         for each in metrics
         if each.metric != THEORETICAL
     ]
-    _write(folder, {"format": 1, "launches": kept})
+    path = folder / FILE
+    before = json.loads(path.read_text(encoding="utf-8"))["launches"] if add and path.exists() else []
+    _write(folder, {"format": 1, "launches": [*before, *kept]})
 
 
 def _write(folder: Path, body: object) -> None:

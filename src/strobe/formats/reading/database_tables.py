@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -65,7 +65,7 @@ class SpanTable:
     names: the columns that `naming` makes a region of. columns: from columns of the table to those of the side table
     `side`. words: by column, the names of its numbers. row: the name of a location of their own, for rows that do not
     nest into the calls of their thread or the work of their stream. repeats: columns that are kept only in rows where
-    they differ from another one.
+    they differ from another one. pairs: columns with a JSON list of pairs, each a name and a value: an argument.
     """
 
     table: str
@@ -76,6 +76,7 @@ class SpanTable:
     words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     row: str = ""
     repeats: Mapping[str, str] = field(default_factory=dict)
+    pairs: tuple[str, ...] = ()
 
 
 class TableImport:
@@ -99,6 +100,7 @@ class TableImport:
         self._joined: Counter[str] = Counter()
         self._rows: dict[str, int] = {}
         self._unknown: set[str] = set()
+        self._made_of: dict[str, Sequence[str]] = {}
         rows = sum(table.most_rows for table in database.tables.values())
         self._bytes_per_row = database.size_bytes / max(rows, 1)
 
@@ -191,8 +193,8 @@ class TableImport:
             self.counters["events_without_time"] += part.count
             return
         side: dict[str, Cells] = {}
-        arguments: list[tuple[str, Cells]] = []
-        placed = {*self._dialect.placing, *kind.names}
+        arguments: list[tuple[str | Cells, Cells]] = []
+        placed = {*self._dialect.placing, *kind.names, *kind.pairs}
         if part.whole.keys() >= _ON_A_STREAM:  # their place is the location
             placed |= {*_ON_A_STREAM, "contextId"}
         text_columns = {each.name for each in TABLES[kind.side] if each.type == "string"} if kind.side else set()
@@ -210,6 +212,8 @@ class TableImport:
                 if (codes != NONE).any():
                     meanings = self.meanings(kind.table, part, column, codes, kind.words.get(column))
                     arguments.append((column, process.words(codes, meanings, as_json_text)))
+        for column in kind.pairs:
+            arguments += _pairs(process, part, column)
         if kind.side == "kernel_spans" and "static_shared_bytes" in side and "dynamic_shared_bytes" in side:
             static, dynamic = side["static_shared_bytes"], side["dynamic_shared_bytes"]
             side["shared_memory_bytes"] = (static[0] + dynamic[0], there(static) & there(dynamic))
@@ -315,6 +319,10 @@ class TableImport:
         counters = self.counters + self.database.counters
         return finish_all(self.processes, self._source, name_of, counters=counters, **facts)
 
+    def made_of(self, derived: str, tables: Sequence[str]) -> None:
+        """Note that each row of a derived table is a row of one of some tables of the file."""
+        self._made_of[derived] = tables
+
     def kept_unknown(self, table: str) -> None:
         """Note that nobody here knows a table: its rows are kept by what its columns are called."""
         self._unknown.add(table)
@@ -325,6 +333,12 @@ class TableImport:
 
     def _count_records(self) -> None:
         """Count the rows of all tables with times: what became nothing was left out, whatever the reason."""
+        for derived, tables in self._made_of.items():
+            taken = self.taken.pop(derived, 0)
+            for name in filter(self.database.tables.__contains__, tables):
+                part = min(taken, max(0, self.database.count(name) - self.taken[name]))
+                self.taken[name] += part
+                taken -= part
         for name, table in self.database.tables.items():
             if not table.of_file or not TIMES & table.columns.keys():
                 continue
@@ -342,6 +356,20 @@ class TableImport:
 def as_json_text(value: object) -> str:
     """Return a value as one line of JSON."""
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _pairs(process: ImportProcess, part: Batch, column: str) -> list[tuple[str | Cells, Cells]]:
+    """Return the arguments in a column that holds a JSON list of pairs: the first one of each row, the second, ..."""
+    texts = enumerate(part.words.get(column, []))
+    rows = {code: json.loads(text) for code, text in texts if isinstance(text, str)}
+    codes = part.cells(column)
+    found: list[tuple[str | Cells, Cells]] = []
+    for place in range(max(map(len, rows.values()), default=0)):
+        there_ = {code: pairs[place] for code, pairs in rows.items() if place < len(pairs)}
+        keys = process.words(codes, {code: name for code, (name, _) in there_.items()})
+        values = process.words(codes, {code: value for code, (_, value) in there_.items()}, as_json_text)
+        found.append((keys, values))
+    return found
 
 
 def there(cells: Cells) -> npt.NDArray[np.uint8]:

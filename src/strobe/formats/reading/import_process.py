@@ -145,9 +145,10 @@ class ImportProcess:
         end_ns: Whole,
         region: npt.NDArray[np.uint32],
         tables: Mapping[str, Mapping[str, Cells]] | None = None,
-        arguments: Sequence[tuple[str, Cells]] = (),
+        arguments: Sequence[tuple[str | Cells, Cells]] = (),
     ) -> int:
-        """Add spans with their attributes: columns of side tables, and `arguments` (key, values as texts).
+        """Add spans with their attributes: columns of side tables, and `arguments` (a key or one for each, values as
+        texts).
 
         Returns how many were added.
 
@@ -165,15 +166,17 @@ class ImportProcess:
                 name: {column: _kept(cells, keep) for column, cells in columns.items()}
                 for name, columns in (tables or {}).items()
             }
-            arguments = [(key, _kept(cells, keep)) for key, cells in arguments]
+            arguments = [
+                (key if isinstance(key, str) else _kept(key, keep), _kept(cells, keep)) for key, cells in arguments
+            ]
         open_end = _far(end_ns)
         if open_end.any():
             self.count("spans_without_end", int(open_end.sum()))
             end_ns = np.where(open_end, start_ns, end_ns)
         given = [self._given(name, columns) for name, columns in (tables or {}).items() if columns]
         for key, (values, valid) in arguments:
-            constant = np.full(len(values), self.text(key), dtype=np.int64)
-            given.append(self._given("arguments", {"key": (constant, valid), "value": (values, valid)}))
+            keys = np.full(len(values), self.text(key), dtype=np.int64) if isinstance(key, str) else key[0]
+            given.append(self._given("arguments", {"key": (keys, valid), "value": (values, valid)}))
         self._used = self._used or len(start_ns) > 0
         self.out.spans(location, start_ns, end_ns - start_ns, region, given)
         return len(start_ns)

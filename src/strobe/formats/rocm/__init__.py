@@ -1,8 +1,11 @@
 """rocprofv3 of ROCm 6.2 and later: its databases (rocpd), its JSON, and its CSV files, those of one run together.
 
 The agents of a run are numbered as its GPUs are: 0 is the first one. Kernels and copies lie on the HIP streams that the
-file has, else on the queues of the hardware. Not kept: which thread launched a kernel (its call has it), addresses of
-copies, symbols of code objects, instructions of PC sampling, the environment. Arguments of calls are counted.
+file has, else on the queues of the hardware. Counters are readings, and means by kernel; of runs that only count, the
+dispatches are kernels. Samples of program counters are samples below their kernel, and hits of source lines.
+
+Not kept: which thread launched a kernel (its call has it), addresses of copies, types of arguments, symbols of code
+objects, the environment, the instances that counters were summed over; of samples, which lanes and units were running.
 """
 
 from __future__ import annotations
@@ -17,6 +20,12 @@ from strobe.formats.rocm.rocpd import read_rocpd
 from strobe.formats.rocm.texts import FILES, read_csv, read_json
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
+_COLUMNS = (
+    {"Correlation_Id", "Start_Timestamp", "End_Timestamp"},
+    {"Correlation_Id", "Counter_Name", "Counter_Value"},
+    {"Correlation_Id", "Sample_Timestamp", "Instruction"},
+    {"Alloc_Flags", "Start_Timestamp", "End_Timestamp"},
+)
 _JSON = b'"rocprofiler-sdk-tool"'
 _WHOLE = ("results.db", "results.json")  # what rocprofv3 calls them, behind the number of the process
 _OF_RUN = (*_WHOLE, *(f"{name}.csv" for name in FILES))
@@ -27,7 +36,8 @@ def sniff(head: bytes) -> bool:
     """Return whether it is a database with rocpd's tables, JSON of the tool, or a CSV file with its columns."""
     if head.startswith(MAGIC):
         return b"rocpd_" in head
-    return _is_json(head) or {"Correlation_Id", "Start_Timestamp", "End_Timestamp"} <= set(first_cells(head))
+    cells = set(first_cells(head))
+    return _is_json(head) or any(columns <= cells for columns in _COLUMNS)
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:

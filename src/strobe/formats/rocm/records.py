@@ -1,8 +1,8 @@
-"""The records of rocprofv3 as tables of our own, in which all of its files end up, and how these become spans."""
+"""How the tables of `layouts` become spans, marks, allocations, readings and samples."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,37 +10,22 @@ from strobe.formats.reading.database_tables import Region, SpanTable, TableImpor
 from strobe.formats.reading.import_process import present
 from strobe.formats.reading.row_tables import PlainDialect
 from strobe.formats.reading.sqlite_input import NONE, SqliteInput, Texts
+from strobe.formats.rocm.counters import read_readings, read_samples
+from strobe.formats.rocm.layouts import (
+    ALLOCATIONS,
+    CALLS,
+    COPIES,
+    KERNELS,
+    LAYOUTS,
+    MARKS,
+    PLACED,
+    PROCESS_RANGES,
+    RANGES,
+    READINGS,
+)
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
-KERNELS, COPIES, CALLS, ALLOCATIONS = "strobe kernels", "strobe copies", "strobe calls", "strobe allocations"
-RANGES, PROCESS_RANGES, MARKS, READINGS = "strobe ranges", "strobe process ranges", "strobe marks", "strobe readings"
-_SPAN = {"processId": "INTEGER", "threadId": "INTEGER", "start": "INTEGER", "end": "INTEGER"}
-_NUMBERS = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "lds", "scratch", "vgpr", "agpr", "sgpr")
-# Columns with their types, by table. stream: that of HIP. device: number of the GPU, -1 the host.
-LAYOUTS: Mapping[str, Mapping[str, str]] = {
-    KERNELS: {
-        **_SPAN,
-        **dict.fromkeys(("deviceId", "streamId", "queue", "correlationId", "dispatch", *_NUMBERS), "INTEGER"),
-        "name": "TEXT",
-    },
-    COPIES: {
-        **_SPAN,
-        **dict.fromkeys(("streamId", "queue", "correlationId", "source", "destination", "bytes"), "INTEGER"),
-        "direction": "TEXT",
-    },
-    CALLS: {**_SPAN, "correlationId": "INTEGER", "domain": "TEXT", "name": "TEXT"},
-    RANGES: {**_SPAN, "name": "TEXT"},
-    PROCESS_RANGES: {**_SPAN, "name": "TEXT"},
-    MARKS: {**_SPAN, "name": "TEXT"},
-    ALLOCATIONS: {
-        **_SPAN,
-        **dict.fromkeys(("correlationId", "device", "address", "bytes", "free"), "INTEGER"),
-        "level": "TEXT",
-    },
-    READINGS: {**_SPAN, "name": "TEXT", "value": "REAL"},
-}
-_PLACED = "strobe placed "
 _HOST = -1
 _DIRECTIONS = {"HOST": "H", "DEVICE": "D"}
 _LEVELS = {"VIRTUAL": "Virtual", "SCRATCH": "Scratch"}
@@ -64,9 +49,9 @@ def _copy(values: Mapping[str, object]) -> Region:
 
 _OF_GPU = {"correlationId": "correlation", "deviceId": "device"}
 _KINDS = (
-    SpanTable(CALLS, ("name", "domain"), _call, "call_spans", {"correlationId": "correlation"}),
+    SpanTable(CALLS, ("name", "domain"), _call, "call_spans", {"correlationId": "correlation"}, pairs=("arguments",)),
     SpanTable(
-        _PLACED + KERNELS,
+        PLACED + KERNELS,
         ("name",),
         named_by("name", "hip", "kernel", unnamed="<unnamed kernel>"),
         "kernel_spans",
@@ -81,7 +66,7 @@ _KINDS = (
         },
     ),
     SpanTable(
-        _PLACED + COPIES,
+        PLACED + COPIES,
         ("direction",),
         _copy,
         "copy_spans",
@@ -103,21 +88,33 @@ _KINDS = (
 
 
 class Records:
-    """Imports the tables of `LAYOUTS` that a database has."""
+    """Imports the tables of `LAYOUTS` that a database has. `origins`: by table, those of the file that it was made of,
+    where it is not itself one of them."""
 
-    def __init__(self, source: ImportSource, target: ImportTarget, database: SqliteInput) -> None:
-        self._database = database
+    def __init__(
+        self,
+        source: ImportSource,
+        target: ImportTarget,
+        database: SqliteInput,
+        origins: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._database, self._folder = database, target.folder
         self.tables = TableImport(source, target, database, Texts(database, "", "", ""), PlainDialect())
+        for table in LAYOUTS:
+            of = (origins or {}).get(table, (table,))
+            for made in (table, PLACED + table):
+                self.tables.made_of(made, of)
 
     def read(self, name: str, properties: Mapping[str, object], host: str = "") -> Imported:
         """Import all tables. `name` is the command of the run."""
         self._place()
-        self.tables.choose_default_key((CALLS, KERNELS, COPIES), ("processId",))
+        self.tables.choose_default_key((CALLS, KERNELS, COPIES, READINGS), ("processId",))
         for kind in _KINDS:
             self.tables.spans(kind)
         self.tables.marks(MARKS, "start", ("name",), "roctx")
         self._read_allocations()
-        self._read_readings()
+        read_readings(self.tables, self._folder)
+        read_samples(self.tables)
         return self.tables.finish(lambda key: name or f"process {key}", properties=properties, host=host)
 
     def _place(self) -> None:
@@ -141,15 +138,25 @@ class Records:
                 cells += f", {'streamId, queue' if streams else 'queue'}, {of_gpu}, {kind}"
             else:
                 cells += ", streamId, queue" if streams else ", queue"
-            self._database.derive(_PLACED + name, f'SELECT {cells} FROM "{name}"', {**layout, **also})
+            statement = f'SELECT {cells} FROM "{name}"'
+            if name == KERNELS and READINGS in self._database.tables:
+                # Runs that only count have their dispatches with the counters, as often as there are counters.
+                statement += (
+                    f' UNION ALL SELECT {cells} FROM "{READINGS}" WHERE "start" IS NOT NULL'
+                    f' AND dispatch NOT IN (SELECT ifnull(dispatch, -1) FROM "{KERNELS}" WHERE processId IS NULL)'
+                    " AND (ifnull(processId, 0), dispatch) NOT IN"
+                    f' (SELECT ifnull(processId, 0), ifnull(dispatch, -1) FROM "{KERNELS}")'
+                    " GROUP BY processId, dispatch"
+                )
+            self._database.derive(PLACED + name, statement, {**layout, **also})
         if ALLOCATIONS in self._database.tables:
             ordered = f'SELECT * FROM "{ALLOCATIONS}" ORDER BY CASE free WHEN 1 THEN "start" ELSE "end" END'
-            self._database.derive(_PLACED + ALLOCATIONS, ordered, LAYOUTS[ALLOCATIONS])
+            self._database.derive(PLACED + ALLOCATIONS, ordered, LAYOUTS[ALLOCATIONS])
 
     def _read_allocations(self) -> None:
         """Add allocations; a record of freed memory has an address alone."""
         live: dict[tuple[int, int], tuple[int, int]] = {}  # process and address -> bytes, device
-        for batch in self.tables.batches(_PLACED + ALLOCATIONS):
+        for batch in self.tables.batches(PLACED + ALLOCATIONS):
             for process, part in self.tables.by_process(batch):
                 keys = zip(part.integers_or("processId").tolist(), part.integers_or("address").tolist(), strict=True)
                 free = part.integers_or("free", 0) == 1
@@ -171,7 +178,7 @@ class Records:
                     part.where(known),
                     *(each[known] for each in (free, size, device, kind)),
                 )
-                process.rows(
+                self.tables.taken[PLACED + ALLOCATIONS] += process.rows(
                     "allocations",
                     self.tables.locations(process, part),
                     {
@@ -184,15 +191,3 @@ class Records:
                         "memory_kind": (kind, None),
                     },
                 )
-
-    def _read_readings(self) -> None:
-        """Add hardware counters of kernels: a reading is what one dispatch counted, at its end."""
-        for batch in self.tables.batches(READINGS):
-            for process, part in self.tables.by_process(batch):
-                values, names = part.reals("value"), part.cells("name")
-                if values is None:
-                    continue
-                for code in np.unique(names).tolist():
-                    mine = (names == code) & ~np.isnan(values)
-                    word = "unnamed counter" if code == NONE else str(part.words["name"][code])
-                    process.samples(word, "", part.integers_or("end")[mine], values[mine])

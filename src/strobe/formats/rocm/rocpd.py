@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strobe.formats.reading.sqlite_input import SqliteInput
-from strobe.formats.rocm.records import (
+from strobe.formats.rocm.layouts import (
     ALLOCATIONS,
     CALLS,
     COPIES,
@@ -18,12 +18,21 @@ from strobe.formats.rocm.records import (
     PROCESS_RANGES,
     RANGES,
     READINGS,
-    Records,
 )
+from strobe.formats.rocm.records import Records
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
+# The tables with the rows of ours.
+_ORIGINS = {
+    KERNELS: "kernel_dispatch",
+    COPIES: "memory_copy",
+    ALLOCATIONS: "memory_allocate",
+    **dict.fromkeys((CALLS, RANGES, PROCESS_RANGES), "region"),
+    MARKS: "sample",
+}
 _MESSAGE = "CASE WHEN json_valid(e.extdata) THEN json_extract(e.extdata, '$.message') END"
 _IS_MARKER = "c.string LIKE '%MARKER%'"
+_MOST_ARGUMENTS = 64  # of a call
 _PROCESS_RANGE = "n.string LIKE 'roctxProcessRange%'"
 
 
@@ -36,8 +45,11 @@ def read_rocpd(source: ImportSource, target: ImportTarget, database: SqliteInput
         selected = [statement for run in runs if (statement := _Run(database, run).select(table))]
         if selected:
             database.derive(table, " UNION ALL ".join(selected), layout)
-    records = Records(source, target, database)
-    records.tables.counters["call_arguments_not_kept"] += sum(database.count(f"rocpd_arg{run}") for run in runs)
+    records = Records(
+        source, target, database, {table: [f"rocpd_{of}{run}" for run in runs] for table, of in _ORIGINS.items()}
+    )
+    arguments = sum(database.count(table) for run in runs if (table := f"rocpd_arg{run}") in database.tables)
+    records.tables.counters["call_arguments_not_kept"] += arguments - _arguments_of_calls(database)
     properties: dict[str, object] = {}
     for run in runs:
         records.tables.property(properties, f"rocpd_metadata{run}")
@@ -51,17 +63,23 @@ def read_rocpd(source: ImportSource, target: ImportTarget, database: SqliteInput
     return records.read(command, properties, host)
 
 
+def _arguments_of_calls(database: SqliteInput) -> int:
+    statement = f'SELECT json_array_length(arguments) FROM "{CALLS}" WHERE arguments IS NOT NULL'
+    found = database.query(statement) if CALLS in database.tables else iter(())
+    return sum(number for (number,) in found if isinstance(number, int))
+
+
 class _Run:
     """The tables of one run, as statements that select the columns of `LAYOUTS`."""
 
     def __init__(self, database: SqliteInput, run: str) -> None:
-        self._tables, self._run = database.tables, run
+        self._database, self._tables, self._run = database, database.tables, run
 
     def select(self, table: str) -> str:
         """Return the statement that makes rows of our table; empty if the run lacks the table that they are in."""
         event = self._join("event", "e", "r.event_id") + self._join("string", "c", "e.category_id")
         call = {"correlationId": "e.stack_id"}
-        if table == KERNELS:
+        if table in (KERNELS, READINGS):
             sizes = {
                 **{f"block{axis}": f"r.workgroup_size_{axis.lower()}" for axis in "XYZ"},
                 # The file counts work-items.
@@ -79,8 +97,16 @@ class _Run:
                 "deviceId": _gpu("a"),
                 "name": "coalesce(k.display_name, k.kernel_name)",
             }
-            joins = self._join("info_kernel_symbol", "k", "r.kernel_id") + self._agent("kernel_dispatch", "a")
-            return self._spans(table, "kernel_dispatch", {**call, **sizes}, event + joins)
+            joins = event + self._join("info_kernel_symbol", "k", "r.kernel_id") + self._agent("kernel_dispatch", "a")
+            if table == KERNELS:
+                return self._spans(table, "kernel_dispatch", {**call, **sizes}, joins)
+            if f"rocpd_pmc_event{self._run}" not in self._tables:
+                return ""
+            # A counter has a row for each of its instances.
+            joins += self._join("pmc_event", "v", "r.event_id", "event_id") + self._join("info_pmc", "i", "v.pmc_id")
+            value = {"counter": "i.name", "value": "sum(v.value)"}
+            where = "v.value IS NOT NULL GROUP BY r.id, i.name"
+            return self._spans(table, "kernel_dispatch", {**call, **sizes, **value}, joins, where)
         if table == COPIES:
             ends = {"source": _device("s"), "destination": _device("d"), "bytes": "r.size", "direction": "n.string"}
             joins = self._join("info_agent", "s", "r.src_agent_id") + self._join("info_agent", "d", "r.dst_agent_id")
@@ -98,15 +124,11 @@ class _Run:
             }[table]
             name = "n.string" if table == CALLS else f"ifnull({_MESSAGE}, n.string)"
             event += self._join("string", "n", "r.name_id")
-            return self._spans(table, "region", {**call, "domain": "c.string", "name": name}, event, where)
+            cells = {**call, "domain": "c.string", "name": name, "arguments": self._arguments()}
+            return self._spans(table, "region", cells, event, where)
         if table == MARKS:
             time = {"start": "r.timestamp", "end": "r.timestamp", "name": f"ifnull({_MESSAGE}, c.string)"}
             return self._spans(table, "sample", time, event, track=True)
-        if table == READINGS and f"rocpd_pmc_event{self._run}" in self._tables:
-            counted = self._join("pmc_event", "v", "r.event_id", "event_id") + self._join("info_pmc", "i", "v.pmc_id")
-            return self._spans(
-                table, "kernel_dispatch", {"name": "i.name", "value": "v.value"}, counted, "v.value IS NOT NULL"
-            )
         return ""
 
     def _spans(
@@ -135,6 +157,14 @@ class _Run:
         joins += self._join("info_process", "p", f"{at}.pid") + self._join("info_thread", "h", f"{at}.tid")
         selected = ", ".join(cells.get(column, "NULL") for column in LAYOUTS[table])
         return f'SELECT {selected} FROM "{found.name}" r {joins} WHERE {where}'
+
+    def _arguments(self) -> str:
+        table = f"rocpd_arg{self._run}"
+        if table not in self._tables:
+            return "NULL"
+        found = self._database.keyed(table, "event_id", ("name", "value"))
+        of_call = f"SELECT name, value FROM {found} WHERE event_id = r.event_id ORDER BY rowid LIMIT {_MOST_ARGUMENTS}"
+        return f"(SELECT nullif(json_group_array(json_array(name, value)), '[]') FROM ({of_call}))"
 
     def _agent(self, of: str, alias: str) -> str:
         found = self._tables.get(f"rocpd_{of}{self._run}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +12,7 @@ from pathlib import PurePosixPath
 from strobe.formats.reading.csv_input import csv_rows
 from strobe.formats.reading.profile_import import read_whole
 from strobe.formats.reading.row_tables import Row, row_database
-from strobe.formats.rocm.records import (
+from strobe.formats.rocm.layouts import (
     ALLOCATIONS,
     CALLS,
     COPIES,
@@ -20,8 +21,11 @@ from strobe.formats.rocm.records import (
     MARKS,
     PROCESS_RANGES,
     RANGES,
-    Records,
+    READINGS,
+    SAMPLES,
 )
+from strobe.formats.rocm.records import Records
+from strobe.model.losses import RECORDS_LEFT_OUT, RECORDS_UNKNOWN, UNKNOWN
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
 _NUMBER = re.compile(r"(?:Agent )?(\d{1,19})", re.IGNORECASE)
@@ -30,6 +34,7 @@ _API_CALLS = ("hip_api", "hsa_api", "rccl_api", "rocdecode_api", "rocjpeg_api")
 FILES = (
     *("kernel_trace", "memory_copy_trace", "memory_allocation_trace", "marker_api_trace"),
     *(f"{name}_trace" for name in (*_API_CALLS, "hip_runtime_api", "hip_compiler_api", "hsa_core_api")),
+    *("scratch_memory_trace", "counter_collection", "pc_sampling_host_trap", "pc_sampling_stochastic"),
 )
 
 
@@ -70,7 +75,7 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
         return None if agent is None else gpus.get(agent, agent)
 
     def blocks(row: Mapping[str, str], axis: str) -> int | None:
-        return _blocks(_whole(row.get(f"Grid_Size_{axis}")), _whole(row.get(f"Workgroup_Size_{axis}")))
+        return _blocks(_whole(row.get(f"Grid_Size{axis}")), _whole(row.get(f"Workgroup_Size{axis}")))
 
     for row in rows:
         cells: dict[str, object] = {
@@ -82,14 +87,32 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
             "streamId": _whole(row.get("Stream_Id")),
             "queue": _whole(row.get("Queue_Id")),
         }
-        if "Kernel_Name" in row and "Counter_Name" not in row:
+        if "Kernel_Name" in row:
             cells |= {"name": row["Kernel_Name"], "deviceId": gpu(row.get("Agent_Id"))}
-            cells |= {f"grid{axis}": blocks(row, axis) for axis in "XYZ"}
+            cells |= {f"grid{axis}": blocks(row, f"_{axis}") for axis in "XYZ"}
             cells |= {f"block{axis}": _whole(row.get(f"Workgroup_Size_{axis}")) for axis in "XYZ"}
             lds, scratch = (row.get(new, row.get(old)) for new, old in _SIZES)
             cells |= {"lds": _whole(lds), "scratch": _whole(scratch), "dispatch": _whole(row.get("Dispatch_Id"))}
             counts = {"vgpr": "VGPR_Count", "agpr": "Accum_VGPR_Count", "sgpr": "SGPR_Count"}
-            yield KERNELS, {**cells, **{to: _whole(row.get(column)) for to, column in counts.items()}}
+            cells |= {to: _whole(row.get(column)) for to, column in counts.items()}
+            if "Counter_Name" not in row:
+                yield KERNELS, cells
+                continue
+            # A row for each counter, with the sizes of all axes multiplied.
+            cells |= {"gridX": blocks(row, ""), "blockX": _whole(row.get("Workgroup_Size"))}
+            yield READINGS, {**cells, "counter": row["Counter_Name"], "value": _real(row.get("Counter_Value"))}
+        elif "Sample_Timestamp" in row:
+            issued, reason = row.get("Wave_Issued_Instruction"), row.get("Stall_Reason")
+            yield (
+                SAMPLES,
+                {
+                    "start": _whole(row["Sample_Timestamp"]),
+                    "dispatch": _whole(row.get("Dispatch_Id")),
+                    "instruction": row.get("Instruction") or None,
+                    "comment": row.get("Instruction_Comment"),
+                    "state": _state(issued, reason, row.get("Instruction_Type")),
+                },
+            )
         elif "Direction" in row:
             ends = {"source": gpu(row.get("Source_Agent_Id")), "destination": gpu(row.get("Destination_Agent_Id"))}
             if not gpus:  # the direction says which end is a GPU
@@ -99,7 +122,9 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
                     for (end, agent), word in zip(ends.items(), (*words, "", "")[:2], strict=True)
                 }
             yield COPIES, {**cells, **ends, "direction": row["Direction"]}
-        elif "Allocation_Size" in row and "Operation" in row and "Alloc_Flags" not in row:
+        elif "Alloc_Flags" in row:
+            yield CALLS, {**cells, "domain": row.get("Kind"), "name": row.get("Operation")}
+        elif "Allocation_Size" in row and "Operation" in row:
             yield ALLOCATIONS, {**cells, **_allocation(row["Operation"], row["Allocation_Size"], row.get("Address")),
                                 "device": gpu(row.get("Agent_Id"))}  # fmt: skip
         elif "Function" in row:
@@ -108,9 +133,25 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
             table = (MARKS if moment else RANGES) if marker else CALLS
             yield table, {**cells, "domain": row.get("Domain"), "name": row["Function"]}
         else:
-            counters["unknown_records"] += 1
+            _count_unknown(counters, "row", 1)
 
 
+def _count_unknown(counters: Counter[str], kind: str, records: int) -> None:
+    for what in ("unknown_records", RECORDS_UNKNOWN, UNKNOWN + kind[:_LONGEST_KIND]):
+        counters[what] += records
+
+
+def _state(issued: object, reason: object, instruction: object) -> str | None:
+    """Return what a wave was doing in a stochastic sample: what kind of instruction it issued, or why it did not."""
+    if issued is None:
+        return None
+    if str(issued) == "1":
+        return "issued " + _END_OF_NAME.sub("", str(instruction)).lower()
+    return _END_OF_NAME.sub("", str(reason)).lower()
+
+
+_END_OF_NAME = re.compile(r"^ROCPROFILER_PC_SAMPLING_INSTRUCTION_(TYPE|NOT_ISSUED_REASON)_")
+_LONGEST_KIND = 60
 _SIZES = (("LDS_Block_Size", "Group_Segment_Size"), ("Scratch_Size", "Private_Segment_Size"))
 
 
@@ -156,6 +197,13 @@ class _Run:
             _whole(each.get("key")): each.get("value") for each in _records(body, "strings", "marker_api")
         }
         self._symbols = {_whole(each.get("kernel_id")): each for each in _records(body, "kernel_symbols")}
+        self._counters = {
+            _whole(_of(each, "id", "handle")): str(each.get("name")) for each in _records(body, "counters")
+        }
+        self._instructions, self._comments = (
+            found if isinstance(found := _of(body, "strings", f"pc_sample_{which}"), list) else []
+            for which in ("instructions", "comments")
+        )
         agents = _records(body, "agents")
         self._gpus = _numbered(
             (_whole(_of(each, "id", "handle")) or 0, each.get("type") == _GPU_AGENT) for each in agents
@@ -163,15 +211,49 @@ class _Run:
 
     def rows(self, counters: Counter[str]) -> Iterator[Row]:
         """Return its records."""
-        known = {"kernel_dispatch", "memory_copy", "memory_allocation", "marker_api", *_API_CALLS}
+        known = {"kernel_dispatch", "memory_copy", "memory_allocation", "marker_api", "scratch_memory", *_API_CALLS}
         groups = self.body.get("buffer_records")
         for name, records in groups.items() if isinstance(groups, dict) else ():
-            if name not in known:
-                counters["unknown_records"] += len(records) if isinstance(records, list) else 0
-                continue
-            for each in _records(self.body, "buffer_records", name):
-                yield self._row(name, each)
-        counters["readings_not_kept"] += len(_records(self.body, "callback_records", "counter_collection"))
+            found = _records(self.body, "buffer_records", name)
+            damaged = len(records) - len(found) if isinstance(records, list) else 0
+            for what in ("damaged_records", RECORDS_LEFT_OUT):
+                counters[what] += damaged
+            if name in ("pc_sample_host_trap", "pc_sample_stochastic"):
+                yield from map(self._sample, found)
+            elif name in known:
+                yield from (self._row(name, each) for each in found)
+            else:
+                _count_unknown(counters, name, len(found))
+        for each in _records(self.body, "callback_records", "counter_collection"):
+            yield from self._readings(each)
+
+    def _readings(self, record: Mapping[str, object]) -> Iterator[Row]:
+        data = record.get("dispatch_data")
+        _, cells = self._row("kernel_dispatch", {**(data if isinstance(data, dict) else {}), **record})
+        sums: dict[str, float | None] = {}  # a counter has a record for each of its instances
+        for each in _records(record, "records"):
+            handle, value = _whole(_of(each, "counter_id", "handle")), _real(each.get("value"))
+            name = self._counters.get(handle, f"counter {handle}")
+            sums[name] = None if value is None else (sums.get(name) or 0) + value
+        for name, value in sums.items():
+            yield READINGS, {**cells, "counter": name, "value": value}
+
+    def _sample(self, record: Mapping[str, object]) -> Row:
+        sample, number = record.get("record"), _whole(record.get("inst_index"))
+        sample = sample if isinstance(sample, dict) else {}
+        instruction, comment = (
+            str(texts[number]) if number is not None and 0 <= number < len(texts) else None
+            for texts in (self._instructions, self._comments)
+        )
+        reason = _of(sample, "snapshot", "stall_reason")
+        return SAMPLES, {
+            "processId": self.pid,
+            "start": _whole(sample.get("timestamp")),
+            "dispatch": _whole(sample.get("dispatch_id")),
+            "instruction": instruction,
+            "comment": comment,
+            "state": _state(sample.get("wave_issued"), reason, sample.get("inst_type")),
+        }
 
     def _row(self, group: str, record: Mapping[str, object]) -> Row:
         kind, operation = self._names(record)
@@ -263,6 +345,15 @@ def _whole(value: object) -> int | None:
         number = _NUMBER.fullmatch(value)
         value = int(number[1]) if number else None
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+
+
+def _real(value: object) -> float | None:
+    """Return a finite number, None for anything else."""
+    try:
+        number = float(value) if isinstance(value, str | int | float) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _blocks(items: object, block: object) -> int | None:
