@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,8 @@ def test_tables_of_a_database_are_spans_on_threads_and_streams(database: Databas
     assert trace.zero_ns == START
     assert rows(trace, "select name, time_ns from marks") == [("here", 195)]
     assert rows(trace, "select pid, rank from processes") == [(PID, 3)]
-    assert quality(trace)["rows_left_out"] == 1
+    assert rows(trace, "select metric, value from metrics") == [("LLC hitRate (device 1)", 0.5)]
+    assert quality(trace)["records_taken"] == 12, "1 step, operator, collective and reading, 2 calls, 4 tasks, 2 ranges"
 
 
 def test_kernels_have_their_type_launch_and_shapes(database: Database, tmp_path: Path) -> None:
@@ -209,6 +211,192 @@ def test_kernels_of_a_csv_file_are_exact(tmp_path: Path) -> None:
     assert (counted["unreadable_rows"], counted["events_without_time"], counted["times_rounded"]) == (1, 1, 1)
     assert counted["columns_not_kept"] == 4
     assert rows(trace, "select distinct module from regions order by 1") == [("AI_CORE",), ("AI_CPU",), ("HCCL",)]
+
+
+PYTHON, CANN, NPU, LINKS, SUMS = PID, PID * 100 + 2, 800, 900, 1000
+
+
+def layer(pid: int, name: str, labels: str = "CPU") -> list[dict[str, object]]:
+    return [
+        {"ph": "M", "name": f"process_{what}", "pid": pid, "tid": 0, "args": {key: value}}
+        for what, key, value in (("name", "name", name), ("labels", "labels", labels), ("sort_index", "sort_index", 7))
+    ]
+
+
+def event(
+    pid: int, tid: int, name: str, start_ns: int, duration_ns: int, category: str = "", **arguments: object
+) -> dict[str, object]:
+    """Return an event as torch_npu writes it: microseconds, as a text and as a number."""
+    at = START + start_ns
+    cells = {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": f"{at // 1000}.{at % 1000:03}",
+             "dur": duration_ns / 1000}  # fmt: skip
+    return cells | ({"cat": category} if category else {}) | ({"args": arguments} if arguments else {})
+
+
+# Names of layers come behind the events that lie in them.
+TIMELINE = [
+    event(PYTHON, TID, "ProfilerStep#19", 0, 900_000, "user_annotation"),
+    event(PYTHON, TID, "aten::mm", 1_000, 80_000, "cpu_op",
+          **{"Sequence number": 5, "Fwd thread id": 0, "Input Dims": "128,64;64,32", "Input type": "float;float"}),
+    event(PYTHON, TID, "Enqueue", 2_000, 500, "enqueue", correlation_id=3),
+    event(CANN, TID, "aclnnMatmul", 3_000, 30_000, level="node", connection_id=7, Mode="launch"),
+    event(CANN, TID, "AscendCL@aclrtSynchronizeStream", 100_000, 5_000, level="acl", connection_id=8),
+    event(NPU, 2, "aclnnMatmul_MatMulV2", 972_912, 185_504,
+          **{"Model Id": 4294967295, "Task Type": "AI_CORE", "Stream Id": 2, "Task Id": 61653, "connection_id": 7}),
+    event(NPU, 2, "MEMCPY_ASYNC", 1_500_000, 20_000,
+          **{"Task Type": "MEMCPY_ASYNC", "Stream Id": 2, "Task Id": 9, "connection_id": 4294967295}),
+    event(LINKS, 5, "hcom_broadcast__445_0_1", 3_000_000, 3_000),
+    event(LINKS, 6, "Notify_Wait", 3_000_100, 40, **{"stream id": 40, "task type": "Notify Wait"}),
+    event(SUMS, 0, "Computing", 972_912, 185_504),
+    {"ph": "s", "bp": "e", "name": "torch_to_npu", "id": "77", "pid": PYTHON, "tid": TID, "cat": "async_npu",
+     "ts": f"{START // 1000 + 1}.000"},
+    {"ph": "C", "name": "AI Core Freq", "pid": 950, "tid": 0, "ts": f"{START // 1000}.500", "args": {"MHz": 1850}},
+    *layer(PYTHON, "Python"), *layer(CANN, "CANN"), *layer(NPU, "Ascend Hardware", "NPU 4"),
+    *layer(LINKS, "Communication", "NPU 4"), *layer(SUMS, "Overlap Analysis", "NPU 4"),
+    {"ph": "M", "name": "thread_name", "pid": LINKS, "tid": 5, "args": {"name": "Group 0 Communication"}},
+    {"ph": "M", "name": "thread_name", "pid": LINKS, "tid": 6, "args": {"name": "Plane 0"}},
+]  # fmt: skip
+
+
+def pytorch_folder(folder: Path, rank: int = 3) -> Path:
+    """Write what `tensorboard_trace_handler` of torch_npu leaves behind."""
+    run = folder / f"node7_{PID + rank}_20250109171251558_ascend_pt"
+    output, recorded = run / "ASCEND_PROFILER_OUTPUT", run / "PROF_000001_20250109171251558_ABC"
+    for each in (output, recorded / "device_4", recorded / "mindstudio_profiler_output", run / "FRAMEWORK"):
+        each.mkdir(parents=True)
+    (output / "trace_view.json").write_text(json.dumps(TIMELINE))
+    (output / "kernel_details.csv").write_text(KERNELS)
+    (output / "op_statistic.csv").write_text(STATISTIC)
+    (run / f"profiler_info_{rank}.json").write_text("{}")
+    (recorded / "mindstudio_profiler_output" / "op_summary_20250109.csv").write_text(OP_SUMMARY)
+    (recorded / "mindstudio_profiler_output" / "msprof_20250109.json").write_text(json.dumps(TIMELINE))
+    return run
+
+
+def test_a_timeline_is_what_happened_and_its_csv_file_what_the_kernels_were(tmp_path: Path) -> None:
+    trace = strobe.open(pytorch_folder(tmp_path))
+    zero = trace.zero_ns - START
+    found = rows(
+        trace,
+        """select l.name, s.name, paradigm, role, start_ns, duration_ns from spans s join locations l using (location)
+           order by start_ns""",
+    )
+    assert [(*row[:4], row[4] + zero, row[5]) for row in found] == [
+        (f"thread {TID}", "ProfilerStep#19", "torch", "range", 0, 900_000),
+        (f"thread {TID}", "aten::mm", "torch", "operator", 1_000, 80_000),
+        (f"thread {TID}", "Enqueue", "torch", "function", 2_000, 500),
+        (f"thread {TID}", "aclnnMatmul", "accelerator", "function", 3_000, 30_000),
+        (f"thread {TID}", "AscendCL@aclrtSynchronizeStream", "accelerator", "sync", 100_000, 5_000),
+        ("GPU 4 stream 2", "aclnnMatmul_MatMulV2", "accelerator", "kernel", 972_912, 185_504),
+        ("GPU 4 stream 2", "MEMCPY_ASYNC", "accelerator", "copy", 1_500_000, 20_000),
+        ("GPU 4 stream 2", "aclnnMatmul_MatMulV2", "accelerator", "kernel", 2_588_764, 501_170),
+        ("GPU 4", "hcom_broadcast__445_0_1", "accelerator", "kernel", 3_000_000, 3_000),
+        ("GPU 4 stream 40 plane", "Notify_Wait", "accelerator", "other", 3_000_100, 40),
+        ("GPU 4 stream 3", "ArgMax", "accelerator", "kernel", 4_000_500, 2_000),
+    ], "tasks that the timeline lacks come from the CSV file"
+    columns = "short_name, correlation, grid_x, launch"
+    kernels = rows(trace, f"select {columns} from kernel_spans where device = 4 and role = 'kernel' order by start_ns")
+    assert kernels[0] == ("MatMulV2", 7, 16, 61653)
+    told = dict(
+        rows(trace, "select key, value from arguments where name = 'aclnnMatmul_MatMulV2' order by start_ns desc")
+    )
+    assert told["shapes"] == json.dumps("81920,4096;8192,512"), "of the first one"
+    assert rows(trace, "select sequence_number, shapes, types from operator_spans where name = 'aten::mm'") == [
+        (5, "[[128, 64], [64, 32]]", '["float", "float"]')
+    ]
+    assert rows(trace, "select collective from collective_spans") == [("hcom_broadcast_",)]
+    assert rows(trace, "select count(*) from links where kind = 'launch'") == [(1,)]
+    assert rows(trace, "select phase, category, flow from flows") == [("s", "async_npu", 77)]
+    assert rows(trace, "select metric, value from metrics") == [("AI Core Freq MHz", 1850.0)]
+    assert rows(trace, "select pid, rank from processes") == [(PID, 3)]
+
+
+def test_every_record_of_a_timeline_is_accounted_for(tmp_path: Path) -> None:
+    told = quality(strobe.open(pytorch_folder(tmp_path)))
+    # Rows of the CSV file that can be read: 5, of which one has no time.
+    total = len(TIMELINE) + 5
+    assert told["records_taken"] + told["records_left_out"] == total
+    assert told["left_out: Overlap Analysis"] == 1
+    assert told["left_out: process_sort_index"] == 5
+    assert told["records_left_out"] == 1 + 5 + 1
+
+
+def test_ranks_come_from_the_names_of_their_files(tmp_path: Path) -> None:
+    for rank in (5, 1):
+        pytorch_folder(tmp_path, rank)
+    assert sorted(rows(strobe.open(tmp_path), "select rank from processes")) == [(1,), (5,)]
+
+
+def test_what_msprof_exported_is_opened_once(tmp_path: Path) -> None:
+    folder = tmp_path / "PROF_000001_20250109171251558_ABC" / "mindstudio_profiler_output"
+    folder.mkdir(parents=True)
+    (folder / "op_summary_20250109171252.csv").write_text(KERNELS)
+    (folder / "op_statistic_20250109171252.csv").write_text(STATISTIC)
+    (folder / "msprof_20250109171252.json").write_text(json.dumps(TIMELINE))
+    trace = strobe.open(tmp_path)
+    assert rows(trace, "select pid from processes") == [(PID,)]
+    assert rows(trace, "select short_name, device from kernel_spans where correlation = 7") == [("MatMulV2", 4)]
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
+        for each in folder.iterdir():
+            archive.write(each, f"PROF_1/mindstudio_profiler_output/{each.name}")
+    assert rows(strobe.open(tmp_path / "run.zip"), "select pid from processes") == [(PID,)]
+
+
+def test_exports_of_several_recordings_are_kept_apart(tmp_path: Path) -> None:
+    for when in ("20250109171252", "20250109181252"):
+        (tmp_path / f"op_summary_{when}.csv").write_text(KERNELS)
+        (tmp_path / f"msprof_{when}.json").write_text(json.dumps(TIMELINE))
+    assert rows(strobe.open(tmp_path), "select pid from processes") == [(PID,), (PID,)]
+    (tmp_path / "msprof_20250109181252.json").unlink()
+    (tmp_path / "op_summary_20250109191252.csv").write_text(OP_SUMMARY)
+    trace = strobe.open(tmp_path)
+    assert sorted(rows(trace, "select pid from processes")) == [(0,), (0,), (PID,)], "the others have no timeline"
+
+
+def test_a_database_that_msprof_exported_is_all_of_it(database: Database, tmp_path: Path) -> None:
+    recorded = tmp_path / "PROF_1"
+    (recorded / "mindstudio_profiler_output").mkdir(parents=True)
+    (recorded / "mindstudio_profiler_output" / "op_summary_20250109171252.csv").write_text(OP_SUMMARY)
+    (tmp_path / "ascend_pytorch_profiler_3.db").rename(recorded / "msprof_20250109171252.db")
+    assert rows(strobe.open(tmp_path), "select count(*) from kernel_spans where role = 'kernel'") == [(2,)]
+
+
+def test_iterations_that_older_versions_exported_are_opened_once(tmp_path: Path) -> None:
+    for folder, names in (("timeline", ("msprof", "task_time", "hccl")), ("summary", ("op_summary",))):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            path = tmp_path / folder / f"{name}_0_2_1.{'csv' if folder == 'summary' else 'json'}"
+            path.write_text(OP_SUMMARY if folder == "summary" else json.dumps(TIMELINE))
+    trace = strobe.open(tmp_path)
+    assert rows(trace, "select count(*) from kernel_spans where name = 'aclnnMatmul_MatMulV2'") == [(1,)]
+
+
+def test_a_timeline_may_be_broken(tmp_path: Path) -> None:
+    run = pytorch_folder(tmp_path)
+    path = run / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    broken = [{"ph": "Q"}, 7, {"ph": "X", "ts": [], "pid": {}, "args": 3}, {"ph": "C", "args": {"a": "b"}},
+              {"ph": "M", "name": 3, "args": []},
+              {"ph": "X", "name": "late", "ts": 10**40, "dur": -1, "pid": 10**30}]  # fmt: skip
+    path.write_text(json.dumps([*TIMELINE, *broken]))
+    told = quality(strobe.open(run))
+    assert told["unknown: phase Q"] == 1
+    assert told["events_without_time"] == 1 + 2 + 0
+    path.write_text(json.dumps(TIMELINE)[:-400])
+    assert quality(strobe.open(run))["truncated"] == 1
+    path.write_text('{"a": 1}')
+    with pytest.raises(FormatError, match="it is no list"):
+        strobe.open(run)
+
+
+def test_recordings_that_nobody_exported_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "PROF_000001_20250109171251558_ABC" / "device_0"
+    folder.mkdir(parents=True)
+    (folder / "info.json.0").write_text(
+        '{"jobInfo":"NA","version":"1.0","mac":"0","hwtype":"","DeviceInfo":[{"id":0}]}'
+    )
+    with pytest.raises(FormatError, match="recording of msprof") as caught:
+        strobe.open(tmp_path)
+    assert caught.value.do == f"Export it: cd {folder} && msprof --export=on --output=.."
 
 
 def test_op_analyse_sums_kernels_by_type_and_shapes(tmp_path: Path) -> None:

@@ -75,6 +75,12 @@ KNOWN: tuple[KnownFormat, ...] = (
         _begins(b"PROJECTIONS_ID", b"PROJECTIONS-RECORD"),
         _PYTHON + "pipit; pipit.Trace.from_projections(sys.argv[1]).to_chrome('trace.json')\" FOLDER",
     ),
+    # The file info.json.0 in the folder of a device, or of the host, beside the binary files themselves.
+    KnownFormat(
+        "a recording of msprof (Ascend)",
+        lambda head: head.lstrip().startswith(b'{"jobInfo"') and b'"DeviceInfo"' in head,
+        "Export it: cd FOLDER && msprof --export=on --output=..",
+    ),
     # The file form.template of the folder, a binary property list.
     KnownFormat(
         "a trace of Xcode's Instruments",

@@ -116,6 +116,10 @@ class ImportSource(Protocol):
         Raises ValueError if the name leads out of the folder. If such a file changes, the import is repeated.
         """
 
+    @property
+    def around(self) -> Callable[[str], list[str]]:
+        """Return the names of files that match a pattern, seen from the folder of the file."""
+
 
 class ImportTarget(Protocol):
     """The target of an import: in practice `strobe.api.imports.Target`."""

@@ -1,18 +1,23 @@
 """Profiles of Huawei's Ascend NPUs, as msprof, torch_npu and MindSpore write them.
 
-Databases (`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db`, `msprof_*.db`) hold everything. Of the CSV
-files, `kernel_details.csv` and `op_summary_*.csv` have what ran on the NPU, `op_statistic*.csv` sums of that by type of
-operator, and `step_trace_time.csv` what the time of each step went into. If there are several in a folder, the first of
-these is read, and not the sums of it.
+Databases (`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db`, `msprof_*.db`) hold everything. Timelines
+(`trace_view.json`, `msprof_*.json`) hold the host, too, and `kernel_details.csv` or `op_summary_*.csv` the shapes and
+types of what ran on the NPU. `op_statistic*.csv` has sums of that by type of operator, and `step_trace_time.csv` what
+the time of each step went into. Of these files in one folder the first that is there is read, with what the next one
+adds, and not the sums. A timeline that is opened alone is read as Chrome's format.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import PurePosixPath
 
 from strobe.formats.ascend.database import read_database
 from strobe.formats.ascend.tables import KERNEL_FILES, read_kernels, read_statistic, read_step_trace
+from strobe.formats.ascend.timeline import read_timeline
+from strobe.formats.reading.ascend_folders import together
 from strobe.formats.reading.csv_input import first_cells
 from strobe.formats.reading.sqlite_input import MAGIC, SqliteInput
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -31,15 +36,28 @@ def sniff(head: bytes) -> bool:
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Times are nanoseconds of the node's clock, since 1970. Raises ValueError if it is damaged."""
     head = next(iter(source.chunks()), b"")
-    if not head.startswith(MAGIC):
-        reader = _reader(first_cells(head))
-        if reader is None:
-            raise ValueError("it has no columns that are known")
+    own = PurePosixPath(source.name.replace(":", "/")).name
+    # All are looked up, so that none of them is a trace of its own.
+    beside = {name: source.beside(name) for name in together(own, source.around("*"))}
+    if head.startswith(MAGIC):
+        with closing(SqliteInput(source.local_path())) as database:
+            return read_database(source, target, database)
+    reader = _reader(first_cells(head))
+    if reader is None:
+        raise ValueError("it has no columns that are known")
+    timeline, tasks = (
+        next((each for name, each in beside.items() if each is not None and name.startswith(begin)), None)
+        for begin in (("trace_view", "msprof"), ("kernel_details", "op_summary"))
+    )
+    if timeline is None:
         return reader(source, target)
-    for name in ("kernel_details.csv", "op_statistic.csv", "step_trace_time.csv", "trace_view.json"):
-        source.beside(name)  # the same as in the database: no traces of their own
-    with closing(SqliteInput(source.local_path())) as database:
-        return read_database(source, target, database)
+    return read_timeline(timeline, target, source if reader is read_kernels else tasks, _rank(source))
+
+
+def _rank(source: ImportSource) -> int | None:
+    """Return the rank in the name of a file beside the folder: profiler_info_3.json."""
+    found = [re.search(r"profiler_info_(\d{1,9})\.json$", name) for name in source.around("../profiler_info_*.json")]
+    return int(found[0][1]) if len(found) == 1 and found[0] is not None else None
 
 
 def _reader(cells: list[str]) -> Callable[[ImportSource, ImportTarget], Imported] | None:

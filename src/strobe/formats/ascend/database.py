@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from strobe.formats.ascend.records import (
     CALLS,
     COLLECTIVES,
@@ -14,7 +18,8 @@ from strobe.formats.ascend.records import (
     Records,
     as_json,
 )
-from strobe.formats.reading.sqlite_input import SqliteInput
+from strobe.formats.reading.database_tables import TableImport
+from strobe.formats.reading.sqlite_input import NONE, Batch, SqliteInput, SqliteTable, combinations
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
 _FACTS = ("META_DATA", "NPU_INFO", "HOST_INFO", "SESSION_TIME_INFO", "RANK_DEVICE_MAP")
@@ -27,6 +32,8 @@ _TEXTS = {
     RANGES: ("MSTX_EVENTS", ("message",)),
     STEPS: ("STEP_TIME", ()),
 }
+# Of readings: their times, and columns that tell what they are of, beside those whose names end in Id.
+_TIMES, _KEYS = ("timestampNs", "timestamp"), ("type", "component", "mode", "streamPtr")
 _NO_ID = 0xFFFFFFFF  # of a connection, or of a model
 
 
@@ -35,11 +42,12 @@ def read_database(source: ImportSource, target: ImportTarget, database: SqliteIn
     if not any(name in database.tables for name, _ in _TEXTS.values()):
         raise ValueError("it has no table with events")
     tables = _Tables(database)
-    for table in LAYOUTS:
+    origins = {**{table: of for table, (of, _) in _TEXTS.items()}, MARKS: _TEXTS[RANGES][0]}
+    for table in origins:
         statement = tables.select(table)
         if statement:
             database.derive(table, statement, LAYOUTS[table])
-    records = Records(source, target, database)
+    records = Records(source, target, database, origins)
     properties: dict[str, object] = {}
     for name in _FACTS:
         if name in database.tables:
@@ -50,8 +58,11 @@ def read_database(source: ImportSource, target: ImportTarget, database: SqliteIn
         "PYTORCH_CALLCHAINS",
         "COMPUTE_TASK_INFO",
     }
-    for name in database.tables:
-        if name not in (*read, *_FACTS, *LAYOUTS, "COMMUNICATION_TASK_INFO") and not name.startswith("ENUM_"):
+    records.tables.choose_default_key((CALLS, OPERATORS, TASKS), ("processId",))
+    for name, found in list(database.tables.items()):
+        if name in (*read, *_FACTS, *LAYOUTS, "COMMUNICATION_TASK_INFO") or name.startswith("ENUM_"):
+            continue
+        if not _read_readings(records.tables, found):
             records.tables.counters["rows_left_out"] += database.count(name)
     ranks = (
         [row[0] for row in database.query("SELECT rankId FROM RANK_DEVICE_MAP")]
@@ -63,6 +74,42 @@ def read_database(source: ImportSource, target: ImportTarget, database: SqliteIn
         next(iter(database.query("SELECT hostName FROM HOST_INFO")), ("",))[0] if "HOST_INFO" in database.tables else ""
     )
     return records.read(properties, host=str(host or ""), rank=rank)
+
+
+def _read_readings(tables: TableImport, table: SqliteTable) -> bool:
+    """Import a table of readings: the columns of numbers, for each combination of those that tell what they are of.
+
+    Returns whether it is one.
+    """
+    time = next((each for each in _TIMES if each in table.columns), None)
+    if time is None:
+        return False
+    keys = [each for each in table.columns if each.endswith("Id") or each in _KEYS]
+    columns = [each for each in table.columns if each not in (*keys, *_TIMES)]
+    strings = tables.database.pairs("STRING_IDS", "id", "value") if "type" in keys or "component" in keys else {}
+    for batch in tables.batches(table.name):
+        for process, part in tables.by_process(batch):
+            first, group = combinations([part.cells(key) for key in keys] or [np.zeros(part.count, dtype=np.int64)])
+            taken = np.zeros(part.count, dtype=bool)
+            for column in columns:
+                values = part.reals(column)
+                if values is None:
+                    continue
+                for number, row in enumerate(first.tolist()):
+                    mine = (group == number) & ~np.isnan(values) & (part.integers_or(time) != NONE)
+                    of = " ".join(_shown(part, key, row, strings) for key in keys)
+                    process.samples(f"{table.name} {column} ({of})", "", part.integers_or(time)[mine], values[mine])
+                    taken |= mine
+            tables.taken[table.name] += int(taken.sum())
+    return True
+
+
+def _shown(part: Batch, key: str, row: int, strings: Mapping[int, object]) -> str:
+    cell = int(part.cells(key)[row])
+    value = part.words[key][cell] if key in part.coded and cell != NONE else cell
+    if key in ("type", "component") and isinstance(value, int):
+        value = strings.get(value, value)
+    return f"{key.removesuffix('Id')} {'none' if cell == NONE else value}"
 
 
 class _Tables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
@@ -40,27 +40,27 @@ _LARGEST = 1 << 62
 
 def read_kernels(source: ImportSource, target: ImportTarget) -> Imported:
     """Import the tasks of NPUs. Metrics of cores are counted as columns that are not kept."""
-    for name in ("op_statistic.csv", "step_trace_time.csv"):
-        source.beside(name)  # sums of the same tasks
     counters = {"unreadable_rows": 0, "columns_not_kept": 0, "times_rounded": 0}
-    with row_database(LAYOUTS, _tasks(source, counters)) as database:
+    rows = ((table, {**cells, "deviceId": cells["deviceId"] or 0}) for table, cells in tasks_of(source, counters))
+    with row_database(LAYOUTS, rows) as database:
         records = Records(source, target, database)
         records.tables.counters.update(counters)
         return records.read({})
 
 
-def _tasks(source: ImportSource, counters: dict[str, int]) -> Iterator[Row]:
+def tasks_of(source: ImportSource, counters: MutableMapping[str, int]) -> Iterator[Row]:
+    """Return the tasks in a CSV file as rows of `LAYOUTS`."""
+
     def broken() -> None:
-        counters["unreadable_rows"] += 1
+        counters["unreadable_rows"] = counters.get("unreadable_rows", 0) + 1
 
     known = {name for names in (*_COLUMNS.values(), *_NUMBERS.values(), *_TIMES) for name in names}
     for row in csv_rows(source, broken):
         counters["columns_not_kept"] = sum(name not in known for name in row)
-        start, duration = (_ns(_first(row, names), counters) for names in _TIMES)
+        start, duration = (microseconds(_first(row, names), counters) for names in _TIMES)
         cells: dict[str, object] = {key: _first(row, names) for key, names in _COLUMNS.items()}
         cells |= {key: int(text) if (text := _first(row, names) or "").isdecimal() and len(text) < 19 else None
                   for key, names in _NUMBERS.items()}  # fmt: skip
-        cells["deviceId"] = cells["deviceId"] if cells["deviceId"] is not None else 0
         yield TASKS, {**cells, "start": start, "end": None if start is None or duration is None else start + duration}
 
 
@@ -70,10 +70,10 @@ def _first(row: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     return None if cell in ("", "N/A") else cell
 
 
-def _ns(cell: str | None, counters: dict[str, int]) -> int | None:
+def microseconds(cell: object, counters: MutableMapping[str, int]) -> int | None:
     """Return microseconds as nanoseconds, None for what is no number of a sound size."""
     try:
-        exact = Decimal(cell or "x")
+        exact = Decimal("x" if cell is None else str(cell))
     except InvalidOperation:
         return None
     if not exact.is_finite() or not -30 < exact.adjusted() < 16:
@@ -88,7 +88,7 @@ def read_statistic(source: ImportSource, target: ImportTarget) -> Imported:
     process = ProfileProcess(source, target)
     ignored: dict[str, int] = {}
     for row in csv_rows(source, lambda: process.core.count("unreadable_rows")):
-        time, count = _ns(_first(row, ("Total Time(us)",)), ignored), _first(row, ("Count",)) or ""
+        time, count = microseconds(_first(row, ("Total Time(us)",)), ignored), _first(row, ("Count",)) or ""
         if time is None or not count.isdecimal() or len(count) > 18:
             process.core.count("unreadable_rows")
             continue
@@ -108,7 +108,7 @@ def read_step_trace(source: ImportSource, target: ImportTarget) -> Imported:
     ignored: dict[str, int] = {}
     for row in csv_rows(source, lambda: process.core.count("unreadable_rows")):
         times = {
-            name: _ns(_first(row, (name,)), ignored)
+            name: microseconds(_first(row, (name,)), ignored)
             for name in row
             if name not in ("Step", "Type", "Index", "Device_id")
         }

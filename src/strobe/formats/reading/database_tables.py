@@ -26,7 +26,7 @@ _MOST_PROPERTY_ROWS = 1000
 _MOST_PROPERTY_TEXT = 1000
 _MOST_PROPERTIES_BYTES = 512 << 10
 # A table with one of these columns holds events: each of its rows is a record of the file.
-TIMES = {"start", "timestamp"}
+TIMES = {"start", "timestamp", "startNs", "timestampNs"}
 _ON_A_STREAM = {"deviceId", "streamId"}
 
 
@@ -101,6 +101,7 @@ class TableImport:
         self._rows: dict[str, int] = {}
         self._unknown: set[str] = set()
         self._made_of: dict[str, Sequence[str]] = {}
+        self._left_out: dict[str, Counter[str]] = {}
         rows = sum(table.most_rows for table in database.tables.values())
         self._bytes_per_row = database.size_bytes / max(rows, 1)
 
@@ -323,6 +324,10 @@ class TableImport:
         """Note that each row of a derived table is a row of one of some tables of the file."""
         self._made_of[derived] = tables
 
+    def left_out(self, table: str, kind: str, rows: int) -> None:
+        """Note that so many rows of a table, of a kind with a name of its own, are left out on purpose."""
+        self._left_out.setdefault(table, Counter())[kind] += rows
+
     def kept_unknown(self, table: str) -> None:
         """Note that nobody here knows a table: its rows are kept by what its columns are called."""
         self._unknown.add(table)
@@ -347,7 +352,10 @@ class TableImport:
             taken = min(self.taken[name] + self._joined[name], rows)
             self.counters[RECORDS_UNKNOWN if name in self._unknown else RECORDS_TAKEN] += taken
             self.counters[RECORDS_LEFT_OUT] += rows - taken
-            self.counters[LEFT_OUT + name] += rows - taken
+            named = self._left_out.get(name, Counter())
+            self.counters[LEFT_OUT + name] += max(0, rows - taken - named.total())
+            for kind, number in named.items():
+                self.counters[LEFT_OUT + kind] += number
             if name in self._unknown:
                 self.counters[UNKNOWN + name] += taken
                 self.counters["rows_of_unknown_tables"] += taken

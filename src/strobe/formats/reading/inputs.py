@@ -6,6 +6,8 @@ import bz2
 import codecs
 import gzip
 import lzma
+import os
+import posixpath
 import re
 import tarfile
 import tempfile
@@ -13,12 +15,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from strobe import native
 from strobe.errors import FormatError, TraceError
+from strobe.formats.reading.ascend_folders import repeated
 from strobe.formats.reading.cube_tar import is_cube
 from strobe.model.units import format_bytes
 
@@ -59,6 +63,7 @@ class Input:
     """One file, or one member of an archive. `name` is for messages, `size_bytes` as it lies on disk.
 
     `neighbour` finds another file of its folder, or of the archive; `asked` are the files looked up so far, by name.
+    `around` returns the names of files that match a pattern, seen from its folder: `*.csv`, `../info_*.json`.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Input:
     size_bytes: int
     opened: Callable[[], IO[bytes]]
     neighbour: Callable[[str], Input | None] = field(default=lambda _: None)
+    around: Callable[[str], list[str]] = field(default=lambda _: [])
     tick: Tick = field(default=lambda _: True)
     stopped: bool = False
     asked: dict[str, Input | None] = field(default_factory=dict)
@@ -180,7 +186,8 @@ def inputs_of(path: Path) -> list[Input]:
     """
     if path.is_dir():
         files = sorted(each for each in path.rglob("*") if each.is_file() and not _is_ours(each, path))
-        return [one_file(each) for each in files]
+        twice = repeated(files)
+        return [one_file(each) for each in files if each not in twice]
     try:
         if zipfile.is_zipfile(path):
             return _of_zip(path)
@@ -207,7 +214,12 @@ def _pieces(stream: IO[bytes], size: int) -> Iterator[bytes]:
 
 def one_file(path: Path) -> Input:
     """Return a file as it is, though it may be an archive."""
-    return Input(str(path), path, path.stat().st_size, lambda: path.open("rb"), lambda name: _below(path.parent, name))
+
+    def around(pattern: str) -> list[str]:
+        return sorted(os.path.relpath(each, path.parent) for each in path.parent.glob(pattern))
+
+    size, beside = path.stat().st_size, partial(_below, path.parent)
+    return Input(str(path), path, size, lambda: path.open("rb"), beside, around)
 
 
 def _below(folder: Path, name: str) -> Input | None:
@@ -340,9 +352,21 @@ def _neighbours(members: dict[str, Input]) -> list[Input]:
     def finder(member: str) -> Callable[[str], Input | None]:
         return lambda name: members.get(str(PurePosixPath(member).parent / name))
 
+    def names_around(member: str) -> Callable[[str], list[str]]:
+        folder = posixpath.dirname(member)
+
+        def around(pattern: str) -> list[str]:
+            whole = posixpath.normpath(posixpath.join(folder, pattern))
+            return [
+                posixpath.relpath(each, folder or ".") for each in sorted(members) if PurePosixPath(each).match(whole)
+            ]
+
+        return around
+
     for member, each in members.items():
-        each.neighbour = finder(member)
-    return [members[member] for member in sorted(members)]
+        each.neighbour, each.around = finder(member), names_around(member)
+    twice = {str(each) for each in repeated(map(PurePosixPath, members))}
+    return [members[member] for member in sorted(members) if str(PurePosixPath(member)) not in twice]
 
 
 def _tar_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Callable[[], IO[bytes]]:

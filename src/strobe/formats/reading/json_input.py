@@ -45,12 +45,14 @@ def read_json(source: ImportSource) -> Mapping[str, object]:
 def objects_in(source: ImportSource, array: str, cut_off: Callable[[], None]) -> Iterator[Mapping[str, object]]:
     """Yield the objects of the first array with this key, one by one, in memory that does not grow with the file.
 
+    Without a key, it is the array that the file consists of.
+
     Calls `cut_off` if the file ends in the array. Raises ValueError if there is no such array, if what is in it is not
     JSON, or if one object is larger than 16 MiB.
     """
     decoder = json.JSONDecoder(parse_float=_decimal, parse_constant=lambda _: None)
     read = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
-    begin = re.compile(rf'"{array}"\s*:\s*\[')
+    begin = re.compile(rf'"{array}"\s*:\s*\[' if array else r"\A\s*\[")
     waiting, at, inside, tried = "", 0, False, 0
     for chunk in chain(source.chunks(), (b"",)):  # the empty one is the end: what is left is tried once more
         waiting, at = waiting[at:] + read(chunk), 0
@@ -77,7 +79,7 @@ def objects_in(source: ImportSource, array: str, cut_off: Callable[[], None]) ->
             tried = 0
             yield fields(value)
     if not inside:
-        raise ValueError(f"it has no '{array}'")
+        raise ValueError(f"it has no '{array}'" if array else "it is no list")
     cut_off()
 
 
