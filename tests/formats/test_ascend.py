@@ -460,3 +460,108 @@ def test_a_database_without_events_is_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(FormatError, match="no table with events"):
         strobe.open(tmp_path / "msprof_1.db")
+
+
+# As MindSpore 1 writes them: mindinsight's tests/utils/resource/run_2, shortened.
+OPERANDS = {"input_0": {"format": "NCHW", "shape": [32, 1, 28]}, "input_1": {"shape": "6"}, "output_0": {"shape": 9}}
+OF_DEVICE = {
+    "output_timeline_data_1.txt": """\
+op_name, stream_id, start_time(ms), duration(ms)
+Default/AssignAdd-op142,519,154907895.95956,0.0031
+Default/network-LeNet5/conv1-Conv2d/Conv2D-op9,519,154907896.00001,0.04664
+""",
+    "framework_raw_1.csv": """\
+task_id,stream_id,block_dim,full_kernel_name,op_name,kernel_name,kernel_type,subgraph,op_info
+2,519,8,Default/network-LeNet5/conv1-Conv2d/Conv2D-op9,x,x,Conv2D,Default,"{OPERANDS}"
+""",
+    "aicore_intermediate_1_detail.csv": """\
+full_kernel_name,execution_time,execution_frequency
+Default/AssignAdd-op142,0.0031,1
+Default/network-LeNet5/conv1-Conv2d/Conv2D-op9,0.016093333333333334,3
+Default/broken,x,1
+""",
+    "aicore_intermediate_1_type.csv": """\
+kernel_type,total_time,execution_frequency,percent
+AssignAdd,0.0031,1,6.03
+Conv2D,0.04828,3,93.97
+""",
+    "aicpu_intermediate_1.csv": """\
+serial_number,kernel_type,total_time,dispatch_time,execution_time,run_start,run_end
+1,GetNext,0.888,0.132,0.22,154907895189,154907895707
+""",
+    "step_trace_raw_1_detail_time.csv": """\
+step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail,stream_48_0_AllReduce-op6_start_point,stream_48_0_AllReduce-op6_end_point,stream_48_0_AllReduce-op6
+1,15490789518900,15490790000000,481100,15490789518900,15490789900000,0,381100,100000,15490789800000,15490789850000,50000
+2,15490790000000,15490790500000,500000,15490790100000,15490790400000,100000,300000,100000,15490790300000,15490790350000,50000
+-,15490789759450,15490790250000,490550,15490789809450,15490790150000,50000,340550,100000,15490790050000,15490790100000,50000
+""",
+    "minddata_pipeline_raw_1.csv": """\
+op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,output_queue_usage_rate,sample_interval,parent_id,children_id
+0,Batch,4,,,,0,10,,[1]
+1,Shuffle,1,"[10, 20, 30]",20.0,64,0.3125,10,0,"[2, 3]"
+""",
+    "pipeline_profiling_1.json": json.dumps({
+        "op_info": [
+            {"metrics": {"output_queue": {"length": 64, "size": [10, 20, 30]}}, "op_id": 1, "op_type": "Shuffle"},
+            {"metrics": None, "op_id": 0, "op_type": "Batch"},
+        ],
+        "sampling_interval": 10,
+    }),
+    "timeline_display_1.json": '[{"name": "AssignAdd", "ph": "X", "tid": "519", "ts": 0.1, "dur": 3.1, "pid": 1}]',
+}  # fmt: skip
+
+
+def of_device(folder: Path, *names: str) -> Path:
+    for name in names or OF_DEVICE:
+        (folder / name).write_text(OF_DEVICE[name].replace("{OPERANDS}", json.dumps(OPERANDS).replace('"', '""')))
+    return folder
+
+
+def test_all_that_older_mindspore_wrote_for_a_device_is_one_process(tmp_path: Path) -> None:
+    trace = strobe.open(of_device(tmp_path))
+    assert rows(trace, "select count(*) from processes") == [(1,)]
+    found = rows(
+        trace,
+        """select l.name, s.name, role, start_ns, duration_ns from spans s join locations l using (location)
+           order by start_ns, duration_ns desc""",
+    )
+    conv = "Default/network-LeNet5/conv1-Conv2d/Conv2D-op9"
+    zero = trace.zero_ns
+    assert zero == 154_907_895_189_000
+    assert [(*row[:3], row[3] + zero, row[4]) for row in found] == [
+        ("steps", "step 1", "range", 154_907_895_189_000, 4_811_000),
+        ("steps", "fp_and_bp", "range", 154_907_895_189_000, 3_811_000),
+        ("GPU 1", "GetNext", "kernel", 154_907_895_189_000, 518_000),
+        ("GPU 1 stream 519", "Default/AssignAdd-op142", "kernel", 154_907_895_959_560, 3_100),
+        ("GPU 1 stream 519", conv, "kernel", 154_907_896_000_010, 46_640),
+        ("GPU 1 stream 48", "0_AllReduce-op6", "kernel", 154_907_898_000_000, 500_000),
+        ("steps", "tail", "range", 154_907_899_000_000, 1_000_000),
+        ("steps", "step 2", "range", 154_907_900_000_000, 5_000_000),
+        ("steps", "iteration_interval", "range", 154_907_900_000_000, 1_000_000),
+        ("steps", "fp_and_bp", "range", 154_907_901_000_000, 3_000_000),
+        ("GPU 1 stream 48", "0_AllReduce-op6", "kernel", 154_907_903_000_000, 500_000),
+        ("steps", "tail", "range", 154_907_904_000_000, 1_000_000),
+    ]
+    assert rows(trace, f"select short_name, grid_x from kernel_spans where name = '{conv}'") == [("Conv2D", 8)]
+    assert rows(trace, f"select value from arguments where name = '{conv}' and key = 'shapes'") == [('"32,1,28;6"',)]
+    queue = rows(trace, "select time_ns, value from metrics where metric = 'queue of Shuffle 1' order by 1")
+    assert queue == [(0, 10), (10_000_000, 20), (20_000_000, 30)]
+
+
+def test_without_times_older_mindspore_has_sums_of_kernels(tmp_path: Path) -> None:
+    trace = strobe.open(of_device(tmp_path, "aicore_intermediate_1_detail.csv", "aicore_intermediate_1_type.csv"))
+    conv = "Default/network-LeNet5/conv1-Conv2d/Conv2D-op9"
+    assert by_path(trace, "count, total_ns") == {"Default/AssignAdd-op142": [1, 3_100], conv: [3, 48_280]}
+    told = quality(trace)
+    assert (told["records_taken"], told["records_left_out"], told["unreadable_rows"]) == (2, 1, 1)
+    (tmp_path / "aicore_intermediate_1_detail.csv").unlink()
+    assert by_path(strobe.open(tmp_path), "count, total_ns") == {"AssignAdd": [1, 3_100], "Conv2D": [3, 48_280]}
+
+
+def test_queues_of_the_data_pipeline_alone_have_readings(tmp_path: Path) -> None:
+    trace = strobe.open(of_device(tmp_path, "pipeline_profiling_1.json"))
+    assert rows(trace, "select time_ns, value from metrics order by 1") == [(0, 10), (10_000_000, 20), (20_000_000, 30)]
+    assert quality(trace)["left_out: operators without a queue"] == 1
+    (tmp_path / "pipeline_profiling_1.json").write_text('{"op_info": [{"metrics": {"output_queue": 3}}, 7, {"a')
+    with pytest.raises(FormatError, match="cannot be read as Ascend"):
+        strobe.open(tmp_path)

@@ -4,7 +4,8 @@ Databases (`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db`, `ms
 (`trace_view.json`, `msprof_*.json`) hold the host, too, and `kernel_details.csv` or `op_summary_*.csv` the shapes and
 types of what ran on the NPU. `op_statistic*.csv` has sums of that by type of operator, and `step_trace_time.csv` what
 the time of each step went into. Of these files in one folder the first that is there is read, with what the next one
-adds, and not the sums. A timeline that is opened alone is read as Chrome's format.
+adds, and not the sums. A timeline that is opened alone is read as Chrome's format. What older versions of MindSpore
+wrote is read, too: see `mindspore`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import closing
 from pathlib import PurePosixPath
 
 from strobe.formats.ascend.database import read_database
+from strobe.formats.ascend.mindspore import kind_of, read_mindspore
 from strobe.formats.ascend.tables import KERNEL_FILES, read_kernels, read_statistic, read_step_trace
 from strobe.formats.ascend.timeline import read_timeline
 from strobe.formats.reading.ascend_folders import together
@@ -30,12 +32,16 @@ def sniff(head: bytes) -> bool:
     """Return whether it is a database with CANN's tables, or a CSV file with the columns of one that is known."""
     if head.startswith(MAGIC):
         return b"STRING_IDS" in head and (b"globalTaskId" in head or b"ENUM_API_TYPE" in head)
-    return _reader(first_cells(head)) is not None
+    cells = first_cells(head)
+    return _reader(cells) is not None or kind_of(cells, head) != ""
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Times are nanoseconds of the node's clock, since 1970. Raises ValueError if it is damaged."""
     head = next(iter(source.chunks()), b"")
+    kind = kind_of(first_cells(head), head)
+    if kind:
+        return read_mindspore(source, target, kind)
     own = PurePosixPath(source.name.replace(":", "/")).name
     # All are looked up, so that none of them is a trace of its own.
     beside = {name: source.beside(name) for name in together(own, source.around("*"))}
