@@ -90,7 +90,9 @@ def read_mindspore(source: ImportSource, target: ImportTarget, kind: str) -> Imp
         begin_ns = first if isinstance(first, int) else 0
         if "pipeline" in files:
             for row in rows_of("pipeline"):
-                sizes = [size for size in row.get("output_queue_size", "").strip("[] ").split(",") if size]
+                sizes: list[object] = [
+                    size for size in row.get("output_queue_size", "").strip("[] ").split(",") if size
+                ]
                 queue = f"{row.get('op_type')} {row.get('op_id')}"
                 _add_readings(process, queue, begin_ns, sizes, row.get("sample_interval"))
         elif "queues" in files:
