@@ -20,7 +20,7 @@ import numpy as np
 
 from strobe.formats.ascend.records import COLLECTIVES, LAYOUTS, STEPS, TASKS, Records
 from strobe.formats.ascend.tables import microseconds
-from strobe.formats.reading.csv_input import csv_rows
+from strobe.formats.reading.csv_input import csv_rows, first_cells
 from strobe.formats.reading.import_process import NO_PATH, ImportProcess
 from strobe.formats.reading.json_input import fields, items, read_json, text
 from strobe.formats.reading.row_tables import Row, row_database
@@ -112,11 +112,17 @@ def _of_device(source: ImportSource, kind: str) -> tuple[dict[str, ImportSource]
     if own is None:
         return {kind: source}, 0
     others = {each: source.beside(name.format(own[1])) for each, (name, _) in _FILES.items() if each != kind}
-    files = {kind: source, **{each: found for each, found in others.items() if found is not None}}
+    files = {each: found for each, found in others.items() if found is not None and _is(each, found)} | {kind: source}
     if "kernels" in files:
         for name in ("ascend_timeline_display", "timeline_display"):
             source.beside(f"{name}_{own[1]}.json")  # the same kernels
     return files, int(own[1])
+
+
+def _is(kind: str, source: ImportSource) -> bool:
+    """Return whether a file is what its name has it for."""
+    head = next(iter(source.chunks()), b"")
+    return kind == "operators" or kind_of(first_cells(head), head) == kind
 
 
 def _rows(rows_of: Callable[[str], Iterator[Mapping[str, str]]], device: int, counters: Counter[str]) -> Iterator[Row]:

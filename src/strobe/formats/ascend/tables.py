@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -36,6 +37,7 @@ _NUMBERS = {
 _TIMES = ("Start Time(us)", "Task Start Time(us)", "Task Start Time"), ("Duration(us)", "Task Duration(us)")
 _PARTS = ("Computing", "Communication(Not Overlapped)", "Free")  # of a step; the others overlap them
 _LARGEST = 1 << 62
+_USUAL = re.compile(r"(\d{1,15})(?:\.(\d{1,3}))?", re.ASCII)
 
 
 def read_kernels(source: ImportSource, target: ImportTarget) -> Imported:
@@ -72,6 +74,9 @@ def _first(row: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 def microseconds(cell: object, counters: MutableMapping[str, int]) -> int | None:
     """Return microseconds as nanoseconds, None for what is no number of a sound size."""
+    usual = _USUAL.fullmatch(str(cell))
+    if usual is not None:
+        return int(usual[1] + (usual[2] or "").ljust(3, "0"))
     try:
         exact = Decimal("x" if cell is None else str(cell))
     except InvalidOperation:

@@ -189,13 +189,14 @@ def _derive(database: SqliteInput, layers: Mapping[int, object]) -> int:
     _derive_devices(database, layers)
     on_npu = (_HARDWARE, *_COMMUNICATION)
     by_start = database.keyed(_DETAILS, "start", ("name",))  # its rows are numbered as those of the table
-    near = f"n.start BETWEEN r.start - {_FARTHEST_NS} AND r.start + {_FARTHEST_NS} AND n.name = r.name"
+    # The plus and CROSS keep SQLite from looking up names, of which there are few.
+    near = f"n.start BETWEEN r.start - {_FARTHEST_NS} AND r.start + {_FARTHEST_NS} AND +n.name = r.name"
     database.derive(
         _MATCHED,
         _selected(
             "r.rowid, n.rowid, min(abs(n.start - r.start))",
             on_npu,
-            joins=f"JOIN {by_start} n ON {near}",
+            joins=f"CROSS JOIN {by_start} n ON {near}",
             where="1 GROUP BY r.rowid",
         ),
         {"event": "INTEGER PRIMARY KEY", "detail": "INTEGER", "apart": "INTEGER"},
