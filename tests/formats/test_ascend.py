@@ -558,6 +558,13 @@ def test_without_times_older_mindspore_has_sums_of_kernels(tmp_path: Path) -> No
     assert by_path(strobe.open(tmp_path), "count, total_ns") == {"AssignAdd": [1, 3_100], "Conv2D": [3, 48_280]}
 
 
+def test_files_that_are_not_what_their_names_have_them_for_are_left_alone(tmp_path: Path) -> None:
+    of_device(tmp_path, "aicore_intermediate_1_detail.csv")
+    (tmp_path / "step_trace_raw_1_detail_time.csv").write_text("step_num,start_point\n1,2\n")
+    (tmp_path / "output_timeline_data_1.txt").write_text("nothing\n")
+    assert rows(strobe.open(tmp_path), "select sum(count) from statistics") == [(4,)]
+
+
 def test_queues_of_the_data_pipeline_alone_have_readings(tmp_path: Path) -> None:
     trace = strobe.open(of_device(tmp_path, "pipeline_profiling_1.json"))
     assert rows(trace, "select time_ns, value from metrics order by 1") == [(0, 10), (10_000_000, 20), (20_000_000, 30)]
