@@ -1,7 +1,7 @@
 """OTF2 archives for tests: written with the official package, and what its reader says is in them."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -86,6 +86,22 @@ def oracle(anchor: Path) -> Told:
                 name = str(event.collective_op).partition(".")[2].lower().replace("bcast", "broadcast")
                 told.collectives.append((name, event.communicator.name, root, event.size_sent, event.size_received))
     return told
+
+
+def everything(anchor: Path) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Return all definitions and events as the official reader shows them."""
+    with otf2.reader.open(str(anchor)) as trace:
+        registries = [each for each in vars(trace.definitions).values() if isinstance(each, Iterable)]
+        definitions = [f"{type(each).__name__} {each}" for registry in registries for each in registry]
+        events = [
+            (location._ref, type(event).__name__, *(f"{key} {value}" for key, value in _shown(event)))
+            for location, event in trace.events
+        ]
+        return [str(trace.definitions.clock_properties), *definitions], events
+
+
+def _shown(event: Any) -> list[tuple[object, object]]:
+    return [*vars(event).items(), *(event.attributes or {}).items()]
 
 
 @dataclass
@@ -216,22 +232,35 @@ def with_clock_offset(archive: Archive, location: Any, ticks: int, offset: int) 
     _otf2.DefWriter_WriteClockOffset(archive.events(location)._def_handle, ticks, offset, 0.0)
 
 
-# The fields of records, for turning the bytes of each around: n compressed number, b byte, t text, 8 fixed.
-_DEFINITION_FIELDS = {
-    5: "nnnn",
-    10: "nt",
-    11: "nnbn",
-    12: "nnnn",
-    13: "nnbnn",
-    14: "nnbnn",
-    15: "nnnbnnnnbbn",
-    19: "nnnbbbbnn",
-    21: "nnnbn",
-    22: "nnnnn",
-    24: "nnnn",
-}
-_EVENT_FIELDS = {14: "nnnn", 15: "nnnnn", 18: "nnnn", 19: "nnnnn", 22: "", 23: "bnnnn"}
-_SINGLETONS = (12, 13, 16, 17)
+def _fields_of(text: str) -> dict[int, str]:
+    """Return the fields of each kind of record by its number."""
+    return {int(number): fields for number, _, fields in (word.partition(":") for word in text.split())}
+
+
+# The fields of records, for turning the bytes of each around: n compressed number, b byte, t text, 2, 4 and 8 bytes of
+# fixed length, v a value behind its type, [...] as often as the number before says, * the one before it up to the end.
+# Records of older versions end earlier. From the writers of OTF2 3.0: OTF2_GlobalDefWriter_inc.c, OTF2_EvtWriter_inc.c.
+_DEFINITIONS = _fields_of(
+    """
+    5:nnnn 6:bnb 7:bbv 8:bnnbnb[bv] 10:nt 11:nnbn 12:nnnn 13:nnbnn 14:nnbnn 15:nnnbnnnnbbn 16:nnnnn 17:nnn
+    18:nnbn[n]bbn 19:nnnbbbbnn 20:nb[n]bb 21:nnnbn 22:nnnnn 23:nnb 24:nnnn 25:nn 26:nnnv 27:nb 28:nnnv 29:nnnv
+    30:nnnb 31:nnnb[n] 32:nnb[n] 33:nnn 34:nnnn 35:nnv 36:nnbbnn 37:nnv 38:nnn 39:nnn 40:nnnbnnn 41:nbn 42:nnv
+    43:nnnnnn
+    """
+)
+_LOCAL_DEFINITIONS = _DEFINITIONS | {5: "bnbn*", 6: "8n8"}
+_EVENTS = _fields_of(
+    """
+    6:n[nv] 10:8 11:b 14:nnnn 15:nnnnn 18:nnnn 19:nnnnn 22: 23:bnnnn 25: 26:nn 27:nn 31:nb[bn] 32:nn 33:nn 34:nn
+    35:n 36:n 37: 38:bnnnnn 39:nnn 40:nnnb 41:nnnb 42:nnnb 43:nnn 44:nnb 45:n 46:nnnn 47:nnnn 48:nnbnnn 49:nn
+    50:nn 51:nn 52:nn 53:bn 54:b 55:n 56:n 57:bnn 58:bnn 59:nnn 60:nnn 61:nnn 62:nn 63:nn 64:nn 65:nn 66:nn 67:n
+    68:nnn 69:nbnn 70:n 71:nnn 72:nnbn 73:nn 74:bn 75:nbnnn 76:nn 77:nn 78:nnn 79:nn 80:nb 81:nb 82:nb 83:nn[n]
+    84:n 85:n 86:bnnnnn 87:n 88:n 89:nnnn 90:nn 91:nn 92:nn
+    """
+)
+_SINGLETONS = (12, 13, 16, 17, 20, 21, 24, 28, 29, 30)  # have no length: a number follows
+_HEADER_BYTES = 18
+_FIXED_VALUES = {1: "b", 2: "2", 5: "b", 6: "2", 9: "4", 10: "8"}  # by type; all others are numbers
 
 
 def turn_around(folder: Path, to: Path) -> Path:
@@ -240,6 +269,7 @@ def turn_around(folder: Path, to: Path) -> Path:
     anchor = (folder / "traces.otf2").read_bytes()
     fixed = 2 + 5 + 1 + 1 + 3
     parts = [b"\3#", anchor[2:fixed]]
+    chunk_bytes = [int.from_bytes(anchor[at : at + 8], "little") for at in (fixed, fixed + 8)]  # events, definitions
     for size in (8, 8, 1, 1, 8, 8):
         parts.append(anchor[fixed : fixed + size][::-1])
         fixed += size
@@ -258,21 +288,26 @@ def turn_around(folder: Path, to: Path) -> Path:
         fixed += size
     (to / "traces.otf2").write_bytes(b"".join(parts) + anchor[fixed:])
     for path in (folder / "traces.def", *(folder / "traces").iterdir()):
-        target = to / path.relative_to(folder)
-        target.write_bytes(b"".join(_turned(path.read_bytes(), path.suffix == ".evt")))
+        events = path.suffix == ".evt"
+        records = _EVENTS if events else _DEFINITIONS if path.name == "traces.def" else _LOCAL_DEFINITIONS
+        data = path.read_bytes()
+        (to / path.relative_to(folder)).write_bytes(b"".join(_turned(data, records, chunk_bytes[not events], events)))
     return to / "traces.otf2"
 
 
-def _turned(data: bytes, events: bool) -> Iterator[bytes]:
-    assert data[:2] == b"\3B"
-    yield b"\3#" + data[2:10][::-1] + data[10:18][::-1]
-    at = 18
+def _turned(data: bytes, records: dict[int, str], chunk_bytes: int, events: bool) -> Iterator[bytes]:
+    at = 0
     while at < len(data):
         kind = data[at]
-        if kind < 5:
-            yield data[at:]
-            return
-        if events and kind == 5:
+        if at % chunk_bytes == 0:
+            assert data[at : at + 2] == b"\3B"
+            yield b"\3#" + data[at + 2 : at + 10][::-1] + data[at + 10 : at + _HEADER_BYTES][::-1]
+            at += _HEADER_BYTES
+        elif kind < 5:  # the end of the chunk, or of all
+            end = at + chunk_bytes - at % chunk_bytes
+            yield data[at:end]
+            at = end
+        elif events and kind == 5:  # a time
             yield data[at : at + 1] + data[at + 1 : at + 9][::-1]
             at += 9
         elif events and kind in _SINGLETONS:
@@ -281,36 +316,49 @@ def _turned(data: bytes, events: bool) -> Iterator[bytes]:
             at = end
         else:
             length, body = data[at + 1], at + 2
-            assert length != 255
             yield data[at:body]
-            end = body + length
-            if events and kind == 31:
-                fields = "nb" + "bn" * data[_skip(data, body, "n")]
-            elif not events and kind == 18:
-                fields = "nnb" + "n" + "n" * data[_skip(data, body, "nnb") + 1] if length else ""
-                fields += "bbn"
-            elif not events and kind == 20:
-                fields = "nb" + "n" * data[_skip(data, body, "n")] + "bb"
-            else:
-                fields = (_EVENT_FIELDS if events else _DEFINITION_FIELDS)[kind]
-            for each in fields:
-                piece, body = _field(data, body, each)
-                yield piece
-            assert body == end, (kind, body, end)
-            at = end
+            if length == 255:
+                length, body = int.from_bytes(data[body : body + 8], "little"), body + 8
+                yield data[body - 8 : body][::-1]
+            at = body + length
+            yield from _record(data, body, at, records[kind])
 
 
-def _skip(data: bytes, at: int, fields: str) -> int:
-    for each in fields:
-        at = _field(data, at, each)[1]
-    return at
+def _record(data: bytes, at: int, end: int, fields: str) -> Iterator[bytes]:
+    """Yield the fields of a record that lies from `at` to `end`."""
+    number, begin = 0, 0  # the number read last; where the fields begin that are repeated
+    left: int | None = None
+    i = 0
+    while i < len(fields) and at < end:
+        each = fields[i]
+        i += 1
+        if each == "[":
+            begin, left = i, number
+            i = fields.index("]", i) + 1 if number == 0 else i
+        elif each == "]":
+            assert left is not None
+            left -= 1
+            i = begin if left else i
+        elif each == "*":
+            i -= 2
+        else:
+            if each == "v":
+                yield data[at : at + 1]
+                each, at = _FIXED_VALUES.get(data[at], "n"), at + 1
+            piece, after = _field(data, at, each)
+            number = data[at] if each == "b" else int.from_bytes(data[at + 1 : after], "little")
+            yield piece
+            at = after
+    assert at == end, (fields, at, end)
 
 
 def _field(data: bytes, at: int, kind: str) -> tuple[bytes, int]:
-    if kind == "b":
-        return data[at : at + 1], at + 1
+    """Return a field with its bytes turned around, and where it ends."""
     if kind == "t":
         end = data.index(b"\0", at) + 1
         return data[at:end], end
+    if kind != "n":
+        end = at + (1 if kind == "b" else int(kind))
+        return data[at:end][::-1], end
     size = 0 if data[at] == 255 else data[at]
     return data[at : at + 1] + data[at + 1 : at + 1 + size][::-1], at + 1 + size

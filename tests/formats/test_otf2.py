@@ -16,7 +16,9 @@ pytest.importorskip("otf2", reason="the official otf2 package is not installed (
 from otf2.enums import MappingType, MetricMode, MetricOccurrence, Paradigm, RegionRole, Type
 
 from tests.formats import otf2_archives as archives
+from tests.formats import round_trip
 from tests.formats.otf2_archives import Archive, Told, oracle
+from tests.formats.otf2_every_record import every_record
 
 
 def numbers(trace: strobe.Trace, query: str) -> list[tuple[Any, ...]]:
@@ -86,34 +88,37 @@ def test_small_chunks(tmp_path: Path) -> None:
     assert_equal(strobe.open(anchor), oracle(anchor))
 
 
-def test_either_byte_order(tmp_path: Path) -> None:
-    archives.write(tmp_path / "little", archives.random_job(3), resolution=1_000_003)
-    anchor = archives.turn_around(tmp_path / "little", tmp_path / "big")
-    expected = oracle(anchor)  # the official reader reads what was turned around
-    assert Counter(expected.spans) == Counter(oracle(tmp_path / "little" / "traces.otf2").spans)
-    assert_equal(strobe.open(anchor), expected)
+def own_numbers_job(archive: Archive) -> None:
+    """Fill an archive whose locations have numbers and clocks of their own."""
+    of = archive.definitions
+    regions = [of.region(f"region {i}") for i in range(4)]
+    first, second = archive.threads
+    # Its events say 2 for region 0 and 0 for region 3; 1 is not in the table and stays.
+    archives.with_own_numbers(archive, first, MappingType.REGION, {2: 0, 0: 3})
+    for ticks, offset in ((1000, 0), (2000, 100), (2900, -3), (10_000, 70_001)):
+        archives.with_clock_offset(archive, first, ticks, offset)
+    archives.with_clock_offset(archive, second, 5, 1 << 40)
+    for location in archive.threads:
+        events = archive.events(location)
+        for i in range(60):
+            events.enter(500 + 200 * i, regions[i % 3])
+            events.leave(650 + 200 * i, regions[i % 3])
 
 
 def test_own_numbers_and_clocks_of_locations(tmp_path: Path) -> None:
-    def fill(archive: Archive) -> None:
-        of = archive.definitions
-        regions = [of.region(f"region {i}") for i in range(4)]
-        first, second = archive.threads
-        # Its events say 2 for region 0 and 0 for region 3; 1 is not in the table and stays.
-        archives.with_own_numbers(archive, first, MappingType.REGION, {2: 0, 0: 3})
-        for ticks, offset in ((1000, 0), (2000, 100), (2900, -3), (10_000, 70_001)):
-            archives.with_clock_offset(archive, first, ticks, offset)
-        archives.with_clock_offset(archive, second, 5, 1 << 40)
-        for location in archive.threads:
-            events = archive.events(location)
-            for i in range(60):
-                events.enter(500 + 200 * i, regions[i % 3])
-                events.leave(650 + 200 * i, regions[i % 3])
-
-    anchor = archives.write(tmp_path / "a", fill)
+    anchor = archives.write(tmp_path / "a", own_numbers_job)
     expected = oracle(anchor)
     assert {name for _, name, _, _ in expected.spans} == {"region 0", "region 1", "region 2", "region 3"}
     assert_equal(strobe.open(anchor), expected)
+
+
+def long_job(archive: Archive) -> None:
+    """Fill an archive whose events take several chunks of 256 KiB."""
+    region = archive.definitions.region("work")
+    events = archive.events(archive.threads[0])
+    for i in range(15_000):
+        events.enter(1 << 50 | 3 * i, region)
+        events.leave(1 << 50 | 3 * i + 1, region)
 
 
 def gpu_job(archive: Archive) -> None:
@@ -214,6 +219,31 @@ def test_kernels_copies_and_marks_of_gpus(tmp_path: Path) -> None:
         (1, "Master thread", "thread", None),
         (1, "CUDA[1:7]", "stream", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    "job", [every_record, archives.random_job(3), gpu_job, own_numbers_job, long_job], ids=lambda job: job.__name__
+)
+def test_either_byte_order(tmp_path: Path, job: Callable[[Archive], None]) -> None:
+    little = archives.write(tmp_path / "little", job, resolution=1_000_003, chunk_bytes=256 * 1024)
+    assert_other_byte_order_is_equal(little, tmp_path / "big")
+
+
+@pytest.mark.parametrize("name", ["ping-pong-otf2", "ping-pong-otf2-papi"])
+def test_real_archives_in_the_other_byte_order(public_folder: Path, tmp_path: Path, name: str) -> None:
+    assert_other_byte_order_is_equal(public_folder / "otf2" / name / "traces.otf2", tmp_path / "big")
+
+
+def assert_other_byte_order_is_equal(little: Path, folder: Path) -> None:
+    big = archives.turn_around(little.parent, folder)
+    assert big.read_bytes()[:2] == b"\3#"
+    expected = archives.everything(little)
+    assert archives.everything(big) == expected  # the official reader reads what was turned around
+    assert expected[1]
+    trace = strobe.open(big)
+    round_trip.assert_equal(strobe.open(little), trace)
+    taken = [int(row["value"]) for row in trace.quality.to_pylist() if row["what"] == "records_taken"]
+    assert sum(taken) == len(expected[1])
 
 
 def test_non_blocking_messages_know_how_long_they_were_on_their_way(tmp_path: Path) -> None:
