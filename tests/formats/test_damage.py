@@ -2,6 +2,7 @@
 
 import bz2
 import cProfile
+import gc
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import os
 import pickle
 import sys
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -580,3 +582,20 @@ def test_clocks_are_not_moved_beyond_what_can_be_subtracted(tmp_path: Path, offs
     (folder / "job.json").write_text(json.dumps(job))
     with suppress(TraceError):
         assert strobe.open(folder).sql("select start_ns, duration_ns from spans").rows() == [(0, 2000)]
+
+
+def test_copies_of_files_beside_it_in_an_archive_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = test_rocm.as_csv(tmp_path / "out")
+    test_rocm.rocpd(folder / f"{test_rocm.PID}_results.db")
+    path = tmp_path / "run.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.add(folder, "")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    gc.disable()  # it would remove them some day
+    try:
+        assert strobe.open(path).span_count > 0
+        assert not list(temporary.iterdir())
+    finally:
+        gc.enable()

@@ -133,10 +133,11 @@ class Input:
         return self.size_bytes + sum(each.size_bytes for each in self.asked.values() if each is not None)
 
     def close(self) -> None:
-        """Remove the copy that `local_path` made."""
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        """Remove the copies that `local_path` made of it, and of the files beside it that were looked up."""
+        for each in (self, *self.asked.values()):
+            if each is not None and each._temporary is not None:
+                each._temporary.cleanup()
+                each._temporary = None
 
     def _open(self) -> IO[bytes]:
         try:
