@@ -42,7 +42,12 @@ WORK = ROOT / "build/fuzz"
 READERS = (
     *("chrome", "otf2", "perfetto", "xplane", "nsys", "nvprof", "nvprof-text"),
     *("speedscope", "pprof", "collapsed", "pstats", "line-profiler", "cube4", "callgrind", "containers", "blocks"),
+    *("ncu", "rocm", "ascend", "memory-snapshot", "execution-trace", "memory-timeline", "key-averages"),
+    *("memray", "perf", "firefox", "cpuprofile", "pyinstrument", "jfr", "stackprof", "tau", "utf-16"),
 )
+# Of these the files of a run lie beside each other: such folders are seeds, too, as tar.
+IN_FOLDERS = ("rocm", "ascend", "tau", "nsys")
+MOST_IN_FOLDER = 20
 MOST_CPU_S = 10.0
 MOST_BYTES = 2 << 30
 SEED_BYTES = 200_000
@@ -70,6 +75,7 @@ class Target:
         (self.work / "tmp").mkdir()
         self.findings.mkdir(exist_ok=True)
         os.environ["STROBE_CACHE"] = str(self.work / "cache")
+        os.environ["PATH"] = ""  # tools that convert files are not fuzzed
         tempfile.tempdir = str(self.work / "tmp")
         self.counts: Counter[str] = Counter()
         self._touched: set[str] = set()
@@ -113,7 +119,7 @@ class Target:
     def __call__(self, data: bytes) -> None:
         """Open the input and read it; keep it where something is wrong."""
         self.counts["inputs"] += 1
-        begun = time.process_time()
+        begun, peak = time.process_time(), _peak_bytes()
         wrong = ""
         self._touched.clear()
         try:
@@ -127,15 +133,18 @@ class Target:
             wrong = f"{type(error).__name__} at {_place(error)}\n{''.join(traceback.format_exception(error))}"
         if not wrong and self._touched:
             wrong = f"touched elsewhere: {sorted(self._touched)[0]}"
-        if not wrong and (left := [each for each in (self.work / "tmp").iterdir() if each.name.startswith("strobe")]):
-            wrong = f"left behind: {left}"
+        left = [each for each in (self.work / "tmp").iterdir() if each.name.startswith("strobe")]
+        if not wrong and left:
+            wrong = f"left behind: {len(left)}"
         spent = time.process_time() - begun
         if not wrong and spent > MOST_CPU_S:
             wrong = f"slow: {spent:.0f} s of CPU"
         if wrong:
             self.keep(data, wrong)
-        for each in ("cache", "input", "input.strobe"):
-            gone = self.work / each
+        if (grown := _peak_bytes() - peak) > self.counts["most grown"]:
+            self.counts["most grown"] = grown
+            (self.folder / "heaviest.bin").write_bytes(data)
+        for gone in (*left, *(self.work / each for each in ("cache", "input", "input.strobe"))):
             shutil.rmtree(gone, ignore_errors=True) if gone.is_dir() else gone.unlink(missing_ok=True)
 
     def _laid_down(self, data: bytes) -> Path:
@@ -204,6 +213,10 @@ class Target:
             report.write_text(wrong, encoding="utf-8", errors="backslashreplace")
 
 
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
 def _place(error: BaseException) -> str:
     """Where in strobe it was raised: the innermost line of ours."""
     found = [each for each in traceback.extract_tb(error.__traceback__) if "/strobe/" in each.filename]
@@ -258,13 +271,27 @@ def _seed(reader: str, path: Path) -> Iterator[bytes]:
         return
     formats = [registry.load("formats", name) for name in registry.names("formats")]
     known = next((each for each in formats if each.read is not None and each.sniff(head)), None)
+    if known is not None and reader == "utf-16":
+        yield from _in_utf_16(path.read_bytes())
     if known is None or _reader_of(known.name, path) != reader:
         return
     if reader == "otf2":
         members = [path, path.with_suffix(".def"), *sorted(path.with_suffix("").glob("*"))]
         yield _tar(path.parent, [each for each in members if each.is_file()])
-    else:
-        yield path.read_bytes()
+        return
+    yield path.read_bytes()
+    files = sorted(each for each in path.parent.iterdir() if each.is_file() and not each.is_symlink())
+    if reader in IN_FOLDERS and 1 < len(files) <= MOST_IN_FOLDER:
+        yield _tar(path.parent, files)
+
+
+def _in_utf_16(data: bytes) -> Iterator[bytes]:
+    """Yield a text as PowerShell writes it."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        yield data
+    elif b"\0" not in data:
+        with suppress(UnicodeDecodeError):
+            yield b"\xff\xfe" + data.decode().encode("utf-16-le")
 
 
 def _reader_of(name: str, path: Path) -> str:
@@ -474,7 +501,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(
         f"{arguments.reader} {arguments.tool}{' sanitized' if arguments.native else ''}: "
         f"{(time.monotonic() - begun) / 60:.1f} min, {total['inputs']} inputs ({total['opened']} opened, "
-        f"{total['refused']} refused, {total['read whole']} read whole), {edges} edges, {starts} starts"
+        f"{total['refused']} refused, {total['read whole']} read whole), {edges} edges, {starts} starts, "
+        f"peak {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10} MiB"
     )
     for what, number in total.items():
         if what.startswith("finding "):

@@ -8,6 +8,7 @@ readers use it, and `benchmarks/fuzz.py`.
 import gzip
 import io
 import json
+import pickle
 import re
 import sqlite3
 import tarfile
@@ -19,6 +20,7 @@ from random import Random
 from typing import Any
 
 from strobe import native
+from strobe.formats.reading.plain_pickle import plain_values
 
 NUMBERS = (
     *(0, 1, -1, 2, 3, 127, 128, 255, 256, 65535, 65536, 1_000_003),
@@ -77,9 +79,13 @@ def _chosen(data: bytes, random: Random) -> Callable[[bytes, Random], bytes]:
         return of_blocks
     if data[:64].lstrip()[:1] in (b"{", b"["):
         return of_json
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return of_utf_16
     if not data.startswith((b"\3B", b"\3#")) and _is_text(data[:4096]):
         return of_text
-    if data.startswith((b"\x80", b"{", b"\xfb")):  # a pickle, marshal
+    if data.startswith(b"\x80"):
+        return random.choice((of_pickle, of_pickle, of_bytes))
+    if data.startswith((b"{", b"\xfb")):  # marshal
         return of_bytes
     return random.choice((of_protobuf, of_protobuf, of_protobuf, of_records, of_records, of_bytes))
 
@@ -147,10 +153,27 @@ def of_json(data: bytes, random: Random) -> bytes:
     """Values, keys, types and nesting; now and then the text itself."""
     if random.random() < 0.15:
         return of_text(data, random)
-    whole = json.loads(data)
+    whole = _changed(json.loads(data), random)
+    return json.dumps(whole, ensure_ascii=random.random() < 0.5).encode("utf-8", "surrogatepass")
+
+
+def of_pickle(data: bytes, random: Random) -> bytes:
+    """Values, keys, types and nesting of one that holds plain values; nothing of it is run."""
+    return pickle.dumps(_changed(plain_values(data), random), random.choice((2, 4)))
+
+
+def of_utf_16(data: bytes, random: Random) -> bytes:
+    """The text in it; its marks stay."""
+    coding = "utf-16-le" if data[0] == 0xFF else "utf-16-be"
+    inside = mutate(data[2:].decode(coding, "surrogatepass").encode("utf-8", "surrogatepass"), random)
+    return data[:2] + inside.decode("utf-8", "surrogateescape").encode(coding, "surrogatepass")
+
+
+def _changed(whole: Any, random: Random) -> Any:
+    """Change one value, anywhere in lists and objects."""
     parent, key = _place(whole, random)
     if parent is None:
-        return json.dumps(value(random)).encode()
+        return value(random)
     kind = random.randrange(8)
     if kind == 0:
         del parent[key]
@@ -167,7 +190,7 @@ def of_json(data: bytes, random: Random) -> bytes:
         parent[key] = random.choice((parent[key] * 2, parent[key][:1], *TEXTS))
     else:
         parent[key] = value(random)
-    return json.dumps(whole, ensure_ascii=random.random() < 0.5).encode("utf-8", "surrogatepass")
+    return whole
 
 
 def _place(whole: Any, random: Random) -> tuple[Any, Any]:
