@@ -9,9 +9,11 @@ import json
 import lzma
 import os
 import pickle
+import sqlite3
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -599,3 +601,51 @@ def test_copies_of_files_beside_it_in_an_archive_are_removed(tmp_path: Path, mon
         assert not list(temporary.iterdir())
     finally:
         gc.enable()
+
+
+def _long_frame_of_gecko() -> bytes:
+    thread = {
+        "samples": {"schema": {"stack": 0, "time": 1}, "data": [[0, 0.5]]},
+        "stackTable": {"schema": {"prefix": 0, "frame": 1}, "data": [[None, 0]]},
+        "frameTable": {"schema": {"location": 0}, "data": [[0]]},
+        "stringTable": [" (" * 15_000],
+    }
+    return json.dumps({"meta": {"version": 24, "interval": 1, "stackwalk": 1}, "threads": [thread]}).encode()
+
+
+def _long_statement_of_sqlite() -> bytes:
+    with sqlite3.connect(":memory:") as base:
+        base.execute("CREATE TABLE StringIds (id INTEGER, value TEXT" + "\n" * 30_000 + ")")
+        return bytes(base.serialize())
+
+
+def _long_metric_of_nsys() -> bytes:
+    with sqlite3.connect(":memory:") as base:
+        base.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+        base.execute("CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INTEGER, metricId INTEGER, metricName TEXT)")
+        base.execute("INSERT INTO TARGET_INFO_GPU_METRICS VALUES (1, 2, ?)", ("[" * 60_000,))
+        base.execute("CREATE TABLE GPU_METRICS (timestamp INTEGER, typeId INTEGER, metricId INTEGER, value INTEGER)")
+        base.execute("INSERT INTO GPU_METRICS VALUES (5, 1, 2, 7)")
+        base.commit()
+        return bytes(base.serialize())
+
+
+LONG: dict[str, Callable[[], bytes]] = {
+    "firefox": _long_frame_of_gecko,
+    "tau, a row": lambda: (
+        (test_tau.tau() + '" 1 1 1 1 1 GROUP="' * 12_000 + "x\n").replace("0 temp", "9 temp").encode()
+    ),
+    "tau, a name": lambda: test_tau.tau("a" + " " * 150_000 + "b|1|1|1|1|G").encode(),
+    "memray": lambda: (test_memray.TABLE + "MALLOC,1,1,1,a," + ";" * 60_000 + "\n").encode(),
+    "key_averages": lambda: b"Name " + b"Self CPU CPU total " * 1_500,
+    "perf": lambda: (test_converted_profiles.PERF + ("a" + " " * 1_000_000 + "b\n") * 4).encode(),
+    "sqlite": _long_statement_of_sqlite,
+    "nsys": _long_metric_of_nsys,
+}
+
+
+@pytest.mark.parametrize("made", LONG.values(), ids=LONG)
+def test_a_text_that_many_expressions_are_slow_with_is_read_fast(tmp_path: Path, made: Callable[[], bytes]) -> None:
+    begun = time.process_time()
+    opened(tmp_path / "long", made())
+    assert time.process_time() - begun < 5

@@ -174,10 +174,10 @@ def read_gpu_metrics(export: Export) -> None:
         for place, i in enumerate(first):
             kind, metric = int(type_id[i]), int(metric_id[i])
             full = f"GPU {kind & 0xFF}: {names.get((kind, metric), f'metric {metric}')}"
-            found = re.fullmatch(r"(.*\S)\s*\[(.*)\]", full)
+            name, opened, unit = full.removesuffix("]").rpartition("[") if full.endswith("]") else (full, "", "")
             chosen = (codes == place) & ~np.isnan(value)
             export.tables.counters["unreadable_values"] += int(((codes == place) & np.isnan(value)).sum())
-            name, unit = (found[1], found[2]) if found else (full, "")
+            name, unit = (name.rstrip(), unit) if opened else (full, "")
             export.tables.taken["GPU_METRICS"] += process.samples(name, unit, time[chosen], value[chosen])
 
 

@@ -20,8 +20,9 @@ from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _TIME = Weight("time", "ms")
 _OF_TYPE = {"tracing-ms": _TIME, "bytes": Weight("bytes", "bytes")}
-# A frame of Gecko's own format: name (file:line:column)
-_LOCATION = re.compile(r"(.+?) \((.+?)(?::(\d{1,9}))?(?::\d{1,9})?\)(?:\[\d+\])?")
+# A frame of Gecko's own format is "name (file:line:column)"; this is what is in the brackets.
+_PLACE = re.compile(r"(.+?)(?::(\d{1,9}))?(?::\d{1,9})?")
+_BEHIND = re.compile(r"(?:\[\d+\])?")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _Object = Mapping[str, object]
 
@@ -157,11 +158,14 @@ class _Thread:
 
     def _gecko_function(self, location: int) -> Function:
         symbol = self._text(location)
-        match = _LOCATION.fullmatch(symbol)
-        if match is None:
+        # Cut first: one expression for all of it takes minutes for some texts of a few KB.
+        name, _, inside = symbol.partition(" (")
+        inside, _, behind = inside.rpartition(")")
+        place = _PLACE.fullmatch(inside)
+        if not name or place is None or not _BEHIND.fullmatch(behind):
             return self._named(symbol, "", 0, "")
-        is_file = match[3] is not None or "/" in match[2]
-        return self._named(match[1], match[2] if is_file else "", int(match[3] or 0), "" if is_file else match[2])
+        is_file = place[2] is not None or "/" in place[1]
+        return self._named(name, place[1] if is_file else "", int(place[2] or 0), "" if is_file else place[1])
 
     def _named(self, symbol: str, file: str, line: int, module: str) -> Function:
         if _ADDRESS.fullmatch(symbol):

@@ -17,7 +17,6 @@ from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 _CAPTURE = re.compile(rb"(?:\x04\x22\x4d\x18.{7,19})?memray\0", re.DOTALL)
 _COLUMNS = ("num_allocations", "size", "tid", "thread_name", "stack_trace")
 _TRANSFORM = ("memray", "transform", "csv", "-o", OUTPUT, INPUT)
-_FRAME = re.compile(r"(.*?);(.*);(\d{1,9})", re.DOTALL)
 _WEIGHTS = (Weight("allocations", "count"), Weight("in use", "bytes"))
 
 
@@ -48,11 +47,12 @@ def _read(process: ProfileProcess, source: ImportSource) -> None:
         number = int(thread) if re.fullmatch(r"\d{1,18}", thread) else 0
         path = ROOT
         for frame in reversed(stack.split("|")):
-            found = _FRAME.fullmatch(frame)
-            if found is None:
+            name_of_function, _, place = frame.partition(";")
+            file, found, line = place.rpartition(";")
+            if not found or not re.fullmatch(r"\d{1,9}", line):
                 process.core.count("frames_not_understood", bool(frame))
                 continue
-            path = process.path(path, process.region(Function(found[1], found[2], int(found[3]))))
+            path = process.path(path, process.region(Function(name_of_function, file, int(line))))
         if path == ROOT:
             path = process.path(ROOT, process.region(Function("<no Python function>")))
         key = f"{title} {thread}"

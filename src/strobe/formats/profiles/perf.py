@@ -22,10 +22,11 @@ _MAGIC = (b"PERFILE2", b"2ELIFREP")
 # Inlined frames are left out: perf asks addr2line for each address, which takes hours for large programs.
 _SCRIPT = ("perf", "script", "-i", INPUT, "--no-inline", "-F", "+pid")
 # comm, pid/tid, [cpu], time, period, event, and the only frame or the data of a tracepoint. A comm has 15 letters, and
-# may have spaces and numbers.
+# may have spaces and numbers. Runs of blanks are bounded: else a line of 1 MiB takes many seconds.
 _EVENT = re.compile(
-    r"\s{0,16}(?P<comm>\S.{0,39}?)\s+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s+(?:\[\d{1,6}\]\s+)?"
-    r"(?:\d{1,12}\.\d{1,9}:\s+)?(?:(?P<period>\d{1,19})\s+)?(?P<event>[A-Za-z]\S*?):(?:\s+(?P<rest>\S.*)|\s*)"
+    r"\s{0,16}(?P<comm>\S.{0,39}?)\s{1,99}(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,99}"
+    r"(?:\[\d{1,6}\]\s{1,99})?(?:\d{1,12}\.\d{1,9}:\s{1,99})?(?:(?P<period>\d{1,19})\s{1,99})?"
+    r"(?P<event>[A-Za-z]\S*?):(?:\s+(?P<rest>\S.*)|\s*)"
 )
 _FRAME = re.compile(r"\s*[0-9a-f]{1,16} (?P<symbol>\S.*)")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")

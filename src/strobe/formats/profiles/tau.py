@@ -22,8 +22,8 @@ from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 _FIRST_LINE = re.compile(rb"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*")
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 # name, calls, calls of others, exclusive, inclusive, calls with a profile of their own, group
-_ROW = re.compile(r'"(.*)" (\S+) \S+ (\S+) (\S+) \S+\s+GROUP="(.*)"\s*')
-_PLACE = re.compile(r"(.*?) *\[\{([^{}]*)\} *\{(\d{1,9})[^\]]*\]( \[THROTTLED\])?")
+_COUNTS = re.compile(r" (\S+) \S+ (\S+) (\S+) \S+\s+GROUP=")
+_PLACE = re.compile(r"(.*?)\[\{([^{}]*)\} *\{(\d{1,9})[^\]]{0,99}\]( \[THROTTLED\])?")
 _ATTRIBUTE = re.compile(r"<name>(Command Line|Hostname|TAU Version|TAU_CALLPATH_DEPTH)</name><value>([^<]*)</value>")
 _SAMPLED = ("[CONTEXT]", "[SUMMARY]", "[SAMPLE]", "[UNWIND]", "[INTERMEDIATE]")  # with TAU_SAMPLING
 _NS_A_MICROSECOND = 1000
@@ -122,14 +122,17 @@ class _Thread:
         self._save(metric)
 
     def _add(self, line: str) -> bool:
-        row = _ROW.fullmatch(line)
-        numbers = [_number(row[place]) for place in (2, 3, 4)] if row else []
+        """Add a row: "NAME" calls subroutines own total profile GROUP="GROUPS". Return whether it is one."""
+        parts = line.split('"')  # the name may have quotation marks
+        quoted = len(parts) >= 5 and not parts[0] and not parts[-1]
+        row = _COUNTS.fullmatch(parts[-3]) if quoted else None
+        numbers = [_number(row[place]) for place in (1, 2, 3)] if row else []
         sound = [each for each in numbers if each is not None]
-        if row is None or len(sound) < 3:
+        if len(sound) < 3:
             return False
-        path = tuple(each.strip() for each in row[1].split(" => "))
+        path = tuple(each.strip() for each in '"'.join(parts[1:-3]).split(" => "))
         self._rows[path] = self._rows.get(path, _Sums()) + _Sums(*sound)
-        if "MPI" in re.split(r"\W+|_", row[5]) and path[-1].startswith("MPI_"):
+        if "MPI" in re.split(r"\W+|_", parts[-2]) and path[-1].startswith("MPI_"):
             self._mpi.add(path[-1])
         return True
 
@@ -176,7 +179,7 @@ class _Thread:
 
     def _function(self, name: str) -> Function:
         place = _PLACE.fullmatch(name)
-        return Function(place[1] + (place[4] or ""), place[2], int(place[3])) if place else Function(name)
+        return Function(place[1].rstrip(" ") + (place[4] or ""), place[2], int(place[3])) if place else Function(name)
 
 
 def _number(digits: str) -> Fraction | None:

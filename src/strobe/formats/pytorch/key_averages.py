@@ -30,7 +30,17 @@ _LARGEST = 1 << 62
 
 def sniff(head: bytes) -> bool:
     """Return whether a line has the headings of such a table."""
-    return re.search(rb"^ *Name .*Self CPU .*CPU total .*# of Calls", head, re.MULTILINE) is not None
+    return any(line.lstrip(b" ").startswith(b"Name ") and _has_headings(line) for line in head.splitlines())
+
+
+def _has_headings(line: bytes) -> bool:
+    at = 0
+    for heading in (b"Self CPU ", b"CPU total ", b"# of Calls"):
+        at = line.find(heading, at)
+        if at < 0:
+            return False
+        at += len(heading)
+    return True
 
 
 class _Column(NamedTuple):

@@ -24,7 +24,7 @@ NONE = -(2**63)
 BATCH_ROWS = 1 << 14
 _KEYS_A_QUERY = 500
 _MOST_REMEMBERED = 1 << 18
-_REFERENCE = re.compile(r"""^\s*["'`\[]?(\w+)["'`\]]?\s.*?REFERENCES\s+(\w+)\s*\(\s*\w+\s*\)""", re.MULTILINE)
+_REFERENCE = re.compile(r"""^[^\S\n]*["'`\[]?(\w+)["'`\]]?\s.*?REFERENCES\s+(\w+)\s*\(\s*\w+\s*\)""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
