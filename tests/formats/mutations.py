@@ -5,6 +5,7 @@ else bytes that may be protocol buffers or OTF2 records) and changes one to four
 readers use it, and `benchmarks/fuzz.py`.
 """
 
+import copy
 import gzip
 import io
 import json
@@ -179,7 +180,7 @@ def _changed(whole: Any, random: Random) -> Any:
         del parent[key]
     elif kind == 1:
         other, other_key = _place(whole, random)
-        parent[key] = json.loads(json.dumps(other[other_key]))
+        parent[key] = copy.deepcopy(other[other_key])  # what is shared in a pickle stays shared
     elif kind == 2 and isinstance(parent, dict):
         parent[random.choice((*parent, *TEXTS[:-1]))] = parent.pop(key)
     elif kind == 3 and isinstance(parent, list):
