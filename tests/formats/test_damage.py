@@ -32,6 +32,7 @@ from tests.formats import (
     test_converted_profiles,
     test_memory_snapshot,
     test_memray,
+    test_ncu,
     test_nsys,
     test_nvprof,
     test_profiles,
@@ -649,3 +650,13 @@ def test_a_text_that_many_expressions_are_slow_with_is_read_fast(tmp_path: Path,
     begun = time.process_time()
     opened(tmp_path / "long", made())
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    "table", [test_memray.TABLE, test_ascend.KERNELS, test_ncu.RAW], ids=["memray", "ascend", "ncu"]
+)
+@pytest.mark.parametrize("row", range(4))
+def test_a_cell_that_is_too_long_is_left_out_or_refused(tmp_path: Path, table: str, row: int) -> None:
+    lines = table.splitlines(keepends=True)
+    lines[row] = lines[row].rstrip("\n") + ',"' + "x" * 140_000 + '"\n'
+    opened(tmp_path / "t", "".join(lines).encode())

@@ -280,7 +280,7 @@ class _Row:
 def _rows(text: str, counters: Counter[str] | None) -> Iterator[_Row]:
     header: list[str] = []
     units: dict[str, str] = {}
-    for row in csv.reader(line for line in text.removeprefix("\ufeff").splitlines() if line.startswith('"')):
+    for row in _cells(text, counters):
         if row[0] == "ID" or (row[0] == "Process ID" and "Kernel Name" in row):
             header, units = row, {}
         elif not header:
@@ -293,6 +293,21 @@ def _rows(text: str, counters: Counter[str] | None) -> Iterator[_Row]:
             units = dict(zip(header, row, strict=True))
         else:
             yield _Row(dict(zip(header, row, strict=True)), units)
+
+
+def _cells(text: str, counters: Counter[str] | None) -> Iterator[list[str]]:
+    rows = csv.reader(line for line in text.removeprefix("\ufeff").splitlines() if line.startswith('"'))
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:  # a cell above 128 KiB
+            if counters is None:
+                raise TraceError(f"a line of ncu's table cannot be read: {error}") from error
+            counters["unreadable_rows"] += 1
+            continue
+        if row is None:
+            return
+        yield row
 
 
 def _of_details(cells: Mapping[str, str], known: Mapping[str, object]) -> dict[str, tuple[str, str]]:
