@@ -16,7 +16,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -660,3 +660,30 @@ def test_a_cell_that_is_too_long_is_left_out_or_refused(tmp_path: Path, table: s
     lines = table.splitlines(keepends=True)
     lines[row] = lines[row].rstrip("\n") + ',"' + "x" * 140_000 + '"\n'
     opened(tmp_path / "t", "".join(lines).encode())
+
+
+def _without_keys(path: Path, times: int) -> None:
+    """Make the tables of a database anew without keys, with all rows as often."""
+    with closing(sqlite3.connect(path)) as base:
+        for (view,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+            base.execute(f'DROP VIEW "{view}"')
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        for (table,) in base.execute(tables).fetchall():
+            columns = [f'"{name}" {kind}' for _, name, kind, *_ in base.execute(f'PRAGMA table_info("{table}")')]
+            rows = base.execute(f'SELECT * FROM "{table}"').fetchall()
+            base.execute(f'DROP TABLE "{table}"')
+            base.execute(f'CREATE TABLE "{table}" ({", ".join(columns)})')
+            base.executemany(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(columns))})', rows * times)
+        base.commit()
+        base.execute("VACUUM")
+
+
+def test_numbers_that_are_there_a_hundred_times_do_not_multiply(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    test_rocm.rocpd(path)
+    _without_keys(path, 100)
+    begun = time.process_time()
+    trace = strobe.open(path)
+    assert time.process_time() - begun < 10
+    assert trace.span_count < path.stat().st_size
+    assert quality(trace)["damaged_tables"] > 0

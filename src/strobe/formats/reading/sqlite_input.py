@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -24,6 +24,10 @@ NONE = -(2**63)
 BATCH_ROWS = 1 << 14
 _KEYS_A_QUERY = 500
 _MOST_REMEMBERED = 1 << 18
+# At least: of any row, and of one with times, with all that it refers to.
+_BYTES_A_ROW, _BYTES_AN_EVENT = 2, 16
+# Of SQLite's machine, which does some 50 million a second; a row joined with ten others takes some hundred.
+_LEAST_STEPS, _STEPS_A_BYTE, _STEPS_AT_ONCE = 100_000_000, 200, 1_000_000
 _REFERENCE = re.compile(r"""^[^\S\n]*["'`\[]?(\w+)["'`\]]?\s.*?REFERENCES\s+(\w+)\s*\(\s*\w+\s*\)""", re.MULTILINE)
 
 
@@ -140,7 +144,7 @@ class SqliteInput:
         if coded:
             queries.append(", ".join(_quoted(each) for each in coded))
         statements = [f"SELECT {query} FROM {_quoted(name)}" for query in queries]
-        left = self.size_bytes // 2 + 1  # a row takes two bytes: more of them is a table that leads back to itself
+        left = self.size_bytes // _BYTES_A_ROW + 1  # more of them is a table that leads back to itself
         done = 0
         damaged = False
         try:
@@ -205,14 +209,37 @@ class SqliteInput:
         return found
 
     def derive(self, name: str, statement: str, columns: Mapping[str, str]) -> None:
-        """Add a table that a statement of ours makes of others; `columns` have types. SQLite keeps it on disk."""
+        """Add a table that a statement of ours makes of others; `columns` have types. SQLite keeps it on disk.
+
+        It ends where it has more rows than the file can have, or takes longer than any file needs: where numbers that
+        should be there once are there often, joins have as many rows as their product.
+        """
+        most = self.size_bytes // _BYTES_AN_EVENT + 1
         try:
             declared = ", ".join(f"{_quoted(column)} {kind}" for column, kind in columns.items())
             self._connection.execute(f"CREATE TEMP TABLE {_quoted(name)} ({declared})")
             self.tables[name] = SqliteTable(name, dict(columns), {}, None, 0, of_file=False)
-            self._connection.execute(f"INSERT INTO temp.{_quoted(name)} {statement}")
+            with self._bounded():
+                found = self._connection.execute(f"INSERT INTO temp.{_quoted(name)} {statement} LIMIT {most}").rowcount
+            self.counters["damaged_tables"] += found >= most
         except sqlite3.Error:
             self.counters["damaged_tables"] += 1
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Stop a statement that takes more steps than any file of this size needs."""
+        left = (_LEAST_STEPS + _STEPS_A_BYTE * self.size_bytes) // _STEPS_AT_ONCE
+
+        def no_more() -> bool:
+            nonlocal left
+            left -= 1
+            return left < 0
+
+        self._connection.set_progress_handler(no_more, _STEPS_AT_ONCE)
+        try:
+            yield
+        finally:
+            self._connection.set_progress_handler(None, 0)
 
     def function(self, name: str, of_text: Callable[[str], str]) -> None:
         """Let statements of ours call a function; it gets texts, and null is left as it is."""
