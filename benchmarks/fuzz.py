@@ -363,7 +363,7 @@ def fuzz_atheris(arguments: argparse.Namespace) -> None:
     import atheris
 
     with_native(arguments.native)
-    with atheris.instrument_imports(include=["strobe.formats", "strobe.store"]):
+    with atheris.instrument_imports(include=["strobe.formats", "strobe.api", "strobe.trace"]):
         from strobe import registry
 
         for name in registry.names("formats"):
