@@ -220,7 +220,8 @@ class SqliteInput:
             self._connection.execute(f"CREATE TEMP TABLE {_quoted(name)} ({declared})")
             self.tables[name] = SqliteTable(name, dict(columns), {}, None, 0, of_file=False)
             with self._bounded():
-                found = self._connection.execute(f"INSERT INTO temp.{_quoted(name)} {statement} LIMIT {most}").rowcount
+                bounded = f"SELECT * FROM ({statement}) LIMIT {most}"
+                found = self._connection.execute(f"INSERT INTO temp.{_quoted(name)} {bounded}").rowcount
             self.counters["damaged_tables"] += found >= most
         except sqlite3.Error:
             self.counters["damaged_tables"] += 1
