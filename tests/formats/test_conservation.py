@@ -4,7 +4,6 @@ Counted again here, by the few lines that each format needs, and compared with t
 """
 
 import cProfile
-import gzip
 import json
 import pickle
 import pstats
@@ -12,7 +11,6 @@ import sqlite3
 import struct
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,26 +22,17 @@ from strobe.cli.main import main
 from strobe.model.losses import LEFT_OUT, LOSSES, UNKNOWN
 from strobe.model.units import format_count
 from strobe.present.summary import summarise
+from tests.formats import test_ncu, test_nvprof, test_rocm
+from tests.formats.sources import READERS, counted, differences, events_of, fields, format_of, parts, records, sums
 from tests.formats.test_chrome import span, write
+from tests.formats.test_converted_profiles import JFR, PERF
 from tests.formats.test_profiles import message, pprof
 from tests.formats.test_profiles_cube import cubex
+from tests.formats.test_sampled_profiles import firefox, ruby, v8
+from tests.formats.test_tau import FLAT, tau
 from tests.public import BYTES, KINETO
 
 _WITHOUT_MEANING = ("process_sort_index", "thread_sort_index", "process_labels")
-
-
-def counted(trace: strobe.Trace) -> Counter[str]:
-    """The counters of the quality table, of all processes together."""
-    total: Counter[str] = Counter()
-    for row in trace.quality.to_pylist():
-        if row["value"] is not None:
-            total[str(row["what"])] += int(str(row["value"]))
-    return total
-
-
-def records(trace: strobe.Trace) -> tuple[int, int, int]:
-    total = counted(trace)
-    return total["records_taken"], total["records_left_out"], total["records_unknown"]
 
 
 def of_kinds(trace: strobe.Trace, prefix: str) -> dict[str, int]:
@@ -59,23 +48,6 @@ def check(trace: strobe.Trace, number: int) -> None:
 
 
 # Chrome's JSON
-
-
-def events_of(path: Path) -> list[Any]:
-    data = path.read_bytes()
-    data = gzip.decompress(data) if path.suffix == ".gz" else data
-    text = data.decode("utf-8", "replace").replace(": N/A", ": null")
-    found = json.loads(text, parse_float=Decimal, strict=False)
-    return list(found if isinstance(found, list) else found["traceEvents"])
-
-
-def sums(rows: Iterator[tuple[str, int]]) -> dict[str, tuple[int, int]]:
-    found: dict[str, list[int]] = {}
-    for name, duration_ns in rows:
-        of_name = found.setdefault(name, [0, 0])
-        of_name[0] += 1
-        of_name[1] += duration_ns
-    return {name: (count, total_ns) for name, (count, total_ns) in found.items()}
 
 
 @pytest.mark.parametrize("name", KINETO)
@@ -193,35 +165,6 @@ def test_a_table_that_nobody_knows_is_kept_and_named(tmp_path: Path) -> None:
 
 
 # Protobuf
-
-
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: number, and value or bytes."""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            size = {1: 8, 5: 4}.get(key & 7) or varint()
-            yield key >> 3, data[at : at + size]
-            at += size
-
-
-def parts(data: bytes, number: int) -> list[bytes]:
-    return [value for field, value in fields(data) if field == number]
 
 
 @pytest.mark.parametrize("name", [name for name in BYTES if name.endswith(".xplane.pb")])
@@ -372,4 +315,71 @@ def test_every_row_that_nvprof_printed_is_accounted_for(public_folder: Path, nam
     rows = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()[:1].isdigit()]
     trace = strobe.open(path)
     check(trace, len(rows))
+    assert records(trace)[1:] == (0, 0)
+
+
+# What perf wrote before 3.10, and simpleperf: nameless frames, tabs, no empty line at the end.
+OLD_PERF = """\
+glxgears  1326 48625.215946: cycles:
+\tffffffff81071f61 do_raw_spin_lock ([kernel.kallsyms])
+\t    7f4198ace577  ()
+
+glxgears  1326 48625.215948: cycles:
+\tffffffff81071f61 do_raw_spin_lock ([kernel.kallsyms])
+\t    7f4198ace577  ()
+
+glxgears  1326 48625.215950: cycles:
+
+"""
+SIMPLEPERF = """\
+Gecko\t25122 [007] 115539.936601:\t\t1000000 task-clock:u:
+        b3cea6c4\tLock::unlock() (/system/lib/libc.so)
+        b3cea535\tshould_trace() (/system/lib/libc.so)
+
+Gecko\t25122 [007] 115539.937601:\t\t1000000 task-clock:u:
+        b3cea6c4\tLock::unlock() (/system/lib/libc.so)
+        b3cea535\tshould_trace() (/system/lib/libc.so)
+"""
+MARKERS = {"length": 2, "name": [0, 1], "startTime": [0, 1], "data": [None, None]}
+# A thread of Firefox before 49 that is the profile of another process, as text.
+NESTED = json.dumps({"meta": {"interval": 0.5}, "threads": firefox({"stack": [2, 2]}, 48)["threads"]})
+
+
+def threads(*more: object) -> dict[str, Any]:
+    body: dict[str, Any] = firefox({"stack": [0, 2, None, 2]}, 48)
+    (thread,) = body["threads"]
+    return body | {"threads": [thread | {"markers": MARKERS, "jsAllocations": {"time": [1, 2, 3]}}, *more]}
+
+
+FILES: dict[str, tuple[str, object, int]] = {
+    "perf": ("x.txt", PERF + PERF, 10),
+    "perf of 2011": ("x.txt", OLD_PERF, 3),
+    "perf of Android": ("x.txt", SIMPLEPERF, 2),
+    "firefox": ("x.json", threads(NESTED), 4 + 2 + 3 + 2),
+    "cpuprofile": ("x.cpuprofile", v8(), 6),
+    "stackprof": ("x.json", ruby(), 6),
+    "stackprof without raw samples": ("x.json", {key: cell for key, cell in ruby().items() if key[:3] != "raw"}, 3),
+    "jfr": ("x.json", {"recording": {"events": JFR}}, 7),
+    "tau": ("profile.0.0.0", tau(*FLAT), 5),
+    "ncu": ("x.csv", test_ncu.RAW, 3),
+    "ncu details": ("x.csv", test_ncu.DETAILS, 3),
+    "nvprof_text": ("x.txt", test_nvprof.TOP_DOWN, 6),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_profile_is_what_a_few_plain_lines_find_in_it(tmp_path: Path, name: str) -> None:
+    title, body, number = FILES[name]
+    path = tmp_path / title
+    path.write_text(body if isinstance(body, str) else json.dumps(body), encoding="utf-8")
+    trace = strobe.open(path)
+    source = READERS[format_of(trace)](path)
+    assert source.records == number
+    assert differences(trace, source) == []
+
+
+def test_tables_that_are_derived_from_those_of_a_file_take_their_rows(tmp_path: Path) -> None:
+    path = test_rocm.as_json(tmp_path / "x_results.json")
+    trace = strobe.open(path)
+    assert differences(trace, READERS["rocm"](path)) == []
     assert records(trace)[1:] == (0, 0)

@@ -114,7 +114,7 @@ def test_a_heap_profile_of_v8_has_bytes(tmp_path: Path) -> None:
 
 def test_damaged_nodes_and_samples_of_v8_are_counted(tmp_path: Path) -> None:
     nodes = [node(1, "a", 2), node(2, "b", 1), node(2, "again"), 7, {"id": "x"}]  # a and b call each other in a circle
-    body = v8(nodes=nodes, samples=[2, 99, "2", 1, 1], timeDeltas=[1, 2, 3, None, 5, 6], endTime=1100)
+    body = v8(nodes=nodes, samples=[2, 99, "2", 1, 1, 1], timeDeltas=[1, 2, 3, None, 5], endTime=1100)
     counted = quality(strobe.open(written(tmp_path / "x", body)))
     assert counted["functions_not_understood"] == 3
     assert counted["samples_not_understood"] == 3

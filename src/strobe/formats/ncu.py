@@ -18,6 +18,7 @@ from strobe.formats.reading.profile_import import read_whole
 from strobe.formats.reading.sqlite_input import NONE
 from strobe.gpu import measured_metrics
 from strobe.gpu.nvidia import ncu
+from strobe.model.losses import RECORDS_LEFT_OUT, RECORDS_TAKEN
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _HEADER = re.compile(rb'^(?:\xef\xbb\xbf)?"(?:ID|Process ID)",(?:.*,)?"Kernel Name",', re.MULTILINE)
@@ -46,6 +47,7 @@ def _imported(source: ImportSource, target: ImportTarget, content: bytes) -> Imp
     launches, summed = ncu.launches(text, counters), ncu.kernel_metrics(text)
     if not launches and not summed:
         raise ValueError("it has no kernel")
+    counters[RECORDS_TAKEN], counters[RECORDS_LEFT_OUT] = len(launches) or len(summed), counters["unreadable_rows"]
     counters["columns_not_kept"] = sum(f'"{column}"' in text for column in _NOT_KEPT)
     processes: dict[int, ImportProcess] = {}
     durations: dict[tuple[int, int | None, int | None, int | None], dict[str, list[float | None]]] = {}

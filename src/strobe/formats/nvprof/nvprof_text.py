@@ -227,9 +227,9 @@ class _Printed:
         if self._cpu and (banner or not line.strip()):
             self._end_cpu_profile()
         if self._cpu:
-            self._counters["unreadable_rows"] += not self._cpu.add(line)
+            self._understood(line, self._cpu.add(line))
         elif self._in_metrics:
-            self._counters["unreadable_rows"] += not self._metrics[self._pid].add(line)
+            self._understood(line, self._metrics[self._pid].add(line))
         elif is_header(line):
             self._in_metrics, self._columns, self._noting = True, None, False
             self._metrics.setdefault(self._pid, MetricTables()).begin(line)
@@ -288,6 +288,12 @@ class _Printed:
         else:
             self._event(columns, cells)
 
+    def _understood(self, line: str, understood: bool) -> None:
+        if line.strip() == "...":  # rows that nvprof left out
+            self._counters["unreadable_rows"] += 1
+        elif not understood:
+            self._left_out()
+
     def _left_out(self) -> None:
         """Count a row that cannot be read."""
         self._counters["unreadable_rows"] += 1
@@ -335,6 +341,7 @@ class _Printed:
             for each in found:
                 launches[each.kernel] = max(launches.get(each.kernel, 0), each.launches)
             process = self._of_process().process
+            process.taken(tables.rows)
             for kernel, count in launches.items():
                 if (self._pid, kernel) not in self._kernels:
                     location = process.location(_ACTIVITIES, _ACTIVITIES, 0, "stream")

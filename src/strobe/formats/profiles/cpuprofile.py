@@ -103,13 +103,14 @@ def _times(process: ProfileProcess, body: _Node) -> list[tuple[Fraction, object]
     given = deltas or stamps
     if not samples or not given or start is None:
         return None
-    process.core.count("samples_without_weight", abs(len(samples) - len(given)))
+    # Node 10 writes one time more than samples.
+    process.core.left_out("samples_without_weight", max(len(samples) - len(given), 0))
     found: list[tuple[Fraction, object]] = []
     now = start
     for sample, each in zip(samples, given, strict=False):
         value = exact_number(each)
         if value is None:
-            process.core.count("samples_not_understood")
+            process.core.left_out("samples_not_understood")
             continue
         now = now + value if deltas else value
         found.append((now, sample))
@@ -128,9 +129,9 @@ def _sampled(
 ) -> None:
     for (at, sample), (until, _) in pairwise(times):
         if not isinstance(sample, int) or sample not in nodes:
-            process.core.count("samples_not_understood")
+            process.core.left_out("samples_not_understood")
         elif (path := tree.path(sample)) == ROOT:
-            process.core.count("samples_without_stack")
+            process.core.left_out("samples_without_stack")
         else:
             sums.add(path, [until - at])
     sums.save()
@@ -142,7 +143,7 @@ def _counted(process: ProfileProcess, sums: CallTree, tree: PrefixTree, nodes: M
         if value and (path := tree.path(number)) != ROOT:
             sums.add(path, [value])
         elif value:
-            process.core.count("samples_without_stack")
+            process.core.left_out("samples_without_stack")
     sums.save()
 
 

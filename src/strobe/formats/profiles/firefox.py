@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from strobe.formats.reading.json_input import exact_number, fields, integer, items, read_json, text
+from strobe.formats.reading.json_input import exact_number, fields, integer, items, object_in, read_json, text
 from strobe.formats.reading.prefix_tree import PrefixTree
 from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, Function, ProfileProcess, Weight
 from strobe.formats.reading.python_names import function_of_symbol
 from strobe.formats.reading.samply_symbols import Symbols, symbols_beside
+from strobe.model.losses import LEFT_OUT
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _TIME = Weight("time", "ms")
@@ -24,6 +25,7 @@ _OF_TYPE = {"tracing-ms": _TIME, "bytes": Weight("bytes", "bytes")}
 _PLACE = re.compile(r"(.+?)(?::(\d{1,9}))?(?::\d{1,9})?")
 _BEHIND = re.compile(r"(?:\[\d+\])?")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
+_NOT_READ = ("markers", "jsAllocations", "nativeAllocations")
 _Object = Mapping[str, object]
 
 
@@ -62,7 +64,11 @@ def _threads(body: _Object) -> Iterator[tuple[_Object, _Object]]:
     profiles: list[object] = [body]
     for profile in profiles:  # grows by the processes
         found = fields(profile)
-        yield from ((found, fields(thread)) for thread in items(found.get("threads")) if fields(thread))
+        for thread in items(found.get("threads")):
+            if fields(thread):
+                yield found, fields(thread)
+            elif isinstance(thread, str):  # of Firefox before 49: the profile of another process
+                profiles.append(object_in(thread))
         profiles += items(found.get("processes"))
 
 
@@ -120,16 +126,18 @@ class _Thread:
         weight = _OF_TYPE.get(text(samples.get("weightType")))
         timed = weight is None and interval_ms is not None and interval_ms > 0
         sums = CallTree(self._process, self._location, [weight] if weight else [SAMPLES, _TIME] if timed else [SAMPLES])
-        self._process.core.count("samples_without_weight", abs(len(stacks) - len(given)) if given else 0)
+        self._process.core.left_out("samples_without_weight", abs(len(stacks) - len(given)) if given else 0)
         for stack, one in zip(stacks, given or [1] * len(stacks), strict=False):
             value = exact_number(one)
             if value is None or (stack is not None and not _inside(stack, self._frames)):
-                self._process.core.count("samples_not_understood")
+                self._process.core.left_out("samples_not_understood")
             elif not isinstance(stack, int) or (path := self._tree.path(stack)) == ROOT:
-                self._process.core.count("samples_without_stack")
+                self._process.core.left_out("samples_without_stack")
             else:
                 sums.add(path, [value, value * interval_ms] if timed and interval_ms is not None else [value])
         sums.save()
+        for table in _NOT_READ:
+            self._process.core.left_out(LEFT_OUT + table, _rows(self._thread.get(table)))
 
     def _own(self, table: str) -> object:
         return self._thread.get(table) or self._shared.get(table)
@@ -171,6 +179,11 @@ class _Thread:
         if _ADDRESS.fullmatch(symbol):
             self._process.core.count("frames_without_function")
         return function_of_symbol(symbol, file, line, module)
+
+
+def _rows(table: object) -> int:
+    """Return how many rows a table has, by columns or, in Gecko's own format, by rows."""
+    return max((len(items(column)) for column in fields(table).values()), default=0)
 
 
 def _inside(place: object, column: Sequence[object]) -> bool:

@@ -42,7 +42,7 @@ def _samples(process: ProfileProcess, source: ImportSource) -> None:
     for event in objects_in(source, "events", lambda: process.core.count("truncated")):
         kind, values = text(event.get("type")), fields(event.get("values"))
         if kind not in _NATIVE:
-            process.core.count("events_of_other_kinds")
+            process.core.left_out("events_of_other_kinds")
             continue
         stack = fields(values.get("stackTrace"))
         process.core.count("stacks_cut", int(stack.get("truncated") is True))
@@ -53,7 +53,7 @@ def _samples(process: ProfileProcess, source: ImportSource) -> None:
                 regions[function] = process.region(function)
             path = process.path(path, regions[function])
         if path == ROOT:
-            process.core.count("samples_without_stack")
+            process.core.left_out("samples_without_stack")
             continue
         thread = fields(values.get("sampledThread"))
         name = text(thread.get("javaName")) or text(thread.get("osName")) or "thread"

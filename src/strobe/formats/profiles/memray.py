@@ -38,10 +38,10 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 
 def _read(process: ProfileProcess, source: ImportSource) -> None:
     trees: dict[str, CallTree] = {}
-    for row in csv_rows(source, lambda: process.core.count("samples_not_understood")):
+    for row in csv_rows(source, lambda: process.core.left_out("samples_not_understood")):
         count, size, thread, name, stack = (row.get(column, "") for column in _COLUMNS)
         if not all(re.fullmatch(r"\d{1,18}", cell) for cell in (count, size)):
-            process.core.count("samples_not_understood")
+            process.core.left_out("samples_not_understood")
             continue
         title = name if name and not re.fullmatch(r"0x[0-9a-f]+", name) else f"thread {thread}"
         number = int(thread) if re.fullmatch(r"\d{1,18}", thread) else 0

@@ -28,7 +28,8 @@ _EVENT = re.compile(
     r"(?:\[\d{1,6}\]\s{1,99})?(?:\d{1,12}\.\d{1,9}:\s{1,99})?(?:(?P<period>\d{1,19})\s{1,99})?"
     r"(?P<event>[A-Za-z]\S*?):(?:\s+(?P<rest>\S.*)|\s*)"
 )
-_FRAME = re.compile(r"\s*[0-9a-f]{1,16} (?P<symbol>\S.*)")
+_FRAME = re.compile(r"\s*[0-9a-f]{1,16}[ \t]+(?P<symbol>\S.*)")  # of simpleperf: with a tab
+_NAMELESS = re.compile(r"\([^()]*\)")  # perf before 3.10 leaves out the name that it does not know
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _CLOCKS = ("cpu-clock", "task-clock")
 _HEADER = re.compile(r"# (hostname|os release|perf version|arch|cmdline)\s*: (.*)")
@@ -48,7 +49,9 @@ def sniff(head: bytes) -> bool:
         return False
     before = None
     for line in head.decode("utf-8", "replace").splitlines()[:_SNIFFED_LINES]:
-        if before is not None and line.startswith("\t") and _FRAME.fullmatch(line):
+        # Frames begin with a tab; of simpleperf, and where tabs became spaces, with spaces.
+        framed = line.startswith("\t") or (line.startswith("  ") and line.endswith(")"))
+        if before is not None and framed and _FRAME.fullmatch(line):
             return True
         before = None if line.startswith(("\t", "#")) else _EVENT.fullmatch(line)
         if before is not None and _FRAME.fullmatch(before["rest"] or "") and before["rest"].endswith(")"):
@@ -124,7 +127,7 @@ class _Script:
         elif rest:
             self._process.core.count("labels_not_kept")
         if not frames:
-            self._process.core.count("samples_without_stack")
+            self._process.core.left_out("samples_without_stack")
             return
         path = ROOT
         for symbol in reversed(frames):
@@ -149,6 +152,7 @@ class _Script:
         if known is None:
             name, module = symbol, ""
             bare = symbol.replace(" (deleted))", ")")
+            bare = f"[unknown] {bare}" if _NAMELESS.fullmatch(bare) else bare
             before, opens, inside = bare.rpartition(" (")
             if opens and inside.endswith(")") and "(" not in inside and ")" not in inside[:-1]:
                 name, module = before, "" if inside == "inlined)" else inside[:-1]
@@ -175,7 +179,7 @@ class _Script:
                 values = [(period if self._timed[each] else count) * (event == each) for each in others]
                 values.append(count if event in clocks or not clocks else 0)
                 values += [period * (event == each) for each in clocks]
-                sums.add(path, values, count)
+                sums.add(path, values, count, records=count)
             sums.save()
 
 

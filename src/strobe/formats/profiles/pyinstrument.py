@@ -72,11 +72,11 @@ def _records(process: ProfileProcess, records: list[object]) -> None:
         stack, time = (*items(record), None, None)[:2]
         value, stack = exact_number(time), [text(each) for each in items(stack)]
         if value is None or not all(stack):
-            process.core.count("samples_not_understood")
+            process.core.left_out("samples_not_understood")
             continue
         thread = stack.pop(0) if stack and _THREAD in stack[0] else ""
         if not stack:
-            process.core.count("samples_without_stack")
+            process.core.left_out("samples_without_stack")
             continue
         path = ROOT
         for each in stack:

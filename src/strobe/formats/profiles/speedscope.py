@@ -168,7 +168,7 @@ def _stretches(
     before = Fraction(0)
     for at, opens, frame in _events(process, profile, len(regions)):
         if stack and at != before:
-            tree.add(stack[-1][0], [at - before], is_record=False)
+            tree.add(stack[-1][0], [at - before], records=0)
         before = at
         if opens:
             stack.append((process.path(stack[-1][0] if stack else ROOT, regions[frame]), frame))

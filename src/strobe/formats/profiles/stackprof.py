@@ -82,9 +82,9 @@ def _paths(
                 regions[number] = process.region(_UNKNOWN, paradigm="other")
             path = process.path(path, regions[number])
         if path == ROOT:
-            process.core.count("samples_without_stack", count)
+            process.core.left_out("samples_without_stack", count)
         else:
-            sums.add(path, [sum(spent, Fraction(0)) if times else step * count], count)
+            sums.add(path, [sum(spent, Fraction(0)) if times else step * count], count, records=count)
     sums.save()
 
 
@@ -100,7 +100,7 @@ def _stacks(process: ProfileProcess, raw: list[object]) -> Iterator[tuple[list[o
         if 0 < count < 1 << 48:
             yield raw[at + 1 : at + 1 + depth], count
         else:
-            process.core.count("samples_not_understood")
+            process.core.left_out("samples_not_understood")
         at += depth + 2
 
 
@@ -111,6 +111,7 @@ def _graph(
     functions: Mapping[str, Function],
     step: Fraction,
 ) -> None:
+    process.core.taken(len(frames))
     for number, frame in frames.items():
         total, own = integer(frame.get("total_samples")), integer(frame.get("samples"))
         path = process.path(ROOT, process.region(functions[number], paradigm="other"))

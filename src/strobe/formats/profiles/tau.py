@@ -102,7 +102,7 @@ class _Thread:
 
     def read(self, source: ImportSource) -> None:
         """Add its sums."""
-        lines = lines_of(source, lambda: self._process.core.count("lines_not_understood"))
+        lines = lines_of(source, lambda: self._process.core.left_out("lines_not_understood"))
         first = _FIRST_LINE.fullmatch(next(lines, b""))
         metric = first[2].decode("utf-8", "replace") if first is not None and first[2] else "TIME"
         left = 0 if first is None else int(first[1])
@@ -115,9 +115,9 @@ class _Thread:
             elif self._add(line):
                 left -= 1
             else:
-                self._process.core.count("lines_not_understood")
+                self._process.core.left_out("lines_not_understood")
         self._process.core.count("truncated", int(left > 0))
-        self._process.core.count("metrics_not_kept", sum(line.startswith(b'"') for line in lines))  # user events
+        self._process.core.left_out("metrics_not_kept", sum(line.startswith(b'"') for line in lines))  # user events
         self._properties["metric"] = metric
         self._save(metric)
 
@@ -131,6 +131,7 @@ class _Thread:
         if len(sound) < 3:
             return False
         path = tuple(each.strip() for each in '"'.join(parts[1:-3]).split(" => "))
+        self._process.core.taken()
         self._rows[path] = self._rows.get(path, _Sums()) + _Sums(*sound)
         if "MPI" in re.split(r"\W+|_", parts[-2]) and path[-1].startswith("MPI_"):
             self._mpi.add(path[-1])

@@ -27,7 +27,11 @@ def read_json(source: ImportSource) -> Mapping[str, object]:
 
     Raises ValueError if it is not JSON, not an object, or nested too deeply.
     """
-    text = read_whole(source).decode("utf-8-sig", "replace")
+    return object_in(read_whole(source).decode("utf-8-sig", "replace"))
+
+
+def object_in(text: str) -> Mapping[str, object]:
+    """Return the object that a text is, as `read_json` does."""
     usual = sys.getrecursionlimit()
     try:
         # Profiles that nest their frames nest two levels a frame, and Python alone has stacks of 1000.

@@ -54,6 +54,7 @@ class CpuProfile:
                 value = left
             self._open[-1] = region, left - value
         self._open.append((self._process.region(Function(name), paradigm="other"), value))
+        self._process.core.taken()
         return True
 
     def save(self) -> None:
@@ -71,5 +72,5 @@ class CpuProfile:
                     path = self._process.path(path, region)
                 if self._weight not in self._trees:
                     self._trees[self._weight] = CallTree(self._process, self._location, [self._weight])
-                self._trees[self._weight].add(path, [left])
+                self._trees[self._weight].add(path, [left], records=0)
             self._open.pop()

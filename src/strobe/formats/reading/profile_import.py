@@ -232,16 +232,19 @@ class CallTree:
         self._most = [_LARGEST // (weight.ns or 1) for weight in weights]
         self._own: dict[int, list[int | Fraction]] = {}
 
-    def add(self, path: int, values: Sequence[int | Fraction], samples: int = 1, *, is_record: bool = True) -> None:
-        """Add a sample of a path: a value of each weight, in its unit.
+    def add(self, path: int, values: Sequence[int | Fraction], samples: int = 1, *, records: int = 1) -> None:
+        """Add a sample of a path, or several: a value of each weight, in its unit.
 
-        `is_record`: it is a record of the file, not what lies between two of them.
+        `records`: how many records of the file they are; 0 if they lie between two of them.
         """
         core = self._process.core
         if not all(-most < value < most for value, most in zip(values, self._most, strict=True)):
-            (core.left_out if is_record else core.count)("weights_out_of_range")
+            if records:
+                core.left_out("weights_out_of_range", records)
+            else:
+                core.count("weights_out_of_range")
             return
-        core.taken(int(is_record))
+        core.taken(records)
         row = self._own.get(path)
         if row is None:
             row = self._own[path] = [0] * (len(self._weights) + 1)

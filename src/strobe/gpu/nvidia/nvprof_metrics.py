@@ -58,6 +58,7 @@ class MetricTables:
     """Tables of one file, read line by line."""
 
     def __init__(self) -> None:
+        self.rows = 0  # that were understood
         self._columns: list[str] = []
         self._kernel = ""
         self._found: dict[tuple[str, str], _Sum] = {}
@@ -92,6 +93,7 @@ class MetricTables:
         low, high, mean = (each[0] if each else None for each in read)
         unit = next((each[1] for each in read if each and each[1]), "")
         self._found.setdefault((kernel, name), _Sum()).add(int(row["Invocations"]), low, high, mean, unit)
+        self.rows += 1
         return True
 
     def _add_launch(self, row: Mapping[str, str]) -> bool:
@@ -104,6 +106,7 @@ class MetricTables:
                 value, unit = read
                 self._found.setdefault((row["Kernel"], name), _Sum()).add(1, value, value, value, unit)
                 understood = True
+        self.rows += understood
         return understood
 
     def metrics(self) -> list[KernelMetric]:
