@@ -182,14 +182,19 @@ def test_a_table_without_kernels_is_refused_in_a_sentence(tmp_path: Path) -> Non
         opened(tmp_path, BASE[: BASE.index('"0"')])
 
 
-def test_a_report_is_printed_by_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_is_printed_by_ncu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     report, tools = tmp_path / "profile.ncu-rep", tmp_path / "tools"
     report.write_bytes(b"NVR\0\x02\0\0\0\x08\x07")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(strobe.errors.FormatError) as told:
         strobe.open(report)
     assert "it needs ncu, which is not installed here" in str(told.value)
-    assert f"ncu --import {report} --csv --page raw --print-units base > {report}.csv" in str(told.value)
+    by_hand = f"ncu --import {report} --csv --page raw --print-units base > {report}.csv"
+    assert by_hand in str(told.value)
+    assert main(["metrics", "--from", str(report)]) == 4
+    assert by_hand in capsys.readouterr().err
     tools.mkdir()
     (tools / "table").write_text(BASE)
     words = f"--import {report} --csv --page raw --print-units base"
@@ -199,3 +204,7 @@ def test_a_report_is_printed_by_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tools / "ncu").chmod(0o755)
     monkeypatch.setenv("PATH", str(tools))
     assert kernels(strobe.open(report))["relu"]["total_ns"] == 8_000
+    assert main(["metrics", "--from", str(report), "--by", "launch", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["rows"]
+    of_time = [row for row in shown if row["metric"] == "duration"]
+    assert [row["value"] for row in of_time] == [12_250, 3_000, 5_000]

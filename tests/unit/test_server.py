@@ -234,6 +234,14 @@ def test_a_span_is_compared_with_its_sisters(tmp_path: Path) -> None:
     assert sum(sisters["histogram"]) == 10
 
 
+def test_a_span_in_another_lane_is_one_of_its_stream(tmp_path: Path) -> None:
+    found = page_of({"stream 7 (lane 2)": [span("work", 0, 100)]}, folder=tmp_path).json(
+        "span?location=0&start_ns=0&end_ns=1"
+    )
+    assert isinstance(found, dict)
+    assert found["location_name"] == "stream 7"
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [

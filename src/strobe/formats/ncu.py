@@ -36,14 +36,19 @@ def sniff(head: bytes) -> bool:
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Raises ValueError if it has no kernel, or is a report that ncu does not print."""
+    return _imported(source, target, text_of(source))
+
+
+def text_of(source: ImportSource) -> str:
+    """Return the text of a table, or of what ncu prints of a report; the same errors."""
     if next(iter(source.chunks()), b"").startswith(_MAGIC):
         with converted(source, _PRINT, ".csv") as printed:
-            return _imported(source, target, read_whole(printed))
-    return _imported(source, target, read_whole(source))
+            return read_whole(printed).decode("utf-8", "replace")
+    return read_whole(source).decode("utf-8", "replace")
 
 
-def _imported(source: ImportSource, target: ImportTarget, content: bytes) -> Imported:
-    text, counters = content.decode("utf-8", "replace"), Counter[str]()
+def _imported(source: ImportSource, target: ImportTarget, text: str) -> Imported:
+    counters = Counter[str]()
     launches, summed = ncu.launches(text, counters), ncu.kernel_metrics(text)
     if not launches and not summed:
         raise ValueError("it has no kernel")

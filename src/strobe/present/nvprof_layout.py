@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +134,9 @@ def _block(kind: str, sums: Iterable[_Sum], everything: float) -> list[str]:
 
 
 def _gpu_trace(table: Table) -> str:
-    rows = [_TRACE, *(_trace_cells(row) for row in table.to_arrow().to_pylist())]
+    arrow = table.to_arrow()
+    models = {key.decode(): name.decode() for key, name in (arrow.schema.metadata or {}).items()}
+    rows = [_TRACE, *(_trace_cells(row, models) for row in arrow.to_pylist())]
     return "\n".join(aligned_rows(rows, [name != "Name" for name in _TRACE])) + "\n" + _LEGEND
 
 
@@ -168,7 +170,7 @@ def metric_text(value: float | None, unit: str) -> str:
     return f"{value:.6f}" if abs(value) < 1000 else f"{value:.4e}"
 
 
-def _trace_cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _trace_cells(row: dict[str, Any], models: Mapping[str, str]) -> tuple[str, ...]:
     def shape(value: str | None) -> str:
         return f"({value.replace('x', ' ')})" if value else "-"
 
@@ -176,7 +178,7 @@ def _trace_cells(row: dict[str, Any]) -> tuple[str, ...]:
         return "-" if value is None else str(value)
 
     correlation = "" if row["correlation"] is None else f" [{row['correlation']}]"
-    rate = row["throughput_gb_s"]
+    rate, device = row["throughput_gb_s"], row["device"]
     return (
         time_text(row["start_ns"]),
         time_text(row["duration_ns"]),
@@ -187,7 +189,7 @@ def _trace_cells(row: dict[str, Any]) -> tuple[str, ...]:
         "-" if rate is None else f"{size_text(round(rate * 1e9))}/s",
         shown(row["source"]),
         shown(row["destination"]),
-        "-" if row["device"] is None else f"GPU ({row['device']})",
+        "-" if device is None else f"{models.get(f'gpu {device}', 'GPU')} ({device})",
         shown(row["context"]),
         shown(row["stream"]),
         f"{row['name']}{correlation}",

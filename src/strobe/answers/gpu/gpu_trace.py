@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from strobe.analyses.gpu.gpu_trace import ANALYSIS
 from strobe.errors import UsageError
+from strobe.gpu.capabilities import gpu_name
 from strobe.gpu.copies import parts_of_name
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
@@ -44,7 +45,12 @@ def run(trace: Trace, *, limit: int) -> Table:
     listed = len(found) if found else 0
     shown = f"the first {listed} of {whole}: --limit 0 lists all" if listed < whole else ""
     note = "; ".join(filter(None, (shown, folded_note(trace, gpus)))) if gpus else no_device(trace)
-    table = make_table(ANALYSIS.columns, rows, about="all that ran on GPUs", note=note)
+    about = "all that ran on GPUs"
+    table = make_table(ANALYSIS.columns, rows, about=about, note=note).to_arrow()
+    # Models are of the GPUs, not of a row; nvprof's layout shows them.
+    models = {f"gpu {each.number}": model for each in gpus if (model := gpu_name(trace, each.number))}
+    described = table.replace_schema_metadata({**(table.schema.metadata or {}), **models})
+    table = Table(described, about=about, note=note)
     return table if len(gpus) < 2 else table.sort("start_ns", descending=False)
 
 

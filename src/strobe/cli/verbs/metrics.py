@@ -72,7 +72,7 @@ _OPTIONS = {
         Option("trace", "Keep the values beside this trace, where strobe kernels shows them.", metavar="TRACE"),
         Option(
             "from",
-            "Run nothing; show the output of `ncu --csv` or `nvprof --metrics` in this file.",
+            "Run nothing; show this file: the output of `ncu --csv` or `nvprof --metrics`, or a report of ncu.",
             argument="table",
             metavar="FILE",
         ),
@@ -142,15 +142,20 @@ def _launches(arguments: argparse.Namespace) -> list[str]:
 
 
 def _show_file(arguments: argparse.Namespace, folder: Path | None) -> int:
+    from pathlib import Path
+
+    from strobe.formats.ncu import text_of
+    from strobe.formats.reading.inputs import one_file
     from strobe.gpu import measured_metrics
     from strobe.gpu.nvidia import ncu, nvprof_metrics
 
     path = arguments.table
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            text = stream.read()
+        text = text_of(one_file(Path(path)))
     except OSError as error:
         raise TraceError(f"cannot read '{path}': {error.strerror}") from error
+    except ValueError as error:
+        raise TraceError(f"cannot read '{path}': {error}") from error
     if found := ncu.launches(text):
         return _show(found, [], "", arguments, folder)
     summed = ncu.kernel_metrics(text) or nvprof_metrics.kernel_metrics(text)

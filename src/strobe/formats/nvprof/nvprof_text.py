@@ -15,7 +15,7 @@ import numpy as np
 from strobe.formats.reading.database_tables import as_json_text
 from strobe.formats.reading.import_process import NO_PATH, Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.nvprof_cpu_profile import BANNER, CpuProfile
-from strobe.formats.reading.profile_import import ProfileProcess
+from strobe.formats.reading.profile_import import ROOT, ProfileProcess, Weight
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
 from strobe.gpu.measured_metrics import keep_by_kernel
@@ -50,6 +50,18 @@ _COPY = re.compile(r"\[(CUDA|Unified Memory) [Mm]em(cpy|set)\s*(\w*)\]")
 _WITH_CORRELATION = re.compile(r"(.*\S) \[(\d{1,18})\]")
 # Of a launch the kernel is told with it: `cudaLaunchKernel (void add(int) [101])`.
 _LAUNCH = re.compile(r"(cu\w+) \((.*\S) \[(\d{1,18})\]\)")
+# Of unified memory: `Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name`, and below them
+# `Total CPU Page faults: 49`.
+_UNIFIED_COLUMNS = 7
+_UNIFIED_ON_HOST = re.compile(r"Total (CPU Page faults|CPU thrashes): (\d{1,18})")
+_OF_UNIFIED = {
+    "host to device": "Memcpy HtoD",
+    "device to host": "Memcpy DtoH",
+    "device to device": "Memcpy DtoD",
+    "gpu page fault groups": "GPU page faults",
+    "cpu page faults": "CPU page faults",
+}
+_MOVED = Weight("bytes moved", "bytes")
 _RATES = {f"{unit}/s": scale for unit, scale in _SIZES.items()}
 _NOTHING = ("", "-")
 _ACTIVITIES = "GPU activities"
@@ -86,7 +98,8 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 
     Times and durations are exact to the printed digits. Sizes are integers: nvprof prints KB of 1024 bytes, rounded; if
     that is a fraction of a byte, the nearest integer is taken, and counted. A summary has no times: it becomes totals,
-    not spans; its averages and percentages follow from them. Raises ValueError if a line is absurdly long.
+    not spans; its averages and percentages follow from them. Page faults on the host have a moment alone: they are rows
+    of the table `marks`. Raises ValueError if a line is absurdly long.
     """
     return _Printed(source, target).read()
 
@@ -198,6 +211,8 @@ class _Printed:
         for line in lines_of(self._source):
             self._line(self._decoded(line))
         self._end_cpu_profile()
+        for profile in self._profiles.values():
+            profile.flush()
         self._finish_metrics()
         if not self._rows:
             self._of_process()
@@ -248,14 +263,14 @@ class _Printed:
             self._row(line, self._columns)
         elif self._noting:
             self._note(line)
+            self._unified(line)
 
     def _banner(self, pid: int, text: str) -> None:
         self._pid = pid
         profiling = _PROFILING.match(text)
         if cpu := BANNER.match(text):
-            process = self._profiles.get(pid) or ProfileProcess(self._source, self._target, self._of_process().process)
-            self._profiles[pid], self._columns, self._noting = process, None, False
-            self._cpu = CpuProfile(process, cpu[1], lambda cell: self._scaled(cell, "", _TIMES))
+            self._columns, self._noting = None, False
+            self._cpu = CpuProfile(self._profile(), cpu[1], lambda cell: self._scaled(cell, "", _TIMES))
         elif profiling:
             self._commands[int(profiling[1])] = profiling[2]
         elif text.startswith("API calls"):  # of nvprof before CUDA 9, whose summaries have no column for that
@@ -272,6 +287,36 @@ class _Printed:
             self._messages.append(text[:_LONGEST_MESSAGE])
         else:
             self._counters["rows_left_out"] += 1
+
+    def _unified(self, line: str) -> None:
+        """Add a row of the summary of unified memory: what it counts, with its size and time where they are known."""
+        cells = _csv_cells(line)[1:] if line.startswith('"') else _GAP.split(line.strip())
+        if found := _UNIFIED_ON_HOST.fullmatch(line.strip()):
+            kind, count, size, time = found[1], found[2], "", ""
+        elif len(cells) != _UNIFIED_COLUMNS or cells[0] == "Count":
+            return
+        elif not re.fullmatch(r"\d{1,18}", cells[0]):
+            self._left_out()
+            return
+        else:
+            count, *_, size, time, kind = cells
+            self._of_process().process.taken()
+        profile = self._profile()
+        location = profile.core.location("unified memory", "unified memory", 0, "task")
+        name = _OF_UNIFIED.get(kind.lower(), kind)
+        role = "copy" if name.startswith("Memcpy") else "other"
+        path = profile.path(ROOT, profile.core.region(f"[Unified Memory {name}]", "cuda", role))
+        total = self._scaled(time, "", _TIMES) or 0
+        profile.totals(location, path, int(count), total, total)
+        if (moved := self._scaled(size, "", _SIZES)) is not None:
+            profile.path_metric(location, path, _MOVED, float(moved), float(moved))
+
+    def _profile(self) -> ProfileProcess:
+        """Return the part of the process that has no time axis."""
+        if self._pid not in self._profiles:
+            process = self._of_process().process
+            self._profiles[self._pid] = ProfileProcess(self._source, self._target, process)
+        return self._profiles[self._pid]
 
     def _row(self, line: str, columns: list[str]) -> None:
         cells = _csv_cells(line) if self._as_csv else _text_cells(line, columns)
@@ -329,7 +374,6 @@ class _Printed:
         if self._cpu:
             self._cpu.save()
             self._cpu = None
-            self._profiles[self._pid].flush()
 
     def _finish_metrics(self) -> None:
         """Keep metrics beside the trace, where `kernels` finds them; kernels without a time are counted."""

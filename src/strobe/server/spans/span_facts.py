@@ -7,6 +7,7 @@ from typing import TypedDict
 import numpy as np
 
 from strobe.errors import UsageError
+from strobe.gpu.devices import stream_name
 from strobe.model.kinds import Group
 from strobe.server.routing.endpoints import LOCATION, LOOP, MB, TIME_RANGE, parameter, route
 from strobe.server.run.step_list import StepList, StepPlace
@@ -156,7 +157,7 @@ def describe(context: TraceContext, location: int, one: SpanArrays, steps: StepL
     folded = folded_inside(context, location, where.process, one, self_ns) if comparable else None
     return {
         **described_span(context, location, one),
-        "location_name": where.name,
+        "location_name": stream_name(where.name),
         "process": where.process,
         "row": int(one["row"][0]),
         "self_ns": folded["self_ns"] if folded else self_ns,
