@@ -236,6 +236,7 @@ def test_a_file_that_was_cut_off_opens_with_what_is_there(tmp_path: Path) -> Non
     [
         ("# callgrind format\nversion: 2\nevents: Ir\n", "version 2"),
         ("# callgrind format\nevents: Ir\n", "no costs of functions"),
+        ("version: 1\ncreator: callgrind-3.5.0\nevents: Ir\nsummary: 0\n", "no costs of functions"),
         ("# callgrind format\nfn=f\n1 2\n", "before the names of what is counted"),
         ("# callgrind format\npositions: column\nevents: Ir\n", "only instr and line are known"),
         ("# callgrind format\nevents:" + " e".join(map(str, range(70))) + "\n", "more than 64 kinds"),

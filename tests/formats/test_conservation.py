@@ -19,7 +19,7 @@ import pytest
 
 import strobe
 from strobe.cli.main import main
-from strobe.model.losses import LEFT_OUT, LOSSES, UNKNOWN
+from strobe.model.losses import LEFT_OUT, LOSSES, NOT_READ, UNKNOWN
 from strobe.model.units import format_count
 from strobe.present.summary import summarise
 from tests.formats import test_ncu, test_nvprof, test_rocm
@@ -162,6 +162,29 @@ def test_a_table_that_nobody_knows_is_kept_and_named(tmp_path: Path) -> None:
     assert of_kinds(trace, UNKNOWN) == {"QUANTUM_EVENTS": 2}
     assert of_kinds(trace, LEFT_OUT) == {"QUANTUM_EVENTS": 1}
     assert trace.span_count == 3
+
+
+def test_columns_that_nobody_reads_are_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "new.sqlite"
+    database = sqlite3.connect(path)
+    database.executescript("""
+        create table StringIds (id integer primary key, value text);
+        create table ENUM_KIND (id integer primary key, name text, label text);
+        insert into ENUM_KIND values (1, 'one', 'One');
+        create table GPU_METRICS (timestamp integer, rawTimestamp integer, typeId integer, metricId integer,
+            value integer, empty integer);
+        insert into GPU_METRICS values (10, 7, 1, 2, 50, null), (20, 8, 1, 2, 60, null);
+        create table CUPTI_ACTIVITY_KIND_RUNTIME (start integer, end integer, nameId integer, unheardOf integer);
+        insert into CUPTI_ACTIVITY_KIND_RUNTIME values (1, 2, 3, 4);
+    """)
+    database.close()
+    trace = strobe.open(path)
+    check(trace, 3)
+    assert of_kinds(trace, NOT_READ) == {"GPU_METRICS.rawTimestamp": 1}
+    words = {str(row["what"]): row["text"] for row in trace.quality.to_pylist()}
+    assert words[NOT_READ + "GPU_METRICS.rawTimestamp"] == "column not read: GPU_METRICS.rawTimestamp"
+    # Unknown columns of known tables are arguments.
+    assert trace.sql("select value from arguments where key = 'unheardOf'").rows() == [("4",)]
 
 
 # Protobuf

@@ -1,6 +1,7 @@
 """Files that strobe knows and does not read: their beginnings as their tools write them, and the way out."""
 
 import shlex
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,16 @@ BEGINNINGS = [
         "hatchet",
     ),
     (b"PROJECTIONS_ID\nVERSION 6.6\nMACHINE net-linux\n", "a Charm++ Projections trace", "projections"),
+    (struct.pack("<5Q", 0, 3, 0, 10_000, 0) + bytes(64), "a profile of gperftools", "pprof -proto"),
+    (struct.pack("<5I", 0, 3, 0, 10_000, 0) + bytes(64), "a profile of gperftools", "pprof -proto"),
+    (b"heap profile:    144:  8498176 [   144:  8498176] @ heapz_v2/524288\n", "a profile of gperftools", "pprof"),
+    (b"--- contentionz 1 ---\ncycles/second = 3201000000\n", "a profile of gperftools, or of Go", "pprof -proto"),
+    (b"threadcreate profile: total 7\n1 @ 0x44cb3 0x45045\n", "a profile of gperftools, or of Go", "pprof -proto"),
+    (
+        b'jdk.ExecutionSample {\n  startTime = 00:08:33.807\n  sampledThread = "main" (javaThreadId = 1)\n',
+        "a recording of Java Flight Recorder",
+        "jfr print --json",
+    ),
     (b"bplist00\xd4\x01\x02_\x10\x1dcom.apple.xray.owner.template", "a trace of Xcode's Instruments", "samply"),
 ]
 

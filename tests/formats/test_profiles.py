@@ -9,6 +9,7 @@ import pickle
 import profile
 import pstats
 import re
+import struct
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -360,6 +361,30 @@ def test_every_version_of_marshal_is_read(tmp_path: Path, version: int) -> None:
         ("g", 1, 0),
     ]
     assert trace.sql("select caller, total_ns from call_edges").rows() == [("<built-in>", 500_000_000)]
+
+
+def test_marshal_of_python_2_writes_a_name_once(tmp_path: Path) -> None:
+    def text(kind: bytes, value: bytes) -> bytes:
+        return kind + struct.pack("<I", len(value)) + value
+
+    def entry(place: bytes, calls: bytes) -> bytes:
+        sums = calls + calls + b"g" + struct.pack("<d", 0.5) + b"g" + struct.pack("<d", 1.5)
+        return b"(\3\0\0\0" + place + b"(\5\0\0\0" + sums + b"{0"
+
+    line = b"i" + struct.pack("<i", 7)
+    first = entry(text(b"s", b"a.py") + line + text(b"t", b"f"), b"i" + struct.pack("<i", 3))
+    again = entry(text(b"s", b"b.py") + line + b"R" + struct.pack("<i", 0), b"I" + struct.pack("<q", 1 << 33))
+    path = tmp_path / "t.pstats"
+    path.write_bytes(b"{" + first + again + b"0")
+    found = (
+        strobe.open(path)
+        .sql("select r.name, r.file, count, self_ns from statistics join regions r using (region) order by 2")
+        .rows()
+    )
+    assert found == [("f", "a.py", 3, 500_000_000), ("f", "b.py", 1 << 33, 500_000_000)]
+    path.write_bytes(b"{" + again + b"0")
+    with pytest.raises(FormatError, match="it refers to a missing value"):
+        strobe.open(path)
 
 
 def test_marshal_that_holds_more_is_refused(tmp_path: Path) -> None:

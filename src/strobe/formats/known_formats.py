@@ -45,6 +45,7 @@ _HATCHET = (
     "(sys.argv[1]); g.dataframe['time'] = g.dataframe['time'].fillna(0) * 1e9; print(g.to_flamegraph('time'))\" "
     "FOLDER > stacks.txt"
 )
+_PPROF = "Convert it, with the program that wrote it: pprof -proto -output profile.pb.gz PROGRAM FILE"
 _PYTHON = 'Convert it: python -c "import sys, '
 KNOWN: tuple[KnownFormat, ...] = (
     # "TACH" as an integer, in either order of bytes: InternalDocs/profiling_binary_format.md of CPython.
@@ -80,6 +81,22 @@ KNOWN: tuple[KnownFormat, ...] = (
         "a recording of msprof (Ascend)",
         lambda head: head.lstrip().startswith(b'{"jobInfo"') and b'"DeviceInfo"' in head,
         "Export it: cd FOLDER && msprof --export=on --output=..",
+    ),
+    # Words of 8 or 4 bytes: 0, and how many of the header follow.
+    KnownFormat(
+        "a profile of gperftools",
+        _begins(bytes(8) + b"\3" + bytes(7), bytes(4) + b"\3" + bytes(7)),
+        _PPROF,
+    ),
+    KnownFormat(
+        "a profile of gperftools, or of Go with debug=1",
+        lambda head: re.match(rb"(?:heap|threadcreate|goroutine) profile: |--- \w{1,20} \d", head) is not None,
+        _PPROF,
+    ),
+    KnownFormat(
+        "a recording of Java Flight Recorder, printed as text",
+        lambda head: re.match(rb"\s*jdk\.\w{1,60} \{\r?\n  startTime = ", head) is not None,
+        "Open the recording (.jfr) itself, or print all of it: jfr print --json --stack-depth 2048 recording.jfr",
     ),
     # The file form.template of the folder, a binary property list.
     KnownFormat(

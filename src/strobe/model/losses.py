@@ -199,6 +199,8 @@ REMARKS = {
 # What became of the records of an imported file; by kind: a prefix, and its name.
 RECORDS_TAKEN, RECORDS_LEFT_OUT, RECORDS_UNKNOWN = "records_taken", "records_left_out", "records_unknown"
 LEFT_OUT, UNKNOWN = "left_out: ", "unknown: "
+# A column of an imported file that has data: this and its table and name.
+NOT_READ = "not_read: "
 # Counted when an adapter could not start: `not_recorded_` and its name.
 NOT_RECORDED = "not_recorded_"
 # How many calls of a function were recorded before it was throttled: this and its name.
@@ -244,6 +246,8 @@ def sentence(what: str, value: int) -> str:
     for prefix, fate in ((LEFT_OUT, "left out"), (UNKNOWN, "of an unknown kind")):
         if what.startswith(prefix):
             return f"{format_count(value)} record{'' if value == 1 else 's'} {fate}: {what.removeprefix(prefix)}"
+    if what.startswith(NOT_READ):
+        return f"column not read: {what.removeprefix(NOT_READ)}"
     if what.startswith(THROTTLED):
         return f"{what.removeprefix(THROTTLED)} throttled after {format_count(value)} calls"
     words = LOSSES.get(what) or REMARKS.get(what)

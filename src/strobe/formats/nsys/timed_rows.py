@@ -163,7 +163,7 @@ def read_gpu_metrics(export: Export) -> None:
         for kind, metric, code in zip(type_id, metric_id, batch.coded["metricName"], strict=True):
             if code != NONE:
                 names[int(kind), int(metric)] = str(batch.words["metricName"][int(code)])
-    for batch in export.tables.batches("GPU_METRICS"):
+    for batch in export.tables.batches("GPU_METRICS", ("timestamp", "typeId", "metricId", "value")):
         time, value = batch.integers("timestamp"), batch.reals("value")
         type_id, metric_id = batch.integers("typeId"), batch.integers("metricId")
         if time is None or value is None or type_id is None or metric_id is None:
@@ -183,7 +183,9 @@ def read_gpu_metrics(export: Export) -> None:
 
 def read_allocations(export: Export) -> None:
     """Add allocations of GPU memory: one location a GPU, because their thread is not known."""
-    for batch in export.tables.batches("CUDA_GPU_MEMORY_USAGE_EVENTS"):
+    of_process = ("start", "globalPid", "deviceId", "contextId", "correlationId")
+    columns = (*of_process, "address", "pc", "bytes", "memKind", "memoryOperationType", "name")
+    for batch in export.tables.batches("CUDA_GPU_MEMORY_USAGE_EVENTS", columns):
         for process, part in export.tables.by_process(batch):
             time, size = part.integers("start"), part.integers("bytes")
             if time is None or size is None:

@@ -31,6 +31,7 @@ class _Marshal:
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
         self._refs: list[object] = []
+        self._names: list[str] = []  # of Python 2, which writes each name once
 
     def value(self, depth: int = 0) -> object:
         if depth > _MOST_DEPTH:
@@ -65,6 +66,8 @@ class _Marshal:
             return found
         if kind == "i":
             return self._whole()
+        if kind == "I":  # of Python 2
+            return int(struct.unpack("<q", self._take(8))[0])
         if kind == "l":
             return self._long()
         if kind == "g":
@@ -76,7 +79,15 @@ class _Marshal:
         if kind in "aA":
             return self._take(self._size()).decode("ascii", "replace")
         if kind in "ust":
-            return self._take(self._size()).decode("utf-8", "replace")
+            text = self._take(self._size()).decode("utf-8", "replace")
+            if kind == "t":
+                self._names.append(text)
+            return text
+        if kind == "R":
+            number = self._whole()
+            if not 0 <= number < len(self._names):
+                raise ValueError("it refers to a missing value")
+            return self._names[number]
         constants = {"N": None, "T": True, "F": False}
         if kind in constants:
             return constants[kind]

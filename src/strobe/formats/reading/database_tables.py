@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from strobe.formats.reading.import_process import Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Batch, SqliteInput, Texts, Whole, combinations, factor
-from strobe.model.losses import LEFT_OUT, RECORDS_LEFT_OUT, RECORDS_TAKEN, RECORDS_UNKNOWN, UNKNOWN
+from strobe.model.losses import LEFT_OUT, NOT_READ, RECORDS_LEFT_OUT, RECORDS_TAKEN, RECORDS_UNKNOWN, UNKNOWN
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
 
@@ -22,6 +22,7 @@ Region = tuple[str, str, str, str]  # name, paradigm, role, module
 Naming = Callable[[Mapping[str, object]], Region]
 
 _MOST_PROCESSES = 256
+_MOST_COLUMNS = 64  # that are named
 _MOST_PROPERTY_ROWS = 1000
 _MOST_PROPERTY_TEXT = 1000
 _MOST_PROPERTIES_BYTES = 512 << 10
@@ -317,6 +318,7 @@ class TableImport:
         if not self.processes:
             self.process(self.default_key)
         self._count_records()
+        self._count_columns()
         counters = self.counters + self.database.counters
         return finish_all(self.processes, self._source, name_of, counters=counters, **facts)
 
@@ -335,6 +337,13 @@ class TableImport:
     def joined(self, table: str, rows: int) -> None:
         """Note that so many rows of a table are read as parts of others, in a table derived in its place."""
         self._joined[table] += rows
+
+    def _count_columns(self) -> None:
+        """Name the columns that nobody reads, but for the words of numbers; of very many, count the rest."""
+        found = [] if self.stopped else self.database.columns_not_read()
+        columns = [each for each in found if not each.startswith("ENUM_")]
+        self.counters.update(dict.fromkeys((NOT_READ + each for each in columns[:_MOST_COLUMNS]), 1))
+        self.counters["columns_not_kept"] += max(len(columns) - _MOST_COLUMNS, 0)
 
     def _count_records(self) -> None:
         """Count the rows of all tables with times: what became nothing was left out, whatever the reason."""

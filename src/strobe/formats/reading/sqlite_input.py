@@ -24,6 +24,7 @@ NONE = -(2**63)
 BATCH_ROWS = 1 << 14
 _KEYS_A_QUERY = 500
 _MOST_REMEMBERED = 1 << 18
+_LOOKED_AT = 1 << 16
 # At least: of any row, and of one with times, with all that it refers to.
 _BYTES_A_ROW, _BYTES_AN_EVENT = 2, 16
 # Of SQLite's machine, which does some 50 million a second; a row joined with ten others takes some hundred.
@@ -108,6 +109,7 @@ class SqliteInput:
 
     def __init__(self, path: Path) -> None:
         self.counters: Counter[str] = Counter()
+        self._read: set[tuple[str, str]] = set()  # columns that a statement named
         self.size_bytes = path.stat().st_size
         self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         self._connection.text_factory = self._text
@@ -119,9 +121,30 @@ class SqliteInput:
             for pragma in pragmas:
                 self._connection.execute(f"PRAGMA {pragma}")
             self.tables = {table.name: table for table in self._described()}
+            self._connection.set_authorizer(self._authorized)
         except sqlite3.Error as error:
             self._connection.close()
             raise ValueError(f"the database is damaged ({error})") from error
+
+    def _authorized(self, action: int, table: str | None, column: str | None, *_: object) -> int:
+        """Note the columns of a statement; SQLite asks once, when it compiles it."""
+        if action == sqlite3.SQLITE_READ and table and column:
+            self._read.add((table, column))
+        return sqlite3.SQLITE_OK
+
+    def columns_not_read(self) -> list[str]:
+        """Return the columns of the file that have data and that no statement named, as `TABLE.COLUMN`.
+
+        Keys are numbers of rows, and columns whose first 65 536 cells are empty count as empty.
+        """
+        found = []
+        for name, table in self.tables.items():
+            asked = [each for each in table.columns if (name, each) not in self._read and each != table.key]
+            for column in asked if table.of_file else ():
+                head = f"SELECT {_quoted(column)} AS cell FROM {_quoted(name)} LIMIT {_LOOKED_AT}"
+                if next(self.query(f"SELECT 1 FROM ({head}) WHERE cell IS NOT NULL LIMIT 1"), None) is not None:
+                    found.append(f"{name}.{column}")
+        return found
 
     def close(self) -> None:
         """Close it."""

@@ -25,6 +25,7 @@ _HEADER = re.compile(rb"(version|creator|pid|cmd|part|thread|desc|positions|even
 _TIMEFRAME = b"timeframe (BB):"  # of old versions
 _POSITION = re.compile(rb"(ob|fl|fi|fe|fn|cob|cfl|cfi|cfn|calls|rcalls|jump|jcnd|jfi|jfn)= *(.*)")
 _FIRST_POSITION = re.compile(rb"^(?:ob|fl|fi|fn)=", re.MULTILINE)
+_CREATOR = re.compile(rb"^creator: *(?:callgrind|cachegrind)-", re.MULTILINE)
 _EVENTS = re.compile(rb"^events:[ \t]*\S", re.MULTILINE)
 _NUMBERED = re.compile(rb"\((\d{1,18})\) *(.*)")
 _WITH_UNIT = re.compile(r"(.+?)_?\((\d{0,9})([a-zµ]{1,5})\)")  # of Xdebug: Time_(10ns)
@@ -41,7 +42,10 @@ def sniff(head: bytes) -> bool:
     if head.startswith(_MARK):
         return True
     events = _EVENTS.search(head)
-    if events is None or b"\0" in head or not _FIRST_POSITION.search(head, events.end()):
+    if events is None or b"\0" in head:
+        return False
+    # A program may have run no instruction in a part: only the creator tells then.
+    if not _FIRST_POSITION.search(head, events.end()) and not _CREATOR.search(head):
         return False
     lines = [line.strip() for line in head[: events.start()].split(b"\n")]
     return all(not line or line.startswith((b"#", _TIMEFRAME)) or _HEADER.fullmatch(line) for line in lines)
