@@ -137,19 +137,31 @@ def events_of(path: Path) -> list[Any]:
 
 
 def chrome(path: Path) -> Source:
-    """X events by name; where others open spans too, only the records are compared."""
-    events = events_of(path)
+    """Spans by name: X, and B with E where they nest as they should; names that open spans in other ways are left."""
+    events = [event for event in events_of(path) if isinstance(event, dict)]
+    rows: list[tuple[str, int]] = []
+    others = {str(event.get("name")) for event in events if event.get("ph") in set("benSTpF")}
+    stacks: dict[tuple[Any, Any], list[tuple[str, int]]] = {}
     # Functions of Python are named differently: by file and line.
-    python = {"python_function", "fee"}
-    spans = [event for event in events if event.get("ph") == "X" and str(event.get("cat")).lower() not in python]
-    if (
-        any(event.get("ph") in set("BEbenSTpF") for event in events)
-        or not spans
-        or any("dur" not in event for event in spans)
-    ):
-        return Source(len(events))
-    rows = ((str(event["name"]), round(Decimal(event["dur"]) * 1000)) for event in spans)
-    return Source(len(events), sums(rows))
+    for event in (each for each in events if str(each.get("cat")).lower() not in ("python_function", "fee")):
+        phase, name, stack = (
+            event.get("ph"),
+            event.get("name"),
+            stacks.setdefault((event.get("pid"), event.get("tid")), []),
+        )
+        if phase == "X" and "dur" in event:
+            rows.append((str(name), round(Decimal(event["dur"]) * 1000)))
+        elif phase == "X":
+            others.add(str(name))
+        elif phase == "B":
+            stack.append((str(name), round(Decimal(event["ts"]) * 1000)))
+        elif phase == "E" and stack and name in (None, stack[-1][0]):
+            opened, start = stack.pop()
+            rows.append((opened, round(Decimal(event["ts"]) * 1000) - start))
+        elif phase == "E" and stack:
+            return Source(len(events_of(path)))
+    others |= {name for stack in stacks.values() for name, _ in stack}
+    return Source(len(events_of(path)), {name: each for name, each in sums(rows).items() if name not in others})
 
 
 def tables(path: Path) -> Source:
@@ -202,7 +214,31 @@ def xplane(path: Path) -> Source:
 
 
 def perfetto(path: Path) -> Source:
-    return Source(len(parts(_bytes(path), 1)))
+    """Packets, and slices by name: of track events (field 11) from their begin (type 1) to their end (type 2)."""
+    packets = parts(_bytes(path), 1)
+    names: dict[tuple[int, int], str] = {}
+    opened: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    rows: list[tuple[str, int]] = []
+    for packet in packets:
+        cells = dict(fields(packet))
+        sequence, now = cells.get(10, 0), cells.get(8, 0)
+        if cells.get(13, 0) & 1:  # the sequence forgets its names
+            names = {key: name for key, name in names.items() if key[0] != sequence}
+        for table in parts(packet, 12):
+            for entry in map(dict, map(fields, parts(table, 2))):
+                names[sequence, entry[1]] = entry[2].decode("utf-8", "replace")
+        for event in map(dict, map(fields, parts(packet, 11))):
+            stack = opened.setdefault((sequence if 11 not in event else 0, event.get(11, 0)), [])
+            if event.get(9) == 1:
+                own = (
+                    event[23].decode("utf-8", "replace") if 23 in event else names.get((sequence, event.get(10, 0)), "")
+                )
+                stack.append((own, now))
+            elif event.get(9) == 2 and stack:
+                name, start = stack.pop()
+                rows.append((name, now - start))
+    open_names = {name for stack in opened.values() for name, _ in stack}
+    return Source(len(packets), {name: each for name, each in sums(rows).items() if name not in open_names})
 
 
 def otf2(path: Path) -> Source:
@@ -233,13 +269,28 @@ def collapsed(path: Path) -> Source:
 def speedscope(path: Path) -> Source:
     body, own, number = _json(path), dict[str, Fraction](), 0
     names = [frame["name"] for frame in body["shared"]["frames"]]
+    rows: list[tuple[str, int]] = []
     for profile in body["profiles"]:
         number += len(profile.get("events", profile.get("samples", ())))
-        unit = _NS.get(profile["unit"], 1)
+        unit = _NS.get(profile["unit"])
         for stack, weight in zip(profile.get("samples", ()), profile.get("weights", ()), strict=False):
             if stack:
-                _add(own, names[stack[-1]], Fraction(weight) * unit)
-    return Source(number, own=own)
+                _add(own, names[stack[-1]], Fraction(weight) * (unit or 1))
+        opened: list[tuple[int, Any]] = []
+        before: Any = 0
+        for event in profile.get("events", ()):
+            if opened and not unit:
+                _add(own, names[opened[-1][0]], event["at"] - before)
+            before = event["at"]
+            if event["type"] == "O":
+                opened.append((event["frame"], event["at"]))
+            elif opened and opened[-1][0] == event["frame"]:
+                _, start = opened.pop()
+                if unit:
+                    rows.append((names[event["frame"]], round(event["at"] * unit) - round(start * unit)))
+            else:
+                return Source(number)
+    return Source(number, sums(rows), own)
 
 
 def pprof(path: Path) -> Source:

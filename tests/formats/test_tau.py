@@ -45,7 +45,7 @@ def test_functions_of_tau_have_their_sums(tmp_path: Path) -> None:
     ]
     assert trace.sql("select distinct thread from statistics").rows() == [("thread 0",)]
     assert trace.sql("select rank from processes").rows() == [(3,)]
-    assert quality(trace)["metrics_not_kept"] == 1
+    assert quality(trace)["left_out: user events"] == 1
 
 
 def test_whole_call_paths_of_tau_are_a_tree(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from strobe.formats.reading.json_input import exact_number
 from strobe.formats.reading.profile_import import ROOT, Function, ProfileProcess, Weight
 from strobe.formats.reading.text_input import lines_of
+from strobe.model.losses import LEFT_OUT
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _FIRST_LINE = re.compile(rb"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*")
@@ -117,7 +118,9 @@ class _Thread:
             else:
                 self._process.core.left_out("lines_not_understood")
         self._process.core.count("truncated", int(left > 0))
-        self._process.core.left_out("metrics_not_kept", sum(line.startswith(b'"') for line in lines))  # user events
+        user_events = sum(line.startswith(b'"') for line in lines)
+        self._process.core.left_out("metrics_not_kept", user_events)
+        self._process.core.count(LEFT_OUT + "user events", user_events)
         self._properties["metric"] = metric
         self._save(metric)
 
