@@ -593,3 +593,36 @@ def test_kernels_that_nobody_waited_for_are_not_on_the_path(public):
     window = trace.part(time_ns=(one["start_ns"], one["start_ns"] + one["duration_ns"]))
     assert set(kinds(window)) == {"host", "sync"}
     assert sum(kinds(window).values()) == mark["dur"]
+
+
+def of_process(pid, *events):
+    return [{**each, "pid": pid} if each["pid"] == 100 else each for each in events]
+
+
+def test_without_ranks_the_path_is_that_of_one_process_which_is_named(tmp_path):
+    alone = of_process(7, operator("aten::long", 0, 300))
+    small = of_process(
+        8, operator("aten::mm", 0, 50), call(10, 5, correlation=1), kernel("gemm", 20, 40, correlation=1)
+    )
+    large = of_process(
+        9,
+        operator("aten::mm", 30, 50),
+        *(call(40 + 10 * n, 5, correlation=n + 1) for n in range(2)),
+        *(kernel("gemm", 60 + 50 * n, 40, device=1, correlation=n + 1) for n in range(2)),
+    )
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": [*alone, *small, *large]}))
+    trace = strobe.open(opened(tmp_path / "t.json", talk=False))
+    table = trace.critical_path(step="all")
+    assert table.about == "process 2 (pid 9) of 3 that nothing links, the whole run: 0.120 ms"
+    assert sum(row["time_ns"] for row in table.to_pylist()) == 120 * US
+    each = trace.critical_path(step="all", rank="each")
+    assert [text.split(" ")[1] for text in each.about.split("; ")] == ["1", "2"]
+    assert sum(row["time_ns"] for row in each.to_pylist()) == (60 + 120) * US
+
+
+def test_without_gpus_either_the_process_that_lasts_longest_counts(tmp_path):
+    first, second = of_process(7, operator("aten::short", 0, 10)), of_process(8, operator("aten::long", 2, 30))
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": [*first, *second]}))
+    table = strobe.open(opened(tmp_path / "t.json", talk=False)).critical_path(step="all")
+    assert table.about.startswith("process 1 (pid 8) of 2")
+    assert [(row["kind"], row["time_ns"]) for row in table.to_pylist()] == [("host", 30 * US)]

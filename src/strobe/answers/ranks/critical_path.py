@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from strobe.analyses.ranks.critical_path import ANALYSIS
-from strobe.ranks.critical_path.graph import Window, graph, processes_of, windows
+from strobe.ranks.critical_path.graph import Window, graph, processes_of, unlinked, windows
 from strobe.ranks.critical_path.longest_path import KINDS, Graph, Parts, Path, changed, changes, longest_path, parts
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import path_tree
+from strobe.trace.definition_rows import path_tree, process_rows
 from strobe.trace.trace import Trace
 
 
@@ -35,10 +35,21 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
             part = path_after.length_ns / path.length_ns - 1
             text += f"; with {what_if}: {path_after.length_ns / 1e6:.3f} ms ({part:+.1%})"
         own = trace.processes.column("rank")[processes[0]] if len(processes) == 1 else None
-        sentences.append(text if own is None else f"rank {own}, {text}")
+        sentences.append(_whose(trace, processes, own) + text)
         rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
     note = "" if rows else "nothing in this trace has a duration, neither of threads nor of GPUs"
     return make_table(ANALYSIS.columns_with(by=by, what_if=what_if), rows, about="; ".join(sentences), note=note)
+
+
+def _whose(trace: Trace, processes: Sequence[int], rank: object) -> str:
+    """Return, in words, whose path it is, if it is not that of all that ran."""
+    if rank is not None:
+        return f"rank {rank}, "
+    others = set(unlinked(trace)) - set(processes)
+    if len(processes) > 1 or not others:
+        return ""
+    own = process_rows(trace)[processes[0]]
+    return f"process {own.process} ({own.name or f'pid {own.pid}'}) of {len(others) + 1} that nothing links, "
 
 
 def _beyond(whole: Graph, path: Path, chosen: Sequence[Window]) -> str:

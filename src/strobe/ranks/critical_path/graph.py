@@ -17,7 +17,7 @@ from strobe.steps.steps import find_steps
 from strobe.steps.steps_table import steps_columns
 from strobe.steps.thread_spans import main_location
 from strobe.tables.table import make_table
-from strobe.trace.definition_rows import location_rows, ranks_of
+from strobe.trace.definition_rows import location_rows, process_rows, ranks_of, threads_of
 from strobe.trace.trace import Trace
 
 # A path is computed of at most so many spans; of a longer run without steps, of those in its middle.
@@ -79,7 +79,8 @@ def _of_process(trace: Trace, builder: Builder, window: Window) -> rank_edges.Pa
 def processes_of(trace: Trace, rank: str) -> list[list[int]]:
     """Return the processes of each path: `all` ranks in one, `each` rank in its own, or one rank by its number.
 
-    If no process has a rank: those that used a GPU, else the first. Raises UsageError for an unknown rank.
+    If no process has a rank, nothing links them: `all` is the one with most work on GPUs, else the one that lasts
+    longest; `each` are all of these. Raises UsageError for an unknown rank.
     """
     ranks = ranks_of(trace)
     of_rank = {number: process for process, number in reversed(list(enumerate(ranks))) if number is not None}
@@ -89,8 +90,30 @@ def processes_of(trace: Trace, rank: str) -> list[list[int]]:
             raise UsageError(f"--rank: no rank '{rank}' in this trace", do=f"all, each, or one of: {known}")
         return [[of_rank[int(rank)]]]
     found = [of_rank[number] for number in sorted(of_rank)]
-    found = found or sorted({device.process for device in devices(trace)}) or [0]
+    if not found:
+        found = _without_ranks(trace)
+        found = found[:1] if rank == "all" else sorted(found)
     return [found] if rank == "all" else [[process] for process in found]
+
+
+def unlinked(trace: Trace) -> list[int]:
+    """Return the processes that did something and that no other one started: without ranks nothing links them."""
+    processes = process_rows(trace)
+    pids = {each.pid for each in processes}
+    ran = {at.process for at in location_rows(trace) if at.kind != "task" and at.span_count}
+    return [each.process for each in processes if each.process in ran and each.parent_pid not in pids - {each.pid}]
+
+
+def _without_ranks(trace: Trace) -> list[int]:
+    """Return the processes that used a GPU, most work first; else the unlinked ones, the longest first."""
+    size: Counter[int] = Counter()
+    for device in devices(trace):
+        size[device.process] += device.spans
+    if not size:
+        for process in unlinked(trace):
+            threads = threads_of(trace, process)
+            size[process] = max((at.last_ns - at.first_ns for at in threads if at.span_count), default=0)
+    return sorted(size, key=lambda process: (-size[process], process)) or [0]
 
 
 def windows(trace: Trace, processes: list[int], step: str) -> tuple[list[Window], str]:
