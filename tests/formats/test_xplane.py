@@ -1,5 +1,6 @@
 """XPlane files, against what a generic walker of protobuf finds in them, and against files that it can put together."""
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -233,3 +234,56 @@ def test_only_xspace_is_recognised(tmp_path: Path) -> None:
     path.write_bytes(b"\nno trace at all\n")
     with pytest.raises(FormatError, match="not in a known format"):
         strobe.open(path)
+
+
+def test_kernels_of_xla_belong_to_the_operation_that_they_name(tmp_path: Path) -> None:
+    names = {1: "fusion_kernel", 2: "gemm"}
+    stats = {1: "kernel_details", 2: "hlo_op", 3: "hlo_module", 4: "correlation_id"}
+
+    def kernel(name: int, start: int, operation: str, module: str) -> bytes:
+        texts = [message((1, 1), (5, "regs:8")), message((1, 2), (5, operation)), message((1, 3), (5, module))]
+        return event(name, start * 1000, 500_000, *(each for each in texts if not each.endswith(b"\x00")))
+
+    stream = line(
+        7,
+        "Stream #7(Compute)",
+        1000,
+        kernel(1, 0, "fusion.1", "jit_step"),
+        kernel(2, 1000, "dot.2", "jit_step"),
+        kernel(1, 2000, "fusion.1", "jit_loss"),
+        kernel(1, 3000, "fusion.1", "jit_step"),
+        kernel(2, 4000, "dot.9", ""),
+        kernel(2, 5000, "", ""),
+    )
+    trace = strobe.open(space(plane("/device:GPU:0", [stream], names, stats), path=tmp_path / "t.xplane.pb"))
+    table = trace.kernels(by="operator")
+    assert "operator" not in table.note
+    found = {(row["operator"], row["name"]): (row["calls"], row["total_ns"]) for row in table.to_pylist()}
+    assert found == {
+        ("jit_step/fusion.1", "fusion_kernel"): (2, 1000),
+        ("jit_step/dot.2", "gemm"): (1, 500),
+        ("jit_loss/fusion.1", "fusion_kernel"): (1, 500),
+        ("dot.9", "gemm"): (1, 500),
+        (None, "gemm"): (1, 500),
+    }
+
+
+@needs_public_traces
+def test_kernels_of_a_real_file_belong_to_operations(tmp_path: Path) -> None:
+    trace = strobe.open(shutil.copy(REAL, tmp_path / "x.xplane.pb"))
+    rows = trace.kernels(by="operator").to_pylist()
+    assert sum(int(row["total_ns"]) for row in rows) == 3_475_484
+    arguments = trace.sql(
+        "select key, value, row, location from arguments join kernel_spans using (location, row)"
+        " where key in ('hlo_op', 'hlo_module')"
+    ).rows()
+    of_kernel: dict[tuple[object, object], dict[object, str]] = {}
+    for key, value, row, location in arguments:
+        of_kernel.setdefault((location, row), {})[key] = json.loads(str(value))
+    expected: Counter[object] = Counter(f"{each['hlo_module']}/{each['hlo_op']}" for each in of_kernel.values())
+    expected[None] = len(trace.side_table("kernel_spans")) - len(of_kernel)
+    found = Counter[object]()
+    for row in rows:
+        found[row["operator"]] += int(row["calls"])
+    assert found == expected
+    assert len(found) > 4

@@ -586,7 +586,8 @@ class Analyses:
 
         Sum the kernels of every GPU by name; `by` splits them further.
 
-        By launch shape, stream, operator, function of the program, or collective.
+        By launch shape, stream, operator (of XLA: `module/operation`, as the kernel names it), function of
+        the program, or collective.
 
         share = total / total of all kernels of the GPU; stddev that of a sample (0 for one call). launch
         delay = from the start of the launching call to the start of the kernel; queue time = from the end

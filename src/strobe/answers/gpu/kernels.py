@@ -17,6 +17,7 @@ from strobe.gpu.launches import launches
 from strobe.gpu.measured_metrics import measured_means, same_name
 from strobe.gpu.unclassified import unclassified_note
 from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
+from strobe.gpu.xla_operations import XlaOperations
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.model.schema import Column
@@ -47,7 +48,7 @@ _TENSOR_METRICS = ("tensor_precision_fu_utilization", "tensor_active", "tensor_t
 _OF_STATISTICS = ("name", "stream")
 _MISSING = {
     "shape": "the launch shapes of kernels are not in this trace",
-    "operator": "no kernel was launched by an operator; profiles of PyTorch hold operators",
+    "operator": "no kernel was launched by an operator; profiles of PyTorch and JAX hold operators",
     "function": "no kernel was launched by a recorded function of the program",
     "collective": "no kernel is marked as a collective; profiles of PyTorch 2 with NCCL have that",
 }
@@ -125,6 +126,7 @@ def _of_device(
     model = gpu_model(trace, device.number) or models[device.number]
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
     collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
+    operations = {at: XlaOperations(trace, at) for at in device.locations}
     function_of = _function_of_path(trace)
     groups, texts, durations = Groups(), Texts(), Spread()
     delay, queue, occupancy, theoretical, efficiency = (Weighted() for _ in range(5))
@@ -136,11 +138,14 @@ def _of_device(
             launch = kernels[location].of(found.row[at])
             if by == "collective":
                 split = [texts.numbers(column) for column in collectives[location].of(found.row[at]).columns[1:]]
+            elif by == "operator":
+                operator = by_whom.operator.region[at]
+                operation = texts.numbers(operations[location].of(found.row[at]))
+                split = [operator, np.where(operator < 0, operation, -1)]
             elif by == "shape":
                 split = [integers(launch.column(name)) for name in _SHAPE]
             else:
                 column = {
-                    "operator": by_whom.operator.region,
                     "function": function_of[by_whom.code.path],
                     "stream": found.location.astype(np.int64),
                 }.get(by)
@@ -211,6 +216,8 @@ def _labels(by: str, key: list[int], names: list[str], streams: list[str], texts
     """Return the cells of the columns that kernels are split by."""
     if by == "collective":
         return tuple(texts.text(number) for number in key)
+    if by == "operator":
+        return (names[key[0]] if key[0] >= 0 else texts.text(key[1]),)
     if by == "shape":
         return tuple("x".join(map(str, part)) if part[0] >= 0 else None for part in (key[:3], key[3:]))
     return tuple((streams if by == "stream" else names)[number] if number >= 0 else None for number in key)
