@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -262,6 +263,64 @@ def test_printed_averages_are_those_of_the_profiler(tmp_path: Path, averages: An
     assert abs(memory[0][0] - whole) <= 0.005 * 1024 * len(found)
     assert quality(trace)["columns_not_kept"] == (2 if options else 1)
     assert "functions_not_understood" not in quality(trace)
+
+
+def test_stacks_of_printed_averages_are_call_paths(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(64, 8)
+
+    def twice(x: Any) -> Any:
+        return layer(x), layer(x)
+
+    options = {"with_stack": True, "experimental_config": torch._C._profiler._ExperimentalConfig(verbose=True)}
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as profile:
+        twice(torch.randn(4, 64))
+        layer(torch.randn(4, 64))
+    found = profile.key_averages(group_by_stack_n=4)
+    (tmp_path / "t.txt").write_text(
+        found.table(row_limit=-1, max_name_column_width=200, max_src_column_width=200), encoding="utf-8"
+    )
+    expected = Counter[str]()
+    for each in found:
+        functions = [frame.split("): ", 1)[-1] for frame in reversed(each.stack)]
+        expected[re.sub(r" at 0x[0-9a-f]+", "", ";".join((*functions, each.key)))] += each.count
+    trace = strobe.open(tmp_path / "t.txt")
+    ours = by_path(trace, "count")
+    operators = {path: count for path, count in expected.items() if path.rpartition(";")[2].startswith("aten::")}
+    assert {path: count for path, count in ours.items() if path.rpartition(";")[2].startswith("aten::")} == operators
+    assert [path.split(";")[-2:] for path in operators].count(["<built-in function linear>", "aten::addmm"]) >= 1
+    assert "columns_not_kept" not in quality(trace)
+
+
+def test_functions_above_operators_have_the_time_inside(tmp_path: Path) -> None:
+    heads = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")
+    rows = [
+        ("aten::linear", "1%", "2.000us", "1%", "10.000us", "5.000us", "2", "model.py(7): forward"),
+        ("", "", "", "", "", "", "", "...packages/train.py(30): <module>"),
+        ("",) * 8,
+        ("aten::addmm", "1%", "8.000us", "1%", "8.000us", "4.000us", "2", "model.py(7): forward"),
+        ("", "", "", "", "", "", "", "...packages/train.py(30): <module>"),
+        ("",) * 8,
+        ("aten::add", "1%", "1.000us", "1%", "1.000us", "1.000us", "1", ""),
+        ("",) * 8,
+    ]
+    widths = (20, *[12] * 6, 75)
+    rule = "  ".join("-" * width for width in widths) + "  "
+    lines = ["  ".join(f"{cell:<75}" if i == 7 else f"{cell:>{widths[i]}}" for i, cell in enumerate(row)) + "  "
+             for row in ((*heads, "Source Location"), *rows)]  # fmt: skip
+    (tmp_path / "t.txt").write_text(
+        "\n".join((rule, lines[0], rule, *lines[1:], rule, "Self CPU time total: 11us", ""))
+    )
+    trace = strobe.open(tmp_path / "t.txt")
+    assert by_path(trace, "count, total_ns, self_ns") == {
+        "<module>": [4, 10_000, 0],
+        "<module>;forward": [4, 10_000, 0],
+        "<module>;forward;aten::linear": [2, 10_000, 2_000],
+        "<module>;forward;aten::addmm": [2, 8_000, 8_000],
+        "aten::add": [1, 1_000, 1_000],
+    }
+    places = trace.sql("select name, paradigm, file, line from regions where paradigm = 'python' order by 1").rows()
+    assert places == [("<module>", "python", "...packages/train.py", 30), ("forward", "python", "model.py", 7)]
 
 
 HEADINGS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "Self CUDA %",

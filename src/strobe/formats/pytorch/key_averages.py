@@ -1,14 +1,16 @@
 """Printed averages of PyTorch's profiler (`prof.key_averages().table()`), alone or among other text.
 
-Every operator is a root, with the time of its calls with and without what they call: the table has no tree. Rows that
-take time on a GPU alone are kernels and copies. Times of GPUs and memory of operators are in `path_metrics`. Values are
-as exact as they were printed. The same operator with several shapes or stacks is summed up: these columns are not kept,
-nor FLOPs, nor averages and percentages, which follow from the rest.
+Every operator is a root, with the time of its calls with and without what they call: the table has no tree. Where rows
+have a stack (group_by_stack_n), the operator is called from it: calls and time of the functions are those of the
+operators inside, by their own time. Rows that take time on a GPU alone are kernels and copies. Times of GPUs and memory
+of operators are in `path_metrics`. Values are as exact as they were printed. The same operator with several shapes is
+summed up: these columns are not kept, nor FLOPs, nor averages and percentages, which follow from the rest.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -23,8 +25,9 @@ _RULE = re.compile(r"\s*-{4,}(?:\s+-{4,}){5,}\s*")
 _TIME = re.compile(r"(\d{1,15}\.\d{1,6})(us|ms|s)")
 _MEMORY = re.compile(r"(-?\d{1,18}(?:\.\d{1,6})?) ([KMGT]?)b", re.IGNORECASE)
 _GPU_TOTAL = re.compile(r"(?!CPU)([A-Z0-9]+) total")  # CUDA, XPU, MTIA, HPU, or what a backend is called
-_MORE = re.compile(r"Input Shapes|Source Location|Total .?FLOPs|Overload Name|Node ID")
-_SELF_CPU, _CPU_TOTAL, _CALLS = "Self CPU", "CPU total", "# of Calls"
+_MORE = re.compile(r"Input Shapes|Total .?FLOPs|Overload Name|Node ID")
+_SELF_CPU, _CPU_TOTAL, _CALLS, _STACK = "Self CPU", "CPU total", "# of Calls", "Source Location"
+_FRAME = re.compile(r"(.*)\((\d{1,9})\): (.+)")  # torch/nn/modules/linear.py(130): forward
 _LARGEST = 1 << 62
 
 
@@ -49,6 +52,12 @@ class _Column(NamedTuple):
     end: int
 
 
+class _Row(NamedTuple):
+    name: str
+    cells: dict[str, str]
+    stack: list[str]  # innermost first
+
+
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import the tables of a file, each as a location. Raises ValueError if none has a row."""
     process = ProfileProcess(source, target)
@@ -58,10 +67,12 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         names = {column.name for column in columns}
         process.core.count("columns_not_kept", sum(_MORE.fullmatch(name) is not None for name in names))
         gpu = next((found[1] for name in names if (found := _GPU_TOTAL.fullmatch(name))), "")
-        on_host = {name for name, cells in rows if _ns(cells.get(_CPU_TOTAL, ""))}
+        on_host = {name for name, cells, _ in rows if _ns(cells.get(_CPU_TOTAL, ""))}
         host = process.location(title, number + 1)
         on_gpu = process.location(f"{title} {gpu}", number + 1) if gpu else host
-        for name, cells in rows:
+        seen: Counter[int] = Counter()
+        inside_ns: Counter[int] = Counter()
+        for name, cells, stack in rows:
             own, total = (_ns(cells.get(column, "")) for column in (_SELF_CPU, _CPU_TOTAL))
             calls = int(cells[_CALLS])
             own_gpu, total_gpu = (_ns(cells.get(column, "")) for column in (f"Self {gpu}", f"{gpu} total"))
@@ -75,8 +86,15 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
                 path = process.path(ROOT, process.region(Function(name), paradigm="other", role=role))
                 process.totals(on_gpu, path, calls, own_gpu, own_gpu)
                 continue
-            path = process.path(ROOT, process.region(Function(name), paradigm="torch", role="operator"))
+            caller = ROOT
+            for frame in reversed(stack):
+                caller = process.path(caller, process.region(_function(frame), paradigm="python"))
+            path = process.path(caller, process.region(Function(name), paradigm="torch", role="operator"))
             process.totals(host, path, calls, total, own)
+            while caller != ROOT:
+                seen[caller] += calls
+                inside_ns[caller] += own
+                caller = process.parent(caller)
             if own_gpu or total_gpu:
                 time = Weight(f"{gpu} time", "ns")
                 process.path_metric(host, path, time, float(own_gpu or 0), float(total_gpu or 0))
@@ -84,17 +102,22 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
                 both = [_bytes(cells.get(column, "")) for column in (f"Self {memory} Mem", f"{memory} Mem")]
                 if memory and any(both):
                     process.path_metric(host, path, Weight(f"{memory} memory", "bytes"), both[0], both[1])
+        for path, count in seen.items():
+            process.totals(host, path, count, inside_ns[path], 0)
     if not tables:
         raise ValueError("it has no row")
     return process.finish({})
 
 
-def _tables(
-    source: ImportSource, process: ProfileProcess
-) -> Iterator[tuple[list[_Column], list[tuple[str, dict[str, str]]]]]:
-    """Return the columns of each table, and its rows: a name and the other cells."""
+def _function(frame: str) -> Function:
+    found = _FRAME.fullmatch(frame)
+    return Function(found[3], found[1], int(found[2])) if found else Function(frame)
+
+
+def _tables(source: ImportSource, process: ProfileProcess) -> Iterator[tuple[list[_Column], list[_Row]]]:
+    """Return the columns of each table, and its rows."""
     columns: list[_Column] = []
-    rows: list[tuple[str, dict[str, str]]] = []
+    rows: list[_Row] = []
     rule = ""  # under the headings, as above them
     for raw in lines_of(source, lambda: process.core.count("lines_not_understood")):
         line = clean(raw.decode("utf-8", "replace")).rstrip("\r")
@@ -118,7 +141,9 @@ def _tables(
                 if not re.fullmatch(r"\d{1,18}", cells[_CALLS]):
                     process.core.count("functions_not_understood")
                 else:
-                    rows.append((cells["Name"], cells))
+                    rows.append(_Row(cells["Name"], cells, [cells[_STACK]] if cells.get(_STACK) else []))
+            elif rows and cells.get(_STACK):
+                rows[-1].stack.append(cells[_STACK])
     if rows:
         process.core.count("truncated")
         yield columns, rows
