@@ -626,3 +626,8 @@ def test_without_gpus_either_the_process_that_lasts_longest_counts(tmp_path):
     table = strobe.open(opened(tmp_path / "t.json", talk=False)).critical_path(step="all")
     assert table.about.startswith("process 1 (pid 8) of 2")
     assert [(row["kind"], row["time_ns"]) for row in table.to_pylist()] == [("host", 30 * US)]
+
+
+def test_work_whose_launches_are_unknown_has_a_path(tmp_path):
+    trace = profile(tmp_path, operator("aten::mm", 0, 50), call(10, 5), kernel("gemm", 20, 40))
+    assert sum(kinds(trace).values()) == 60

@@ -345,7 +345,7 @@ def _spinning(chain: Chain, number: int, calls: Calls, work: Activities) -> None
 
     Work that ends a moment after it has set the flag is what the time since it began went into.
     """
-    (own,) = np.nonzero((work.call >= 0) & (calls.chain[work.call] == number))
+    (own,) = np.nonzero(np.append(calls.chain, -1)[work.call] == number)  # -1, no known call, is the last entry
     own = own[np.argsort(calls.start_ns[work.call[own]], kind="stable")]
     launched = calls.start_ns[work.call[own]]
     begin, end = chain.time_ns[:-1], chain.time_ns[1:]
