@@ -462,6 +462,68 @@ def test_files_with_several_processes_each_stay_apart(tmp_path: Path) -> None:
     assert sorted(int(str(row["rank"])) for row in trace.processes.to_pylist()) == [0, 0, 1, 1]
 
 
+def merged(tmp_path: Path, *files: list[dict[str, object]]) -> strobe.Trace:
+    events = sorted((each for file in files for each in file), key=lambda each: float(str(each["ts"])))
+    return strobe.open(write(tmp_path / "merged.json", events))
+
+
+def of_gpus(trace: strobe.Trace) -> list[tuple[object, ...]]:
+    return trace.sql("""
+        select pid, s.name, s.start_ns, device from spans s join locations l using (location)
+        join processes p on p.process = s.process where role in ('kernel', 'copy') order by all
+    """).rows()
+
+
+def job(pid: int, device: int, first: int, start: int, *, number: int = 40) -> list[dict[str, object]]:
+    """A process that launches a kernel every 10 us, with correlations from `first` on; they run 25 us later."""
+    events = []
+    for i in range(number):
+        at, args = start + 10 * i, {"correlation": first + i}
+        host = {"pid": pid, "tid": pid}
+        events.append({**span("aten::mm", at, 6, cat="cpu_op"), **host})
+        events.append({**span("cudaLaunchKernel", at + 1, 2, cat="cuda_runtime"), **host, "args": args})
+        events.append({**span(f"gemm of {pid}", at + 25, 8, cat="kernel"), "pid": device, "tid": 7, "args": args})
+        flow = {"ph": "f", "id": first + i, "pid": device, "tid": 7, "ts": at + 25, "name": "ac2g", "cat": "ac2g"}
+        events.append(flow)
+    return events
+
+
+@pytest.mark.parametrize(
+    ("devices", "firsts"),
+    [((0, 1), (100, 7000)), ((0, 0), (100, 7000)), ((0, 1), (100, 100))],
+    ids=["apart", "one device", "equal correlations"],
+)
+def test_kernels_of_processes_merged_by_time_belong_to_who_launched_them(
+    tmp_path: Path, devices: tuple[int, int], firsts: tuple[int, int]
+) -> None:
+    # Of equal correlations the device decides, which is known by a kernel whose call only one process has.
+    jobs = [job(4000 + k, devices[k], firsts[k], 10 * k + 3 * k) for k in range(2)]
+    jobs = [[*jobs[k], *job(4000 + k, devices[k], 90_000 + 1000 * k, 500 + k, number=2)] for k in range(2)]
+    if firsts[0] == firsts[1]:
+        jobs = [[*job(4000 + k, devices[k], 80_000 + 1000 * k, -60 + 3 * k, number=2), *jobs[k]] for k in range(2)]
+    trace = merged(tmp_path, *jobs)
+    found = of_gpus(trace)
+    assert {(pid, name) for pid, name, *_ in found} == {(4000, "gemm of 4000"), (4001, "gemm of 4001")}
+    assert len(found) == sum(each.get("cat") == "kernel" for job in jobs for each in job)
+    assert {row["operator"] for row in trace.kernels(by="operator").to_pylist()} == {"aten::mm"}
+    assert len(trace.streams()) == 2
+    ends = trace.sql("select pid, count(*) from flows f join locations using (location) join processes p"
+                     " on p.process = locations.process where phase = 'f' group by 1 order by 1").rows()  # fmt: skip
+    assert ends == [(4000 + k, sum(each["ph"] == "f" for each in jobs[k])) for k in range(2)]
+
+
+def test_functions_of_a_thread_without_a_number_belong_to_the_process(tmp_path: Path) -> None:
+    # As Kineto has a thread that began no operator: tqdm's monitor.
+    waits = {**span("threading.py(359): wait", 2, 90, cat="python_function"), "pid": 0, "tid": 0}
+    events = [{**span("aten::mm", 5 * n, 4, cat="cpu_op"), "pid": 812, "tid": 812} for n in range(4)]
+    kernel = {**span("gemm", 10, 5, cat="kernel"), "pid": 0, "tid": 7}
+    trace = strobe.open(write(tmp_path / "t.json", [*events[:2], waits, *events[2:], kernel]))
+    assert trace.sql("select pid from processes").rows() == [(812,)]
+    assert trace.sql("select l.name, l.kind, s.name from spans s join locations l using (location)"
+                     " where s.name in ('wait', 'gemm') order by 1").rows() == [
+        ("GPU 0 stream 7", "stream", "gemm"), ("thread 0", "thread", "wait")]  # fmt: skip
+
+
 def test_forward_operators_are_linked_to_their_backward(public_folder: Path) -> None:
     path = public_folder / "kineto" / "nccl_data.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "formats/chrome/chrome_document.h"
+#include "formats/chrome/chrome_hosts.h"
 #include "formats/chrome/chrome_tables.h"
 #include "formats/encoding/json_scan.h"
 #include "formats/encoding/json_strings.h"
@@ -56,12 +57,14 @@ class ChromeReader final : public TraceReader {
   std::vector<Process> processes;
   std::unordered_map<std::string, uint32_t> process_of;  // pid as text -> number
   uint32_t current_host = kNoTable;
+  ChromeHosts hosts;
   uint32_t unclaimed = kNoTable;  // the process of rows that came before any host's
 
   struct Row {
     uint32_t process, location;
   };
   std::unordered_map<std::string, Row> rows;
+  std::map<std::pair<std::string, uint32_t>, Row> shared_rows;  // of GPUs that several processes use
   // Definitions that our own exports have as metadata events, numbered as they come: events refer to them.
   struct OwnRegion {
     uint8_t paradigm, role;
@@ -123,8 +126,9 @@ class ChromeReader final : public TraceReader {
   }
 
   // Rows of GPUs, of the profiler, of whatever is not a process of the operating system, belong to the process whose
-  // events came last: Kineto writes a process's own events first, and merged files have one process after the other.
-  // Where such rows are the first of a file, the first process that follows is theirs.
+  // events came last: Kineto writes a process's own events first, and merged files have one process after the other,
+  // unless they take turns (chrome_hosts.h). Where such rows are the first of a file, the first process that follows
+  // is theirs.
   uint32_t host_or(std::string_view pid) {
     if (current_host != kNoTable) return current_host;
     if (unclaimed == kNoTable) unclaimed = process(pid);
@@ -146,17 +150,37 @@ class ChromeReader final : public TraceReader {
     return process(pid);
   }
 
-  Row row_of(std::string_view pid, std::string_view tid, const Category& category) {
+  // A row of a GPU in a file whose processes take turns.
+  Row gpu_row(std::string_view pid, std::string_view tid, const Category& category, int64_t correlation) {
+    row_key.assign("g");
+    row_key += pid, row_key += '\n', row_key += tid;
+    const uint32_t number = hosts.user_of(pid, correlation, current_host);
+    const auto [first, is_first] = rows.try_emplace(row_key);
+    if (is_first) first->second = {number, add_location(number, pid, tid, category, false)};
+    if (first->second.process == number) return first->second;
+    const auto [found, is_new] = shared_rows.try_emplace({row_key, number});
+    if (is_new) found->second = {number, add_location(number, pid, tid, category, false)};
+    return found->second;
+  }
+
+  Row row_of(std::string_view pid, std::string_view tid, const Category& category, int64_t correlation = -1) {
     if (const Row* own = own_row(pid, tid)) return *own;
+    if (category.gpu && hosts.take_turns()) {
+      last_key.clear();
+      return gpu_row(pid, tid, category, correlation);
+    }
     // What Kineto reports about itself lies under numbers that are not processes.
     const bool helper = pid.empty() || pid == "Spans" || pid == "Traces" || pid == "-1" ||
                         (!category.gpu && category.name.starts_with("\nascend"));
     row_key.assign(category.gpu ? "g" : helper ? "h" : "t");
     row_key += pid, row_key += '\n', row_key += tid;
     if (row_key == last_key) return last_row;
-    if (!category.gpu && !helper) current_host = host(pid);
+    // Kineto has functions of threads that it does not know under 0, which is no process.
+    const bool unknown_thread = category.name == "python_function" && pid == "0" && current_host != kNoTable;
+    if (!category.gpu && !helper && !unknown_thread) hosts.come(current_host = host(pid));
     const auto [found, is_new] = rows.try_emplace(row_key);
-    if (is_new || (category.gpu && found->second.process != current_host && current_host != kNoTable)) {
+    const bool of_host = category.gpu || unknown_thread;
+    if (is_new || (of_host && found->second.process != current_host && current_host != kNoTable)) {
       const uint32_t number = category.gpu || helper ? host_or(pid) : current_host;
       found->second = {number, add_location(number, pid, tid, category, helper)};
     }
@@ -242,6 +266,8 @@ class ChromeReader final : public TraceReader {
     return where == "Overlap Analysis" ? known_category(kAscendOther) : category;
   }
 
+  static int64_t correlation_of(yyjson_val* args) { return integer_or(raw(yyjson_obj_get(args, "correlation")), -1); }
+
   Into into(Process& p) { return {*p.out, size_t(&p - processes.data())}; }
 
   bool time(yyjson_val* value, int64_t& ns) {
@@ -272,7 +298,9 @@ class ChromeReader final : public TraceReader {
       case 'X': {
         int64_t duration_ns = 0;
         if (dur && !time(dur, duration_ns)) return records.left_out("events_without_time");
-        const Row row = row_of(raw(pid), raw(tid), category);
+        const int64_t correlation = category.gpu || category.keys == kCalls ? correlation_of(args) : -1;
+        const Row row = row_of(raw(pid), raw(tid), category, correlation);
+        if (correlation > 0 && !category.gpu) hosts.called({correlation, row.process});
         Process& p = processes[row.process];
         tables.attributes(into(p), category, args);
         int64_t own;
@@ -308,7 +336,8 @@ class ChromeReader final : public TraceReader {
       case 'f': {
         // From a launch to what it started: its end is on a GPU, unless the host's row is known by then.
         const bool to_gpu = phase[0] == 'f' && (raw(name) == "ac2g" || raw(name) == "async_gpu");
-        const Row row = flow_row(raw(pid), raw(tid), to_gpu ? known_category("kernel") : category);
+        const Category& where = to_gpu ? known_category("kernel") : category;
+        const Row row = flow_row(raw(pid), raw(tid), where, integer_or(raw(id), -1));
         Process& p = processes[row.process];
         tables.flow(into(p), row.location, start_ns, raw(id), phase, raw(name), category_name);
         return records.taken();
@@ -345,11 +374,12 @@ class ChromeReader final : public TraceReader {
   }
 
   // Ends of flows on GPUs carry no category: they lie on rows that are known by then, or soon will be.
-  Row flow_row(std::string_view pid, std::string_view tid, const Category& category) {
+  Row flow_row(std::string_view pid, std::string_view tid, const Category& category, int64_t correlation = -1) {
     if (const Row* own = own_row(pid, tid)) return *own;
     row_key.assign("g");
     row_key += pid, row_key += '\n', row_key += tid;
-    if (const auto found = rows.find(row_key); found != rows.end()) return found->second;
+    if (const auto found = rows.find(row_key); found != rows.end())
+      return hosts.take_turns() && category.gpu ? gpu_row(pid, tid, category, correlation) : found->second;
     row_key[0] = 't';
     if (const auto found = rows.find(row_key); found != rows.end()) return found->second;
     return row_of(pid, tid, category);
@@ -378,7 +408,7 @@ class ChromeReader final : public TraceReader {
       std::string of = "a" + std::string(pid) + '\n' + std::string(category_name) + '\n' + std::string(name);
       const auto [found, is_new] = rows.try_emplace(of);
       if (is_new) {
-        if (current_host == kNoTable || processes[current_host].pid_text != pid) current_host = host(pid);
+        if (current_host == kNoTable || processes[current_host].pid_text != pid) hosts.come(current_host = host(pid));
         found->second = {current_host, processes[current_host].out->location(name, 0, LocationKind::task)};
       }
       Process& p = processes[found->second.process];
