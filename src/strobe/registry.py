@@ -43,6 +43,11 @@ def function(place: str) -> Callable[..., Any]:
     return found
 
 
+def later(place: str) -> Callable[..., Any]:
+    """Return a function that imports the one of this name when it is called: what only lists plug-ins does not."""
+    return lambda *given, **named: function(place)(*given, **named)
+
+
 def _modules(kind: str) -> dict[str, str]:
     """Return the module of every plug-in of a kind by its name."""
     root, shared = f"strobe.{kind}", _SHARED.get(kind, set())

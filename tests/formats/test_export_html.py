@@ -57,7 +57,7 @@ def test_a_file_that_is_there_is_replaced_only_when_the_new_one_is_complete(
     target = tmp_path / "a.html"
     target.write_text("before")
     broken = make_trace({"main": [span("f", 0, 10)]})
-    monkeypatch.setattr("strobe.formats.html._tree", None)
+    monkeypatch.setattr("strobe.formats.html.page._tree", None)
     with pytest.raises(TypeError):
         broken.export(target)
     assert [each.name for each in tmp_path.iterdir()] == ["a.html"]

@@ -1,6 +1,8 @@
-"""What every format is spared: texts in other encodings."""
+"""What every format is spared: texts in other encodings, and to be loaded for files of others."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,15 @@ def test_other_bytes_stay_as_they_are(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     assert b"".join(inputs_of(path)[0].chunks()) == content
     assert inputs_of(path)[0].local_path() == path
+
+
+def test_no_reader_is_loaded_for_files_of_another_format(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"traceEvents": [{"ph": "X", "name": "f", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]}')
+    code = f"import strobe, sys; print(strobe.open({str(path)!r}).span_count, *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    count, *loaded = done.stdout.split()
+    assert count == "1"
+    assert "strobe.formats.ascend" in loaded  # it is asked first
+    heavy = ("ascend.reader", "ncu", "nvprof", "rocm", "html.page", "otf2", "perfetto")
+    assert not [name for name in loaded if name.startswith(tuple(f"strobe.formats.{each}" for each in heavy))]

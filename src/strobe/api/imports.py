@@ -202,7 +202,8 @@ def _read(source: Input, plugin: Format, target: Target) -> Imported:
 
 def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tuple[Input, Format]], list[str]]:
     """Return the files that a format knows, and the names of all others."""
-    readable = [plugin for plugin in formats() if plugin.read is not None]
+    readable: list[Format] = []
+    others = (plugin for plugin in formats() if plugin.read is not None)  # loaded only where none of those knows a file
     chosen, ignored = [], []
     for each in inputs:
         try:
@@ -210,6 +211,9 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
         except OSError as error:
             raise TraceError(f"cannot read '{each.name}': {error.strerror or error}") from error
         plugin = next((plugin for plugin in readable if plugin.sniff(head)), None)
+        while plugin is None and (another := next(others, None)) is not None:
+            readable.append(another)
+            plugin = another if another.sniff(head) else None
         if plugin is None:
             ignored.append(each.name)
         else:
@@ -221,6 +225,7 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
         ignored = [each for each in ignored if not any(Path(each).is_relative_to(folder) for folder in whole)]
     if not chosen:
         _refuse_known(inputs)
+        readable.extend(others)
         tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
         if len(inputs) == 1 and inputs[0].path in paths:
             one = inputs[0]

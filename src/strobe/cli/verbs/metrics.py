@@ -144,7 +144,7 @@ def _launches(arguments: argparse.Namespace) -> list[str]:
 def _show_file(arguments: argparse.Namespace, folder: Path | None) -> int:
     from pathlib import Path
 
-    from strobe.formats.ncu import text_of
+    from strobe.formats.ncu.reader import text_of
     from strobe.formats.reading.inputs import one_file
     from strobe.gpu import measured_metrics
     from strobe.gpu.nvidia import ncu, nvprof_metrics

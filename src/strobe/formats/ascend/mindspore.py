@@ -18,37 +18,18 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from strobe.formats.ascend.first_bytes import MINDSPORE_FILES, NAMES, mindspore_kind
 from strobe.formats.ascend.records import COLLECTIVES, LAYOUTS, STEPS, TASKS, Records
 from strobe.formats.ascend.tables import microseconds
-from strobe.formats.reading.csv_input import csv_rows, first_cells
+from strobe.formats.reading.csv_input import csv_rows
 from strobe.formats.reading.import_process import NO_PATH, ImportProcess
 from strobe.formats.reading.json_input import fields, items, read_json, text
 from strobe.formats.reading.row_tables import Row, row_database
 from strobe.formats.reading.sqlite_input import NONE
+from strobe.formats.reading.text_input import first_cells
 from strobe.model.losses import LEFT_OUT, RECORDS_LEFT_OUT
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
-_NAMES = ("full_kernel_name", "full_kernel_time", "full_op_name")
-# By kind: the name of its file, and the columns that tell it.
-_FILES: Mapping[str, tuple[str, tuple[set[str], ...]]] = {
-    "kernels": ("output_timeline_data_{}.txt", ({"op_name", "stream_id", "start_time(ms)", "duration(ms)"},)),
-    "sums": (
-        "aicore_intermediate_{}_detail.csv",
-        tuple({name, "execution_time", "execution_frequency"} for name in _NAMES),
-    ),
-    "types": (
-        "aicore_intermediate_{}_type.csv",
-        ({"kernel_type", "total_time", "execution_frequency"}, {"op_type", "execution_time", "execution_frequency"}),
-    ),
-    "ai cpu": ("aicpu_intermediate_{}.csv", ({"serial_number", "dispatch_time", "run_start", "run_end"},)),
-    "steps": (
-        "step_trace_raw_{}_detail_time.csv",
-        ({"step_num", "start_point", "end_point", "fp_point", "bp_point", "iteration_interval"},),
-    ),
-    "pipeline": ("minddata_pipeline_raw_{}.csv", ({"op_id", "op_type", "output_queue_size", "sample_interval"},)),
-    "queues": ("pipeline_profiling_{}.json", ()),
-    "operators": ("framework_raw_{}.csv", ()),
-}
 _PARTS = (
     ("iteration_interval", "start_point", "fp_point"),
     ("fp_and_bp", "fp_point", "bp_point"),
@@ -58,15 +39,6 @@ _COUNT_NS = 10
 _LONGEST_MS = 1 << 20
 _START = "_start_point"
 _REDUCTION = re.compile(rf"stream_(?P<stream>\d{{1,9}})_(?P<name>.+){_START}")
-_QUEUES = re.compile(rb'\s*\{\s*"(op_info|sampling_interval)"')
-
-
-def kind_of(cells: list[str], head: bytes) -> str:
-    """Return the kind of a file by the columns in its first line, or by its beginning; empty if it is none of these."""
-    if _QUEUES.match(head) and b'"op_info"' in head and b'"output_queue"' in head:
-        return "queues"
-    names = set(cells)
-    return next((kind for kind, (_, columns) in _FILES.items() if any(each <= names for each in columns)), "")
 
 
 def read_mindspore(source: ImportSource, target: ImportTarget, kind: str) -> Imported:
@@ -107,11 +79,11 @@ def read_mindspore(source: ImportSource, target: ImportTarget, kind: str) -> Imp
 
 def _of_device(source: ImportSource, kind: str) -> tuple[dict[str, ImportSource], int]:
     """Return the files of the device that a file is of, by kind, and its number; others are not looked for."""
-    pattern = re.escape(_FILES[kind][0]).replace(r"\{\}", r"(\d{1,9})")
+    pattern = re.escape(MINDSPORE_FILES[kind][0]).replace(r"\{\}", r"(\d{1,9})")
     own = re.fullmatch(pattern, PurePosixPath(source.name.replace(":", "/")).name)
     if own is None:
         return {kind: source}, 0
-    others = {each: source.beside(name.format(own[1])) for each, (name, _) in _FILES.items() if each != kind}
+    others = {each: source.beside(name.format(own[1])) for each, (name, _) in MINDSPORE_FILES.items() if each != kind}
     files = {each: found for each, found in others.items() if found is not None and _is(each, found)} | {kind: source}
     if "kernels" in files:
         for name in ("ascend_timeline_display", "timeline_display"):
@@ -122,7 +94,7 @@ def _of_device(source: ImportSource, kind: str) -> tuple[dict[str, ImportSource]
 def _is(kind: str, source: ImportSource) -> bool:
     """Return whether a file is what its name has it for."""
     head = next(iter(source.chunks()), b"")
-    return kind == "operators" or kind_of(first_cells(head), head) == kind
+    return kind == "operators" or mindspore_kind(first_cells(head), head) == kind
 
 
 def _rows(rows_of: Callable[[str], Iterator[Mapping[str, str]]], device: int, counters: Counter[str]) -> Iterator[Row]:
@@ -173,7 +145,7 @@ def _rows(rows_of: Callable[[str], Iterator[Mapping[str, str]]], device: int, co
 
 def _name(row: Mapping[str, str]) -> str:
     """Return the name of an operator with its scopes."""
-    return next((cell for column, cell in row.items() if column in _NAMES), "")
+    return next((cell for column, cell in row.items() if column in NAMES), "")
 
 
 def _whole(cell: str | None) -> int | None:

@@ -13,12 +13,6 @@ from strobe.formats.reading.profile_import import ROOT, Function, ProfileProcess
 from strobe.formats.reading.row_tables import Row, row_database
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
-# kernel_details.csv of torch_npu and MindSpore, op_summary_*.csv of msprof; microseconds where no unit is named, too.
-KERNEL_FILES = (
-    {"Name", "Start Time(us)", "Duration(us)", "Accelerator Core"},
-    {"Op Name", "Task Start Time(us)", "Task Duration(us)"},
-    {"Op Name", "Task Start Time", "Task Duration(us)"},
-)
 _COLUMNS = {
     "name": ("Name", "Op Name"),
     "operator": ("Type", "OP Type"),

@@ -16,7 +16,8 @@ from strobe.formats.nsys.ranks import ranks_of
 from strobe.formats.nsys.tables import KINDS, PARADIGMS, named
 from strobe.formats.reading.conversion import INPUT, OUTPUT, converted
 from strobe.formats.reading.database_tables import TIMES, SpanTable
-from strobe.formats.reading.sqlite_input import MAGIC, NONE, SqliteInput
+from strobe.formats.reading.inputs import SQLITE_MAGIC
+from strobe.formats.reading.sqlite_input import NONE, SqliteInput
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 # Only StringIds is always there, and columns come and go with versions: each is looked up before it is read. Unknown
@@ -33,7 +34,7 @@ _IMPORT = ("QdstrmImporter", "-i", INPUT, "-o", OUTPUT)
 
 def sniff(head: bytes) -> bool:
     """Return whether it is a SQLite file with the table of texts that every export begins with, or a report."""
-    return (head.startswith(MAGIC) and b"StringIds" in head) or _is_report(head)
+    return (head.startswith(SQLITE_MAGIC) and b"StringIds" in head) or _is_report(head)
 
 
 def _is_report(head: bytes) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 
 from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
 from strobe.formats.reading.database_tables import TIMES, Naming, Region, SpanTable, TableImport, named_by
-from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole
+from strobe.formats.reading.inputs import SQLITE_MAGIC
+from strobe.formats.reading.sqlite_input import NONE, Batch, SqliteInput, Texts, Whole
 from strobe.model.cupti_calls import DRIVER_CALLS, RUNTIME_CALLS
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -18,7 +19,7 @@ from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 def sniff(head: bytes) -> bool:
     """Return whether it is a SQLite file with nvprof's table of texts and CUPTI's records."""
-    return head.startswith(MAGIC) and b"StringTable" in head and b"CUPTI_ACTIVITY_KIND_" in head
+    return head.startswith(SQLITE_MAGIC) and b"StringTable" in head and b"CUPTI_ACTIVITY_KIND_" in head
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from strobe.formats.reading.conversion import INPUT, OUTPUT, converted
-from strobe.formats.reading.csv_input import csv_rows, first_cells
+from strobe.formats.reading.csv_input import csv_rows
 from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight
+from strobe.formats.reading.text_input import first_cells
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 # Captures are packed with LZ4: the mark lies among the first bytes, which nothing can repeat.

@@ -29,12 +29,3 @@ def csv_rows(source: ImportSource, broken: Callable[[], None]) -> Iterator[dict[
             yield dict(zip(header, cells, strict=True))
         elif cells:
             broken()
-
-
-def first_cells(head: bytes) -> list[str]:
-    """Return the cells of the first line of a text, none if it has none."""
-    line = head.split(b"\n", 1)[0].rstrip(b"\r").decode("utf-8-sig", "replace")
-    try:
-        return [cell.strip() for cell in next(csv.reader([line]), [])] if line.isprintable() else []
-    except csv.Error:  # a cell above 128 KiB
-        return []

@@ -27,6 +27,7 @@ from strobe.formats.reading.cube_tar import is_cube
 from strobe.model.units import format_bytes
 
 HEAD_BYTES = 1 << 16
+SQLITE_MAGIC = b"SQLite format 3\0"
 _PIECE = 1 << 18
 # JSON packs 1:17 to 1:30 in real traces. A file that unpacks to more than this, and by more than this factor, is not a
 # trace.

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 Whole = npt.NDArray[np.int64]
 
-MAGIC = b"SQLite format 3\0"
 # How a missing integer comes out of a batch. No time, size, or id of any tool is this number.
 NONE = -(2**63)
 # Measured (benchmarks/nsys.py): 64k rows take 100 MiB more and a third longer, because they leave the caches.

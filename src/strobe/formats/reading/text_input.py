@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 
 from strobe.model.plugins import ImportSource
@@ -26,3 +27,12 @@ def lines_of(source: ImportSource, too_long: Callable[[], None] | None = None) -
             left = b""
     if left:
         yield left
+
+
+def first_cells(head: bytes) -> list[str]:
+    """Return the cells of the first line of a text, none if it has none."""
+    line = head.split(b"\n", 1)[0].rstrip(b"\r").decode("utf-8-sig", "replace")
+    try:
+        return [cell.strip() for cell in next(csv.reader([line]), [])] if line.isprintable() else []
+    except csv.Error:  # a cell above 128 KiB
+        return []

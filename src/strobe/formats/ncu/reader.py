@@ -1,17 +1,11 @@
-"""Nsight Compute: the tables of `ncu --csv`, of the pages raw and details, and of summaries by kernel.
-
-Of a report ncu prints the page raw, where it is installed.
-
-A kernel was measured alone and perhaps several times, so it has a duration and no start: a file is a profile. Its
-metrics stand beside it, as `strobe metrics --trace` keeps them. The shapes of single launches are left out.
-"""
+"""Reads reports and tables of Nsight Compute."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
+from strobe.formats.ncu.first_bytes import MAGIC
 from strobe.formats.reading.conversion import INPUT, converted
 from strobe.formats.reading.import_process import NO_PATH, ImportProcess, finish_all
 from strobe.formats.reading.profile_import import read_whole
@@ -19,19 +13,12 @@ from strobe.formats.reading.sqlite_input import NONE
 from strobe.gpu import measured_metrics
 from strobe.gpu.nvidia import ncu
 from strobe.model.losses import RECORDS_LEFT_OUT, RECORDS_TAKEN
-from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
-_HEADER = re.compile(rb'^(?:\xef\xbb\xbf)?"(?:ID|Process ID)",(?:.*,)?"Kernel Name",', re.MULTILINE)
-_MAGIC = b"NVR\0"
 _PRINT = ("ncu", "--import", INPUT, "--csv", "--page", "raw", "--print-units", "base")
 _DURATION = "gpu__time_duration.sum"
 _LARGEST = 1 << 62
 _NOT_KEPT = ("Host Name", "Kernel Time", "Block Size", "Grid Size", "CC", "Rule Description")
-
-
-def sniff(head: bytes) -> bool:
-    """Return whether it is a report, or has the head of such a table."""
-    return head.startswith(_MAGIC) or _HEADER.search(head) is not None
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -41,7 +28,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 
 def text_of(source: ImportSource) -> str:
     """Return the text of a table, or of what ncu prints of a report; the same errors."""
-    if next(iter(source.chunks()), b"").startswith(_MAGIC):
+    if next(iter(source.chunks()), b"").startswith(MAGIC):
         with converted(source, _PRINT, ".csv") as printed:
             return read_whole(printed).decode("utf-8", "replace")
     return read_whole(source).decode("utf-8", "replace")
@@ -110,12 +97,3 @@ def _add_summary(process: ImportProcess, metrics: Iterable[ncu.KernelMetric]) ->
             sums = known.mean * known.launches, known.low or known.mean, known.high or known.mean
             total, least, most = map(round, sums)
             _add(process, location, kernel, (count, total, least, most))
-
-
-FORMAT = Format(
-    "ncu",
-    "Nsight Compute reports (through ncu) and CSV (ncu --csv)",
-    suffixes=(".ncu-rep", ".csv", ".txt", ".log"),
-    sniff=sniff,
-    read=read,
-)

@@ -1,4 +1,4 @@
-"""The output of nvprof, as CSV or as text: --print-gpu-trace, --print-api-trace, summaries, --metrics and --events."""
+"""Reads what nvprof printed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from strobe.formats.nvprof.nvprof_text.first_bytes import HEADER_BYTES
 from strobe.formats.reading.database_tables import as_json_text
 from strobe.formats.reading.import_process import NO_PATH, Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.nvprof_cpu_profile import BANNER, CpuProfile
@@ -23,23 +24,10 @@ from strobe.gpu.nvidia.ncu import KernelMetric
 from strobe.gpu.nvidia.nvprof_metrics import MetricTables, is_header
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.losses import RECORDS_LEFT_OUT
-from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
 
 # In CSV the units have a row of their own; in text they follow each number.
-_METRICS_BYTES = re.compile(
-    rb'^(?:"Device","Kernel",|\s*)"?Invocations"?(?:,|\s{2,})"?(?:Metric|Event) Name', re.MULTILINE
-)
-_LAUNCHES_BYTES = re.compile(
-    rb'^\s*"?Device"?(?:,|\s{2,})"?Context"?(?:,|\s{2,})"?Stream"?(?:,|\s{2,})"?Kernel\b', re.MULTILINE
-)
-_CPU_BYTES = re.compile(rb"^={8} CPU profiling result \((?:top down|bottom up|flat)\)", re.MULTILINE)
-_BANNER_BYTES = re.compile(rb"^==(?:\d+|=*)== NVPROF is profiling", re.MULTILINE)
-_HEADER_BYTES = re.compile(
-    rb'^(?:"?Start"?,"?Duration"?,.*"?Name"?|\s*Start\s{2,}Duration\s{2,}.*Name\s*$|'
-    rb'\s*(?:"?Type"?[,\s]+)?"?Time\(%\)"?[,\s]+"?Time"?[,\s]+"?Calls)',
-    re.MULTILINE,
-)
 _BANNER = re.compile(r"==(\d+|=*)== ?(.*)")
 _PROFILING = re.compile(r"NVPROF is profiling process (\d+), command: (.*)")
 _NUMBER = re.compile(r"(-?)(\d{1,30})(?:\.(\d{1,30}))?(?:[eE]([+-]?\d{1,2}))?\s*([A-Za-z]+(?:/s)?)?")
@@ -85,12 +73,6 @@ _WHOLE_COLUMNS = {
 }
 _SIZE_COLUMNS = {"Static SMem": "static_shared_bytes", "Dynamic SMem": "dynamic_shared_bytes", "Size": "size_bytes"}
 _COLUMNS_OF = {name: {column.name for column in TABLES[name]} for name in ("kernel_spans", "copy_spans", "call_spans")}
-
-
-def sniff(head: bytes) -> bool:
-    """Return whether it has nvprof's banner, or the head of one of its tables."""
-    marks = (_BANNER_BYTES, _HEADER_BYTES, _METRICS_BYTES, _LAUNCHES_BYTES, _CPU_BYTES)
-    return any(each.search(head) is not None for each in marks)
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -557,7 +539,7 @@ def _fraction(cell: str, unit: str, scales: Mapping[str, int]) -> tuple[int, int
 
 
 def _header(line: str) -> bool:
-    return bool(_HEADER_BYTES.match(line.encode("utf-8", "replace")))
+    return bool(HEADER_BYTES.match(line.encode("utf-8", "replace")))
 
 
 def _text_cells(line: str, columns: list[str]) -> list[str]:
@@ -573,12 +555,3 @@ def _csv_cells(line: str) -> list[str]:
         return next(csv.reader([line]), [])
     except csv.Error:
         return []
-
-
-FORMAT = Format(
-    "nvprof_text",
-    "nvprof's printed traces, summaries, metrics and CPU profiles, as CSV and text",
-    suffixes=(".csv", ".txt", ".log"),
-    sniff=sniff,
-    read=read,
-)

@@ -1,4 +1,4 @@
-"""HTML: the summary, the main tables and a flame graph of the call tree as one file that needs nothing else."""
+"""Writes the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from strobe.formats.writing.output_files import new_file
 from strobe.model.kinds import GROUPS
-from strobe.model.plugins import Format
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 
@@ -102,6 +101,3 @@ def _tree(trace: Trace, notes: list[str]) -> dict[str, list[object]]:
     if left:
         notes.append(f"{left} of {len(totals)} call paths take too little time to be in the flame graph")
     return {"names": list(names), **columns}
-
-
-FORMAT = Format("html", "One HTML file to read offline: summary, tables, flame graph", (".html",), write=write)

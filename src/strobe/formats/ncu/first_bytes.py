@@ -1,0 +1,3 @@
+"""How a report of Nsight Compute begins."""
+
+MAGIC = b"NVR\0"
