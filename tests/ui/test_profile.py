@@ -21,7 +21,8 @@ def profile_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_the_timeline_says_why_it_is_empty(browser: Browser, profile_address: str) -> None:
     with watched_page(browser, profile_address) as page:
         for name, text in (
-            ("overview", "dot"),
+            ("overview", "76 % of all samples are in dot itself"),
+            ("overview", "Most samples in functions"),
             ("timeline", "This is a profile without times"),
             ("steps", "step"),
             ("structure", "loop"),

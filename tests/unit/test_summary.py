@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import strobe
 from strobe.model.plugins import Finding
 from strobe.present.summary import LARGEST_JSON_BYTES, summarise
 from strobe.present.summary_text import summary_text
@@ -90,6 +92,19 @@ def test_the_text_fits_a_terminal(width, unicode):
         lines = summary_text(shown, unicode=unicode, width=width).splitlines()
         assert len(lines) <= 40
         assert max(map(len, lines)) <= min(width, 100)
+
+
+def test_a_profile_of_samples_tells_no_times_and_looks_for_no_loop(tmp_path: Path) -> None:
+    path = tmp_path / "stacks.txt"
+    path.write_text("main;solve;dot 1042\nmain;solve 8\nmain;read 50\n")
+    summary = summarise(strobe.open(path))
+    text = summary_text(summary)
+    assert "loop" not in text
+    assert "95 % of all samples are in dot itself" in " ".join(text.split())
+    assert summary.hot_unit == "samples"
+    (row,) = [line for line in text.splitlines() if line.startswith("  dot")]
+    assert row.split() == ["dot", "1", "042", "95", "%", "1", "042"]
+    assert " ns" not in text.partition("Quality")[0]
 
 
 def test_without_unicode_there_is_only_ascii():

@@ -23,6 +23,7 @@ from strobe.present.verdict import Verdict, verdict
 from strobe.steps.selection import select
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.path_statistics import path_statistics
+from strobe.sums.weight_unit import weight_unit
 from strobe.tables.table import Table
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.info import Info
@@ -99,7 +100,10 @@ class StepClass:
 
 @dataclass(frozen=True)
 class Hot:
-    """A row of the table of hot spots: an operator, or a function if no operator ran. Self times are in ns."""
+    """A row of the table of hot spots: an operator, or a function if no operator ran.
+
+    Self times are in ns, or in what the profile counts: see `Summary.hot_unit`.
+    """
 
     name: str
     calls: int
@@ -136,6 +140,7 @@ class Summary:
     """The content of the end-of-run summary, of `strobe summary` and of the overview page.
 
     `part` describes the part of the run that was read, if the run is too long to be read while the user waits; else "".
+    `hot_unit` is ns, or what a profile without times counts (samples, bytes, ...; "units" if that is unknown).
     """
 
     schema_version: int
@@ -153,6 +158,7 @@ class Summary:
     classes: tuple[StepClass, ...]
     findings: tuple[Finding, ...]
     hot_kind: str
+    hot_unit: str
     hot: tuple[Hot, ...]
     quality: Quality
     part: str = ""
@@ -200,6 +206,7 @@ def summarise(trace: Trace) -> Summary:
         classes=_classes(usual) if usual else (),
         findings=tuple(rank.findings(trace)),
         hot_kind=hot_kind,
+        hot_unit=_hot_unit(trace),
         hot=hot,
         quality=_quality(trace, usual),
     )
@@ -209,7 +216,9 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
     if trace.span_count + trace.folded_count or any(
         len(trace.side_table(name)) for name in ("samples", "sample_totals")
     ):
-        busiest = f"{format_share(hot[0].share)} of the recorded time is in {hot[0].name} itself" if hot else ""
+        unit = _hot_unit(trace)
+        what = "the recorded time is" if unit == "ns" else f"all {unit} are"
+        busiest = f"{format_share(hot[0].share)} of {what} in {hot[0].name} itself" if hot else ""
         return verdict(trace, usual, on_gpus, busiest)
     counted = _counted(trace)
     if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond
@@ -217,6 +226,11 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
         text = "nothing was recorded: the recording window never opened, or nothing ran while it was open"
         return Verdict("empty", f"{text} (it was closed for {format_ns(closed)})")
     return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
+
+
+def _hot_unit(trace: Trace) -> str:
+    unit = None if trace.span_count else weight_unit(trace)
+    return "ns" if unit is None else unit or "units"
 
 
 def _step(usual: Usual) -> StepSummary:

@@ -48,7 +48,8 @@ def text_of(trace: Trace) -> str:
 def _head(summary: Summary, width: int) -> Iterable[str]:
     step = summary.step
     loop = [steps(step.count)] if step else []
-    facts = [summary.program or "?", processes(summary.process_count), format_ns(summary.duration_ns), *loop]
+    lasted = [format_ns(summary.duration_ns)] if summary.duration_ns else []
+    facts = [summary.program or "?", processes(summary.process_count), *lasted, *loop]
     yield _cut("strobe  " + " · ".join(facts), width)
     yield from _wrapped("VERDICT   ", summary.verdict.text, width)
     if summary.part:
@@ -125,13 +126,14 @@ def _hot(summary: Summary, width: int) -> list[str]:
         return []
     per_step = summary.step is not None
     room = width - 44
-    head = f"Top {summary.hot_kind} by self time{' per step' if per_step else ''}"
-    lines = [f"{_cut(head, room - 1):<{room}}{'time':>14}{'share':>10}{'calls':>10}"]
+    unit, shown = ("time", format_ns) if summary.hot_unit == "ns" else (summary.hot_unit[:12], format_count)
+    head = f"Top {summary.hot_kind} by self {unit}{' per step' if per_step else ''}"
+    lines = [f"{_cut(head, room - 1):<{room}}{unit:>14}{'share':>10}{'calls':>10}"]
     for hot in summary.hot:
         time = hot.self_per_step_ns if hot.self_per_step_ns is not None else hot.self_ns
         name = _cut(hot.name.removeprefix(_AUTOGRAD), room - 2)
         lines.append(
-            f"  {name:<{room - 2}}{format_ns(time):>14}{format_share(hot.share):>10}{format_count(hot.calls):>10}"
+            f"  {name:<{room - 2}}{shown(round(time)):>14}{format_share(hot.share):>10}{format_count(hot.calls):>10}"
         )
     verb = "operators" if summary.hot_kind == "operators" else "profile"
     return [*lines, f"  ... all: strobe {verb} {_name(summary)}"]

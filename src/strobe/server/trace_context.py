@@ -168,22 +168,6 @@ class TraceContext:
         return merged_paths(*self.call_path_arrays, self.alike_regions)
 
     @cached_property
-    def weight_unit(self) -> str:
-        """What call paths of a profile without any time are weighed in, "" where it is a time.
-
-        Something stands in for the time there, a unit as a nanosecond: what has the same sum.
-        """
-        quality = self.trace.quality.to_arrow().to_pylist()
-        if not any(row["what"] == "weights_are_no_time" and row["value"] for row in quality):
-            return ""
-        own = sum(int(folded.own_ns.sum()) for folded in self.trace.folded.values())
-        metrics = self.trace.side_table("path_metrics").to_arrow().group_by(["metric", "unit"])
-        sums = metrics.aggregate([("self_value", "sum")]).to_pylist()
-        same = [(row["metric"], row["unit"]) for row in sums if round(row["self_value_sum"]) == own]
-        metric, unit = same[0] if same else ("", "")
-        return str(metric if unit == "count" else unit)
-
-    @cached_property
     def call_path_levels(self) -> list[Ints]:
         """The call paths by their depth, the deepest first: in this order sums climb to the roots."""
         parents, _ = self.call_path_arrays

@@ -100,7 +100,7 @@ def steps_as_asked(trace: Trace, asked: Asked) -> Steps:
     if having:
         having, note = _agreed(trace, having)
         return Steps(tuple(having), f"{having[0].confidence}: {having[0].reason}{note}")
-    return Steps((), f"none: {found[0].reason if found else _without_threads(trace)}")
+    return Steps((), f"none: {found[0].reason if found and trace.span_count else _without_threads(trace)}")
 
 
 def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSteps], str]:
@@ -159,4 +159,8 @@ def _find_asked(trace: Trace, asked: Asked) -> Steps:
 def _without_threads(trace: Trace) -> str:
     if trace.span_count:
         return "no step can be found: only GPUs were recorded, not the program that used them"
-    return "no step can be found: this is a profile without times" if trace.folded_count else "no call was recorded"
+    return (
+        "no step can be found: a profile has sums, not when each call was"
+        if trace.folded_count
+        else "no call was recorded"
+    )

@@ -83,7 +83,7 @@ function Overview({ summary }: { summary: Summary }) {
       <div class="columns rows gap-14">
         <Findings findings={summary.findings} onEvidence={showEvidence} />
         <div class="rows gap-14">
-          <HotTable kind={summary.hot_kind} hot={summary.hot} />
+          <HotTable kind={summary.hot_kind} unit={summary.hot_unit} hot={summary.hot} />
           <QualityCard quality={summary.quality} />
         </div>
       </div>
@@ -138,14 +138,16 @@ function causesText(counts: Readonly<Record<string, number>>): string {
     .join(", ");
 }
 
-function HotTable({ kind, hot }: { kind: string; hot: readonly Hot[] }) {
+function HotTable({ kind, unit, hot }: { kind: string; unit: string; hot: readonly Hot[] }) {
   const session = useSession();
   const most = Math.max(...hot.map((one) => one.share), 1e-9);
   return (
     <section class="card surface" aria-labelledby="hot-title">
       <header>
-        <h2 id="hot-title">Most time in {kind}</h2>
-        <span class="weak">their own time, without what they call</span>
+        <h2 id="hot-title">
+          Most {unit === "ns" ? "time" : unit} in {kind}
+        </h2>
+        <span class="weak">their own, without what they call</span>
       </header>
       <table class="hot">
         <thead>
@@ -171,7 +173,7 @@ function HotTable({ kind, hot }: { kind: string; hot: readonly Hot[] }) {
               </td>
               <td class="number">{formatCount(one.calls)}</td>
               <td class="number">{one.self_per_step_ns === undefined ? "–" : formatDuration(one.self_per_step_ns)}</td>
-              <td class="number">{formatDuration(one.self_ns)}</td>
+              <td class="number">{unit === "ns" ? formatDuration(one.self_ns) : formatCount(one.self_ns)}</td>
               <td class="number">
                 <span class="share-bar" style={{ width: `${(44 * one.share) / most}px` }} />
                 {formatShare(one.share)}

@@ -36,6 +36,7 @@ from strobe.steps.folded_time import Stretches
 from strobe.steps.selection import Selection, select
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import selected_statistics
+from strobe.sums.weight_unit import weight_unit
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.folded import Folded
@@ -167,7 +168,7 @@ def call_tree(context: TraceContext, part: Part, most: int = _MOST_NODES) -> pa.
         "about": part.selection.about if part.window is None else format_ns(part.window[1] - part.window[0]),
         "note": "; ".join(filter(None, notes)),
         "nodes": there,
-        "unit": context.weight_unit,
+        "unit": weight_unit(context.trace) or "",
     }
     return table.replace_schema_metadata({"about": json.dumps(about)})
 

@@ -122,7 +122,7 @@ export type Quality = ReturnType<typeof quality>;
 const summary = object({ schema_version: number, name: text, path: text, program: text, command: list(text),
   host: text, process_count: number, started_unix_ns: number, duration_ns: number, verdict: verdict,
   step: maybe(stepSummary), gpus: list(gpu), classes: list(stepClass), findings: list(finding), hot_kind: text,
-  hot: list(hot), quality: quality, part: orElse(text, "") });
+  hot_unit: text, hot: list(hot), quality: quality, part: orElse(text, "") });
 export type Summary = ReturnType<typeof summary>;
 const traces = object({ here: text, names: list(text) });
 export type Traces = ReturnType<typeof traces>;
