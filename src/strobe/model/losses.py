@@ -30,7 +30,6 @@ LOSSES = {
     "nvtx_ranges_never_ended": "NVTX start/end ranges left out (not ended when recording stopped)",
     "nvtx_names_folded": "NVTX ranges shown as `<other NVTX ranges>` (too many different names)",
     "nvtx_ranges_too_deep": "NVTX ranges not recorded (nested too deeply)",
-    "weights_are_no_time": "call paths weighted by samples, bytes or events (each shown as 1 ns: times are unknown)",
     "weights_by_function_only": "further weights known only per function, not per line and call",
     "stream_spans_lost": "kernels and copies lost (buffers were full)",
     "stream_spans_untimed": "kernels and copies left out (no time)",
@@ -144,6 +143,7 @@ LOSSES = {
 }
 # Good to know; nothing is missing.
 REMARKS = {
+    "weights_are_no_time": "call paths weighted by samples, bytes or events (each shown as 1 ns: times are unknown)",
     "messages_checked": "messages between nodes compared with the clocks",
     "collectives_checked": "collectives of several nodes compared with the clocks",
     "clock_violations": "of them in the wrong order by the measured clocks (repaired since)",
