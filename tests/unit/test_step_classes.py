@@ -11,7 +11,8 @@ from strobe.steps.finding.step_classes import label
 from strobe.steps.loop_choice.main_loop import MainLoop
 from tests.unit.streams import Program
 
-LITTLE_US, ENOUGH_US, MUCH_US = 2, 60, 400  # of steps that take 1000, or twice that
+# Of steps that take 1000 to 2200. Half of enough is above 2 % of the longest, a little below 1 % of the shortest.
+LITTLE_US, ENOUGH_US, MUCH_US = 2, 100, 400
 FUNCTIONS = ("tune", "save", "print_it")
 
 
