@@ -384,7 +384,7 @@ def test_a_timeline_may_be_broken(tmp_path: Path) -> None:
     path.write_text(json.dumps(TIMELINE)[:-400])
     assert quality(strobe.open(run))["truncated"] == 1
     path.write_text('{"a": 1}')
-    with pytest.raises(FormatError, match="it is no list"):
+    with pytest.raises(FormatError, match="it is not a list"):
         strobe.open(run)
 
 

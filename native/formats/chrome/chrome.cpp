@@ -175,7 +175,7 @@ class ChromeReader final : public TraceReader {
     row_key.assign(category.gpu ? "g" : helper ? "h" : "t");
     row_key += pid, row_key += '\n', row_key += tid;
     if (row_key == last_key) return last_row;
-    // Kineto has functions of threads that it does not know under 0, which is no process.
+    // Kineto has functions of threads that it does not know under 0, which is not a process.
     const bool unknown_thread = category.name == "python_function" && pid == "0" && current_host != kNoTable;
     if (!category.gpu && !helper && !unknown_thread) hosts.come(current_host = host(pid));
     const auto [found, is_new] = rows.try_emplace(row_key);

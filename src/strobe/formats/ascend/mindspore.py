@@ -180,7 +180,7 @@ def _add_sum(process: ImportProcess, device: int, row: Mapping[str, str]) -> Non
 
 
 def _exact_ns(cell: str | None) -> Fraction | None:
-    """Return milliseconds as nanoseconds; None for what is no number of a sound size."""
+    """Return milliseconds as nanoseconds; None for anything but a number of a sound size."""
     try:
         exact = Decimal((cell or "x").strip())
     except InvalidOperation:

@@ -82,7 +82,7 @@ _WHOLE = re.compile(r"-?\d{1,18}")
 def read_timeline(
     source: ImportSource, target: ImportTarget, details: ImportSource | None, rank: int | None = None
 ) -> Imported:
-    """Import a timeline and the CSV file of its tasks. Raises ValueError if it is no list of events."""
+    """Import a timeline and the CSV file of its tasks. Raises ValueError if it is not a list of events."""
     counters: Counter[str] = Counter()
     with row_database(_LAYOUTS, _rows(source, details, counters)) as database:
         layers = database.pairs(_LAYERS, "pid", "name")
@@ -139,7 +139,7 @@ def _rows(source: ImportSource, details: ImportSource | None, counters: Counter[
 
 
 def _described(event: Mapping[str, object], arguments: Mapping[str, object], counters: Counter[str]) -> Iterator[Row]:
-    """Return what a metadata event tells of a process or thread."""
+    """Return what a metadata event has about a process or thread."""
     what = text(event.get("name"))
     if what not in _DESCRIPTIONS:
         for kind in (RECORDS_LEFT_OUT, (LEFT_OUT + what)[:_LONGEST_KIND]):

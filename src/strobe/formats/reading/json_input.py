@@ -83,7 +83,7 @@ def objects_in(source: ImportSource, array: str, cut_off: Callable[[], None]) ->
             tried = 0
             yield fields(value)
     if not inside:
-        raise ValueError(f"it has no '{array}'" if array else "it is no list")
+        raise ValueError(f"it has no '{array}'" if array else "it is not a list")
     cut_off()
 
 
