@@ -15,6 +15,7 @@ import sqlite3
 import struct
 import subprocess
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ _NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _NS |= {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
 # Of Cube: the cells of such a metric are no plain numbers, and it counts as one record.
 _ODD_NUMBERS = ("TAU_ATOMIC", "RATE", "COMPLEX", "HISTOGRAM", "NDOUBLES", "SCALE_FUNC")
-_NUMBER = r"-?\d+(?:\.\d+)?"
+_NUMBER = r"-?\d+(?:\.\d*)?"
 
 
 @dataclass
@@ -40,7 +41,6 @@ class Source:
     records: int
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
     own: dict[str, Fraction] = field(default_factory=dict)
-    whole: bool = False  # only the sum over all names is compared
 
 
 def counted(trace: strobe.Trace) -> Counter[str]:
@@ -83,17 +83,11 @@ def differences(trace: strobe.Trace, source: Source) -> list[str]:
         ).rows()
         own = {str(name): Fraction(int(str(value))) for name, value in rows}
         expected = {name: value for name, value in source.own.items() if value}
-        if source.whole:
-            own, expected = {"all": sum(own.values(), Fraction())}, {"all": sum(expected.values(), Fraction())}
         # Each call path is rounded once.
         paths = int(str(trace.sql("select count(*) from call_paths").rows()[0][0]))
-        near = abs(sum(own.values()) - sum(expected.values())) <= Fraction(paths, 2)
-        if not near or not source.whole:
-            close = {
-                name: value for name, value in expected.items() if abs(value - own.get(name, 0)) > Fraction(paths, 2)
-            }
-            found += _different({name: own.get(name) for name in close}, close)
-            found += [f"{name} is not in the file" for name in own.keys() - expected.keys() if own[name] > paths]
+        wrong = {name: value for name, value in expected.items() if abs(value - own.get(name, 0)) > Fraction(paths, 2)}
+        found += _different({name: own.get(name) for name in wrong}, wrong)
+        found += [f"{name} is not in the file" for name in own.keys() - expected.keys() if own[name] > paths]
     return found
 
 
@@ -210,7 +204,19 @@ def parts(data: bytes, number: int) -> list[bytes]:
 
 
 def xplane(path: Path) -> Source:
-    return Source(sum(len(parts(line, 4)) for plane in parts(_bytes(path), 1) for line in parts(plane, 3)))
+    """Events by name, but for those that are summed up; a function of Python is `$file.py:31 name`."""
+    rows: list[tuple[str, int]] = []
+    number = 0
+    for plane in parts(_bytes(path), 1):
+        entries = map(dict, map(fields, parts(plane, 4)))
+        names = {entry[1]: dict(fields(entry[2])).get(2, b"").decode("utf-8", "replace") for entry in entries}
+        for event in (dict(fields(each)) for line in parts(plane, 3) for each in parts(line, 4)):
+            number += 1
+            name, offset, duration = names[event[1]], event.get(2, 0), event.get(3, 0)
+            name = re.sub(r"^\$(<[^<>]*>)?[^ ]* ", "", name)
+            if 5 not in event:
+                rows.append((name, (offset + duration) // 1000 - offset // 1000))
+    return Source(number, sums(rows))
 
 
 def perfetto(path: Path) -> Source:
@@ -261,9 +267,11 @@ def collapsed(path: Path) -> Source:
     lines = [line.strip() for line in _text(path).splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     for line in lines:
-        if (row := re.fullmatch(rf"(.*?);?\s+({_NUMBER})", line)) and row[1]:
-            _add(own, row[1], row[2])
-    return Source(len(lines), own=own, whole=True)
+        if (row := re.fullmatch(rf"(.*\S)\s+({_NUMBER})", line)) and row[1]:
+            leaf = row[1].rpartition(";")[2].strip()
+            placed = re.fullmatch(r"(?:[^:]+\.py|<[^<>]+>):(.+):\d+|(.+) \([^()]+:\d+\)", leaf)
+            _add(own, (placed[1] or placed[2]) if placed else leaf, row[2])
+    return Source(len(lines), own=own)
 
 
 def speedscope(path: Path) -> Source:
@@ -303,13 +311,14 @@ def pprof(path: Path) -> Source:
     leaf = {}
     for place in parts(data, 4):
         lines = [dict(fields(line)) for line in parts(place, 4)]
-        leaf[dict(fields(place))[1]] = functions.get(lines[0].get(1), "") if lines else ""
+        address = f"0x{dict(fields(place)).get(3, 0):x}"
+        leaf[dict(fields(place))[1]] = functions.get(lines[0].get(1), "") if lines else address
     for sample in parts(data, 2):
         places, values = _numbers(sample, 1), _numbers(sample, 2)
         if places:
             signed = values[shown] - (1 << 64 if values[shown] >> 63 else 0)
-            _add(own, leaf[places[0]], signed * (units[shown] or 1))
-    return Source(len(parts(data, 2)), own=own, whole=True)
+            _add(own, leaf[places[0]] or "(no name)", signed * (units[shown] or 1))
+    return Source(len(parts(data, 2)), own=own)
 
 
 def _numbers(message: bytes, number: int) -> list[int]:
@@ -341,7 +350,10 @@ class _Plain(pickle.Unpickler):
 
 def line_profiler(path: Path) -> Source:
     stats = _Plain(io.BytesIO(path.read_bytes())).load()
-    return Source(sum(len(lines) for lines in stats.timings.values()))
+    own: dict[str, Fraction] = {}
+    for (_, _, name), lines in stats.timings.items():
+        _add(own, name, sum(spent for _, _, spent in lines) * Fraction(stats.unit) * 10**9)
+    return Source(sum(len(lines) for lines in stats.timings.values()), own=own)
 
 
 def callgrind(path: Path) -> Source:
@@ -363,10 +375,10 @@ def callgrind(path: Path) -> Source:
             called = True
         elif line[:1] in tuple("0123456789+-*"):
             costs = line.split()[positions:]
-            if not called and len(costs) > shown:
+            if not called and len(costs) > shown and costs[shown].isalnum():  # with a sign it is no cost
                 _add(own, function, int(costs[shown], 0) * unit)
             called = False
-    return Source(sum(bool(line) and not line.startswith("#") for line in lines), own=own, whole=True)
+    return Source(sum(bool(line) and not line.startswith("#") for line in lines), own=own)
 
 
 def cube(path: Path) -> Source:
@@ -402,10 +414,19 @@ def perf(path: Path) -> Source:
             events[-1][2] = frame[1]
     own: dict[str, Fraction] = {}
     clocks = [each for each in events if (each[0] or "").split(":")[0] in ("cpu-clock", "task-clock") and each[1]]
-    for _, period, name in clocks or events:
-        if name:
-            _add(own, name, int(period or 1) if clocks else 1)
-    return Source(len(events), own=own, whole=True)
+    for _, period, frame_text in clocks or events:
+        if frame_text:
+            _add(own, _symbol(frame_text), int(period or 1) if clocks else 1)
+    return Source(len(events), own=own)
+
+
+def _symbol(frame: str) -> str:
+    """The name in `name+0x1f (module)` and `name (inlined)`; a module for one that has no name."""
+    name, _, module = frame.strip().rpartition(" (") if frame.rstrip().endswith(")") else (frame.strip(), "", "")
+    name, module = re.sub(r"\+0x[0-9a-f]+$", "", name.strip()), module.strip("()[]")
+    if name in ("", "[unknown]"):
+        return f"[{module.rpartition('/')[2] or 'unknown'}]"
+    return name.removeprefix("py::").partition(":")[0] if name.startswith("py::") else name
 
 
 def _column(thread: Any, shared: Any, table: str, name: str) -> list[Any]:
@@ -432,10 +453,18 @@ def firefox(path: Path) -> Source:
             for table in ("markers", "jsAllocations", "nativeAllocations"):
                 rows = thread.get(table) or {}
                 number += len(rows["data"]) if "schema" in rows else len(rows.get("name") or rows.get("time") or ())
+            frames, functions = (
+                _column(thread, shared, *of) for of in (("stackTable", "frame"), ("frameTable", "func"))
+            )
+            texts = thread.get("stringArray") or thread.get("stringTable") or shared.get("stringArray")
+            names, places = (_column(thread, shared, *of) for of in (("funcTable", "name"), ("frameTable", "location")))
             for stack, weight in zip(stacks, given, strict=True):
                 if stack is not None:
-                    _add(own, "all", Fraction(weight) * Fraction(body["meta"]["interval"]) * 10**6)
-    return Source(number, own=own, whole=True)
+                    frame = frames[stack]
+                    name = texts[places[frame]].partition(" (")[0] if places else texts[names[functions[frame]]]
+                    name = name.removeprefix("py::").partition(":")[0] if name.startswith("py::") else name
+                    _add(own, name or "(no name)", Fraction(weight) * Fraction(body["meta"]["interval"]) * 10**6)
+    return Source(number, own=own)
 
 
 def cpuprofile(path: Path) -> Source:
@@ -466,13 +495,19 @@ def cpuprofile(path: Path) -> Source:
 
 def pyinstrument(path: Path) -> Source:
     body = _json(path)
-    if "frame_records" in body:
-        own = {"all": sum((Fraction(each[1]) for each in body["frame_records"]), Fraction(0)) * 10**9}
-        return Source(len(body["frame_records"]), own=own, whole=True)
-    frames = [body["root_frame"]]
+    own: dict[str, Fraction] = {}
+    for stack, seconds in body.get("frame_records", ()):
+        code, *more = stack[-1].split("\x01")
+        owner = [each[1:] for each in more if each[0] == "c" and each[1:]]
+        _add(own, ".".join([*owner, code.split("\0")[0]]), Fraction(seconds) * 10**9)
+    frames = [body["root_frame"]] if "root_frame" in body else []
     for frame in frames:
-        frames += [each for each in frame["children"] if each["function"] != "[self]"]
-    return Source(len(frames), own={"all": Fraction(body["root_frame"]["time"]) * 10**9}, whole=True)
+        inside = [each for each in frame["children"] if each["function"] != "[self]"]
+        spent = Fraction(frame["time"]) - sum(Fraction(each["time"]) for each in inside)
+        name = ".".join(filter(None, (frame.get("class_name"), frame["function"])))
+        _add(own, name, spent * 10**9)
+        frames += inside
+    return Source(len(frames) or len(body["frame_records"]), own=own)
 
 
 def stackprof(path: Path) -> Source:
@@ -490,9 +525,16 @@ def stackprof(path: Path) -> Source:
 
 
 def memray(path: Path) -> Source:
+    if not _bytes(path).startswith(b"allocator"):
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder, "x.csv")
+            subprocess.run(["memray", "transform", "csv", "-o", table, path], capture_output=True, check=True)
+            return memray(table)
     rows = list(csv.DictReader(io.StringIO(_text(path))))
-    own = {"all": Fraction(sum(int(row["size"]) for row in rows))}
-    return Source(len(rows), own=own, whole=True)
+    own: dict[str, Fraction] = {}
+    for row in rows:
+        _add(own, row["stack_trace"].split("|")[0].partition(";")[0] or "<no Python function>", int(row["size"]))
+    return Source(len(rows), own=own)
 
 
 def jfr(path: Path) -> Source:
@@ -509,8 +551,15 @@ def jfr(path: Path) -> Source:
 
 
 def tau(path: Path) -> Source:
+    """Functions that are timed, without the rows of their call paths and the samples in them."""
     rows = [line for line in _text(path).splitlines() if line.startswith('"')]
-    return Source(len(rows))
+    own: dict[str, Fraction] = {}
+    timed = re.match(r"\d+ templated_functions(_MULTI_(TIME|LINUXTIMERS|CPU_TIME))?\s", _text(path))
+    for row in rows if timed else ():
+        found = re.fullmatch(r'"([^[].*)" (\S+) \S+ (\S+) (\S+) \S+ +GROUP=".*"\s*', row)
+        if found and " => " not in found[1]:
+            _add(own, re.sub(r" *\[\{.*\]$", "", found[1].strip()), Fraction(found[3]) * 1000)
+    return Source(len(rows), own=own)
 
 
 def rocm(path: Path) -> Source:

@@ -488,6 +488,15 @@ def test_pprof_is_read_again_equal(timed: strobe.Trace, tmp_path: Path) -> None:
     assert sums(third, "count, total_ns, self_ns") == sums(timed, "count, total_ns, self_ns")
 
 
+def test_collapsed_stacks_open_with_lines_between_them_that_are_none(tmp_path: Path) -> None:
+    text = "# what\n// comment\nnot a line\na;b 0.25000000000000000000000001\na;c 3.\nlast words\na;b 1.75\n a;b 4\n"
+    trace = strobe.open(text_file(tmp_path / "x.txt", text))
+    assert by_path(trace) == {"a": 0, "a;b": 6, "a;c": 3}
+    assert quality(trace)["lines_not_understood"] == 3
+    with pytest.raises(FormatError):
+        strobe.open(text_file(tmp_path / "log.txt", "started;\nread 5 files\nwrote 3; 4\nended\nwith 0 errors;\n"))
+
+
 def test_collapsed_stacks_are_read_again_equal(tmp_path: Path) -> None:
     trace = strobe.open(text_file(tmp_path / "t.folded", COLLAPSED))
     again = export("collapsed", trace, tmp_path / "again.folded")

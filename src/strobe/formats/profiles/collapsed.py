@@ -16,7 +16,7 @@ from strobe.formats.writing.profile_export import Profile
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.trace.trace import Trace
 
-_LINE = re.compile(r"(.*\S)\s+(\d{1,18}(?:\.\d{0,9})?)\s*")
+_LINE = re.compile(r"(.*\S)\s+(\d{1,18}(?:\.\d{0,40})?)\s*")
 # py-spy and others: function (file.py:12)
 _FRAME = re.compile(r"(.+) \(([^()]+):(\d{1,9})\)")
 # profiling.sampling: tid:71;x.py:function:12, with the line that ran
@@ -33,7 +33,7 @@ def sniff(head: bytes) -> bool:
     whole = (lines[:-1] if not head.endswith(b"\n") and len(lines) > 1 else lines)[:_SNIFFED_LINES]
     whole = [line for line in whole if line.strip() and not line.startswith("#")]
     found = [line for line in whole if _LINE.fullmatch(line)]
-    return any(";" in line for line in found) and len(found) >= 0.8 * len(whole)
+    return any(";" in line for line in found) and len(found) > len(whole) / 2
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
