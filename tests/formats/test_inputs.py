@@ -43,7 +43,7 @@ def test_other_bytes_stay_as_they_are(tmp_path: Path, content: bytes) -> None:
     assert inputs_of(path)[0].local_path() == path
 
 
-def test_no_reader_is_loaded_for_files_of_another_format(tmp_path: Path) -> None:
+def test_neither_pyarrow_nor_a_reader_of_another_format_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"traceEvents": [{"ph": "X", "name": "f", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]}')
     code = f"import strobe, sys; print(strobe.open({str(path)!r}).span_count, *sys.modules)"
@@ -53,3 +53,4 @@ def test_no_reader_is_loaded_for_files_of_another_format(tmp_path: Path) -> None
     assert "strobe.formats.ascend" in loaded  # it is asked first
     heavy = ("ascend.reader", "ncu", "nvprof", "rocm", "html.page", "otf2", "perfetto")
     assert not [name for name in loaded if name.startswith(tuple(f"strobe.formats.{each}" for each in heavy))]
+    assert not [name for name in loaded if name.partition(".")[0] in ("pyarrow", "duckdb", "pandas")]

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-import pyarrow as pa
+from strobe.tables.lazy_pyarrow import pa
 
 # The list of torch-tb-profiler and PyProf, and later ones: CUTLASS 3, Hopper's wgmma, cuBLAS' nvjet, AMD's MFMA.
 _TENSOR_CORES = re.compile(

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
-import pyarrow as pa
-
 from strobe.errors import UsageError
 from strobe.model.schema import SCHEMA_VERSION, TABLES, Column
+from strobe.tables.lazy_pyarrow import pa
 
 if TYPE_CHECKING:
     import pandas

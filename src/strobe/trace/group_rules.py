@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from functools import lru_cache
 
 from strobe.errors import UsageError
@@ -41,6 +40,8 @@ def _changed_ns(path: str) -> int:
 @lru_cache(maxsize=2)
 def _rules(path: str, changed_ns: int) -> Rules:
     """Return groups and patterns in the order of the file. `changed_ns`: a changed file is read again."""
+    import tomllib  # who has no rules need not wait for it
+
     try:
         with open(path, "rb") as stream:
             lists = tomllib.load(stream).get("kernels")

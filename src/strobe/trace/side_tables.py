@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from strobe.model.schema import TABLES
+from strobe.tables.lazy_pyarrow import pa
 from strobe.tables.table import arrow_schema
 from strobe.trace.processes.process_reader import ProcessReader
 

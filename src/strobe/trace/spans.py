@@ -6,10 +6,10 @@ from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from strobe.model.schema import SPANS
 from strobe.tables.column_arrays import Bools, Ints, interval_at
+from strobe.tables.lazy_pyarrow import pa
 from strobe.tables.table import arrow_schema
 
 Stretches = tuple[Ints, Ints]

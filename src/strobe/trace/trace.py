@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.model.cancellation import checkpoint
 from strobe.model.schema import SPANS
 from strobe.tables.column_arrays import Ints
+from strobe.tables.lazy_pyarrow import pa
 from strobe.tables.table import Table, arrow_schema, make_table
 from strobe.trace import archive, side_tables
 from strobe.trace.clocks import node_clocks

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.errors import TraceError
+from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.archive import Job, ProcessFiles
 from strobe.trace.clocks import node_clocks
 from strobe.trace.definitions import Definitions, Ids, Numbering, Union

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import pyarrow as pa
-
 from strobe import native
 from strobe.formats.chrome.export import Output, Writer
 from strobe.formats.writing.left_out import sums_left_out
 from strobe.formats.writing.output_files import new_file
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.trace import Trace
 
 

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
+from strobe.tables.lazy_pyarrow import pa
 
 # Columns of side tables, and their names in Kineto.
 _GPU_KEYS = {

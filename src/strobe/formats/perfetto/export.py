@@ -14,13 +14,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-import pyarrow as pa
-
 from strobe.formats.reading import protobuf
 from strobe.formats.writing.processes import process_facts, readings_of
 from strobe.formats.writing.span_rows import SpanRows
 from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES, Column
+from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.definition_rows import Location, Process, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-
 from strobe.formats.writing.every_table import every_table
 from strobe.formats.writing.output_files import new_folder, only_files
 from strobe.model.plugins import Format
+from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.trace import Trace
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
-
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
+from strobe.tables.lazy_pyarrow import pa
 from strobe.tables.table import arrow_schema
 from strobe.trace.trace import Trace
 

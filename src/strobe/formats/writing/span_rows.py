@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.trace import Trace
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.tables.column_arrays import Floats, Ints
+from strobe.tables.lazy_pyarrow import pa
 from strobe.tables.table import Table, make_table
 from strobe.trace.processes.process_reader import ProcessReader
 

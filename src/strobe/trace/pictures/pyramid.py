@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -149,6 +148,8 @@ class Pyramid:
             if not missing:
                 return
             if self._files:
+                from concurrent.futures import ThreadPoolExecutor  # most commands draw nothing
+
                 with ThreadPoolExecutor(_BUILDERS) as pool:
                     list(pool.map(self._open_one, missing))
             self._opened.update(missing)

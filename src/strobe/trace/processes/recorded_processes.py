@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +92,8 @@ def _readers(files: Sequence[archive.ProcessFiles]) -> Iterable[ProcessReader | 
 
     if len(files) == 1:
         return [opened(files[0])]
+    from concurrent.futures import ThreadPoolExecutor  # one process need not wait for it
+
     with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
         return list(pool.map(opened, files))
 
