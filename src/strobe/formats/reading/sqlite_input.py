@@ -26,8 +26,9 @@ _MOST_REMEMBERED = 1 << 18
 _LOOKED_AT = 1 << 16
 # At least: of any row, and of one with times, with all that it refers to.
 _BYTES_A_ROW, _BYTES_AN_EVENT = 2, 16
-# Of SQLite's machine, which does some 50 million a second; a row joined with ten others takes some hundred.
-_LEAST_STEPS, _STEPS_A_BYTE, _STEPS_AT_ONCE = 100_000_000, 200, 1_000_000
+# Of SQLite's machine, which does some 50 million a second, and fewer where it sorts. A database of rocprofv3 with
+# 300,000 rows needs two for each of its bytes.
+_LEAST_STEPS, _STEPS_A_BYTE, _STEPS_AT_ONCE = 20_000_000, 30, 1_000_000
 _REFERENCE = re.compile(r"""^[^\S\n]*["'`\[]?(\w+)["'`\]]?\s.*?REFERENCES\s+(\w+)\s*\(\s*\w+\s*\)""", re.MULTILINE)
 
 
@@ -110,6 +111,7 @@ class SqliteInput:
         self.counters: Counter[str] = Counter()
         self._read: set[tuple[str, str]] = set()  # columns that a statement named
         self.size_bytes = path.stat().st_size
+        self._steps_left = _LEAST_STEPS + _STEPS_A_BYTE * self.size_bytes  # of all statements that derive tables
         self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         self._connection.text_factory = self._text
         pragmas = ["trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"]
@@ -233,8 +235,8 @@ class SqliteInput:
     def derive(self, name: str, statement: str, columns: Mapping[str, str]) -> None:
         """Add a table that a statement of ours makes of others; `columns` have types. SQLite keeps it on disk.
 
-        It ends where it has more rows than the file can have, or takes longer than any file needs: where numbers that
-        should be there once are there often, joins have as many rows as their product.
+        It ends where it has more rows than the file can have, or all such tables take longer than any file needs: where
+        numbers that should be there once are there often, joins have as many rows as their product.
         """
         most = self.size_bytes // _BYTES_AN_EVENT + 1
         try:
@@ -250,13 +252,11 @@ class SqliteInput:
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
-        """Stop a statement that takes more steps than any file of this size needs."""
-        left = (_LEAST_STEPS + _STEPS_A_BYTE * self.size_bytes) // _STEPS_AT_ONCE
+        """Stop a statement with which all of them take more steps than any file of this size needs."""
 
         def no_more() -> bool:
-            nonlocal left
-            left -= 1
-            return left < 0
+            self._steps_left -= _STEPS_AT_ONCE
+            return self._steps_left < 0
 
         self._connection.set_progress_handler(no_more, _STEPS_AT_ONCE)
         try:

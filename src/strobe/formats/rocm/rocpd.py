@@ -59,7 +59,8 @@ def read_rocpd(source: ImportSource, target: ImportTarget, database: SqliteInput
         for table, column in (("process", "command"), ("node", "hostname"))
     )
     agents = database.pairs(f"rocpd_info_agent{first}", "id", "product_name")
-    properties |= {"command": command, "agents": {str(number): name for number, name in agents.items()}}
+    named = {str(number): name for number, name in agents.items() if isinstance(name, str)}
+    properties |= {"command": command, "agents": named}
     return records.read(command, properties, host)
 
 
