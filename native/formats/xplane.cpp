@@ -11,6 +11,7 @@
 #include "formats/encoding/json_strings.h"
 #include "formats/encoding/protobuf_wire.h"
 #include "formats/importing/schema_tables.h"
+#include "formats/xplane_hlo.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -79,6 +80,8 @@ class Reader {
 
   std::string read(std::string_view file, const std::string& source) {
     Field field;
+    for (Message planes(file); planes.next(field);)
+      if (field.number == 1) modules(field.text());
     Message space(file);
     size_t lost = 0;
     for (;; lost = space.left()) {
@@ -125,6 +128,28 @@ class Reader {
     // Several of one name: numbered, JSON has each once.
     json::append_text(properties_, std::string(name) + " " + std::to_string(++property_count_)), properties_ += ": ";
     json::append_text(properties_, text);
+  }
+
+  // What the compiler made of the program; the plane has no events.
+  void modules(std::string_view bytes) {
+    Field field, inner;
+    std::string_view name;
+    for (Message plane(bytes); name.empty() && plane.next(field);)
+      if (field.number == 2) name = field.text();
+    if (name != "/host:metadata") return;
+    for (Message plane(bytes); plane.next(field);) {
+      if (field.number != 4) continue;
+      const auto [program, message] = entry(field.text());
+      for (Message metadata(message); metadata.next(inner);)
+        if (inner.number == 5) hlo_.add(program, bytes_of(inner.text()));
+    }
+  }
+  // The one value of a stat of that plane.
+  static std::string_view bytes_of(std::string_view stat) {
+    Field field;
+    for (Message message(stat); message.next(field);)
+      if (field.number == 6) return field.text();
+    return {};
   }
 
   void plane(std::string_view bytes) {
@@ -276,6 +301,7 @@ class Reader {
     if (!message.ok()) return records.left_out("unreadable_events");
     const EventName& name = event_names_[name_id];
     for (const std::string_view each : name.stats) stats_.push_back(read_stat(each));
+    if (on_device_ && stat("hlo_op")) find_source();
     if (occurrences >= 0) return aggregate(name, line_ns, occurrences, duration_ps);
     int64_t end_ps;
     if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) return records.left_out("times_out_of_range");
@@ -312,6 +338,16 @@ class Reader {
     set(row, "arguments", out_.text(arguments + "}"));
     out_.row(location_, row);
     return out_.records().taken();
+  }
+
+  // Of an operation, by its module; some profiles have it themselves.
+  void find_source() {
+    int64_t program;
+    if (stat("source") || !whole("program_id", program)) return;
+    const HloModules::Place* found = hlo_.find(program, stat("hlo_op")->text);
+    if (!found) return;
+    stats_.push_back({"source", 't', 0, found->source});
+    if (!found->function.empty()) stats_.push_back({"source_function", 't', 0, found->function});
   }
 
   const Stat* stat(std::string_view name) const {
@@ -507,6 +543,7 @@ class Reader {
   using Places = std::unordered_map<const char*, std::pair<size_t, uint32_t>>;  // length and number of what lies there
   Places texts_, json_texts_;
   std::vector<Stat> stats_;
+  HloModules hlo_;
 };
 
 }  // namespace

@@ -111,6 +111,48 @@ def test_details_of_a_real_file_are_in_the_side_tables(tmp_path: Path) -> None:
     assert len(trace.side_table("allocations")) == allocations > 100
 
 
+def places_of_operations(data: bytes) -> dict[tuple[int, str], str]:
+    """(program, operation) -> file:line, by the messages of xla/service/hlo.proto."""
+    found = {}
+    for plane in several(data, 1):
+        for entry in several(plane, 4) if name(plane) == "/host:metadata" else ():
+            (stat,) = several(several(entry, 2)[0], 5)
+            (module,) = several(several(stat, 6)[0], 1)
+            for computation in several(module, 3):
+                for instruction in several(computation, 2):
+                    for metadata in several(instruction, 7):
+                        if several(metadata, 3):
+                            key = one(entry, 1), several(instruction, 1)[0].decode()
+                            found[key] = f"{several(metadata, 3)[0].decode()}:{one(metadata, 4)}"
+    return found
+
+
+@needs_public_traces
+def test_kernels_of_jax_have_the_lines_of_the_program(tmp_path: Path) -> None:
+    data = REAL.read_bytes()
+    places = places_of_operations(data)
+    by_line, by_name = Counter[str | None](), Counter[str]()
+    for plane in several(data, 1):
+        stats = {one(entry, 1): name(several(entry, 2)[0]) for entry in several(plane, 5)}
+        for each in (event for line in several(plane, 3) for event in several(line, 4)):
+            of = {stats[one(stat, 1)]: stat for stat in several(each, 4)}
+            if name(plane).startswith("/device:") and "hlo_op" in of:
+                text = stats.get(one(of["hlo_op"], 7)) or several(of["hlo_op"], 5)[0].decode()
+                module = stats.get(one(of["hlo_module"], 7)) or several(of["hlo_module"], 5)[0].decode()
+                duration = (one(each, 2) + one(each, 3)) // 1000 - one(each, 2) // 1000
+                by_line[places.get((one(of["program_id"], 4) or one(of["program_id"], 3), text))] += duration
+                by_name[f"{module}/{text}"] += duration
+    trace = strobe.open(shutil.copy(REAL, tmp_path / "x.xplane.pb"))
+    rows = trace.operators(by="line", step="all").to_pylist()
+    assert {row["line"]: row["device_self_ns"] for row in rows} == dict(by_line)
+    assert {row["function"] for row in rows if row["line"]} == {"run_gemms"}
+    assert sum(row["kernels"] for row in rows) == 42
+    rows = trace.operators(step="all").to_pylist()
+    assert {row["name"]: row["device_total_ns"] for row in rows} == dict(by_name)
+    assert {row["type"] for row in rows} == {"custom-call", "copy", "wrapped_broadcast", "gemm_fusion_dot_general"}
+    assert {row["self_ns"] for row in rows} == {None}
+
+
 # --- files made here -------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +203,40 @@ def space(*planes: bytes, path: Path) -> Path:
 
 def quality(trace: strobe.Trace) -> dict[str, int]:
     return {str(row["what"]): int(str(row["value"])) for row in trace.quality.to_pylist() if row["value"]}
+
+
+def test_lines_of_operations_come_from_the_frames_of_their_module(tmp_path: Path) -> None:
+    def instruction(title: str, *metadata: tuple[int, int | str | bytes]) -> tuple[int, bytes]:
+        return 2, message((1, title), (7, message(*metadata)))
+
+    frames = message(
+        *((1, file) for file in ("/a/model.py", "/a/main.py")),
+        *((2, function) for function in ("attention", "main")),
+        *((3, message((1, 2 - i), (2, 2 - i), (3, 10 + i))) for i in (0, 1)),
+        *((4, message((1, location))) for location in (1, 2)),
+    )
+    operations = [
+        instruction("fusion.2", (2, "jit(f)/dot"), (15, 2)),
+        instruction("fusion.3", (3, "/b/x.py"), (4, 7)),
+        instruction("fusion.4", (15, 9), (2, "no such frame")),
+    ]
+    module = message((1, "jit_f"), (3, message((1, "main"), *operations)), (17, frames))
+    hlo = message((1, 1), (6, message((1, module))))
+    modules = message((2, "/host:metadata"), (4, message((1, 5), (2, message((1, 5), (2, "jit_f(5)"), (5, hlo))))))
+    stats = {1: "hlo_op", 2: "hlo_module", 3: "program_id", 4: "kernel_details"}
+
+    def kernel(at: int, operation: str, program: int) -> bytes:
+        texts = [message((1, 1), (5, operation)), message((1, 2), (5, "jit_f")), message((1, 4), (5, "grid:1,1,1"))]
+        return event(1, at * 10_000, 5_000, *texts, message((1, 3), (4, program)))
+
+    kernels = [kernel(i, f"fusion.{2 + i % 3}", 5) for i in range(6)] + [kernel(6, "fusion.2", 6)]
+    gpu = plane("/device:GPU:0", [line(1, "Stream #1(Compute)", 0, *kernels)], EVENTS, stats)
+    trace = strobe.open(space(gpu, modules, path=tmp_path / "x"))  # in this order
+    rows = trace.operators(by="line").to_pylist()
+    found = {(row["line"], row["function"]): row["kernels"] for row in rows}
+    assert found == {("/a/model.py:11", "attention"): 2, ("/b/x.py:7", None): 2, (None, None): 3}
+    assert [row["kernels"] for row in trace.operators(by="module").to_pylist()] == [7]
+    assert [row["type"] for row in trace.operators(by="type").to_pylist()] == ["fusion"]
 
 
 def test_picoseconds_go_down_at_both_ends_so_that_nesting_stays(tmp_path: Path) -> None:

@@ -885,6 +885,11 @@ class Analyses:
         call. search keeps rows whose names hold all its words, in any case. Waits for data and
         communication are not operators; what a collective launches belongs to the operator around it.
 
+        JAX and TensorFlow launch whole modules. Where no operator is on the host, and kernels name the
+        operations of XLA that they belong to, these are the rows: what GPUs did of each, by
+        `module/operation`, by module, or by the line of the program that the compiler kept. Columns of the
+        host are null then.
+
         Options:
             by: One row per name, type, input shape, module or line.
             per: One row for the whole run, or per rank or step.
@@ -904,7 +909,7 @@ class Analyses:
             line (string): file:line of the user's innermost function around them, null where unknown
                 [by=line]
             function (string): name of that function [by=line]
-            calls (int64): executions
+            calls (int64): executions, null where only kernels name it
             total_ns (int64, ns): time in it and in what it calls
             self_ns (int64, ns): time in it alone
             share (float64): self time as a part of the self time of all operators, 0 to 1

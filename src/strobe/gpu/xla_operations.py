@@ -1,12 +1,14 @@
 """The operations of XLA that kernels belong to, where only the arguments of the kernels name them.
 
 JAX and TensorFlow launch a whole module with a few calls, and no operator is around these. The profile of a GPU names
-the operation of each kernel (`hlo_op`) and its module (`hlo_module`).
+the operation of each kernel (`hlo_op`), its module (`hlo_module`), and, where the compiler kept it, the place in the
+program (`source`, `source_function`).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,11 +26,20 @@ class XlaOperations:
 
     def of(self, rows: Ints) -> pa.ChunkedArray:
         """Return the operation of each kernel as `module/operation`; null where the profile has none."""
+        module, operation = self.texts(rows, ("hlo_module", "hlo_op"))
+        return pc.coalesce(pc.binary_join_element_wise(module, operation, "/"), operation)
+
+    def texts(self, rows: Ints, keys: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return these arguments of each kernel; null where it has none."""
         found = self._arguments.between(int(rows[0]), int(rows[-1])) if len(rows) else None
         if not found:
-            return pa.chunked_array([pa.nulls(len(rows), pa.string())])
-        module, operation = (_values(found, key, rows) for key in ("hlo_module", "hlo_op"))
-        return pc.coalesce(pc.binary_join_element_wise(module, operation, "/"), operation)
+            return [pa.chunked_array([pa.nulls(len(rows), pa.string())]) for _ in keys]
+        return [_values(found, key, rows) for key in keys]
+
+
+def named_by_kernels(trace: Trace) -> bool:
+    """Return whether kernels may have operations: whether any text of the trace is the name of that argument."""
+    return any("hlo_op" in reader.texts() for reader in trace.readers)
 
 
 def _values(arguments: pa.Table, key: str, rows: Ints) -> pa.ChunkedArray:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from strobe.gpu.launches import Numbering
+from strobe.gpu.launches import Launches, Numbering
+from strobe.gpu.work import Work
 from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
@@ -103,6 +104,10 @@ class Labels:
     def numbering(self, location: int) -> Numbering:
         """Return the function that gives the spans of a location their nodes: here, their call paths."""
         return lambda spans, new: spans["call_path"].astype(np.int64)
+
+    def of_work(self, found: Work, launched: Launches) -> Ints:
+        """Return the nodes of activities of a GPU: those around the calls whose code wants them; -1 for none."""
+        return launched.path
 
     def tree(self) -> tuple[Ints, Ints, Bools]:
         """Return parent (-1 at the root) and label of all nodes, and which of them lie in no other of their label."""

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from strobe.gpu.devices import devices
 from strobe.gpu.launches import launches
+from strobe.gpu.xla_operations import named_by_kernels
 from strobe.operators.labels import CELLS, Cells, Labels, labels_by
+from strobe.operators.xla_labels import XlaLabels
 from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps, step_at
 from strobe.sums.groups import Groups, Growing, Spread
@@ -90,8 +92,12 @@ def _of_process(
 ) -> dict[str, pa.Table]:
     """Return the tables about one process that `operator_sums` joins."""
     labels = labels_by(part, by)
+    if not labels.is_operator.any() and named_by_kernels(part):
+        labels = XlaLabels(part, by)
     sums = _Sums(part, selection, labels, split, with_folded)
-    if labels.is_operator.any():
+    if isinstance(labels, XlaLabels):
+        sums.add_devices()
+    elif labels.is_operator.any():
         for location in location_rows(part):
             if location.kind != "stream" and location.span_count:
                 sums.add_location(location.location)
@@ -201,7 +207,8 @@ class _Sums:
                 called = by.call.row >= 0
                 location = np.where(by.code.row >= 0, by.code.location, by.operator.location)
                 location = np.where(called, by.call.location, location)
-                node = by.path
+                node = self._labels.of_work(found, by)
+                location = np.where(location < 0, found.location, location)
                 start, duration = np.where(called, by.call.start_ns, found.start_ns), found.end_ns - found.start_ns
                 for each in np.unique(location[location >= 0]).tolist():
                     (at,) = np.nonzero((location == each) & (node >= 0))

@@ -189,7 +189,8 @@ def _timeline(trace: Trace) -> Card:
     used = [row for row in rows_of(trace.locations) if row["kind"] == "stream" and row["span_count"]]
     # A stream that ran several things at once has several locations with its number.
     streams = len({(row["process"], row["device"], row["thread_id"]) for row in used})
-    operators = rows_of(ask(trace, "operators", step="all"))
+    rows = rows_of(ask(trace, "operators", step="all"))
+    operators = [row for row in rows if row["calls"] is not None]
     kernels = rows_of(ask(trace, "kernels")) if streams else []
     executions = sum(row["calls"] for row in operators)
     on_host = sum(row["self_ns"] for row in operators)
@@ -206,6 +207,8 @@ def _timeline(trace: Trace) -> Card:
             Figure("operators", len(operators)),
             Figure("executions", executions),
         ]
+    elif rows:
+        sentences.append(f"Kernels name {format_count(len(rows))} operations of XLA.")
     else:
         sentences.append("No framework operators were recorded.")
     if kernels:

@@ -272,7 +272,7 @@ def _classes(usual: Usual) -> tuple[StepClass, ...]:
 def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
     """Return the operators, or functions if there are none, with the most self time."""
     for kind, analysis in (("operators", "operators"), ("functions", "profile")):
-        if rows := rows_of(ask(trace, analysis).head(5)):
+        if rows := [row for row in rows_of(ask(trace, analysis).head(5)) if row["self_ns"] is not None]:
             return kind, tuple(
                 Hot(row["name"], row["calls"], row["self_ns"], row["share"] or 0.0, row["self_per_step_ns"])
                 for row in rows

@@ -18,6 +18,10 @@ with its sequence numbers, where the trace has these. By line: the innermost Pyt
 that is neither Python's own nor of an installed package, with the line where it begins; from the call stacks of
 older profiles, the line of the call. search keeps rows whose names hold all its words, in any case.
 Waits for data and communication are not operators; what a collective launches belongs to the operator around it.
+
+JAX and TensorFlow launch whole modules. Where no operator is on the host, and kernels name the operations of XLA that
+they belong to, these are the rows: what GPUs did of each, by `module/operation`, by module, or by the line of the
+program that the compiler kept. Columns of the host are null then.
 """
 
 from dataclasses import replace
@@ -52,7 +56,7 @@ ANALYSIS = Analysis(
             Column("function", "string", "", "name of that function"),
             by="line",
         ),
-        Column("calls", "int64", "", "executions"),
+        Column("calls", "int64", "", "executions, null where only kernels name it"),
         Column("total_ns", "int64", "ns", "time in it and in what it calls"),
         Column("self_ns", "int64", "ns", "time in it alone"),
         Column("share", "float64", "", "self time as a part of the self time of all operators, 0 to 1"),

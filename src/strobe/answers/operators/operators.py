@@ -9,8 +9,10 @@ from typing import Any
 from strobe.analyses.operators.operators import ANALYSIS
 from strobe.gpu.devices import devices
 from strobe.gpu.folded_work import folded_note
+from strobe.gpu.xla_operations import named_by_kernels
 from strobe.operators.labels import Cells, operators_of, type_of
 from strobe.operators.sums import operator_sums
+from strobe.operators.xla_labels import type_of_operation
 from strobe.steps.selection import select
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
@@ -24,6 +26,7 @@ _LABELS = {
     "line": ("line", "function"),
 }
 _OF_GPUS = ("device_total_ns", "device_self_ns", "kernels")
+_OF_HOST = ("calls", "total_ns", "self_ns", "share", "avg_ns", "self_per_step_ns")
 _MISSING = {
     "shape": "the inputs of operators are not in this trace: profile with torch.profiler.profile(record_shapes=True)",
     "module": "the modules of operators are not in this trace: record with strobe run --trace +python, "
@@ -37,7 +40,9 @@ _SPLIT = {"run": "", "rank": "process", "step": "step"}
 def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: str | None) -> Table:
     """Return the answer; see `strobe.analyses.operators.operators`."""
     # Steps are not looked for where there is nothing to sum over them.
-    selection = select(trace, step, step_class) if operators_of(trace).any() else select(trace, "all")
+    on_host = bool(operators_of(trace).any())
+    any_there = on_host or named_by_kernels(trace)
+    selection = select(trace, step, step_class) if any_there else select(trace, "all")
     split = _SPLIT[per]
     sums = operator_sums(trace, selection, by, split)
     everything = max(1, int(sums.own_ns.sum()))
@@ -57,24 +62,25 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
                 "rank": ranks[part] if split == "process" else None,
                 "process": part,
                 "step": part if part >= 0 else None,
-                "type": type_of(cells[0] or ""),
+                "type": (type_of if on_host else type_of_operation)(cells[0] or ""),
                 **dict(zip(_LABELS[by], cells, strict=True)),
-                "calls": calls,
-                "total_ns": int(sums.total_ns[at]),
-                "self_ns": own,
-                "share": own / everything,
+                "calls": calls if on_host else None,
+                "total_ns": int(sums.total_ns[at]) if on_host else None,
+                "self_ns": own if on_host else None,
+                "share": own / everything if on_host else None,
                 "avg_ns": float(sums.time_ns[at] / calls) if calls else None,
                 "median_ns": None if not calls or isnan(sums.median_ns[at]) else float(sums.median_ns[at]),
                 **{name: vars(sums)[name][at].item() if calls else None for name in ("min_ns", "max_ns")},
-                "calls_per_step": calls / steps if steps else None,
-                "self_per_step_ns": own / steps if steps else None,
+                "calls_per_step": calls / steps if steps and on_host else None,
+                "self_per_step_ns": own / steps if steps and on_host else None,
                 "device_total_ns": int(sums.device_total_ns[at]) if seen else None,
                 "device_self_ns": int(sums.device_own_ns[at]) if seen else None,
                 "kernels": int(sums.activities[at]) if seen else None,
             }
         )
+    empty = () if on_host and with_gpu else _OF_GPUS if on_host else _OF_HOST
     columns = [
-        replace(column, extra=not with_gpu) if column.name in _OF_GPUS else column
+        replace(column, extra=True) if column.name in empty else column
         for column in ANALYSIS.columns_with(by=by, per=per)
     ]
     notes = [selection.note] if selection.note else []
@@ -82,9 +88,11 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
         notes.append("steps that are statistics only have no rows")
     if rows and with_gpu and (note := folded_note(trace, devices(trace))):
         notes.append(note)
+    if rows and any_there and not on_host:
+        notes.append("operations of XLA as kernels name them: what they take on the host is not in this trace")
     if rows and by in _MISSING and not sums.known:
-        rows, notes = [], [_MISSING[by]]
-    rows.sort(key=lambda row: -row["self_ns"])
+        rows, notes = [], [_MISSING[by] if on_host else _MISSING[by].partition(":")[0]]
+    rows.sort(key=lambda row: (-(row["self_ns"] or 0), -(row["device_self_ns"] or 0)))
     return make_table(columns, rows, about=selection.about, note="; ".join(notes), source=selection.source)
 
 
