@@ -563,7 +563,9 @@ def tau(path: Path) -> Source:
 
 
 def rocm(path: Path) -> Source:
-    """What the buffers of a JSON hold."""
+    """What the buffers of a JSON hold, or the tables of a database."""
+    if path.read_bytes()[:6] == b"SQLite":
+        return tables(path)
     buffers = [each["buffer_records"] for each in _json(path)["rocprofiler-sdk-tool"]]
     return Source(sum(len(rows) for each in buffers for rows in each.values() if isinstance(rows, list)))
 

@@ -1,5 +1,7 @@
 """rocprofv3 of ROCm 6.2 and later: its databases (rocpd), its JSON, and its CSV files, those of one run together.
 
+Also the databases of rocmProfileData (RPD), whose tables have nearly the names of rocpd's.
+
 The agents of a run are numbered as its GPUs are: 0 is the first one. Kernels and copies lie on the HIP streams that the
 file has, else on the queues of the hardware. Counters are readings, and means by kernel; of runs that only count, the
 dispatches are kernels. Samples of program counters are samples below their kernel, and hits of source lines.
@@ -34,8 +36,8 @@ def sniff(head: bytes) -> bool:
 
 FORMAT = Format(
     "rocm",
-    "rocprofv3 (ROCm): rocpd database, JSON, CSV",
-    suffixes=(".db", ".json", ".csv"),
+    "rocprofv3 (ROCm): rocpd database, JSON, CSV; rocmProfileData (.rpd)",
+    suffixes=(".db", ".rpd", ".json", ".csv"),
     sniff=sniff,
     read=registry.later("strobe.formats.rocm.reader:read"),
 )

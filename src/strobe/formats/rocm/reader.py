@@ -1,4 +1,4 @@
-"""Reads a file of rocprofv3, with what else there is of its run."""
+"""Reads a file of rocprofv3, with what else there is of its run, or one of rocmProfileData."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from strobe.formats.reading.inputs import SQLITE_MAGIC
 from strobe.formats.reading.sqlite_input import SqliteInput
 from strobe.formats.rocm.first_bytes import is_json
 from strobe.formats.rocm.rocpd import read_rocpd
+from strobe.formats.rocm.rpd import is_rpd, read_rpd
 from strobe.formats.rocm.texts import FILES, read_csv, read_json
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
@@ -31,5 +32,5 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     for head, each in found:
         if head.startswith(SQLITE_MAGIC) and b"rocpd_" in head:
             with closing(SqliteInput(each.local_path())) as database:
-                return read_rocpd(source, target, database)
+                return (read_rpd if is_rpd(database) else read_rocpd)(source, target, database)
     return next((read_json(each, target) for head, each in found if is_json(head)), None) or read_csv(source, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -27,6 +28,7 @@ from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 
 _HOST = -1
+_OPERATOR = re.compile(r"(?:aten|c10|c10d|prims|quantized|torch)::[\w.:]+")  # as PyTorch calls the ranges of operators
 _DIRECTIONS = {"HOST": "H", "DEVICE": "D"}
 _LEVELS = {"VIRTUAL": "Virtual", "SCRATCH": "Scratch"}
 _LIBRARIES = {"HIP": "HIP", "HSA": "HSA", "RCCL": "RCCL", "ROCDECODE": "rocDecode", "ROCJPEG": "rocJPEG"}
@@ -37,6 +39,11 @@ def _call(values: Mapping[str, object]) -> Region:
     waits = name.startswith(("hsa_signal_wait", "hsa_amd_signal_wait"))
     library = _LIBRARIES.get(str(values.get("domain") or "").split("_")[0], "")
     return name, "hip", "sync" if waits else role_of_cuda_call(name), library
+
+
+def _range(values: Mapping[str, object]) -> Region:
+    name = str(values.get("name") or "<unnamed range>")
+    return (name, "torch", "operator", "roctx") if _OPERATOR.fullmatch(name) else (name, "nvtx", "range", "roctx")
 
 
 def _copy(values: Mapping[str, object]) -> Region:
@@ -79,7 +86,7 @@ _KINDS = (
             "destination": "destination_device",
         },
     ),
-    SpanTable(RANGES, ("name",), named_by("name", "nvtx", "range", "roctx", unnamed="<unnamed range>")),
+    SpanTable(RANGES, ("name",), _range),
     # They need not nest, nor end on the thread that began them.
     SpanTable(
         PROCESS_RANGES, ("name",), named_by("name", "nvtx", "range", "roctx", unnamed="<unnamed range>"), row="ranges"
