@@ -415,6 +415,16 @@ def test_op_analyse_sums_kernels_by_type_and_shapes(tmp_path: Path) -> None:
         strobe.open(tmp_path / "kernel_details.csv").op_analyse("Softmax")
 
 
+@pytest.mark.parametrize("start", ["1736413971561000115", "9223372036854775.000"])
+def test_a_kernel_with_a_time_beyond_64_bits_is_left_out(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "op_summary_1.csv"
+    head, row, *_ = OP_SUMMARY.splitlines(keepends=True)
+    path.write_text(head + row + row.replace("1000.25", start).replace("12.5", "9999999.5"))
+    trace = strobe.open(path)
+    assert trace.span_count == 1
+    assert quality(trace)["records_left_out"] == 1
+
+
 def test_an_op_summary_of_msprof_has_its_device(tmp_path: Path) -> None:
     (tmp_path / "op_summary_20250101.csv").write_text(OP_SUMMARY)
     trace = strobe.open(tmp_path / "op_summary_20250101.csv")

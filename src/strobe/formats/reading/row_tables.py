@@ -52,6 +52,13 @@ def row_database(layouts: Layouts, rows: Iterable[Row]) -> Iterator[SqliteInput]
             yield database
 
 
+def _stored(cell: object) -> object:
+    """Return a cell as SQLite can hold it: a number beyond 64 bits is no time, size or id of any tool."""
+    if isinstance(cell, int):
+        return cell if abs(cell) < 1 << 63 else None
+    return clean(cell) if isinstance(cell, str) else cell
+
+
 def _fill(path: Path, layouts: Layouts, rows: Iterable[Row]) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("PRAGMA journal_mode=OFF")
@@ -69,7 +76,7 @@ def _fill(path: Path, layouts: Layouts, rows: Iterable[Row]) -> None:
         database.execute("BEGIN")
         for table, cells in rows:
             found = (cells.get(column) for column in layouts[table])
-            waiting[table].append([clean(each) if isinstance(each, str) else each for each in found])
+            waiting[table].append([_stored(each) for each in found])
             if len(waiting[table]) >= _ROWS:
                 flush(table)
         for table in layouts:
