@@ -26,6 +26,7 @@ _LONGEST = 80
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+")
 _LAMBDA = re.compile(r"\{lambda\(([^()]*)\)#\d+\}")
 _PARAMETERS = re.compile(r"\([^()]*\)")
+_CLONE = re.compile(r"\s+(?:\[clone [^\[\]]*\]|\(\.kd\))$")  # what is behind the parameters: of AMD's compiler
 _NOTHING = frozenset(
     ("void", "const", "operator", "lambda", "at", "native", "detail", "std", "cute", "c10", "C", "type")
 )
@@ -48,7 +49,7 @@ def short_name(name: str) -> str:
     if found := _MANGLED.match(name):
         return _last_of_mangled(name, found.end()) or name
     plain, depth = [], 0
-    name = name.replace("(anonymous namespace)", "")
+    name = _CLONE.sub("", name.replace("(anonymous namespace)", ""))
     for at, letter in enumerate(name):
         if letter in "<(":
             depth += 1

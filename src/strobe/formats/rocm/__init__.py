@@ -1,6 +1,7 @@
 """rocprofv3 of ROCm 6.2 and later: its databases (rocpd), its JSON, and its CSV files, those of one run together.
 
-Also the databases of rocmProfileData (RPD), whose tables have nearly the names of rocpd's.
+Also the CSV files of rocprof, versions 1 and 2, the sums of all versions (`--stats`), and the databases of
+rocmProfileData (RPD), whose tables have nearly the names of rocpd's.
 
 The agents of a run are numbered as its GPUs are: 0 is the first one. Kernels and copies lie on the HIP streams that the
 file has, else on the queues of the hardware. Counters are readings, and means by kernel; of runs that only count, the
@@ -23,6 +24,11 @@ _COLUMNS = (
     {"Correlation_Id", "Counter_Name", "Counter_Value"},
     {"Correlation_Id", "Sample_Timestamp", "Instruction"},
     {"Alloc_Flags", "Start_Timestamp", "End_Timestamp"},
+    {"Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage"},
+    # rocprof, versions 1 and 2
+    {"KernelName", "gpu-id", "queue-id"},
+    {"Kernel_Name", "GPU_ID", "Queue_ID"},
+    {"Function", "Start_Timestamp", "Correlation_ID"},
 )
 
 
@@ -36,7 +42,7 @@ def sniff(head: bytes) -> bool:
 
 FORMAT = Format(
     "rocm",
-    "rocprofv3 (ROCm): rocpd database, JSON, CSV; rocmProfileData (.rpd)",
+    "rocprof and rocprofv3 (ROCm): rocpd database, JSON, CSV; rocmProfileData (.rpd)",
     suffixes=(".db", ".rpd", ".json", ".csv"),
     sniff=sniff,
     read=registry.later("strobe.formats.rocm.reader:read"),

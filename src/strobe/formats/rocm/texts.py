@@ -69,6 +69,43 @@ def _numbered(agents: Iterable[tuple[int, bool]]) -> dict[int, int]:
     return found
 
 
+# Columns of rocprof, versions 1 and 2, by those of rocprofv3. Other columns of theirs are hardware counters, but for
+# those that are not kept.
+_OLDER = {
+    "Dispatch_Id": ("Index", "Dispatch_ID"),
+    "Kernel_Name": ("KernelName",),
+    "Agent_Id": ("gpu-id", "GPU_ID"),
+    "Queue_Id": ("queue-id", "Queue_ID"),
+    "Process_Id": ("pid", "PID"),
+    "Thread_Id": ("tid", "TID"),
+    "Grid_Size": ("grd", "GRD"),
+    "Workgroup_Size": ("wgr", "WGR"),
+    "LDS_Block_Size": ("lds", "LDS", "LDS_Per_Workgroup"),
+    "Scratch_Size": ("scr", "SCR", "Scratch_Per_Workitem"),
+    "VGPR_Count": ("vgpr", "arch_vgpr", "Arch_VGPR"),
+    "Accum_VGPR_Count": ("accum_vgpr", "Accum_VGPR", "ACCUM_VGPR"),
+    "SGPR_Count": ("sgpr", "SGPR"),
+    "Start_Timestamp": ("BeginNs",),
+    "End_Timestamp": ("EndNs", "Stop_Timestamp"),
+    "Correlation_Id": ("Correlation_ID",),
+}
+_FIRST_OLDER = frozenset(("KernelName", "GPU_ID", "Correlation_ID"))
+_NEWER = {old: new for new, olds in _OLDER.items() for old in olds}
+_NOT_KEPT = frozenset(
+    (
+        *("queue-index", "Queue_Index", "fbar", "sig", "SIG", "obj", "OBJ", "wave_size", "Wave_Size"),
+        *("DispatchNs", "CompleteNs", "DurationNs"),
+    )
+)
+
+
+def _of_older(row: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return a row of a file of rocprof with the columns of rocprofv3, and the counters in it."""
+    known = {_NEWER.get(column, column): cell for column, cell in row.items()}
+    counted = {column: cell for column, cell in row.items() if column not in _NEWER.keys() | _OLDER.keys() | _NOT_KEPT}
+    return known, counted
+
+
 def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters: Counter[str]) -> Iterator[Row]:
     def gpu(cell: str | None) -> int | None:
         agent = _whole(cell)
@@ -77,7 +114,8 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
     def blocks(row: Mapping[str, str], axis: str) -> int | None:
         return _blocks(_whole(row.get(f"Grid_Size{axis}")), _whole(row.get(f"Workgroup_Size{axis}")))
 
-    for row in rows:
+    for each in rows:
+        row, counted = _of_older(each) if each.keys() & _FIRST_OLDER else (each, {})
         cells: dict[str, object] = {
             "processId": _whole(row.get("Process_Id")),
             "threadId": _whole(row.get("Thread_Id")),
@@ -87,7 +125,7 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
             "streamId": _whole(row.get("Stream_Id")),
             "queue": _whole(row.get("Queue_Id")),
         }
-        if "Kernel_Name" in row:
+        if "Kernel_Name" in row and not row.get("Function"):
             cells |= {"name": row["Kernel_Name"], "deviceId": gpu(row.get("Agent_Id"))}
             cells |= {f"grid{axis}": blocks(row, f"_{axis}") for axis in "XYZ"}
             cells |= {f"block{axis}": _whole(row.get(f"Workgroup_Size_{axis}")) for axis in "XYZ"}
@@ -95,12 +133,14 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
             cells |= {"lds": _whole(lds), "scratch": _whole(scratch), "dispatch": _whole(row.get("Dispatch_Id"))}
             counts = {"vgpr": "VGPR_Count", "agpr": "Accum_VGPR_Count", "sgpr": "SGPR_Count"}
             cells |= {to: _whole(row.get(column)) for to, column in counts.items()}
-            if "Counter_Name" not in row:
+            if "Grid_Size" in row:  # the sizes of all axes multiplied
+                cells |= {"gridX": blocks(row, ""), "blockX": _whole(row.get("Workgroup_Size"))}
+            if "Counter_Name" in row:  # a row for each counter
+                counted = {row["Counter_Name"]: row.get("Counter_Value", "")}
+            elif cells["start"] is not None or not counted:
                 yield KERNELS, cells
-                continue
-            # A row for each counter, with the sizes of all axes multiplied.
-            cells |= {"gridX": blocks(row, ""), "blockX": _whole(row.get("Workgroup_Size"))}
-            yield READINGS, {**cells, "counter": row["Counter_Name"], "value": _real(row.get("Counter_Value"))}
+            for counter, value in counted.items():
+                yield READINGS, {**cells, "counter": counter, "value": _real(value)}
         elif "Sample_Timestamp" in row:
             issued, reason = row.get("Wave_Issued_Instruction"), row.get("Stall_Reason")
             yield (
@@ -128,7 +168,7 @@ def _of_csv(rows: Iterable[Mapping[str, str]], gpus: Mapping[int, int], counters
             yield ALLOCATIONS, {**cells, **_allocation(row["Operation"], row["Allocation_Size"], row.get("Address")),
                                 "device": gpu(row.get("Agent_Id"))}  # fmt: skip
         elif "Function" in row:
-            marker = row.get("Domain", "").startswith("MARKER")
+            marker = row.get("Domain", "").startswith(("MARKER", "ROCTX"))
             moment = cells["start"] == cells["end"]
             table = (MARKS if moment else RANGES) if marker else CALLS
             yield table, {**cells, "domain": row.get("Domain"), "name": row["Function"]}
