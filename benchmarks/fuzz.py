@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build/fuzz"
 READERS = (
-    *("chrome", "otf2", "perfetto", "xplane", "nsys", "nvprof", "nvprof-text"),
+    *("chrome", "otf2", "perfetto", "xplane", "nsys", "nsys-stats", "nvprof", "nvprof-text"),
     *("speedscope", "pprof", "collapsed", "pstats", "line-profiler", "cube4", "callgrind", "containers", "blocks"),
     *("ncu", "rocm", "ascend", "memory-snapshot", "execution-trace", "memory-timeline", "key-averages"),
     *("memray", "perf", "firefox", "cpuprofile", "pyinstrument", "jfr", "stackprof", "tau", "utf-16"),
