@@ -13,6 +13,7 @@ import pytest
 import strobe
 from strobe.errors import FormatError
 from strobe.formats.reading import protobuf
+from strobe.present.summary import summarise
 from tests.formats.test_chrome import quality
 from tests.formats.test_profiles import by_path
 
@@ -171,6 +172,7 @@ def test_memory_timelines_of_pytorch_are_curves_by_category(tmp_path: Path) -> N
         profile.export_memory_timeline(str(tmp_path / name), device="cpu")
     times, sizes = json.loads((tmp_path / "t.json").read_text())
     trace = strobe.open(tmp_path / "t.json")
+    assert summarise(trace).verdict.text == "nothing that ran is in this file: `strobe memory` shows what is"
     for place, category in enumerate(CATEGORIES):
         curve = [row[place + 1] for row in sizes]
         found = trace.sql(

@@ -76,6 +76,13 @@ KNOWN: tuple[KnownFormat, ...] = (
         _begins(b"PROJECTIONS_ID", b"PROJECTIONS-RECORD"),
         _PYTHON + "pipit; pipit.Trace.from_projections(sys.argv[1]).to_chrome('trace.json')\" FOLDER",
     ),
+    KnownFormat(
+        "a JSON export of Nsight Systems",
+        lambda head: (
+            re.search(rb'"(CudaEvent|NvtxEvent|TraceProcessEvent|TargetInfoSystemEnv)": ?\{', head) is not None
+        ),
+        "Export the report instead: nsys export --type sqlite REPORT.nsys-rep",
+    ),
     # The file info.json.0 in the folder of a device, or of the host, beside the binary files themselves.
     KnownFormat(
         "a recording of msprof (Ascend)",

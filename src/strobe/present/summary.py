@@ -225,6 +225,12 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
         closed = max(1, counted["unrecorded_ms"]) * 10**6
         text = "nothing was recorded: the recording window never opened, or nothing ran while it was open"
         return Verdict("empty", f"{text} (it was closed for {format_ns(closed)})")
+    if trace.job.imported:
+        asks = [
+            verb for verb, rows in (("memory", trace.side_table("allocations")), ("metrics", trace.metrics())) if rows
+        ]
+        where = f": `strobe {asks[0]}` shows what is" if asks else ""
+        return Verdict("empty", f"nothing that ran is in this file{where}")
     return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
 
 

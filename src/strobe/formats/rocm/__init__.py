@@ -28,6 +28,7 @@ _COLUMNS = (
     # rocprof, versions 1 and 2
     {"KernelName", "gpu-id", "queue-id"},
     {"Kernel_Name", "GPU_ID", "Queue_ID"},
+    {"Kernel_Name", "GPU_ID", "End_Timestamp"},  # rocprof-compute: Omniperf
     {"Function", "Start_Timestamp", "Correlation_ID"},
 )
 
