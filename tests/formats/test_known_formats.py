@@ -49,6 +49,11 @@ BEGINNINGS = [
         "a recording of Java Flight Recorder",
         "jfr print --json",
     ),
+    (
+        b'{"Type":80,"NvtxEvent":{"Type":59,"Timestamp":"43116285","Text":"step"}}\n',
+        "a JSON export of Nsight",
+        "export --type sqlite",
+    ),
     (b"bplist00\xd4\x01\x02_\x10\x1dcom.apple.xray.owner.template", "a trace of Xcode's Instruments", "samply"),
 ]
 

@@ -226,10 +226,9 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
         text = "nothing was recorded: the recording window never opened, or nothing ran while it was open"
         return Verdict("empty", f"{text} (it was closed for {format_ns(closed)})")
     if trace.job.imported:
-        asks = [
-            verb for verb, rows in (("memory", trace.side_table("allocations")), ("metrics", trace.metrics())) if rows
-        ]
-        where = f": `strobe {asks[0]}` shows what is" if asks else ""
+        tables = {"memory": trace.side_table("allocations"), "metrics": trace.metrics()}
+        verb = next((name for name, table in tables.items() if len(table)), "")
+        where = f": `strobe {verb}` shows what is" if verb else ""
         return Verdict("empty", f"nothing that ran is in this file{where}")
     return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
 
