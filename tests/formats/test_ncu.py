@@ -9,6 +9,8 @@ import pytest
 import strobe
 from strobe.api.trace import Trace
 from strobe.cli.main import main
+from strobe.errors import FormatError
+from tests.formats.test_profiles import text_file
 
 PLACE = '"4711","python3.11","127.0.0.1","{}","1","7","(256, 1, 1)","(1024, 2, 1)","0","9.0"'
 PLACES = (
@@ -208,3 +210,72 @@ def test_a_report_is_printed_by_ncu(
     shown = json.loads(capsys.readouterr().out)["rows"]
     of_time = [row for row in shown if row["metric"] == "duration"]
     assert [row["value"] for row in of_time] == [12_250, 3_000, 5_000]
+
+
+# As versions 2023 and 2020 printed it, beside the output of the program.
+PRINTED = """\
+M=1024, N=1024, K=1024
+==PROF== Connected to process 828 (/tmp/cuda_exec.out)
+==PROF== Profiling "sgemm" - 0: 0%....50%....100% - 8 passes
+==PROF== Disconnected from process 828
+[828] cuda_exec.out@127.0.0.1
+  sgemm(int, const float *, float *) (32, 32, 1)x(32, 32, 1), Context 1, Stream 7, Device 0, CC 7.5
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ------------- -------------
+    Metric Name               Metric Unit  Metric Value
+    ----------------------- ------------- -------------
+    DRAM Frequency          cycle/nsecond          5.00
+    Elapsed Cycles                  cycle    56,344,784
+    Memory Throughput                   %         49.23
+    Duration                      msecond         96.32
+    SM Active Cycles                cycle 55,313,213.62
+    ----------------------- ------------- -------------
+
+    OPT   This kernel's throughput is fine, Context and all.
+
+    Section: Memory Workload Analysis
+    ----------------------- ------------ ------------
+    Metric Name              Metric Unit Metric Value
+    ----------------------- ------------ ------------
+    Memory Throughput       Gbyte/second        83.38
+    ----------------------- ------------ ------------
+
+  sgemm(int, const float *, float *) (32, 32, 1)x(32, 32, 1), Context 1, Stream 7, Device 0, CC 7.5
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ------------- -------------
+    Metric Name               Metric Unit  Metric Value
+    ----------------------- ------------- -------------
+    Duration                      msecond        100.00
+    ----------------------- ------------- -------------
+  void reduce<int>(int*), 2020-Sep-08 15:37:12, Context 1, Stream 13
+    Section: Command line profiler metrics
+    ------------------------------------------------------------ --------------- ------------------------------
+    dram__bytes_read.sum                                                   Mbyte                           2.50
+    gpu__time_duration.sum                                               usecond                           7.25
+    ------------------------------------------------------------ --------------- ------------------------------
+"""
+
+
+def test_what_ncu_prints_is_a_profile(tmp_path: Path) -> None:
+    trace = strobe.open(text_file(tmp_path / "log.txt", PRINTED))
+    rows = {row["kernel"]: row for row in trace.kernels().to_pylist()}
+    gemm, reduce = rows["sgemm"], rows["reduce"]
+    assert (gemm["calls"], gemm["total_ns"], gemm["min_ns"], gemm["max_ns"]) == (
+        2,
+        196_320_000,
+        96_320_000,
+        100_000_000,
+    )
+    assert gemm["measured_Elapsed_Cycles"] == 56_344_784.0
+    assert gemm["measured_SM_Active_Cycles"] == 55_313_213.62
+    assert gemm["measured_Memory_Throughput"] == 49.23
+    assert gemm["measured_Memory_Throughput_Memory_Workload_Analysis"] == 83.38e9
+    assert (reduce["calls"], reduce["total_ns"]) == (1, 7250)
+    streams = trace.sql("select name from locations order by 1").rows()
+    assert streams == [("GPU 0 stream 7",), ("GPU stream 13",)]
+    assert trace.sql("select pid, argv from processes").rows() == [(828, "cuda_exec.out")]
+
+
+def test_a_line_with_such_words_is_no_kernel(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="not in a known format"):
+        strobe.open(text_file(tmp_path / "x.txt", "it ran in a loop, Context 1, Stream 7\nand then\n Section: next\n"))

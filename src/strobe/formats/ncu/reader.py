@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from strobe.formats.ncu.first_bytes import MAGIC
+from strobe.formats.ncu.printed import as_csv, is_printed
 from strobe.formats.reading.conversion import INPUT, converted
 from strobe.formats.reading.import_process import NO_PATH, ImportProcess, finish_all
 from strobe.formats.reading.profile_import import read_whole
@@ -31,7 +32,9 @@ def text_of(source: ImportSource) -> str:
     if next(iter(source.chunks()), b"").startswith(MAGIC):
         with converted(source, _PRINT, ".csv") as printed:
             return read_whole(printed).decode("utf-8", "replace")
-    return read_whole(source).decode("utf-8", "replace")
+    whole = read_whole(source)
+    text = whole.decode("utf-8", "replace")
+    return as_csv(text) if is_printed(whole) else text
 
 
 def _imported(source: ImportSource, target: ImportTarget, text: str) -> Imported:
