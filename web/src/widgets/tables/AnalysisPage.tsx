@@ -122,10 +122,11 @@ function Page({ cells, run, table, ...page }: PageProps) {
 function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: number) => void }) {
   const top = topRows(table, "avg_ns", TOP);
   const most = top[0]?.value ?? 1;
+  const about = top.length ? `the ${plural(top.length, "row")} whose single calls take most time` : "no row has calls";
   return (
     <section class="highest rows fine" aria-labelledby="highest-title">
       <h2 id="highest-title">Longest on average</h2>
-      <p class="weak">the {plural(top.length, "row")} whose single calls take most time</p>
+      <p class="weak">{about}</p>
       <ol class="rows gap-4">
         {top.map(({ row, value }) => {
           const { title, name } = titlesOf(table, row);
