@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import IO, TYPE_CHECKING, Any
 
 from strobe.errors import StrobeError
@@ -44,6 +43,8 @@ class Pool:
 
     def answer(self, tasks: Sequence[Any]) -> Partial:
         """Run all tasks, and combine what they return. Raises StrobeError if a process dies."""
+        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # every opened trace has a pool
+
         waiting, found = deque(enumerate(tasks)), dict[int, Partial]()
         with contextlib.ExitStack() as stack:
             workers = [stack.enter_context(_Worker()) for _ in range(min(self._jobs, len(tasks)))]
