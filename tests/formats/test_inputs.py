@@ -51,6 +51,6 @@ def test_neither_pyarrow_nor_a_reader_of_another_format_is_loaded(tmp_path: Path
     count, *loaded = done.stdout.split()
     assert count == "1"
     assert "strobe.formats.ascend" in loaded  # it is asked first
-    heavy = ("ascend.reader", "profiles.callgrind.reader", "ncu.reader", "nvprof", "rocm", "html.page", "otf2", "perfetto")
+    heavy = ("ascend.reader", "profiles.callgrind.reader", "ncu.reader", "nvprof", "rocm", "html.page", "otf2")
     assert not [name for name in loaded if name.startswith(tuple(f"strobe.formats.{each}" for each in heavy))]
     assert not [name for name in loaded if name.partition(".")[0] in ("pyarrow", "duckdb", "pandas")]
