@@ -121,10 +121,8 @@ def _rows(source: ImportSource, sums: _Sums, counters: Counter[str]) -> Iterator
         if not line.strip():
             columns = []
             continue
-        if (cells := _cells(line, 0, is_csv=False)) and _is_heading(cells):
-            columns, is_csv, table = cells, False, table + 1
-        elif (cells := _cells(line, 0, is_csv=True)) and _is_heading(cells):
-            columns, is_csv, table = cells, True, table + 1
+        if heading := _heading(line):
+            (columns, is_csv), table = heading, table + 1
         elif columns and not _RULE.fullmatch(line):
             cells = _cells(line, len(columns), is_csv=is_csv)
             if len(cells) != len(columns):
@@ -141,6 +139,14 @@ def _cells(line: str, count: int, *, is_csv: bool) -> list[str]:
         return [each.strip() for each in next(csv.reader([line]), [])]
     except csv.Error:
         return []
+
+
+def _heading(line: str) -> tuple[list[str], bool] | None:
+    """Return the columns that a line names, and whether it is CSV; None for other lines."""
+    if "Total" not in line and "Start (" not in line:  # most lines of a long trace
+        return None
+    found = ((_cells(line, 0, is_csv=is_csv), is_csv) for is_csv in (False, True))
+    return next((each for each in found if _is_heading(each[0])), None)
 
 
 def _is_heading(cells: list[str]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strobe.gpu.devices import devices
 from strobe.sums.attributes import Attributes
 from strobe.tables.column_arrays import Ints
 from strobe.trace.trace import Trace
@@ -39,7 +40,7 @@ class XlaOperations:
 
 def named_by_kernels(trace: Trace) -> bool:
     """Return whether kernels may have operations: whether any text of the trace is the name of that argument."""
-    return any("hlo_op" in reader.texts() for reader in trace.readers)
+    return bool(devices(trace)) and any("hlo_op" in reader.texts() for reader in trace.readers)
 
 
 def _values(arguments: pa.Table, key: str, rows: Ints) -> pa.ChunkedArray:

@@ -88,7 +88,7 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
         notes.append("steps that are statistics only have no rows")
     if rows and with_gpu and (note := folded_note(trace, devices(trace))):
         notes.append(note)
-    if rows and any_there and not on_host:
+    if rows and not on_host:
         notes.append("operations of XLA as kernels name them: what they take on the host is not in this trace")
     if rows and by in _MISSING and not sums.known:
         rows, notes = [], [_MISSING[by] if on_host else _MISSING[by].partition(":")[0]]
