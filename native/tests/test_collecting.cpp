@@ -58,8 +58,9 @@ struct Span {
   }
 };
 
-void operators(Told* told, int n) {
+void operators(Told* told, int n, useconds_t pause_us) {
   for (int i = 0; i < n; i++) {
+    if (pause_us && i % 500 == 499) usleep(pause_us);
     Span add(told, kAdd);
     Span mul(told, kMul);
   }
@@ -67,12 +68,12 @@ void operators(Told* told, int n) {
 
 constexpr int kValidateEvery = 40, kEvals = 30;
 
-void one_step(Told* told, std::mt19937& random, int step, int size, bool loader) {
+void one_step(Told* told, std::mt19937& random, int step, int size, bool loader, useconds_t pause_us) {
   if (loader) Span wait(told, kWait);
-  operators(told, size);
+  operators(told, size, pause_us);
   {
     Span backward(told, kBackward);
-    operators(told, size / 2);
+    operators(told, size / 2, pause_us);
   }
   {
     Span update(told, kStep);
@@ -93,19 +94,19 @@ void train(Told* told, int steps, uint32_t seed, int size, bool loader, useconds
   std::mt19937 random(seed);
   Span all(told, kTrain);
   for (int step = 0; step < steps; step++) {
-    one_step(told, random, step, size, loader);
+    one_step(told, random, step, size, loader, pause_us);
     if (pause_us) usleep(pause_us);
   }
 }
 
-void beside(Told* told, const std::atomic<bool>& done) {
+void beside(Told* told, const std::atomic<bool>& done, useconds_t pause_us = 0) {
   Span all(told, kBeside);
   while (!done) {
     for (int i = 0; i < 20; i++) {
       Span work(told, kWork);
       Span inner(told, kInner);
     }
-    usleep(50);
+    usleep(50 + pause_us);
   }
 }
 
@@ -189,7 +190,7 @@ void clear(Told* told) {
   told->steps = 0;
 }
 
-// A machine that is too busy to collect at full speed loses records: then the same again, with pauses.
+// A machine that is too busy to collect at full speed loses records: then the same again, with pauses of every thread, within its steps, too.
 constexpr useconds_t kLongestPause = 20'000;
 
 uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = true, int64_t min_duration_ns = 0,
@@ -198,7 +199,7 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
   clear(told);
   start_collecting(folder, keep, uint64_t(min_duration_ns));
   std::atomic<bool> done{false};
-  std::thread other([&] { beside(told, done); });
+  std::thread other([&] { beside(told, done, pause_us); });
   train(told, steps, 3, size, loader, pause_us);
   done = true;
   other.join();
