@@ -37,7 +37,7 @@ for step in range(1000):
     named, about = three(reduce, dtype, group), three(0, unknown, step % 5)
     core.row(3, named, about, two(step, 8), step * 4, step * 8, nothing)
     core.leave(inner)
-    core.row(1, two(send, world), two(step % 7, half), step, 100 + step, nothing, 5)
+    core.row(1, two(send, world), two(step % 7, half), two(5, half), 100 + step, 77, nothing)
     core.total(inner, world, step % 7, -1, 1, 100 + step, 0, 10)
     core.leave(outer)
 print("ready", flush=True)
@@ -88,6 +88,7 @@ def test_messages_have_times_and_totals_are_their_sums(trace: strobe.Trace) -> N
     for row, span in zip(rows, outer, strict=True):
         assert span["start_ns"] <= row["time_ns"] <= span["start_ns"] + span["duration_ns"]
         assert (row["direction"], row["communicator"], row["request"]) == ("send", "MPI_COMM_WORLD", None)
+        assert (row["tag"], row["in_call_ns"], row["call_path"]) == (5, 77, span["call_path"])
     totals = {row["peer_rank"]: row for row in listed(trace.side_table("message_totals"))}
     assert len(totals) == 7
     for peer, total in totals.items():

@@ -113,8 +113,8 @@ class Recording {
       complete(facts, read_status(library_, reinterpret_cast<const void*>(words_[call_.arguments.status]), false));
     if (rows_) begins ? write_begin(facts, ticks, call_.kind == kPersistent) : write_call(facts, began, ticks);
     if (result == 0) remember(facts, began);
-    waiting_.over(words_, result, rows_);
-    if (freed_ && rows_) needs_status(over_.facts) ? write_lost(over_) : write_end(over_);
+    waiting_.over(words_, result, began, rows_);
+    if (freed_ && rows_) needs_status(over_.facts) ? write_lost(over_) : write_end(over_, began);
   }
 
  private:

@@ -33,7 +33,7 @@ uint64_t ns_of(uint64_t ticks) {
   return uint64_t(double(ticks) * ns_per_tick.load(std::memory_order_relaxed));
 }
 
-int64_t pending_ns(uint64_t began) { return int64_t(ns_of(strobe_ticks() - began)); }
+int64_t ns_since(uint64_t began, uint64_t now) { return int64_t(ns_of(now - began)); }
 
 // What rows call it, by Traffic: messages and one-sided communication, then collectives.
 constexpr const char* kMessageNames[] = {"",    "send", "receive", "",       "",       "",      "",
@@ -93,30 +93,36 @@ void add(const Facts& facts, int32_t peer, strobe_total_sums more) {
 
 int32_t main_peer(const Facts& facts) { return facts.to >= 0 ? facts.to : facts.from; }
 
+// When a call began, which is over now.
+struct Times {
+  uint64_t began, now;
+};
+
 void message(const Facts& facts, Traffic direction, int32_t peer, int32_t tag, int64_t bytes, uint64_t at,
-             const Request* request) {
+             const Times& call, const Request* request) {
   const int32_t world = facts.communicator->world_rank(peer);
   const int64_t values[STROBE_ROW_VALUES] = {
       STROBE_TWO(name_text(direction), name_text(facts.communicator)),
       STROBE_TWO(world >= 0 ? world : STROBE_NOTHING_32, peer),
-      tag == kNone ? STROBE_NOTHING : tag,
+      STROBE_TWO(tag == kNone ? STROBE_NOTHING_32 : tag, request ? int32_t(request->number) : STROBE_NOTHING_32),
       bytes,
-      request ? int64_t(request->number) : STROBE_NOTHING,
-      request ? pending_ns(request->began) : STROBE_NOTHING,
+      ns_since(call.began, call.now),
+      request ? ns_since(request->began, call.now) : STROBE_NOTHING,
   };
   strobe_row_at(STROBE_ROW_MESSAGE, at, values);
 }
 
-void rows(const Facts& facts, uint64_t began, const Request* request) {
+void rows(const Facts& facts, const Times& call, const Request* request) {
   if (!facts.communicator) return;
+  const uint64_t began = request ? request->began : call.began;
   if (is_message(facts.traffic)) {
-    if (facts.to >= 0) message(facts, Traffic::send, facts.to, facts.to_tag, facts.sent, began, request);
+    if (facts.to >= 0) message(facts, Traffic::send, facts.to, facts.to_tag, facts.sent, began, call, request);
     if (facts.from >= 0)
-      message(facts, Traffic::receive, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
+      message(facts, Traffic::receive, facts.from, facts.from_tag, facts.received, call.now, call, request);
     return;
   }
   if (is_one_sided(facts.traffic) && facts.to >= 0)
-    message(facts, facts.traffic, facts.to, kNone, facts.sent + facts.received, began, request);
+    message(facts, facts.traffic, facts.to, kNone, facts.sent + facts.received, began, call, request);
   if (facts.traffic < Traffic::barrier) return;  // files, too, have no row
   const int64_t values[STROBE_ROW_VALUES] = {
       STROBE_TWO(name_text(facts.traffic), name_text(facts.communicator)),
@@ -124,7 +130,7 @@ void rows(const Facts& facts, uint64_t began, const Request* request) {
       facts.sent,
       facts.received,
       STROBE_TWO(facts.communicator->rank, request ? int32_t(request->number) : STROBE_NOTHING_32),
-      request ? pending_ns(request->began) : STROBE_NOTHING,
+      request ? ns_since(request->began, call.now) : STROBE_NOTHING,
   };
   strobe_row(STROBE_ROW_COLLECTIVE, values);
 }
@@ -139,7 +145,7 @@ void sums(const Facts& facts, uint64_t calls, uint64_t ns) {
 }  // namespace
 
 void write_call(const Facts& facts, uint64_t began, uint64_t ticks) {
-  rows(facts, began, nullptr);
+  rows(facts, {began, began + ticks}, nullptr);
   sums(facts, 1, ns_of(ticks));
 }
 
@@ -148,8 +154,8 @@ void write_begin(const Facts& facts, uint64_t ticks, bool persistent) {
   add(facts, main_peer(facts), {later ? 0u : 1u, 0, 0, ns_of(ticks)});
 }
 
-void write_end(const Request& request) {
-  rows(request.facts, request.began, &request);
+void write_end(const Request& request, uint64_t began) {
+  rows(request.facts, {began, strobe_ticks()}, &request);
   sums(request.facts, request.from_anyone, 0);
 }
 

@@ -11,8 +11,8 @@ void write_call(const Facts& facts, uint64_t began, uint64_t ticks);
 // A call that has only begun something (or was refused): counted. Of a receive from anybody the peer is not known yet:
 // it counts with whom it comes from, but for a persistent one, which may come from several.
 void write_begin(const Facts& facts, uint64_t ticks, bool persistent);
-// What it began is over: the row and the bytes.
-void write_end(const Request& request);
+// What it began is over, in a call that `began` then: the row and the bytes.
+void write_end(const Request& request, uint64_t began);
 // The same where nobody will see the end, or no more is known (MPI_Request_free, MPI_Cancel, MPI_Finalize, an error).
 void write_lost(const Request& request);
 

@@ -57,7 +57,7 @@ Waiting::Waiting(const Library& library, Kind kind, Word* words)
   if (status != library.constants.status_ignore) status_place_ = reinterpret_cast<const char*>(status);
 }
 
-void Waiting::one(size_t request, size_t status, bool rows) {
+void Waiting::one(size_t request, size_t status, uint64_t began, bool rows) {
   Request over;
   if (kind_ >= kGetStatus ? !request_reported(handles_[request], over) : !request_completes(handles_[request], over))
     return;
@@ -70,7 +70,7 @@ void Waiting::one(size_t request, size_t status, bool rows) {
              read_status(library_, status_place_ + status * size_t(library_.constants.status_bytes), message));
   else if (needs_status(over.facts))
     return write_lost(over);
-  write_end(over);
+  write_end(over, began);
 }
 
 void Waiting::failed() {
@@ -83,18 +83,18 @@ void Waiting::failed() {
   }
 }
 
-void Waiting::over(const Word* words, int result, bool rows) {
+void Waiting::over(const Word* words, int result, uint64_t began, bool rows) {
   if (!count_) return;
   if (result != 0) return failed();
   const auto number = [&](int8_t at) { return *reinterpret_cast<const int*>(words[at]); };
   if (at_.completed >= 0) {
     const int n = number(at_.completed);
     auto indices = reinterpret_cast<const int*>(words[at_.indices]);
-    for (int i = 0; i < n; i++) one(size_t(indices[i]), size_t(i), rows);
+    for (int i = 0; i < n; i++) one(size_t(indices[i]), size_t(i), began, rows);
   } else if (at_.index >= 0) {
-    if (number(at_.index) >= 0) one(size_t(number(at_.index)), 0, rows);
+    if (number(at_.index) >= 0) one(size_t(number(at_.index)), 0, began, rows);
   } else {
-    for (size_t i = 0; i < count_; i++) one(i, i, rows);
+    for (size_t i = 0; i < count_; i++) one(i, i, began, rows);
   }
 }
 

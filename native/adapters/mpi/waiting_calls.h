@@ -24,11 +24,11 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  // After the call: what is over is forgotten, and, if `rows`, reported.
-  void over(const Word* words, int result, bool rows);
+  // After the call that `began` then: what is over is forgotten, and, if `rows`, reported.
+  void over(const Word* words, int result, uint64_t began, bool rows);
 
  private:
-  void one(size_t request, size_t status, bool rows);
+  void one(size_t request, size_t status, uint64_t began, bool rows);
   void failed();
 
   static constexpr size_t kFew = 16;

@@ -233,12 +233,48 @@ inline constexpr SchemaColumn communicator{"communicator", CellType::text, 6};
 inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 7};
 inline constexpr SchemaColumn request{"request", CellType::integer, 8};
 inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer, 9};
+inline constexpr SchemaColumn in_call_ns{"in_call_ns", CellType::integer, 10};
+inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 11};
 inline TableLayout layout() { return {table, {time_ns, direction, peer_rank, peer, communicator_rank, tag,
-    communicator, size_bytes, request, pending_ns}, false}; }
+    communicator, size_bytes, request, pending_ns, in_call_ns, call_path}, false}; }
 }  // namespace messages
+namespace folded_collectives {
+inline constexpr const char* table = "folded_collectives";
+inline constexpr uint32_t number = 13;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn duration_ns{"duration_ns", CellType::integer, 1};
+inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 2};
+inline constexpr SchemaColumn collective{"collective", CellType::text, 3};
+inline constexpr SchemaColumn dtype{"dtype", CellType::text, 4};
+inline constexpr SchemaColumn in_elements{"in_elements", CellType::integer, 5};
+inline constexpr SchemaColumn out_elements{"out_elements", CellType::integer, 6};
+inline constexpr SchemaColumn group_size{"group_size", CellType::integer, 7};
+inline constexpr SchemaColumn group{"group", CellType::text, 8};
+inline constexpr SchemaColumn group_description{"group_description", CellType::text, 9};
+inline constexpr SchemaColumn group_ranks{"group_ranks", CellType::text, 10};
+inline constexpr SchemaColumn in_split{"in_split", CellType::text, 11};
+inline constexpr SchemaColumn out_split{"out_split", CellType::text, 12};
+inline constexpr SchemaColumn rank{"rank", CellType::integer, 13};
+inline constexpr SchemaColumn first_rank{"first_rank", CellType::integer, 14};
+inline constexpr SchemaColumn rank_stride{"rank_stride", CellType::integer, 15};
+inline constexpr SchemaColumn sequence{"sequence", CellType::integer, 16};
+inline constexpr SchemaColumn communicator{"communicator", CellType::text, 17};
+inline constexpr SchemaColumn source_rank{"source_rank", CellType::integer, 18};
+inline constexpr SchemaColumn destination_rank{"destination_rank", CellType::integer, 19};
+inline constexpr SchemaColumn root{"root", CellType::integer, 20};
+inline constexpr SchemaColumn sent_bytes{"sent_bytes", CellType::integer, 21};
+inline constexpr SchemaColumn received_bytes{"received_bytes", CellType::integer, 22};
+inline constexpr SchemaColumn request{"request", CellType::integer, 23};
+inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer, 24};
+inline constexpr SchemaColumn bucket{"bucket", CellType::integer, 25};
+inline TableLayout layout() { return {table, {time_ns, duration_ns, call_path, collective, dtype, in_elements,
+    out_elements, group_size, group, group_description, group_ranks, in_split, out_split, rank, first_rank,
+    rank_stride, sequence, communicator, source_rank, destination_rank, root, sent_bytes, received_bytes, request,
+    pending_ns, bucket}, false}; }
+}  // namespace folded_collectives
 namespace message_totals {
 inline constexpr const char* table = "message_totals";
-inline constexpr uint32_t number = 13;
+inline constexpr uint32_t number = 14;
 inline constexpr SchemaColumn function{"function", CellType::text, 0};
 inline constexpr SchemaColumn communicator{"communicator", CellType::text, 1};
 inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer, 2};
@@ -253,7 +289,7 @@ inline TableLayout layout() { return {table, {function, communicator, peer_rank,
 }  // namespace message_totals
 namespace marks {
 inline constexpr const char* table = "marks";
-inline constexpr uint32_t number = 14;
+inline constexpr uint32_t number = 15;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn name{"name", CellType::text, 1};
 inline constexpr SchemaColumn category{"category", CellType::text, 2};
@@ -262,7 +298,7 @@ inline TableLayout layout() { return {table, {time_ns, name, category, arguments
 }  // namespace marks
 namespace flows {
 inline constexpr const char* table = "flows";
-inline constexpr uint32_t number = 15;
+inline constexpr uint32_t number = 16;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn flow{"flow", CellType::integer, 1};
 inline constexpr SchemaColumn flow_name{"flow_name", CellType::text, 2};
@@ -273,7 +309,7 @@ inline TableLayout layout() { return {table, {time_ns, flow, flow_name, phase, n
 }  // namespace flows
 namespace lines {
 inline constexpr const char* table = "lines";
-inline constexpr uint32_t number = 16;
+inline constexpr uint32_t number = 17;
 inline constexpr SchemaColumn file{"file", CellType::text, 0};
 inline constexpr SchemaColumn line{"line", CellType::integer, 1};
 inline constexpr SchemaColumn function{"function", CellType::text, 2};
@@ -287,7 +323,7 @@ inline TableLayout layout() { return {table, {file, line, function, function_lin
 }  // namespace lines
 namespace call_edges {
 inline constexpr const char* table = "call_edges";
-inline constexpr uint32_t number = 17;
+inline constexpr uint32_t number = 18;
 inline constexpr SchemaColumn caller{"caller", CellType::text, 0};
 inline constexpr SchemaColumn caller_file{"caller_file", CellType::text, 1};
 inline constexpr SchemaColumn caller_line{"caller_line", CellType::integer, 2};
@@ -303,7 +339,7 @@ inline TableLayout layout() { return {table, {caller, caller_file, caller_line, 
 }  // namespace call_edges
 namespace path_metrics {
 inline constexpr const char* table = "path_metrics";
-inline constexpr uint32_t number = 18;
+inline constexpr uint32_t number = 19;
 inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 0};
 inline constexpr SchemaColumn metric{"metric", CellType::text, 1};
 inline constexpr SchemaColumn unit{"unit", CellType::text, 2};
@@ -315,8 +351,9 @@ inline TableLayout layout() { return {table, {call_path, metric, unit, self_valu
 inline std::vector<TableLayout> side_tables() {
   return {kernel_spans::layout(), copy_spans::layout(), call_spans::layout(), operator_spans::layout(),
 sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_spans::layout(), arguments::layout(),
-allocations::layout(), samples::layout(), sample_totals::layout(), messages::layout(), message_totals::layout(),
-marks::layout(), flows::layout(), lines::layout(), call_edges::layout(), path_metrics::layout()};
+allocations::layout(), samples::layout(), sample_totals::layout(), messages::layout(), folded_collectives::layout(),
+message_totals::layout(), marks::layout(), flows::layout(), lines::layout(), call_edges::layout(),
+path_metrics::layout()};
 }
 
 }  // namespace strobe::schema

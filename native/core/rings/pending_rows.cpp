@@ -46,17 +46,17 @@ class SampleSums {
 
 }  // namespace
 
-void PendingRows::add(const RowRecord& record, int64_t ns, uint64_t span_row) {
+void PendingRows::add(const RowRecord& record, int64_t ns, uint64_t span_row, uint32_t path) {
   next_++;
   const RowKind* kind = row_kind(record.kind());
   Fate fate = Fate::waits;
   if (!kind || (kind->of_spans && span_row == kNoSpan)) fate = Fate::goes, outside_++;
   if (kind && kind->stays) fate = Fate::stays;
-  rows_.push_back({record, ns, kind && kind->of_spans ? span_row : kNoSpan, fate});
+  rows_.push_back({record, ns, kind && kind->of_spans ? span_row : kNoSpan, fate, path});
 }
 
 void PendingRows::fold(uint64_t base_row, uint64_t from, uint64_t to, const std::vector<uint32_t>& stays,
-                       uint64_t removed) {
+                       uint64_t removed, const RowColumns& spans) {
   // Iterations end far more often than rows are written: each row is looked at while its iteration is near, not at
   // every end.
   const auto settled = [from](const Pending& row) {
@@ -73,10 +73,16 @@ void PendingRows::fold(uint64_t base_row, uint64_t from, uint64_t to, const std:
     }
     const auto wanted = uint32_t(row.span_row - base_row);
     const auto at = std::lower_bound(stays.begin(), stays.end(), wanted);
-    if (at != stays.end() && *at == wanted)
+    if (at != stays.end() && *at == wanted) {
       row.span_row = from + uint64_t(at - stays.begin());
+      continue;
+    }
+    row.span_row = kNoSpan, row.fate = Fate::goes;
+    if (row_kind(row.record.kind())->folded)
+      row.fate = Fate::folded, row.ns = spans.start_ns[wanted], row.duration_ns = spans.duration_ns[wanted],
+      row.path = spans.path[wanted];
     else
-      row.span_row = kNoSpan, row.fate = Fate::goes, folded_++;
+      folded_++;
   }
 }
 
@@ -106,7 +112,7 @@ void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_posit
   while (end < rows_.size() && ready(rows_[end], final_row)) end++;
   if (end == first_) return;
   const uint64_t position = next_ - (rows_.size() - end);
-  std::map<std::pair<uint32_t, uint32_t>, TableColumns> tables;  // by kind and location
+  std::map<std::tuple<uint32_t, uint32_t, bool>, TableColumns> tables;  // by kind, location, folded
   const auto write = [&](TableColumns& columns, uint32_t kind, uint32_t location, uint64_t until) {
     const RowTrailer trailer{until, span_position, ring_location, kind, 0, kRowTrailerMagic};
     columns.append_to(out, location, {reinterpret_cast<const char*>(&trailer), sizeof trailer});
@@ -120,12 +126,17 @@ void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_posit
     if (row.fate == Fate::goes) continue;
     const RowKind& kind = *row_kind(number);
     const uint32_t location = kind.names_location ? uint32_t(row.record.values[0]) : ring_location;
-    TableColumns& columns = tables.try_emplace({number, location}, layout_of(number)).first->second;
-    cells.add(columns, kind, row.record, row.ns, row.span_row);
+    const bool folded = row.fate == Fate::folded;
+    const TableLayout& layout = folded ? folded_layout_of(number) : layout_of(number);
+    TableColumns& columns = tables.try_emplace({number, location, folded}, layout).first->second;
+    if (folded)
+      cells.add_folded(columns, kind, row.record, {row.ns, row.duration_ns, row.path});
+    else
+      cells.add(columns, kind, row.record, row.ns, row.span_row, row.path);
     if (columns.rows() == kTableChunkRows) write(columns, number, location, position - (end - i) + 1);
   }
   for (auto& [key, columns] : tables)
-    if (columns.rows()) write(columns, key.first, key.second, position);
+    if (columns.rows()) write(columns, std::get<0>(key), std::get<1>(key), position);
   sums.write([&](TableColumns& columns, uint32_t location) { write(columns, STROBE_ROW_SAMPLE, location, position); });
   first_ = end;
   if (first_ < rows_.size() && first_ <= 4096) return;

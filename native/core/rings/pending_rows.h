@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/format/blocks.h"
 #include "core/rings/row_kinds.h"
+#include "core/spans/row_columns.h"
 
 namespace strobe {
 
@@ -23,14 +25,15 @@ class PendingRows {
  public:
   static constexpr uint64_t kNoSpan = ~uint64_t(0);
 
-  // `span_row`: of the innermost span open at the row's position; kNoSpan: none is.
-  void add(const RowRecord& record, int64_t ns, uint64_t span_row);
+  // `span_row`, `path`: of the innermost span open at the row's position; kNoSpan: none is.
+  void add(const RowRecord& record, int64_t ns, uint64_t span_row, uint32_t path = kNoPath);
   bool empty() const { return first_ == rows_.size(); }
   uint64_t next_position() const { return next_; }  // in the ring: behind the last row added
   uint64_t tail() const { return next_ - (rows_.size() - first_); }
   // Spans [from, to) of the location are folded, but for those in `stays` (ascending, from base_row on); later spans
-  // get numbers that are `removed` smaller.
-  void fold(uint64_t base_row, uint64_t from, uint64_t to, const std::vector<uint32_t>& stays, uint64_t removed);
+  // get numbers that are `removed` smaller. `spans`: from base_row on, before any is taken out.
+  void fold(uint64_t base_row, uint64_t from, uint64_t to, const std::vector<uint32_t>& stays, uint64_t removed,
+            const RowColumns& spans);
   // Calls each(span_row) for the spans in [from, to) that rows belong to.
   template <class Each>
   void each_span(uint64_t from, uint64_t to, Each&& each) const {
@@ -55,12 +58,14 @@ class PendingRows {
   void resume(uint64_t position) { next_ = position; }
 
  private:
-  enum class Fate : uint8_t { waits, stays, goes };
+  enum class Fate : uint8_t { waits, stays, folded, goes };  // folded: into a table of their own
   struct Pending {
     RowRecord record;
     int64_t ns;
     uint64_t span_row;
     Fate fate;
+    uint32_t path;            // of the innermost span, or of the one that was folded
+    int64_t duration_ns = 0;  // of a span that was folded, which began at `ns`
   };
   bool ready(const Pending& row, uint64_t final_row) const {
     return row.fate != Fate::waits || (row.span_row != kNoSpan && row.span_row < final_row);

@@ -44,7 +44,7 @@ constexpr auto all(const std::array<RowColumn, kSizes>&... parts) {
 namespace message_row {
 using namespace schema::messages;
 constexpr auto kColumns = all(halves(0, direction, communicator), halves(1, peer_rank, communicator_rank),
-                              whole(2, tag, size_bytes, request, pending_ns));
+                              halves(2, tag, request), whole(3, size_bytes, in_call_ns, pending_ns));
 }  // namespace message_row
 namespace collective_row {
 using namespace schema::collective_spans;
@@ -92,11 +92,12 @@ using namespace schema::sync_spans;
 constexpr auto kColumns = all(halves(0, correlation), in_text(0, device, context, stream, sync_kind),
                               halves(1, wait_on_stream, wait_on_event), halves(2, wait_on_correlation));
 }  // namespace sync_row
+constexpr const char* kFoldedCollectives = schema::folded_collectives::table;
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
-    {schema::messages::table, false, false, message_row::kColumns},
-    {schema::collective_spans::table, true, false, collective_row::kColumns},
-    {schema::collective_spans::table, true, false, group_collective_row::kColumns},
+    {schema::messages::table, false, false, message_row::kColumns, true, true},
+    {schema::collective_spans::table, true, false, collective_row::kColumns, false, false, kFoldedCollectives},
+    {schema::collective_spans::table, true, false, group_collective_row::kColumns, false, false, kFoldedCollectives},
     {schema::samples::table, false, true, sample_row::kColumns},
     {schema::call_spans::table, true, false, call_row::kColumns},
     {schema::kernel_spans::table, true, false, kernel_row::kColumns},
@@ -107,16 +108,35 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
 
 }  // namespace
 
+static void add_columns(TableLayout& layout, const RowKind& kind) {
+  for (const RowColumn& column : kind.columns) {
+    if (column.field) layout.shared |= uint64_t(1) << layout.columns.size();
+    layout.columns.push_back(column.column);
+  }
+}
+
 const TableLayout& layout_of(uint32_t kind) {
   static const auto* layouts = [] {
     auto* all = new std::vector<TableLayout>;
     for (const RowKind& k : kKinds) {
       TableLayout layout{k.table ? k.table : "", {}, k.of_spans};
       if (!k.of_spans) layout.columns.push_back(schema::samples::time_ns);
-      for (const RowColumn& column : k.columns) {
-        if (column.field) layout.shared |= uint64_t(1) << layout.columns.size();
-        layout.columns.push_back(column.column);
-      }
+      add_columns(layout, k);
+      if (k.with_path) layout.columns.push_back(schema::messages::call_path);
+      all->push_back(std::move(layout));
+    }
+    return all;
+  }();
+  return (*layouts)[kind];
+}
+
+const TableLayout& folded_layout_of(uint32_t kind) {
+  static const auto* layouts = [] {
+    auto* all = new std::vector<TableLayout>;
+    for (const RowKind& k : kKinds) {
+      using namespace schema::folded_collectives;
+      TableLayout layout{k.folded ? k.folded : "", {time_ns, duration_ns, call_path}, false};
+      add_columns(layout, k);
       all->push_back(std::move(layout));
     }
     return all;
@@ -140,12 +160,7 @@ int64_t RowCells::number_in(uint32_t text, uint8_t field) {
   return field <= numbers.size() ? numbers[field - 1u] : STROBE_NOTHING;
 }
 
-void RowCells::add(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row) {
-  uint64_t cells[kMaxColumns];
-  uint64_t present = 0, bit = 0;
-  size_t n = 0;
-  uint32_t shape = 0;
-  if (!kind.of_spans) cells[n++] = uint64_t(ns), present |= uint64_t(1) << bit++;
+void RowCells::add_columns(Cells& cells, const RowKind& kind, const RowRecord& record) {
   for (const RowColumn& column : kind.columns) {
     const bool text = column.column.type == CellType::text;
     int64_t value = record.values[column.value];
@@ -157,15 +172,29 @@ void RowCells::add(TableColumns& columns, const RowKind& kind, const RowRecord& 
       nothing = -(int64_t(1) << (column.bits - 1));
     }
     if (column.field) {
-      shape = uint32_t(uint64_t(record.values[column.value]) >> column.shift);
-      value = number_in(shape, column.field);
+      cells.shape = uint32_t(uint64_t(record.values[column.value]) >> column.shift);
+      value = number_in(cells.shape, column.field);
       nothing = STROBE_NOTHING;
       if (text && value == nothing) value = 0;
     }
-    if (value != (text ? 0 : nothing)) cells[n++] = uint64_t(value), present |= uint64_t(1) << bit;
-    bit++;
+    cells.add(uint64_t(value), value != (text ? 0 : nothing));
   }
-  columns.add(int64_t(span_row), present, cells, shape);
+}
+
+void RowCells::add(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row,
+                   uint32_t path) {
+  Cells cells;
+  if (!kind.of_spans) cells.add(uint64_t(ns));
+  add_columns(cells, kind, record);
+  if (kind.with_path) cells.add(path, path != kNoPath);
+  columns.add(int64_t(span_row), cells.present, cells.values, cells.shape);
+}
+
+void RowCells::add_folded(TableColumns& columns, const RowKind& kind, const RowRecord& record, const SpanOfRow& span) {
+  Cells cells;
+  cells.add(uint64_t(span.start_ns)), cells.add(uint64_t(span.duration_ns)), cells.add(span.path);
+  add_columns(cells, kind, record);
+  columns.add(-1, cells.present, cells.values, cells.shape);
 }
 
 }  // namespace strobe

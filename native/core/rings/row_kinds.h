@@ -29,6 +29,9 @@ struct RowKind {
   bool names_location;  // the lower half of the first value is the location that the row is about
   std::span<const RowColumn> columns;
   bool stays = false;  // whatever comes of the iteration that they are in
+  bool with_path = false;  // behind its columns the call path of the innermost span
+  // Of rows whose span is folded: where they go, with start, duration and call path of the span; nullptr: nowhere.
+  const char* folded = nullptr;
 };
 // By number; nullptr: the kind is unknown.
 const RowKind* row_kind(uint32_t kind);
@@ -37,14 +40,34 @@ const RowKind* row_kind(uint32_t kind);
 using TextOf = std::function<std::string_view(uint32_t)>;
 
 const TableLayout& layout_of(uint32_t kind);
+const TableLayout& folded_layout_of(uint32_t kind);
+
+// What a row takes from the span that it belongs to.
+struct SpanOfRow {
+  int64_t start_ns, duration_ns;
+  uint32_t path;
+};
 
 // Adds rows of one kind to a table. Texts that hold numbers are read once.
 class RowCells {
  public:
   explicit RowCells(const TextOf& text_of) : text_of_(text_of) {}
-  void add(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row);
+  void add(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row,
+           uint32_t path);
+  void add_folded(TableColumns& columns, const RowKind& kind, const RowRecord& record, const SpanOfRow& span);
 
  private:
+  struct Cells {
+    uint64_t values[kMaxColumns];
+    uint64_t present = 0;
+    size_t columns = 0, cells = 0;
+    uint32_t shape = 0;
+    void add(uint64_t value, bool there = true) {
+      if (there) values[cells++] = value, present |= uint64_t(1) << columns;
+      columns++;
+    }
+  };
+  void add_columns(Cells& cells, const RowKind& kind, const RowRecord& record);
   int64_t number_in(uint32_t text, uint8_t field);
   const TextOf& text_of_;
   std::unordered_map<uint32_t, std::vector<int64_t>> numbers_;

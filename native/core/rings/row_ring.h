@@ -51,7 +51,7 @@ uint64_t feed_rows(const RowRecord* data, uint64_t mask, uint64_t from, uint64_t
   for (; from < head; from++) {
     const RowRecord& record = data[from & mask];
     if (record.position() > position) break;
-    builder.attached.add(record, at_ns(record.ticks), builder.innermost());
+    builder.attached.add(record, at_ns(record.ticks), builder.innermost(), builder.innermost_path());
   }
   return from;
 }

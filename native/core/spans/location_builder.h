@@ -126,6 +126,7 @@ class LocationBuilder {
   uint32_t location() const { return location_; }
   // The row of the innermost open span, PendingRows::kNoSpan if there is none.
   uint64_t innermost() const { return stack_.empty() ? PendingRows::kNoSpan : stack_.back().row; }
+  uint32_t innermost_path() const { return stack_.empty() ? kNoPath : stack_.back().path; }
   uint64_t base_row() const { return base_row_; }                // spans before it are in blocks and keep their numbers
   uint64_t sealed_position() const { return sealed_position_; }  // in the ring: where the last block ends
   PendingRows attached;                                          // rows of side tables that were made meanwhile
@@ -266,8 +267,8 @@ void LocationBuilder::fold_others(size_t n, Folded&& folded, Inside&& inside) {
       folded(columns_.path[i], columns_.duration_ns[i], own_[i]);
   }
   const size_t first_left = settled_ + stay_.size(), removed = n - first_left;
+  attached.fold(base_row_, base_row_ + settled_, base_row_ + n, stay_, removed, columns_);
   take_out(n, removed);
-  attached.fold(base_row_, base_row_ + settled_, base_row_ + n, stay_, removed);
   // Open spans know their rows, which have new numbers.
   for (OpenSpan& open : stack_) {
     if (open.row < base_row_ + settled_) continue;

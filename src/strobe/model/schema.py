@@ -374,6 +374,16 @@ TABLES["messages"] = (
         "ns",
         "request to completion; time_ns is the request of a send, the completion of a receive",
     ),
+    Column("in_call_ns", "int64", "ns", "from the begin of the call (with a request: that completes it) to its completion"),
+    Column("call_path", "uint32", "", "that call, and all regions around it", extra=True),
+)
+# In its columns behind call_path as collective_spans.
+TABLES["folded_collectives"] = (
+    Column("location", "uint32", "", "thread that took part"),
+    Column("time_ns", "int64", "ns", "when the call began (with a request: the one that completes it)"),
+    Column("duration_ns", "int64", "ns", "how long the call took"),
+    Column("call_path", "uint32", "", "the call, and all regions around it", extra=True),
+    *TABLES["collective_spans"][2:],
 )
 TABLES["message_totals"] = (
     Column("location", "uint32", "", "first location of the process that communicated: rows are about all of it"),
@@ -446,6 +456,6 @@ TABLES["quality"] = (
 # Rows of the first kind belong to spans, those of the second have a time of their own, or none.
 SPAN_TABLES = tuple(name for name, columns in TABLES.items() if columns[:2] == _OF_SPAN)
 EVENT_TABLES = (
-    *("allocations", "samples", "sample_totals", "messages", "message_totals"),
+    *("allocations", "samples", "sample_totals", "messages", "folded_collectives", "message_totals"),
     *("marks", "flows", "lines", "call_edges", "path_metrics"),
 )
