@@ -1,0 +1,106 @@
+"""The hand-computed wait states are sound, and so are their archives: for the official reader and for strobe."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import strobe
+
+pytest.importorskip("otf2", reason="the official otf2 package is not installed (there is no wheel after Python 3.11)")
+
+import otf2
+
+from tests.formats.otf2_archives import oracle
+from tests.ranks import wait_archives
+from tests.ranks.wait_case import Case
+from tests.ranks.wait_cases import CASES
+from tests.ranks.wait_cases_aside import CASES_ASIDE
+
+ALL = CASES + CASES_ASIDE
+NAMES = [*(case.name for case in CASES), *(f"aside {number}" for number in range(len(CASES_ASIDE)))]
+
+
+def first_ns(case: Case) -> int:
+    return min(event.time_ns for events in case.ranks.values() for event in events)
+
+
+def spans(case: Case) -> Counter[tuple[int, str, int, int]]:
+    """Return rank, function, start and duration of each call; times count from the first event, as in OTF2."""
+    found: Counter[tuple[int, str, int, int]] = Counter()
+    for rank, events in case.ranks.items():
+        stack: list[tuple[str, int]] = []
+        for event in events:
+            if event.kind == "enter":
+                stack.append((event.name, event.time_ns))
+            elif event.kind == "leave":
+                name, start = stack.pop()
+                assert name == event.name
+                found[rank, name, start - first_ns(case), event.time_ns - start] += 1
+        assert not stack
+    return found
+
+
+def test_names_are_unique() -> None:
+    assert len({case.name for case in ALL}) == len(ALL)
+
+
+@pytest.mark.parametrize("case", ALL, ids=NAMES)
+def test_events_are_in_order_and_waits_inside_their_calls(case: Case) -> None:
+    for events in case.ranks.values():
+        times = [event.time_ns for event in events]
+        assert times == sorted(times)
+    waiting: Counter[tuple[int, str]] = Counter()
+    for wait in case.waits:
+        place = wait.rank, wait.function
+        calls = [lasts for rank, name, _, lasts in spans(case).elements() if (rank, name) == place]
+        assert 0 < wait.count <= len(calls)
+        waiting[place] += wait.wait_ns * (wait.state != "wrong_order")  # a part of late_sender
+        assert 0 < waiting[place] <= sum(calls)
+
+
+@pytest.mark.parametrize("case", ALL, ids=NAMES)
+def test_the_official_reader_finds_the_events(tmp_path: Path, case: Case) -> None:
+    anchor = wait_archives.write(case, tmp_path / "a")
+    told = oracle(anchor)
+    ranks = {3 * rank: rank for rank in case.ranks}  # each has three locations
+    events = [(rank, event) for rank, events in case.ranks.items() for event in events]
+    names = {key: each.name for key, each in case.communicators.items()}
+    messages = [
+        Counter(
+            (rank, each.time_ns - first_ns(case), each.peer, each.tag, names[each.communicator], each.sent, request)
+            for rank, each in events
+            if each.kind in kinds
+            for request in [None if each.request < 0 else each.request]
+        )
+        for kinds in (("send", "isend"), ("receive", "irecv_complete"))
+    ]
+    collectives = Counter(
+        (each.name.replace("bcast", "broadcast"), names[each.communicator], each.peer, each.sent, each.received)
+        for _, each in events
+        if each.kind in ("collective_end", "collective_complete")
+    )
+    assert told.events == len(events)
+    assert Counter((ranks[where], *rest) for where, *rest in told.spans) == spans(case)
+    assert [Counter((ranks[row[0]], *row[1:]) for row in rows) for rows in (told.sends, told.receives)] == messages
+    assert Counter(told.collectives) == collectives
+    with otf2.reader.open(str(anchor)) as archive:
+        groups = [
+            (each.name, tuple(place._ref // 3 for place in each.group.members)) for each in archive.definitions.comms
+        ]
+    for communicator in case.communicators.values():
+        assert (communicator.name, communicator.ranks) in groups
+
+
+@pytest.mark.parametrize("case", CASES[::10], ids=lambda case: case.name)
+def test_strobe_opens_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
+    trace = strobe.open(wait_archives.write(case, tmp_path / "a"))
+    calls = trace.sql(
+        f"select rank, spans.name, start_ns + {trace.zero_ns}, duration_ns from spans join processes using (process)"
+    )
+    assert Counter(tuple(row) for row in calls.rows()) == spans(case)
+    total_ns: Counter[str] = Counter()
+    for _, name, _, lasts in spans(case).elements():
+        total_ns[name] += lasts
+    assert {row["name"]: row["total_ns"] for row in trace.profile().to_pylist()} == total_ns
