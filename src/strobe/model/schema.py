@@ -374,7 +374,7 @@ TABLES["messages"] = (
         "ns",
         "request to completion; time_ns is the request of a send, the completion of a receive",
     ),
-    Column("in_call_ns", "int64", "ns", "from the begin of the call (with a request: that completes it) to its completion"),
+    Column("in_call_ns", "int64", "ns", "in the call (with a request: that completes it), until its completion"),
     Column("call_path", "uint32", "", "that call, and all regions around it", extra=True),
 )
 # In its columns behind call_path as collective_spans.
