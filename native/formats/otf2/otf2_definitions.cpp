@@ -278,6 +278,7 @@ void Definitions::finish() {
     if (groups[i].type == GroupType::regions)
       for (uint64_t region : groups[i].members)
         if (region < kUndefined) group_of_region_.try_emplace(uint32_t(region), groups[i].name);
+  for (uint32_t i = 0; i < comms.size(); i++) comms_of_name_[string(comms[i].name)]++;
 }
 
 const std::string& Definitions::string(uint32_t id) const {
@@ -289,6 +290,12 @@ const std::string& Definitions::string(uint32_t id) const {
 std::string Definitions::label(const char* what, uint32_t name, uint64_t id) const {
   const std::string& given = string(name);
   return given.empty() ? std::string(what) + " " + std::to_string(id) : given;
+}
+
+std::string Definitions::communicator_label(uint32_t id) const {
+  const std::string known = label("communicator", comms, id);
+  const auto as_many = comms_of_name_.find(known);
+  return as_many != comms_of_name_.end() && as_many->second > 1 ? known + " [" + std::to_string(id) + "]" : known;
 }
 
 uint32_t Definitions::process_group(uint32_t location_group) const {

@@ -203,13 +203,14 @@ class Definitions {
   uint64_t repeated() const;  // see Defined; of all kinds
 
   const std::string& string(uint32_t id) const;
-  // "Name", or "Name [7]" where several have that name or none is given.
+  // "Name", or "communicator 7" where none is given.
   std::string label(const char* what, uint32_t name, uint64_t id) const;
   template <class Value>
   std::string label(const char* what, const Defined<Value>& kind, uint64_t id) const {
     const Value* found = kind.find(id);
     return label(what, found ? found->name : kUndefined, id);
   }
+  std::string communicator_label(uint32_t id) const;  // "Name [7]" where several have that name
 
   // Clock
   uint64_t ticks_per_second = 0, first_ticks = 0, trace_ticks = 0, unix_ns = kUndefined64;
@@ -248,6 +249,7 @@ class Definitions {
   std::vector<int64_t> rank_of_group_;  // by position of the location group
   std::vector<uint32_t> process_of_group_;
   std::unordered_map<uint32_t, uint32_t> group_of_region_;
+  std::unordered_map<std::string, uint32_t> comms_of_name_;  // how many
   std::map<Paradigm, uint32_t> locations_of_;
   int64_t ranks_ = 0;
 };

@@ -566,7 +566,7 @@ LocationEvents::Communicator& LocationEvents::communicator(uint32_t id) {
   if (!is_new) return found;
   const Definitions& all = process_.definitions;
   const Comm* comm = all.comms.find(id);
-  found.name = process_.out.text(all.label("communicator", all.comms, id));
+  found.name = process_.out.text(all.communicator_label(id));
   if (!comm) return found;
   const uint32_t own_group = all.process_group(location_definition_ ? location_definition_->group : kUndefined);
   const auto rank_in = [&](const Group* group) -> int64_t {

@@ -30,7 +30,7 @@ from strobe.trace.clocks.collective_clocks import alignments
 from strobe.trace.trace import Trace
 
 # What an import writes may change: a cache of another version is made anew.
-IMPORT_VERSION = 6
+IMPORT_VERSION = 7
 _BUFFER_BYTES = 64 << 20
 _PROPERTIES_BYTES = 1 << 20
 # Imports in the user's cache are at most so large together, beside those that were used within a day.

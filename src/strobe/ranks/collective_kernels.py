@@ -69,6 +69,11 @@ def hands_over(region: Region) -> bool:
     return region.paradigm == "nvtx" and region.role in ("collective", "p2p")
 
 
+def on_host(region: Region) -> bool:
+    """Return whether a region is a call of MPI that may take part in a collective or wait for one, or gloo's."""
+    return region.paradigm == "mpi" or region.name.startswith("gloo:")
+
+
 def blocks(region: Region) -> bool:
     """Return whether a region is a blocking collective of MPI, or one that gloo runs on a thread of its own."""
     mpi = region.paradigm == "mpi" and region.role in ("collective", "sync")

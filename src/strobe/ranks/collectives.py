@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
-from strobe.ranks.collective_kernels import blocks, executions, hands_over, kinds_by_name, kinds_of_texts, thread_spans
+from strobe.ranks.collective_kernels import (
+    blocks,
+    executions,
+    hands_over,
+    kinds_by_name,
+    kinds_of_texts,
+    on_host,
+    thread_spans,
+)
 from strobe.ranks.collective_kinds import kind_of
 from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
-from strobe.tables.column_arrays import Columns, Ints
-from strobe.trace.definition_rows import Region, process_rows, ranks_of
+from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
+from strobe.trace.definition_rows import Region, location_rows, process_rows, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
 # Those in which everybody needs data (or a sign of life) of everybody: whoever comes early waits for the last. Before
 # 2022 kernels of NCCL called an all-to-all SendRecv, too.
-_ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv"}
-_COLUMNS = ("collective", "group", "group_ranks", "communicator", "sequence")
+ALL_NEED_ALL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv")
+FROM_ROOT, TO_ROOT = ("broadcast", "scatter"), ("reduce", "gather")
+PREFIXES = ("scan", "exscan")  # each needs those before it in the communicator
+_KINDS = {*ALL_NEED_ALL, *FROM_ROOT, *TO_ROOT, *PREFIXES}
+_TEXTS = ("collective", "group", "group_ranks", "communicator")
+_COLUMNS = (*_TEXTS, "sequence", "root", "rank", "group_size", "sent_bytes", "pending_ns")
+NOBODY = -(2**62)  # before every moment of a run, ns
 # Matching by order is right if at least this part of the matched collectives run at the same moment everywhere.
 _TOGETHER = 0.5
 # This part of the ends of collectives lies within the error of the clocks.
@@ -51,12 +65,16 @@ class Party:
 
 @dataclass(frozen=True)
 class Collectives:
-    """Executions of collectives by all parties, in order of party and start; columns of equal length.
+    """Executions of collectives by all parties, in order of party and arrival; columns of equal length.
 
     party, line: numbers in `parties` and `lines`; a line is the kind of collective (`allreduce`) and the name of the
-    group, None if unknown. sequence: number in the group, -1 if unknown. collective: the same number for all
-    participants of one, -1 without a partner in the trace. clock_error_ns: possible error of the times of each party
-    against those of the others.
+    group, None if unknown. sequence: number in the group, -1 if unknown. location, row: of its span, row -1 where that
+    was folded. start_ns: when the party arrived: the begin of a call or kernel; of one that does not block, when it was
+    asked for. call_ns, end_ns: of the call in which it waits for the others, or of the kernel; the same where one
+    blocks. call_path: of that call, -1 of kernels. root: whether the party is the root, 0 or 1, -1 without one or
+    unknown. rank: own one in the group, -1 unknown. size: ranks of the group, -1 unknown. sent_bytes: -1 unknown.
+    collective: the same number for all participants of one, -1 without a partner in the trace. clock_error_ns: possible
+    error of the times of each party against those of the others.
     """
 
     parties: list[Party]
@@ -67,26 +85,74 @@ class Collectives:
     location: Ints
     row: Ints
     start_ns: Ints
+    call_ns: Ints
     end_ns: Ints
+    call_path: Ints
+    root: Ints
+    rank: Ints
+    size: Ints
+    sent_bytes: Ints
     collective: Ints
     clock_error_ns: Ints
 
     def __len__(self) -> int:
         return len(self.party)
 
+    @property
+    def blocking(self) -> Bools:
+        """Which ones wait in the call that asks for them, or are kernels."""
+        return np.asarray(self.start_ns == self.call_ns)
+
+    def of_kinds(self, kinds: Sequence[str]) -> Bools:
+        """Return which ones are of some kinds."""
+        of_line = np.array([kind in kinds for kind, _ in self.lines], dtype=bool)
+        return np.asarray(of_line[self.line], dtype=bool)
+
+    def awaited_ns(self) -> Ints:
+        """Return until when each has to wait: when the last one came that it needs, by Scalasca's definitions.
+
+        All need all; all but the root need the root (broadcast, scatter); the root needs all that send it something
+        (reduce, gather); each needs those before it (scan). NOBODY where it needs none, or that is not known.
+        """
+        (at,) = np.nonzero(self.collective >= 0)
+        at = at[np.argsort(self.collective[at], kind="stable")]
+        out = np.full(len(self), NOBODY, dtype=np.int64)
+        begin = np.flatnonzero(np.diff(self.collective[at], prepend=-1))
+        if not len(begin):
+            return out
+        count = np.diff(begin, append=len(at))
+        start, is_root = self.start_ns[at], self.root[at] == 1
+
+        def last(of: Bools) -> Ints:
+            return np.repeat(np.maximum.reduceat(np.where(of, start, NOBODY), begin), count)
+
+        one_root = np.repeat(np.add.reduceat(is_root.astype(np.int64), begin), count) == 1
+        needs_root = self.of_kinds(FROM_ROOT)[at] & ~is_root & one_root
+        is_needed = self.of_kinds(TO_ROOT)[at] & is_root & one_root
+        found = np.where(self.of_kinds(ALL_NEED_ALL)[at], last(np.ones(len(at), dtype=bool)), NOBODY)
+        found = np.where(needs_root, last(is_root), found)
+        found = np.where(is_needed, last(~is_root & (self.sent_bytes[at] != 0)), found)
+        in_order = self.of_kinds(PREFIXES)[at[begin]] & (np.minimum.reduceat(self.rank[at], begin) >= 0)
+        for first, members in zip(begin[in_order].tolist(), count[in_order].tolist(), strict=True):
+            order = first + np.argsort(self.rank[at[first : first + members]], kind="stable")
+            found[order] = np.maximum.accumulate(start[order])
+        out[at] = found
+        return out
+
 
 @cached_on_trace
 def collectives(trace: Trace) -> Collectives:
-    """Return the collectives of a trace in which all wait for all, matched among ranks; computed once per open trace.
+    """Return the collectives of a trace, matched among ranks; computed once per open trace.
 
     They are kernels of NCCL and its like, whose start on the GPU is the arrival (from then on the kernel waits for the
-    others; see `executions`), blocking calls of MPI and collectives of gloo, which arrive when they begin. If no
-    kernels are recorded, calls of NCCL arrive when they begin. Executions of one collective have the same group and
-    number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). If the number is
-    unknown, the executions of a kind in a group are matched by their order, if all parties ran it equally often and
-    those matched ran at the same moment; else those that overlap in time are matched: nobody is done before the last
-    one has come. Calls of MPI without a recorded communicator count as of one group. A kernel SendRecv may be an
-    all-to-all or messages of a pair: either way who comes early waits.
+    others; see `executions`), calls of MPI and collectives of gloo; those of iterations that were folded, too, but for
+    kernels. If no kernels are recorded, calls of NCCL arrive when they begin. Executions of one collective have the
+    same group and number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). If the
+    number is unknown, the executions of a kind in a group are matched by their order, if all parties ran it equally
+    often and, where all need all, those matched ran at the same moment; else those that overlap in time are matched:
+    nobody is done before the last one has come. Calls of MPI without a recorded communicator count as of one group. A
+    kernel SendRecv may be an all-to-all or messages of a pair: either way who comes early waits. Collectives among
+    neighbours are left out: who they are is not recorded.
     """
     return _matched(_read(trace))
 
@@ -103,15 +169,32 @@ class _Found(Columns):
     location: Ints
     row: Ints
     start_ns: Ints
+    call_ns: Ints
     end_ns: Ints
+    call_path: Ints
+    root: Ints
+    rank: Ints
+    size: Ints
+    sent_bytes: Ints
+
+
+@dataclass(frozen=True)
+class _Calls(Columns):
+    """Where collectives ran, in the order of their attributes; see Collectives."""
+
+    location: Ints
+    row: Ints
+    call_ns: Ints
+    end_ns: Ints
+    call_path: Ints
 
 
 def _read(trace: Trace) -> Collectives:
     lines, texts = Groups(), Texts()
     on_gpus = list(_on_gpus(trace, texts))
     with_kernels = {party.process for party, found in on_gpus if len(found)}
-    on_hosts = _on_threads(trace, texts, blocks, hands_over=False)
-    handed_over = _on_threads(trace, texts, hands_over, hands_over=True)
+    on_hosts = _on_threads(trace, texts, on_host, to_gpu=False)
+    handed_over = _on_threads(trace, texts, hands_over, to_gpu=True)
     handed_over = (each for each in handed_over if each[0].process not in with_kernels)
     read = [(party, found) for party, found in [*on_gpus, *on_hosts, *handed_over] if len(found)]
     parties = [party for party, _ in read]
@@ -123,9 +206,10 @@ def _read(trace: Trace) -> Collectives:
     order = np.lexsort((found.start_ns, party))
     found, party, line = found.chosen(order), party[order], line[order]
     named = [(texts.texts[kind], texts.text(group)) for kind, group, *_ in lines.keys]
-    columns = (found.sequence, found.location, found.row, found.start_ns, found.end_ns)
+    of_each = {each.name: getattr(found, each.name) for each in fields(_Found)[4:]}
     no_partner = np.full(len(found), -1, dtype=np.int64)
-    return Collectives(parties, named, party, line, *columns, no_partner, _known_errors(trace, parties))
+    errors = _known_errors(trace, parties)
+    return Collectives(parties, named, party, line, collective=no_partner, clock_error_ns=errors, **of_each)
 
 
 def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
@@ -134,46 +218,85 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
         parts = []
         for each in executions(trace, device, _COLUMNS) if (in_name >= 0).any() else ():
             work = each.work
-            spans = (work.location.astype(np.int64), work.row, work.start_ns, work.end_ns)
-            parts.append(_found(each.attributes, in_name[work.region], spans, texts))
+            calls = _Calls(work.location.astype(np.int64), work.row, work.start_ns, work.end_ns, np.full(len(work), -1))
+            parts.append(_found(each.attributes, in_name[work.region], calls, texts, device.rank, on_gpu=True))
         yield Party(device.process, device.rank, device.number, on_gpu=True), _Found.joined(parts)
 
 
 def _on_threads(
-    trace: Trace, texts: Texts, wanted: Callable[[Region], bool], *, hands_over: bool
+    trace: Trace, texts: Texts, wanted: Callable[[Region], bool], *, to_gpu: bool
 ) -> Iterator[tuple[Party, _Found]]:
     """Yield the collectives of every process that calls MPI, or runs gloo; or calls NCCL, which hands them over."""
-    in_name = kinds_by_name(trace, texts, wanted, _kind)
-    if not (in_name >= 0).any():
+    relevant, ranks = regions_where(trace, wanted), ranks_of(trace)
+    if not relevant.any():
         return
+    # Without a row: blocking ones of MPI by their name. A call of NCCL without a row is part of one of PyTorch, which
+    # has it.
+    in_name = kinds_by_name(trace, texts, lambda region: not to_gpu and blocks(region), _kind)
+    path_region = np.array(trace.definitions.path_region, dtype=np.int64)
     parts: dict[int, list[_Found]] = {}
     for location, spans, own in thread_spans(trace, _COLUMNS):
-        (at,) = np.nonzero(in_name[spans["region"]] >= 0)
+        rows = own.between(int(spans["row"][0]), int(spans["row"][-1]))
+        of_row = integers(rows.column("row"))
+        (alone,) = np.nonzero((in_name[spans["region"]] >= 0) & ~np.isin(spans["row"], of_row))
+        known = place_of(of_row, spans["row"])
+        rows, known = rows.filter(pa.array(known >= 0)), known[known >= 0]
+        own_kind = relevant[spans["region"][known]]
+        rows, known = rows.filter(pa.array(own_kind)), known[own_kind]
+        nothing = pa.table({name: pa.nulls(len(alone), rows.schema.field(name).type) for name in rows.column_names})
+        at = np.concatenate((known, alone))
         start = spans["start_ns"][at]
-        kind, end = in_name[spans["region"][at]], start + spans["duration_ns"][at]
-        if hands_over:  # a call without a row is part of a collective of PyTorch, which has it
-            kind = np.full(len(at), -1, dtype=np.int64)
-        where = np.full(len(at), location.location)
-        found = _found(own.of(spans["row"][at]), kind, (where, spans["row"][at], start, end), texts)
+        where, path = np.full(len(at), location.location), spans["call_path"][at].astype(np.int64)
+        calls = _Calls(where, spans["row"][at], start, start + spans["duration_ns"][at], path)
+        attributes = pa.concat_tables([rows, nothing])
+        found = _found(attributes, in_name[spans["region"][at]], calls, texts, ranks[location.process])
         parts.setdefault(location.process, []).append(found)
-    ranks = ranks_of(trace)
+    for location in location_rows(trace):
+        for batch in trace.side_batches("folded_collectives", location.location):
+            path = integers(batch.column("call_path"))
+            batch = batch.filter(pa.array(relevant[path_region[path]] & (path >= 0)))
+            path, start = integers(batch.column("call_path")), integers(batch.column("time_ns"))
+            where, nowhere = np.full(len(path), location.location), np.full(len(path), -1)
+            calls = _Calls(where, nowhere, start, start + integers(batch.column("duration_ns")), path)
+            found = _found(batch, nowhere, calls, texts, ranks[location.process])
+            parts.setdefault(location.process, []).append(found)
     for process in sorted(parts):
-        yield Party(process, ranks[process], None, on_gpu=False, hands_over=hands_over), _Found.joined(parts[process])
+        yield Party(process, ranks[process], None, on_gpu=False, hands_over=to_gpu), _Found.joined(parts[process])
 
 
 def _kind(name: str | None) -> str | None:
     kind = kind_of(name)
-    return kind if kind in _ALL_NEED_ALL else None
+    return kind if kind in _KINDS and "eighbo" not in (name or "") else None
 
 
-def _found(attributes: pa.Table, kind: Ints, spans: tuple[Ints, Ints, Ints, Ints], texts: Texts) -> _Found:
-    """Return the collectives among spans (location, row, start, end); the side table comes first."""
-    name, group, ranks, communicator = (texts.numbers(attributes.column(column)) for column in _COLUMNS[:4])
+def _found(
+    attributes: pa.Table, kind: Ints, calls: _Calls, texts: Texts, rank: int | None, *, on_gpu: bool = False
+) -> _Found:
+    """Return the collectives among calls or kernels; what the side table knows of the kind comes first."""
+    name, group, ranks, communicator = (texts.numbers(attributes.column(column)) for column in _TEXTS)
     # Under its own name, a broadcast remains one whatever the kernel is called.
     kind = np.where(name >= 0, kinds_of_texts(texts, _kind)[name], kind)
-    sequence = integers(attributes.column("sequence"))
+    numbers = (integers(attributes.column(column)) for column in _COLUMNS[len(_TEXTS) :])
+    sequence, root, own, size, sent, pending = numbers
+    # The place in a group of PyTorch; of one of NCCL it is not known.
+    groups, which = np.unique(ranks, return_inverse=True)
+    places = np.array([_place(texts.text(each), rank) for each in groups.tolist()], dtype=np.int64)
+    own = np.where(own >= 0, own, places[which])
+    is_root = np.where((root >= 0) & (own >= 0), (root == own).astype(np.int64), -1)
+    # Gloo's own thread comes to it when it begins, whenever it was asked for.
+    start = np.where((pending >= 0) & (group < 0) & (not on_gpu), calls.end_ns - pending, calls.call_ns)
     group, numbered = np.where(group >= 0, group, communicator), (sequence >= 0).astype(np.int64)
-    return _Found(kind, group, ranks, numbered, sequence, *spans).chosen(kind >= 0)
+    where = (calls.location, calls.row, start, calls.call_ns, calls.end_ns, calls.call_path)
+    return _Found(kind, group, ranks, numbered, sequence, *where, is_root, own, size, sent).chosen(kind >= 0)
+
+
+def _place(group_ranks: str | None, rank: int | None) -> int:
+    """Return the place of a rank in the text of a group's ranks, -1 if it is not there."""
+    try:
+        ranks = json.loads(group_ranks or "")
+    except ValueError:
+        return -1
+    return ranks.index(rank) if isinstance(ranks, list) and rank in ranks else -1
 
 
 def _known_errors(trace: Trace, parties: list[Party]) -> Ints:
@@ -206,8 +329,11 @@ def _matched(found: Collectives) -> Collectives:
         elif handed_over[found.party[at]].any():  # they need not overlap, and that they are of one group is not known
             number = np.arange(len(at))
         else:
-            counted = _by_order(found, at, tolerance)
-            number = _by_time(found, at, tolerance) if counted is None else counted
+            together = found.lines[line][0] in ALL_NEED_ALL
+            counted = _by_order(found, at, tolerance, together=together)
+            if counted is None:
+                counted = _by_time(found, at, tolerance) if together else np.arange(len(at))
+            number = counted
         _, inverse, members = np.unique(number, return_inverse=True, return_counts=True)
         several = members[inverse] > 1
         collective[at[several]] = inverse[several] + count
@@ -222,14 +348,18 @@ def _by_number(party: Ints, sequence: Ints) -> Ints:
     return sequence * (int(occurrence.max()) + 1) + occurrence
 
 
-def _by_order(found: Collectives, at: Ints, tolerance: int) -> Ints | None:
-    """Return the place of every execution in its party's order, None if the order does not match them."""
+def _by_order(found: Collectives, at: Ints, tolerance: int, *, together: bool) -> Ints | None:
+    """Return the place of every execution in its party's order, None if the order does not match them.
+
+    `together`: nobody ends before all have come, so that most must have run at the same moment.
+    """
     parties, count = np.unique(found.party[at], return_counts=True)
     if len(parties) < 2 or (count != count[0]).any():
         return None
     start, end = (column[at].reshape(len(parties), -1) for column in (found.start_ns, found.end_ns))
-    together = start.max(axis=0) <= end.min(axis=0) + tolerance
-    return np.tile(np.arange(count[0]), len(parties)) if np.mean(together) >= _TOGETHER else None
+    if together and np.mean(start.max(axis=0) <= end.min(axis=0) + tolerance) < _TOGETHER:
+        return None
+    return np.tile(np.arange(count[0]), len(parties))
 
 
 def _by_time(found: Collectives, at: Ints, tolerance: int) -> Ints:
@@ -256,7 +386,8 @@ def _errors(found: Collectives) -> Ints:
     """Return the error of the clocks; if the trace lacks it, how far apart the ends of the same collective are."""
     out = found.clock_error_ns.copy()
     handed_over = np.array([party.hands_over for party in found.parties], dtype=bool)
-    (at,) = np.nonzero((found.collective >= 0) & ~handed_over[found.party])
+    all_wait = found.of_kinds(ALL_NEED_ALL) & found.blocking
+    (at,) = np.nonzero((found.collective >= 0) & ~handed_over[found.party] & all_wait)
     at = at[np.lexsort((found.end_ns[at], found.collective[at]))]
     begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
     count = np.diff(begin, append=len(at))

@@ -16,7 +16,12 @@ from strobe.trace.trace import Trace
 
 @dataclass(frozen=True)
 class MessageEnds(Columns):
-    """Sends and receives. `place`: index of the location in the list that was read; `blocking`: without a request."""
+    """Sends and receives of MPI and gloo.
+
+    `place`: index of the location in the list that was read. time_ns: when it was sent, or had been received.
+    pending_ns: from request to completion, -1 where the call blocks. in_call_ns: of the call that completes it, from
+    its begin until then; call_path: of that call; -1 where the trace lacks them. size_bytes: -1 unknown.
+    """
 
     sender: Ints
     receiver: Ints
@@ -25,7 +30,26 @@ class MessageEnds(Columns):
     place: Ints
     time_ns: Ints
     sent: Bools
-    blocking: Bools
+    size_bytes: Ints
+    pending_ns: Ints
+    in_call_ns: Ints
+    call_path: Ints
+
+    @property
+    def blocking(self) -> Bools:
+        """Which ones have no request."""
+        return np.asarray(self.pending_ns < 0)
+
+    @property
+    def asked_ns(self) -> Ints:
+        """When it was asked for: MPI counts messages in this order."""
+        return np.where(self.sent, self.time_ns, self.time_ns - np.maximum(self.pending_ns, 0))
+
+    @property
+    def done_ns(self) -> Ints:
+        """When it was complete. Of a blocking send without a known call: when it was sent."""
+        known = np.where(self.blocking, self.in_call_ns, self.pending_ns)
+        return np.where(self.sent, self.time_ns + np.maximum(known, 0), self.time_ns)
 
 
 def all_message_ends(trace: Trace, texts: Texts) -> MessageEnds:
@@ -44,6 +68,8 @@ def message_ends(trace: Trace, locations: Sequence[tuple[int, int | None]], text
             direction = texts.numbers(batch.column("direction"))
             sent = direction == texts.number("send")
             peer = integers(batch.column("peer_rank"))
+            # A file may have a request without the time that it took.
+            pending = np.maximum(integers(batch.column("pending_ns")), np.minimum(integers(batch.column("request")), 0))
             ends = MessageEnds(
                 sender=np.where(sent, rank, peer),
                 receiver=np.where(sent, peer, rank),
@@ -52,7 +78,10 @@ def message_ends(trace: Trace, locations: Sequence[tuple[int, int | None]], text
                 place=np.full(len(sent), place),
                 time_ns=integers(batch.column("time_ns")),
                 sent=sent,
-                blocking=integers(batch.column("request")) < 0,
+                size_bytes=integers(batch.column("size_bytes")),
+                pending_ns=pending,
+                in_call_ns=integers(batch.column("in_call_ns")),
+                call_path=integers(batch.column("call_path")),
             )
             parts.append(ends.chosen(sent | (direction == texts.number("receive"))))
     return MessageEnds.joined(parts)
@@ -61,11 +90,11 @@ def message_ends(trace: Trace, locations: Sequence[tuple[int, int | None]], text
 def matched(ends: MessageEnds, *, complete: bool = True) -> tuple[Ints, Ints]:
     """Return the entries of sends and of their receives, in order of sender, receiver, communicator, tag and time.
 
-    The n-th send of these four is the n-th receive. `complete`: all ends are there, so that nothing is known where
-    there are more of one kind than of the other.
+    The n-th send of these four is the n-th receive, in the order in which they were asked for. `complete`: all ends are
+    there, so that nothing is known where there are more of one kind than of the other.
     """
     group = numbered(ends.sender, ends.receiver, ends.communicator, ends.tag)
-    place = places(group * 2 + ends.sent, ends.time_ns)
+    place = places(group * 2 + ends.sent, ends.asked_ns)
     send, receive = np.flatnonzero(ends.sent), np.flatnonzero(ends.sent == 0)
     if complete:
         size = int(group.max(initial=-1)) + 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.analyses.ranks.stragglers import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_share
-from strobe.ranks.collectives import Collectives, collectives
+from strobe.ranks.collectives import NOBODY, Collectives, collectives
 from strobe.steps.thread_spans import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
@@ -34,20 +34,32 @@ def run(trace: Trace, *, by: str) -> Table:
 
 
 class _Arrivals:
-    """Arrivals at matched collectives, in order of collective and arrival; and by collective who was last."""
+    """Arrivals at matched collectives, in order of collective and arrival; and by collective who was last.
+
+    Only of collectives in which somebody needs another one, as far as known (of a broadcast: with its root). The last
+    one is the last that somebody needs.
+    """
 
     def __init__(self, found: Collectives) -> None:
 
-        (at,) = np.nonzero(found.collective >= 0)
+        awaited = found.awaited_ns()
+        needed = np.zeros(int(found.collective.max(initial=-1)) + 2, dtype=bool)
+        needed[found.collective[awaited != NOBODY]] = True
+        (at,) = np.nonzero((found.collective >= 0) & needed[found.collective])
         at = at[np.lexsort((found.start_ns[at], found.collective[at]))]
-        self.at, start = at, found.start_ns[at]
+        self.at, start, awaited = at, found.start_ns[at], awaited[at]
         self.begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
         self.ranks = np.diff(self.begin, append=len(at))
         self.count = len(self.begin)
-        self.last = self.begin + self.ranks - 1
+        self.last = self.begin
+        self.wait_ns = np.maximum(0, awaited - start)
+        self.delay_ns = start[self.begin]
+        if self.count:
+            last_ns = np.repeat(np.maximum.reduceat(awaited, self.begin), self.ranks)
+            self.last = self.begin + np.add.reduceat((start <= last_ns).astype(np.int64), self.begin) - 1
+            waited = np.maximum.reduceat(self.wait_ns, self.begin) > 0
+            self.delay_ns = np.where(waited, start[self.last] - start[np.maximum(self.last - 1, self.begin)], 0)
         self.late_ns = start - np.repeat(start[self.begin + (self.ranks - 1) // 2], self.ranks)
-        self.wait_ns = np.repeat(start[self.last], self.ranks) - start
-        self.delay_ns = start[self.last] - start[self.last - 1]
         error = found.clock_error_ns[found.party[at]]
         others = error.copy()
         others[self.last] = 0

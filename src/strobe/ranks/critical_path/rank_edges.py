@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.ranks.collectives import collectives
+from strobe.ranks.collectives import ALL_NEED_ALL, collectives
 from strobe.ranks.critical_path.gpu_edges import Activities, Calls, Syncs
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
@@ -44,7 +44,8 @@ def link(trace: Trace, builder: Builder, parts: list[Part]) -> None:
 def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
     """Add the moment in which all have come to each collective; from then on it takes its time everywhere."""
     found = collectives(trace)
-    waits = np.array([not party.hands_over for party in found.parties], dtype=bool)[found.party]
+    waits = ~np.array([party.hands_over for party in found.parties], dtype=bool)[found.party]
+    waits &= found.of_kinds(ALL_NEED_ALL) & found.blocking & (found.row >= 0)
     members: list[_Member] = []
     for part in parts:
         for chain in (None, *part.chains):
