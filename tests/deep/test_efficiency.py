@@ -127,6 +127,43 @@ def test_runs_on_more_ranks_are_compared_with_the_first():
     assert [row["trace"] for row in rows[:2]] == ["two", "four"]
 
 
+def counting(*, instructions, cycles, computes, takes):
+    """A rank that executes so many instructions and cycles per ms of computation, and ten times as many as it waits."""
+    thread = computing(computes, takes=takes)
+    times = [at * takes * MS + offset for at in range(STEPS) for offset in (0, computes * MS)] + [STEPS * takes * MS]
+    metrics = []
+    for name, rate in (("PAPI_TOT_INS", instructions), ("PAPI_TOT_CYC", cycles)):
+        rates = [rate * computes, 10 * rate * (takes - computes)] * STEPS
+        values = [float(sum(rates[:at])) for at in range(len(times))]
+        metrics.append({"name": name, "unit": "#", "location": 0, "time_ns": times, "value": values})
+    return thread, metrics
+
+
+def test_counters_of_computation_tell_why_it_scales():
+    def counted(ranks, **rates):
+        thread, metrics = counting(**rates)
+        each = [HandMadeProcess(thread, pid=at, rank=at, main=not at, metrics=metrics) for at in range(ranks)]
+        return make_trace(*each)
+
+    # 8 ms each with 3 instructions and 2 cycles per ms; then 5 ms each with 3 and 1.5.
+    two = counted(2, instructions=3, cycles=2, computes=8, takes=10)
+    four = counted(4, instructions=3, cycles=1.5, computes=5, takes=6)
+    table = scaling([("2", two), ("4", four)], by="run", model="pop", weak=False)
+    found = {row["factor"]: row["value"] for row in table.to_pylist() if row["trace"] == "4"}
+    expected = {
+        "instruction_scaling": (2 * 8 * 3) / (4 * 5 * 3),
+        "ipc_scaling": (3 / 1.5) / (3 / 2),
+        "frequency_scaling": 1.5 / 2,
+        "computation_scaling": (2 * 8) / (4 * 5),
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert "instructions" not in table.note
+    table = scaling([("2", two), ("other", job(computing(8), computing(8)))], by="run", model="pop", weak=False)
+    found = {row["factor"]: row["value"] for row in table.to_pylist() if row["trace"] == "other"}
+    assert (found["ipc_scaling"], found["computation_scaling"]) == (None, pytest.approx(1))
+    assert "instructions, IPC and frequency are not known" in table.note
+
+
 # A step of 100 us on the GPUs of two ranks, of which each waits for the other once: gemm, all-reduce, gemm, all-reduce,
 # and a copy until 95 us.
 GEMMS = (((0, 30), (50, 30)), ((0, 40), (50, 20)))

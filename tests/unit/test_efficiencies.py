@@ -191,16 +191,22 @@ def test_what_is_not_known_or_nothing_is_not_a_number():
     }
 
 
+def per_step(host):
+    """Times of a run as means of a step; those of communication and GPU stand for counts of instructions and cycles."""
+    sums = (times.sum(axis=0) for times in (host.communication_ns, host.gpu_ns))
+    return PerStep(host.useful_ns.sum(axis=0), host.elapsed_ns, *sums, ranks=len(host.nodes))
+
+
 @given(jobs(), jobs(), st.booleans())
 def test_scaling_is_that_of_time_and_work(first, other, weak):
     (first, _), (run, _) = first, other
-    parallel = pop(run)[0]
-    steps = [PerStep(each.useful_ns.sum(axis=0), each.elapsed_ns, len(each.nodes)) for each in (run, first)]
-    found = values(scaling(parallel, *steps, weak=weak))
+    found = values(scaling(pop(run)[0], per_step(run), per_step(first), weak=weak))
     work = len(run.nodes) / len(first.nodes) if weak else 1
     assert found["speedup"] == pytest.approx(work * first.elapsed_ns[0] / run.elapsed_ns[0], rel=1e-9)
     useful = first.useful_ns.sum() / run.useful_ns.sum()
     assert found["computation_scaling"] == pytest.approx(work * useful, rel=1e-9)
+    names = ("instruction_scaling", "ipc_scaling", "frequency_scaling")
+    assert found["computation_scaling"] == pytest.approx(math.prod(found[name] for name in names), rel=1e-12)
     # The speed-up is what the run makes of its ranks, by what the first one does.
     of_first = values(pop(first))["parallel_efficiency"]
     assert found["speedup_efficiency"] == pytest.approx(found["global_efficiency"] / of_first, rel=1e-9)

@@ -430,9 +430,11 @@ class Analyses:
         Several traces of one program are compared with the first, per step: computation_scaling = sum U of
         the first / sum U, global_efficiency = parallel_efficiency * computation_scaling, speedup = T of the
         first / T, speedup_efficiency = speedup * n of the first / n. With --weak the work of a step grows
-        with the ranks: computation_scaling and speedup are multiplied by n / n of the first. Why
-        computation scales (instructions, IPC, frequency) is not shown: counters of a trace do not separate
-        computation from communication.
+        with the ranks: computation_scaling and speedup are multiplied by n / n of the first. If counters of
+        instructions and cycles were read at each call (Score-P with PAPI), computation_scaling =
+        instruction_scaling * ipc_scaling * frequency_scaling: with I instructions and C cycles of the
+        computation on all ranks, I of the first / I, I / C and C / sum U, each divided by that of the
+        first.
 
         Options:
             by: Factors of the run, of each class of steps, or of each step.

@@ -78,10 +78,15 @@ class DeviceTimes:
 
 @dataclass(frozen=True)
 class PerStep:
-    """Means of a step in each window of a run, in ns: the useful time of all ranks together, and how long it takes."""
+    """Means of a step in each window of a run: the useful time of all ranks together, and how long it takes, ns.
+
+    instructions, cycles: of the computation of all ranks, NaN where not known.
+    """
 
     useful_ns: Floats
     elapsed_ns: Floats
+    instructions: Floats
+    cycles: Floats
     ranks: int
 
 
@@ -159,7 +164,14 @@ def scaling(parallel: Factor, run: PerStep, first: PerStep, *, weak: bool) -> tu
     the same.
     """
     work = run.ranks / first.ranks if weak else 1.0
-    computation = Factor("computation_scaling", work * _ratio(first.useful_ns, run.useful_ns))
+    per_cycle, per_cycle_of_first = _ratio(run.instructions, run.cycles), _ratio(first.instructions, first.cycles)
+    clock, clock_of_first = _ratio(run.cycles, run.useful_ns), _ratio(first.cycles, first.useful_ns)
+    counted = (
+        Factor("instruction_scaling", work * _ratio(first.instructions, run.instructions)),
+        Factor("ipc_scaling", _ratio(per_cycle, per_cycle_of_first)),
+        Factor("frequency_scaling", _ratio(clock, clock_of_first)),
+    )
+    computation = Factor("computation_scaling", work * _ratio(first.useful_ns, run.useful_ns), counted)
     speedup = work * _ratio(first.elapsed_ns, run.elapsed_ns)
     return (
         Factor("global_efficiency", parallel.values * computation.values, (parallel, computation)),

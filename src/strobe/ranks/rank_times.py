@@ -14,6 +14,7 @@ from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, KINDS, MASKS, Work
 from strobe.model.kinds import HOST_KINDS
 from strobe.model.units import format_number_of
 from strobe.ranks.collectives import collectives
+from strobe.ranks.computation_counters import instructions_and_cycles
 from strobe.ranks.efficiencies import DeviceTimes, HostTimes
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import select
@@ -45,8 +46,9 @@ class RankTimes:
     """Times in windows, see HostTimes and DeviceTimes. Arrays and sequences have an entry per window.
 
     ranks: of the job, or None for a program without ranks. step, class_name: of the window, None where it is not of
-    one. steps: how many steps it has, 1 if it is not of steps. present: how many ranks have all of it. about: what
-    windows are of. missing, missing_devices: sentences about what is not known of ranks and of GPUs.
+    one. steps: how many steps it has, 1 if it is not of steps. present: how many ranks have all of it. counts: array
+    (2, windows), instructions and cycles of the computation on all ranks, NaN where not known. about: what windows are
+    of. missing, missing_devices: sentences about what is not known of ranks and of GPUs.
     """
 
     ranks: tuple[Rank, ...]
@@ -56,6 +58,7 @@ class RankTimes:
     present: Ints
     host: HostTimes
     devices: DeviceTimes
+    counts: Floats
     about: str
     missing: tuple[str, ...]
     missing_devices: tuple[str, ...]
@@ -127,13 +130,17 @@ def _of_steps(trace: Trace, by: str, own: Mapping[Rank, Sequence[ProcessSteps]],
     if by != "step" and there and not counted.any():
         missing.append(_NO_COMMON)
     kinds = np.full((len(own), len(HOST_KINDS), len(classes)), np.nan)
+    counts = np.full((len(own), 2, len(classes)), np.nan)
     present = np.zeros(len(classes), dtype=np.int64)
-    for row, of_rank in zip(kinds, own.values(), strict=True):
+    for row, count, of_rank in zip(kinds, counts, own.values(), strict=True):
         for each in of_rank:
             mine = of_process[each.process]
             present += np.bincount(mine.window[mine.window >= 0], minlength=len(classes)) > 0
             if each.cells.columns is not None:
                 row[:] = _summed(each.cells.kinds_ns(), mine.window, len(classes))
+            if (main := main_location(trace, each.process)) is not None and each.kept.all():
+                counted_of = instructions_and_cycles(trace, main, each.start_ns, each.end_ns)
+                count[:] = _summed(counted_of, mine.window, len(classes))
     of_gpus, missing_devices = _devices(trace, of_process, len(numbers), len(classes))
     return RankTimes(
         ranks=tuple(own),
@@ -143,6 +150,7 @@ def _of_steps(trace: Trace, by: str, own: Mapping[Rank, Sequence[ProcessSteps]],
         present=present,
         host=_host_times(kinds, _nodes(trace, [[each.process for each in of_rank] for of_rank in own.values()])),
         devices=of_gpus,
+        counts=counts.sum(axis=0),
         about=format_number_of(int((window >= 0).sum()), "step" if by == "step" else "steady step"),
         missing=tuple(missing),
         missing_devices=missing_devices,
@@ -276,9 +284,11 @@ def _of_run(trace: Trace, processes: Mapping[Rank, Sequence[int]], missing: list
     main = [[rows[at] for at in of_rank if at is not None and rows[at].span_count][:1] for of_rank in found]
     if empty := [rank for rank, of_rank in zip(processes, main, strict=True) if processes[rank] and not of_rank]:
         missing.append(f"{_named(empty)}: nothing in the trace has a time")
-    kinds = np.full((len(main), len(HOST_KINDS), 1), np.nan)
-    for row, of_rank in zip(kinds, main, strict=True):
+    kinds, counts = np.full((len(main), len(HOST_KINDS), 1), np.nan), np.full((len(main), 2, 1), np.nan)
+    for row, count, of_rank in zip(kinds, counts, main, strict=True):
         for each in of_rank:
+            ends = np.array([each.first_ns]), np.array([each.last_ns])
+            count[:] = instructions_and_cycles(trace, each.location, *ends).T
             sums = location_statistics(trace, everything, each.location)
             row[:, 0] = np.bincount(kind[sums.region], weights=sums.own_ns, minlength=len(HOST_KINDS))
             row[_HOST] += max(0, each.last_ns - each.first_ns - row.sum())  # outside of all spans
@@ -300,6 +310,7 @@ def _of_run(trace: Trace, processes: Mapping[Rank, Sequence[int]], missing: list
         present=np.array([sum(map(len, main))]),
         host=host,
         devices=of_gpus,
+        counts=counts.sum(axis=0),
         about="the whole run, because a rank has no steps,",
         missing=tuple(missing),
         missing_devices=tuple(missing_devices),

@@ -19,6 +19,9 @@ from strobe.trace.trace import Trace
 
 _NOTHING = "no steps were found in this trace; --by run has the efficiencies of all of it"
 _IDEAL = "serialisation and transfer are not known: telling them apart needs a run on an ideal network"
+_NO_COUNTERS = (
+    "instructions, IPC and frequency are not known: no counters of both were read at each call (Score-P with PAPI)"
+)
 # What a factor may lose without being named.
 _CHEAP = 0.95
 _WHY = {
@@ -52,6 +55,8 @@ def scaling(traces: Sequence[tuple[str, Trace]], *, by: str, model: str, weak: b
         times = rank_times(trace, by)
         first = first or times
         parallel, *others = _factors(times, model)
+        if np.isnan(times.counts).any():
+            notes.append(_NO_COUNTERS)
         scaled = efficiencies.scaling(parallel, _per_step(times, times), _per_step(first, times), weak=weak)
         answers.append([{"trace": name, **row} for row in _rows(times, (*scaled, *others))])
         notes += [f"{name}: {each}" for each in (_costliest(rank_times(trace, "run")), *times.missing) if each]
@@ -107,8 +112,8 @@ def _per_step(times: RankTimes, windows: RankTimes) -> PerStep:
     """Return the means of a step, in the windows of another run; NaN where the run lacks them."""
     places = {key: at for at, key in enumerate(zip(times.step, times.class_name, strict=True))}
     at = [places.get(key, -1) for key in zip(windows.step, windows.class_name, strict=True)]
-    useful, elapsed = times.host.useful_ns.sum(axis=0) / times.steps, times.host.elapsed_ns / times.steps
-    return PerStep(np.append(useful, np.nan)[at], np.append(elapsed, np.nan)[at], len(times.ranks))
+    means = (times.host.useful_ns.sum(axis=0), times.host.elapsed_ns, *times.counts) / times.steps
+    return PerStep(*np.concatenate((means, np.full((4, 1), np.nan)), axis=1)[:, at], ranks=len(times.ranks))
 
 
 def _costliest(times: RankTimes) -> str:
