@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import strobe
 from strobe.answers.ranks.efficiency import scaling
 from strobe.api.imports import opened
+from strobe.cli.main import main
+from strobe.model import exit_codes
 from tests.deep.kineto import call, copy, kernel, operator, step, write
-from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span
+from tests.deep.test_folded_gpus import folded_and_full
+from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
 
 STEPS = 40
 
@@ -219,3 +224,48 @@ def test_gpus_by_hand(trained):
     assert talp["device_offload_efficiency"] == pytest.approx((55 + 75) / 200)
     assert rows["offload_efficiency"]["value"] == pytest.approx(75 / 100)
     assert rows["load_balance"]["value"] == pytest.approx(65 / 75)
+
+
+def test_a_gpu_that_ranks_share_counts_once():
+    def rank_of(number, busy_ms):
+        begins = [each.start_ns for each in train_steps(30) if each.name == "train_step"]
+        work = [span("gemm", at, at + busy_ms * MS, paradigm="cuda", role="kernel") for at in begins]
+        threads = {"main": train_steps(30), "stream 7": work}
+        return HandMadeProcess(threads, pid=100 + number, rank=number, main=not number)
+
+    def efficiency(*uuids):
+        ranks = [rank_of(0, 6), rank_of(1, 3)]
+        for rank, uuid in zip(ranks, uuids, strict=True):
+            rank.process()["device_properties"] = [{"id": 0, "uuid": uuid}]
+        return of_run(make_trace(*ranks).efficiency(model="talp"))["gpu_load_balance"]
+
+    assert efficiency("GPU-a", "GPU-b") == pytest.approx(4.5 / 6)
+    assert efficiency("GPU-a", "GPU-a") == 1
+
+
+def test_pop_tells_what_else_counts_as_communication(trained):
+    assert "--model strobe" in trained.efficiency().note
+    assert "--model strobe" not in job(computing(8), computing(4)).efficiency().note
+
+
+def test_folded_steps_count_as_those_in_detail():
+    folded, full = (
+        {row["factor"]: row["value"] for row in trace.efficiency(model="talp").to_pylist()}
+        for trace in folded_and_full(lanes_known=48)
+    )
+    # A step of 12 ms: kernels run for 7 ms, and then a copy for 0.5.
+    assert full["gpu_communication_efficiency"] == pytest.approx(7 / 7.5)
+    assert full["gpu_orchestration_efficiency"] == pytest.approx(7.5 / 12, rel=0.01)
+    assert {name: value for name, value in folded.items() if name.startswith("gpu")} == pytest.approx(
+        {name: value for name, value in full.items() if name.startswith("gpu")}, rel=1e-9
+    )
+
+
+def test_the_verb_compares_the_traces_that_it_is_given(trained, capsys):
+    path = str(trained.path)
+    assert main(["efficiency", path, path, "--by", "class", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["trace"] for row in rows} == {path}
+    assert [row["value"] for row in rows if row["factor"] == "speedup"] == [1.0, 1.0]
+    assert main(["efficiency", path, "--weak"]) == exit_codes.USAGE
+    assert "--weak compares several traces" in capsys.readouterr().err

@@ -400,8 +400,9 @@ class Analyses:
         pop (https://pop-coe.eu/node/69): parallel_efficiency = sum U / (n T) = load_balance *
         communication_efficiency. load_balance = mean U / max U = load_balance_in * load_balance_out: within
         nodes and between them. With N nodes and V = the most useful time of a node, these are N V / (n max
-        U) and sum U / (N V). communication_efficiency = max U / T. Its factors, serialisation and transfer,
-        are null: they need a run on an ideal network. POP calls 0.8 acceptable.
+        U) and sum U / (N V). communication_efficiency = max U / T, where all that is not useful counts as
+        communication. Its factors, serialisation and transfer, are null: they need a run on an ideal
+        network. POP calls 0.8 acceptable.
 
         talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP): with m = mean time in
         communication, mpi_parallel_efficiency = (T - m) / T, mpi_communication_efficiency = (T - min m) /

@@ -171,9 +171,10 @@ def _class_names(count: int, of_ranks: Sequence[tuple[Ints, npt.NDArray[np.objec
     """Return the class of each step; those of all ranks, where it is not the same on all."""
     names = np.full(count, "", dtype=object)
     for place, own in of_ranks:
+        first = names[place] == ""
+        names[place[first]] = own[first]
         for at in np.flatnonzero(names[place] != own).tolist():
-            known = [each for each in names[place[at]].split(" | ") if each]
-            names[place[at]] = " | ".join(dict.fromkeys((*known, own[at])))
+            names[place[at]] = " | ".join(dict.fromkeys((*names[place[at]].split(" | "), own[at])))
     return names
 
 

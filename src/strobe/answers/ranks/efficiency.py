@@ -22,6 +22,8 @@ _IDEAL = "serialisation and transfer are not known: telling them apart needs a r
 _NO_COUNTERS = (
     "instructions, IPC and frequency are not known: no counters of both were read at each call (Score-P with PAPI)"
 )
+_OTHERS = "communication efficiency counts calls of the GPU and waits for it, and waits for data: --model strobe"
+_FEW = 0.01  # of the time: too little for a sentence
 # What a factor may lose without being named.
 _CHEAP = 0.95
 _WHY = {
@@ -55,12 +57,11 @@ def scaling(traces: Sequence[tuple[str, Trace]], *, by: str, model: str, weak: b
         times = rank_times(trace, by)
         first = first or times
         parallel, *others = _factors(times, model)
-        if np.isnan(times.counts).any():
-            notes.append(_NO_COUNTERS)
         scaled = efficiencies.scaling(parallel, _per_step(times, times), _per_step(first, times), weak=weak)
         answers.append([{"trace": name, **row} for row in _rows(times, (*scaled, *others))])
         notes += [f"{name}: {each}" for each in (_costliest(rank_times(trace, "run")), *times.missing) if each]
         notes += _missing(replace(times, missing=()), model)
+        notes += [_NO_COUNTERS] * bool(np.isnan(times.counts).any())
     columns = (Column("trace", "string", "", "the trace"), *ANALYSIS.columns_with(by=by, model=model))
     rows = chain.from_iterable(zip(*answers, strict=True) if by == "run" else answers)
     return make_table(columns, rows, name=ANALYSIS.name, note="; ".join(dict.fromkeys(notes)))
@@ -77,8 +78,11 @@ def _factors(times: RankTimes, model: str) -> tuple[Factor, ...]:
 
 
 def _missing(times: RankTimes, model: str) -> tuple[str, ...]:
-    """Return the sentences about what is not known."""
-    return (*times.missing, *((_IDEAL,) if model == "pop" else times.missing_devices))
+    """Return the sentences about what is not known, or not told apart."""
+    if model != "pop":
+        return *times.missing, *times.missing_devices
+    others = (times.host.gpu_ns + times.host.data_ns).sum() > _FEW * times.host.duration_ns.sum()
+    return *times.missing, *([_OTHERS] if others else []), _IDEAL
 
 
 def _rows(times: RankTimes, factors: Sequence[Factor]) -> list[Mapping[str, object]]:
@@ -113,7 +117,8 @@ def _per_step(times: RankTimes, windows: RankTimes) -> PerStep:
     places = {key: at for at, key in enumerate(zip(times.step, times.class_name, strict=True))}
     at = [places.get(key, -1) for key in zip(windows.step, windows.class_name, strict=True)]
     means = (times.host.useful_ns.sum(axis=0), times.host.elapsed_ns, *times.counts) / times.steps
-    return PerStep(*np.concatenate((means, np.full((4, 1), np.nan)), axis=1)[:, at], ranks=len(times.ranks))
+    useful, elapsed, instructions, cycles = np.concatenate((means, np.full((4, 1), np.nan)), axis=1)[:, at]
+    return PerStep(useful, elapsed, instructions, cycles, len(times.ranks))
 
 
 def _costliest(times: RankTimes) -> str:
