@@ -397,7 +397,7 @@ class Analyses:
         steps, also for folded ones. U = useful time of a rank, n = ranks, T = time of the rank that takes
         longest.
 
-        pop (https://pop-coe.eu/node/69): parallel_efficiency = sum U / (n T) = load_balance *
+        pop (https://co-design.pop-coe.eu/metrics): parallel_efficiency = sum U / (n T) = load_balance *
         communication_efficiency. load_balance = mean U / max U = load_balance_in * load_balance_out: within
         nodes and between them. With N nodes and V = the most useful time of a node, these are N V / (n max
         U) and sum U / (N V). communication_efficiency = max U / T, where all that is not useful counts as
