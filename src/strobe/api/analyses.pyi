@@ -404,16 +404,16 @@ class Analyses:
         communication. Its factors, serialisation and transfer, are null: they need a run on an ideal
         network. POP calls 0.8 acceptable.
 
-        talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP): with m = mean time in
-        communication, mpi_parallel_efficiency = (T - m) / T, mpi_communication_efficiency = (T - min m) /
-        T, mpi_load_balance = (T - m) / (T - min m), and with v = the least mean of a node, (T - v) / (T -
-        min m) within nodes and (T - m) / (T - v) between them. For TALP, waiting for data is useful: W = U
-        + waits for data. With G = calls of the GPU's interface and waits for the GPU,
-        device_offload_efficiency = W / (W + G), and parallel_efficiency = W / (W + G + communication),
-        which is not the product of the others. For g GPUs with K = time in kernels, M = in copies while no
-        kernel runs: gpu_parallel_efficiency = sum K / (g T), gpu_load_balance = sum K / (g max K),
-        gpu_communication_efficiency = max K / max (K + M), gpu_orchestration_efficiency = max (K + M) / T.
-        A GPU that several ranks use counts once.
+        talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP; TALP leaves ranks without
+        any communication out of the minima): with m = mean time in communication, mpi_parallel_efficiency =
+        (T - m) / T, mpi_communication_efficiency = (T - min m) / T, mpi_load_balance = (T - m) / (T - min
+        m), and with v = the least mean of a node, (T - v) / (T - min m) within nodes and (T - m) / (T - v)
+        between them. For TALP, waiting for data is useful: W = U + waits for data. With G = calls of the
+        GPU's interface and waits for the GPU, device_offload_efficiency = W / (W + G), and
+        parallel_efficiency = W / (W + G + communication), which is not the product of the others. For g
+        GPUs with K = time in kernels, M = in copies while no kernel runs: gpu_parallel_efficiency = sum K /
+        (g T), gpu_load_balance = sum K / (g max K), gpu_communication_efficiency = max K / max (K + M),
+        gpu_orchestration_efficiency = max (K + M) / T. A GPU that several ranks use counts once.
 
         strobe: more losses are told apart, and kernels that communicate are not useful. Each factor is a
         time divided by the one before it. Ranks: T, max (U + waits for data + G), max (U + waits for data),

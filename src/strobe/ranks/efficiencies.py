@@ -1,6 +1,6 @@
 """Efficiencies of parallel programs as trees of factors: POP's, TALP's of host and GPUs, and ours.
 
-Sources: POP's standard metrics (https://co-design.pop-coe.eu/metrics); TALP's in DLB (doc/user_guide/source/talp_metrics.rst,
+Sources: POP's metrics (https://co-design.pop-coe.eu/metrics); TALP's in DLB (doc/user_guide/source/talp_metrics.rst,
 src/talp/perf_metrics.c), here its model 2 with one CPU per process and without OpenMP.
 """
 

@@ -6,18 +6,19 @@ Useful is the computation in the main thread of a rank. Communication, calls of 
 the GPU or for data are not. The times are those of `strobe breakdown`: exact for all steps, also for folded ones. U
 = useful time of a rank, n = ranks, T = time of the rank that takes longest.
 
-pop (https://co-design.pop-coe.eu/metrics): parallel_efficiency = sum U / (n T) = load_balance * communication_efficiency.
-load_balance = mean U / max U = load_balance_in * load_balance_out: within nodes and between them. With N nodes and V
-= the most useful time of a node, these are N V / (n max U) and sum U / (N V). communication_efficiency = max U / T,
-where all that is not useful counts as communication. Its factors, serialisation and transfer, are null: they need a
-run on an ideal network. POP calls 0.8 acceptable.
+pop (https://co-design.pop-coe.eu/metrics): parallel_efficiency = sum U / (n T) = load_balance *
+communication_efficiency. load_balance = mean U / max U = load_balance_in * load_balance_out: within nodes and
+between them. With N nodes and V = the most useful time of a node, these are N V / (n max U) and sum U / (N V).
+communication_efficiency = max U / T, where all that is not useful counts as communication. Its factors,
+serialisation and transfer, are null: they need a run on an ideal network. POP calls 0.8 acceptable.
 
-talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP): with m = mean time in communication,
-mpi_parallel_efficiency = (T - m) / T, mpi_communication_efficiency = (T - min m) / T, mpi_load_balance = (T - m) /
-(T - min m), and with v = the least mean of a node, (T - v) / (T - min m) within nodes and (T - m) / (T - v) between
-them. For TALP, waiting for data is useful: W = U + waits for data. With G = calls of the GPU's interface and waits
-for the GPU, device_offload_efficiency = W / (W + G), and parallel_efficiency = W / (W + G + communication), which is
-not the product of the others. For g GPUs with K = time in kernels, M = in copies while no kernel runs:
+talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP; TALP leaves ranks without any communication
+out of the minima): with m = mean time in communication, mpi_parallel_efficiency = (T - m) / T,
+mpi_communication_efficiency = (T - min m) / T, mpi_load_balance = (T - m) / (T - min m), and with v = the least mean
+of a node, (T - v) / (T - min m) within nodes and (T - m) / (T - v) between them. For TALP, waiting for data is
+useful: W = U + waits for data. With G = calls of the GPU's interface and waits for the GPU,
+device_offload_efficiency = W / (W + G), and parallel_efficiency = W / (W + G + communication), which is not the
+product of the others. For g GPUs with K = time in kernels, M = in copies while no kernel runs:
 gpu_parallel_efficiency = sum K / (g T), gpu_load_balance = sum K / (g max K), gpu_communication_efficiency = max K /
 max (K + M), gpu_orchestration_efficiency = max (K + M) / T. A GPU that several ranks use counts once.
 
