@@ -24,6 +24,8 @@ def run(verb: str, analysis: Analysis, words: list[str]) -> int:
     forms = FORMS.get(analysis.name)
     reader = answering(verb, analysis.question)
     add_options(reader.add_argument_group("this verb"), (*analysis.options, *(forms.options if forms else ())))
+    if forms and forms.others:
+        reader.add_argument("others", nargs="*", metavar="TRACE", help=forms.others)
     add_workers(reader)
     arguments = reader.parse_args(words)
     values = vars(arguments)
@@ -45,11 +47,26 @@ def run(verb: str, analysis: Analysis, words: list[str]) -> int:
 class Forms(NamedTuple):
     """Other forms of an analysis: their options, and the function that prints one of them.
 
-    `answer(trace, options of the analysis, arguments)` returns False where the user asked for the table.
+    `answer(trace, options of the analysis, arguments)` returns False where the user asked for the table. `others`:
+    what the verb does with more traces, which are then `arguments.others`.
     """
 
     options: tuple[Option, ...]
     answer: Answer
+    others: str = ""
+
+
+def _efficiency(trace: Trace, options: dict[str, Any], arguments: argparse.Namespace) -> bool:
+    if not arguments.others:
+        if arguments.weak:
+            raise UsageError("--weak compares several traces", do="strobe efficiency A.strobe B.strobe --weak")
+        return False
+    from strobe.answers.ranks.efficiency import scaling
+    from strobe.api.trace import open_trace
+
+    others = [(name, open_trace(name, jobs=arguments.jobs)) for name in arguments.others]
+    emit(scaling([(arguments.trace, trace), *others], weak=arguments.weak, **options), arguments)
+    return True
 
 
 def _operators(trace: Trace, options: dict[str, Any], arguments: argparse.Namespace) -> bool:
@@ -84,6 +101,11 @@ def _structure(trace: Trace, options: dict[str, Any], arguments: argparse.Namesp
 
 # By analysis.
 FORMS = {
+    "efficiency": Forms(
+        (Option("weak", "Of several traces: the work of a step grows with the number of ranks.", bool, False),),
+        _efficiency,
+        "Traces of the same program on other numbers of ranks, to compare with the first.",
+    ),
     "operators": Forms(
         (
             Option(

@@ -92,6 +92,15 @@ class Cells:
         table[:, :, _HOST] = self.parts_ns - table.sum(axis=2)
         return table
 
+    def kinds_ns(self) -> Ints:
+        """Return the time of each step by kind: an array (steps, HOST_KINDS). The columns have to be known."""
+        assert self.columns is not None
+        kinds = np.zeros((len(self.parts_ns), len(HOST_KINDS)), dtype=np.int64)
+        for number, values in self.columns.items():
+            kinds[:, number % len(HOST_KINDS)] += values
+        kinds[:, _HOST] = self.parts_ns.sum(axis=1) - kinds.sum(axis=1)
+        return kinds
+
     def sums(self, rows: Ints | Bools | slice) -> Ints:
         """Return the time of some steps together: an array (PARTS, HOST_KINDS). The columns have to be known."""
         assert self.columns is not None
