@@ -134,7 +134,8 @@ STROBE_API uint32_t strobe_text(const char* utf8);
 // STROBE_NOTHING, STROBE_NOTHING_32 and STROBE_NOTHING_21 stand for an unknown number, 0 for an unknown text.
 enum strobe_row_kind {
   // messages: (direction text, communicator text), (peer_rank, communicator_rank), (tag, request), size_bytes,
-  // in_call_ns, pending_ns. Such rows stay, whatever comes of the iteration that they are in; the recorder adds the call
+  // in_call_ns, pending_ns. Such rows stay, whatever comes of the iteration that they are in; the recorder adds the
+  // call
   // path of the innermost span.
   STROBE_ROW_MESSAGE = 1,
   // Of a span that is folded, rows of this kind and the next become rows of folded_collectives.
