@@ -45,7 +45,8 @@ def calls_of(trace: Trace, ends: MessageEnds, locations: Sequence[int]) -> Calls
     """
     done = ends.done_ns
     known = (ends.in_call_ns >= 0) & (ends.call_path >= 0)
-    begin, end, path = done - ends.in_call_ns, done.copy(), np.where(known, ends.call_path, -1)
+    begin, end = _whole_calls(ends.place, done - np.maximum(ends.in_call_ns, 0), done)
+    path = np.where(known, ends.call_path, -1)
     asked = np.where(ends.blocking, np.where(known, begin, ends.time_ns), ends.asked_ns)
     of_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")
     for place in np.unique(ends.place[~known]).tolist():
@@ -60,6 +61,25 @@ def calls_of(trace: Trace, ends: MessageEnds, locations: Sequence[int]) -> Calls
         path[own], begin[own], end[own] = found.call_path, found.start_ns, found.end_ns
         asked[own] = np.where(first >= 0, spans.or_missing(first).start_ns, ends.asked_ns[own])
     return Calls(asked, begin, end, path)
+
+
+def _whole_calls(place: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return begins and ends of the calls in which messages are complete, the same for all of one call.
+
+    Each was measured by itself, some ns apart. Calls of a thread do not overlap: two that do by more than half are one.
+    """
+    order = np.lexsort((begin, place))
+    first = np.append(True, np.diff(place[order]) != 0)
+    middle = begin[order] + (end[order] - begin[order]) // 2
+    first[1:] |= begin[order][1:] >= middle[:-1]
+    (starts,) = np.nonzero(first[: len(order)])
+    if not len(starts):
+        return begin, end
+    count = np.diff(starts, append=len(order))
+    begins, ends = np.empty_like(begin), np.empty_like(end)
+    begins[order] = np.repeat(begin[order][starts], count)
+    ends[order] = np.repeat(np.maximum.reduceat(end[order], starts), count)
+    return begins, ends
 
 
 def spans_of(trace: Trace, location: int, of_regions: Bools) -> Spans:
