@@ -10,8 +10,8 @@ was asked for, and waits until then. wait_at_barrier: until the last has come. w
 (all-reduce, all-gather, reduce-scatter, all-to-all). barrier_completion, nxn_completion: from when the first has left
 to its own leave. late_broadcast: until the root comes (broadcast, scatter). early_reduce: the root waits for the last
 that sends it something (reduce, gather). early_scan: for the last of those before it. late_collective: a call that
-completes a collective that does not block waits for the last rank that asks for it. Kernels of NCCL and its like, which
-spin until all have come, and collectives of gloo wait in the same way.
+completes a collective that does not block waits for the last rank that asks for it. Kernels of NCCL and its like,
+which spin until all have come, and collectives of gloo wait in the same way.
 
 Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
 probes and kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in
