@@ -88,6 +88,28 @@ def test_what_was_in_an_archive_is_in_the_one_made_of_it(fill: Any, tmp_path: Pa
     assert all(expected[name] for name in ("spans", "sends", "collectives"))
 
 
+def test_requests_that_were_tested_in_vain_or_cancelled_are_so_again(tmp_path: Path) -> None:
+    def fill(archive: Archive) -> None:
+        for thread in archive.threads:
+            events = archive.events(thread)
+            events.enter(9, archive.definitions.region("MPI_Test", paradigm=Paradigm.MPI))
+            events.mpi_irecv_request(10, 1)
+            events.mpi_isend(10, 0, archive.world, 6, 32, 2)
+            events.mpi_request_test(11, 1)
+            events.mpi_request_test(12, 1)
+            events.mpi_request_cancelled(13, 2)
+            events.mpi_irecv(14, 0, archive.world, 7, 128, 1)
+            events.leave(15, archive.definitions.region("MPI_Test", paradigm=Paradigm.MPI))
+
+    trace = strobe.open(archives.write(tmp_path / "first", fill, ranks=2))
+    assert_equal(trace, exported(trace, tmp_path / "again"))
+    with otf2.reader.open(str(tmp_path / "again" / "traces.otf2")) as archive:
+        events = [event for _, event in archive.events if hasattr(event, "request_id")]
+        found = [(type(event).__name__, event.request_id) for event in events]
+    expected = [("MpiIrecvRequest", 1), ("MpiIsend", 2), ("MpiRequestTest", 1), ("MpiRequestTest", 1)]
+    assert sorted(found) == sorted([*expected, ("MpiRequestCancelled", 2), ("MpiIrecv", 1)] * 2)
+
+
 def kinds(folder: Path) -> tuple[Counter[str], set[Any], set[Any]]:
     """Names of events, roles of regions, types of location groups."""
     with otf2.reader.open(str(folder / "traces.otf2")) as trace:
