@@ -7,7 +7,6 @@ tables become attributes `table.column` of an event, with which the archive is r
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -34,9 +33,9 @@ from strobe.formats.otf2.side_table_rows import (
     Whole,
     carriers,
 )
-from strobe.formats.writing.processes import readings_of
+from strobe.formats.writing.processes import process_name, readings_of
 from strobe.model.schema import SPAN_TABLES
-from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
+from strobe.trace.definition_rows import location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 
 # Records of events: OTF2_Events.h of the OTF2 library 3, as native/formats/otf2/otf2_records.h has them.
@@ -103,7 +102,7 @@ class Writer:
         self._regions = region_rows(trace)
         self._zero = max(trace.zero_ns, _EARLIEST_TICKS)
         self._first, self._last = self._zero, self._zero
-        self._group_names = [_process_name(row) for row in self._processes]
+        self._group_names = [process_name(row) for row in self._processes]
         self._communicators = Communicators(trace, self._group_names)
         self._communication = np.array([row.paradigm == "mpi" for row in self._regions], dtype=np.uint8)
         self._texts: dict[int, Texts] = {}
@@ -350,11 +349,3 @@ class Writer:
             if len(part):
                 out.points((_SAMPLE, self._ticks(process, part), fields, attributes))
         self._carry(out, texts, process, batch.take(contexts < 0))
-
-
-def _process_name(row: Process) -> str:
-    """Return the name that readers show for a process: that of Score-P if it has a rank."""
-    if row.rank is not None:
-        return f"MPI Rank {row.rank}"
-    program = re.split(r"\s", (row.argv or "").strip())[0].rpartition("/")[2]
-    return f"{program or 'process'} (pid {row.pid})"

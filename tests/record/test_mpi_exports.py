@@ -1,4 +1,4 @@
-"""Recorded messages in an OTF2 archive, as the official reader and an independent counter of calls see them."""
+"""Recordings of MPI for the tools of Score-P's users, as readers of others and an independent counter see them."""
 
 import re
 import sys
@@ -149,3 +149,25 @@ def test_a_request_that_is_cut_off_is_a_blocking_message(mpi: Mpi, tmp_path: Pat
         waited = sum(row is not None for row in part.side_table("messages").column("request"))
         assert written["MpiIsend"] + written["MpiIrecv"] == waited - expected
         assert contents(strobe.open(tmp_path / name))["messages"] == contents(part)["messages"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cube4_profile_has_the_calls_and_all_the_time_of_each_rank(mpi: Mpi, tmp_path: Path) -> None:
+    pycubexr = pytest.importorskip("pycubexr")
+    binary, counter = mpi.build("solver"), mpi.build("bytes.so", "-shared", "-fPIC")
+    trace = strobe.open(mpi.recorded(*mpi.mpirun(2, binary), LD_PRELOAD=counter).trace)
+    assert trace.export(tmp_path / "profile.cubex") == []
+    with pycubexr.CubexParser(tmp_path / "profile.cubex") as cube:
+        visits, time = (cube.get_metric_values(cube.get_metric_by_name(name)) for name in ("visits", "time"))
+        (program,) = cube.get_root_cnodes()
+        places = [each.name for each in cube._anchor_result.system_tree_nodes[0].all_location_groups()]
+        assert places == ["MPI Rank 0", "MPI Rank 1"]
+        for rank in range(2):
+            found = Counter[str]()
+            for node in program.get_children():
+                found[cube.get_region(node).name] += int(visits.cnode_values(node)[rank])
+            calls = {name: count for name, (count, _, _) in bytes_counted(mpi.workshop.folder, rank).items()}
+            assert {name: count for name, count in found.items() if count} == calls
+            (lasted,) = trace.sql(f"select ended_ns - started_ns from processes where rank = {rank}").rows()[0]
+            whole = time.cnode_values(program, convert_to_inclusive=True)[rank]
+            assert round(whole * 10**9) == lasted
