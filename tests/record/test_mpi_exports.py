@@ -160,6 +160,8 @@ def test_a_cube4_profile_has_the_calls_and_all_the_time_of_each_rank(mpi: Mpi, t
     with pycubexr.CubexParser(tmp_path / "profile.cubex") as cube:
         visits, time = (cube.get_metric_values(cube.get_metric_by_name(name)) for name in ("visits", "time"))
         (program,) = cube.get_root_cnodes()
+        names = [region.name for region in cube._anchor_result.regions]
+        assert names.count("MPI_Irecv") == 1  # one function, whoever calls it
         places = [each.name for each in cube._anchor_result.system_tree_nodes[0].all_location_groups()]
         assert places == ["MPI Rank 0", "MPI Rank 1"]
         for rank in range(2):

@@ -181,7 +181,7 @@ def _read(archive: tarfile.TarFile, source: ImportSource, target: ImportTarget) 
     kinds = {metric.name: metric for metric in anchor.metrics}
     properties: dict[str, object] = {**anchor.attributes, "metrics": [metric.name for metric in anchor.metrics]}
     for each in processes:
-        each.totals(found, kinds.get("time"))
+        each.totals(found, kinds)
         each.finish(properties, len(processes))
     return Imported(processes=len(processes), first_ns=0, last_ns=0, properties=properties)
 
@@ -313,11 +313,12 @@ class _Process:
             above = self._paths[each.parent] if each.parent != ROOT else ROOT
             self._paths.append(process.path(above, region))
 
-    def totals(self, found: Mapping[str, Matrix], time: _Metric | None) -> None:
+    def totals(self, found: Mapping[str, Matrix], kinds: Mapping[str, _Metric]) -> None:
         """Write time and visits. Seconds are floating point in the file: nanoseconds are rounded once."""
+        time = kinds.get("time")
         unit = Weight("time", time.texts.get("uom", "sec") if time is not None else "sec").ns or 1_000_000_000
         for column, location in zip(self._columns, self._locations, strict=True):
-            visits = self._column(found, "visits", column)
+            visits, _ = self._both(kinds.get("visits"), self._column(found, "visits", column))
             own, total = self._both(time, self._rounded(self._column(found, "time", column), float(unit)))
             for place, path in enumerate(self._paths):
                 if visits[place] or total[place]:

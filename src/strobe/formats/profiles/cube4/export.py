@@ -56,7 +56,7 @@ def write(trace: Trace, path: Path) -> None:
     for each in sorted(_with_parents(profile, metrics)):
         children.setdefault(profile.parent[each], []).append(each)
     roots = children.get(_ROOT, [])
-    place, numbers, call_tree = _call_tree(profile, children, roots if len(roots) == 1 else [_ROOT])
+    regions, call_tree, place = _program(trace, profile, children, roots if len(roots) == 1 else [_ROOT])
     columns, system = _system(trace)
     anchor = "\n".join(
         [
@@ -66,7 +66,7 @@ def write(trace: Trace, path: Path) -> None:
             '<metrics title="Metric tree">',
             *(_described(number, metric) for number, metric in enumerate(metrics)),
             '</metrics>\n<program title="Call tree">',
-            *_regions(trace, profile, numbers),
+            *regions,
             *call_tree,
             '</program>\n<system title="System tree">',
             *system,
@@ -152,39 +152,46 @@ def _with_parents(profile: Profile, metrics: list[_Metric]) -> set[int]:
     return found
 
 
-def _call_tree(
-    profile: Profile, children: dict[int, list[int]], roots: list[int]
-) -> tuple[dict[int, int], dict[int, int], list[str]]:
-    """Return the row of each call path, the number of each region in it, and the tree itself.
+def _program(
+    trace: Trace, profile: Profile, children: dict[int, list[int]], roots: list[int]
+) -> tuple[list[str], list[str], dict[int, int]]:
+    """Return the regions, the tree of call paths from these roots, and the row of each call path.
 
-    It is depth first, as rows of exclusive metrics are. The region of the root is the one after the last.
+    The tree is depth first, as rows of exclusive metrics are.
     """
+    described = _regions(trace, profile)
+    numbers: dict[str, int] = {}
     place: dict[int, int] = {}
-    numbers: dict[int, int] = {}
-    lines: list[str] = []
+    tree: list[str] = []
     waiting: list[int | None] = [*reversed(roots)]
     while waiting:
         path = waiting.pop()
         if path is None:
-            lines.append("</cnode>")
+            tree.append("</cnode>")
             continue
-        region = profile.region[path] if path != _ROOT else len(profile.frames)
-        lines.append(f'<cnode id="{len(place)}" calleeId="{numbers.setdefault(region, len(numbers))}">')
+        region, site = described[profile.region[path] if path != _ROOT else len(profile.frames)]
+        number = numbers.setdefault(region, len(numbers))
+        tree.append(f'<cnode id="{len(place)}" mod="{_xml(site)}" calleeId="{number}">')
         place[path] = len(place)
         waiting += [None, *reversed(children.get(path, []))]
-    return place, numbers, lines
+    return [f'<region id="{number}" {region}</region>' for region, number in numbers.items()], tree, place
 
 
-def _regions(trace: Trace, profile: Profile, numbers: dict[int, int]) -> Iterator[str]:
+def _regions(trace: Trace, profile: Profile) -> list[tuple[str, str]]:
+    """Return of each region, and of the program as the last one, what follows its number, and where it is called.
+
+    Our regions of MPI are a function and where it is called, which Cube keeps in the call path.
+    """
     kinds = [(row.paradigm, _ROLES.get(row.role, row.role)) for row in region_rows(trace)]
     kinds += [("other", "function")] * (len(profile.frames) - len(kinds))  # of samples
-    kinds.append(("other", "artificial"))
-    frames = [*profile.frames, Frame(" ".join(trace.job.command) or "program", "", 0, "")]
-    for region, number in numbers.items():
-        frame, (paradigm, role) = frames[region], kinds[region]
-        place = f'mod="{_xml(frame.file or frame.module)}" begin="{frame.line or -1}" end="-1"'
+    program = next((row.argv for row in process_rows(trace) if row.argv), "program")
+    frames = [*profile.frames, Frame(program, "", 0, "")]
+    found = []
+    for frame, (paradigm, role) in zip(frames, [*kinds, ("other", "artificial")], strict=True):
+        module, site = ("MPI", frame.file) if paradigm == "mpi" else (frame.file or frame.module, "")
         about = _elements({"name": frame.name, "paradigm": paradigm, "role": role})
-        yield f'<region id="{number}" {place}>{about}</region>'
+        found.append((f'mod="{_xml(module)}" begin="{frame.line or -1}" end="-1">{about}', site))
+    return found
 
 
 def _system(trace: Trace) -> tuple[dict[int, int], list[str]]:
