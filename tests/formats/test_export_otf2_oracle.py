@@ -63,7 +63,7 @@ def non_blocking_job(archive: Archive) -> None:
 
 
 def self_job(archive: Archive) -> None:
-    """Communicators that have the same name and are others, which nobody can tell from what is said of them."""
+    """Communicators that have the same name and are others."""
     of = archive.definitions
     work = of.region("MPI_Barrier", region_role=RegionRole.BARRIER, paradigm=Paradigm.MPI)
     for thread in archive.threads:
@@ -139,16 +139,16 @@ def kinds_of(trace: strobe.Trace, folder: Path, version: int) -> tuple[Counter[s
     return kinds(folder)
 
 
-def test_communicators_that_nobody_knows_are_equal_too(tmp_path: Path) -> None:
+def test_communicators_of_one_name_stay_apart(tmp_path: Path) -> None:
     trace = strobe.open(archives.write(tmp_path / "first", self_job, ranks=2))
     again = exported(trace, tmp_path / "again")
     assert_equal(trace, again)
-    assert again.sql("select communicator, tag, peer_rank from messages").rows() == [("half", 3, 0), ("half", 3, 1)]
+    rows = again.sql("select communicator, tag, peer_rank, communicator_rank from messages").rows()
+    assert rows == [("half [2]", 3, 0, 0), ("half [3]", 3, 1, 0)]
     sends = oracle(tmp_path / "again" / "traces.otf2").sends
-    # From rank to rank of the job: that is known.
-    assert sorted((receiver, tag, name) for _, _, receiver, tag, name, *_ in sends) == [
-        (0, 3, "MPI_COMM_WORLD"),
-        (1, 3, "MPI_COMM_WORLD"),
+    assert sorted((name, receiver, tag) for _, _, receiver, tag, name, *_ in sends) == [
+        ("half [2]", 0, 3),
+        ("half [3]", 0, 3),
     ]
 
 

@@ -71,6 +71,17 @@ def seen(folder: Path) -> dict[int, Seen]:
     return found
 
 
+def check_places(own: Seen) -> None:
+    """Events lie in the call that they belong to. When something was asked for is known from how long it took."""
+    assert set(+own.outside) <= {"MpiIrecvRequest", "NonBlockingCollectiveRequest"}
+    assert own.outside.total() <= 1 + own.events.total() // 50
+
+
+def messages(trace: strobe.Trace) -> list[tuple[object, ...]]:
+    """All rows, without call paths: these have other numbers in another trace."""
+    return trace.sql("select * exclude (call_path) from messages order by all").rows()
+
+
 def exported(trace: strobe.Trace, folder: Path) -> list[str]:
     """Write an archive; return what it lacks, without the sums."""
     return [note for note in trace.export(folder, "otf2") if " rows of " not in note and "executions" not in note]
@@ -99,12 +110,12 @@ def test_what_does_not_block_is_exported_as_such(mpi: Mpi, program: str, size: i
             collectives = sum(calls[f"MPI_{name}"] for name in names) + calls["MPI_Start"] - 8
         expected = {"MpiIsend": sends, "MpiIrecvRequest": receives, "NonBlockingCollectiveRequest": collectives}
         assert {name: own.events[name] for name in PAIRS} == expected
-        # When a receive was asked for is known less well than the rest.
-        assert set(+own.outside) <= {"MpiIrecvRequest"}
+        check_places(own)
     again = strobe.open(tmp_path / "archive")
     before, after = contents(trace), contents(again)
-    for name in ("spans", "messages", "collective_spans", "totals"):
+    for name in ("spans", "collective_spans", "totals"):
         assert after[name] == before[name], name
+    assert messages(again) == messages(trace)
     assert sorted(again.profile().rows()) == sorted(trace.profile().rows())
 
 
@@ -125,7 +136,9 @@ def test_what_lies_in_folded_steps_is_left_out_and_counted(mpi: Mpi, tmp_path: P
     assert counts["look like"] == events["MpiSend"] + events["MpiRecv"] + events["MpiCollectiveEnd"]
     written = sum(events[name] for name in ("MpiSend", "MpiIsend", "MpiRecv", "MpiIrecv"))
     assert len(trace.side_table("messages")) == written + counts["are left out"]
-    assert all(set(+each.outside) <= {"MpiIrecvRequest"} for each in archive)
+    assert counts["are left out"] > 0
+    for own in archive:
+        check_places(own)
 
 
 def test_a_request_that_is_cut_off_is_a_blocking_message(mpi: Mpi, tmp_path: Path) -> None:
@@ -148,7 +161,7 @@ def test_a_request_that_is_cut_off_is_a_blocking_message(mpi: Mpi, tmp_path: Pat
         written = sum((each.events for each in seen(tmp_path / name).values()), Counter[str]())
         waited = sum(row is not None for row in part.side_table("messages").column("request"))
         assert written["MpiIsend"] + written["MpiIrecv"] == waited - expected
-        assert contents(strobe.open(tmp_path / name))["messages"] == contents(part)["messages"]
+        assert messages(strobe.open(tmp_path / name)) == messages(part)
 
 
 @pytest.mark.filterwarnings("ignore")

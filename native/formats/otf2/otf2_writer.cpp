@@ -115,21 +115,23 @@ void encode(std::string& out, const Records& records, size_t row) {
     append_record(out, records.type, body);
 }
 
-// An event that waits: how long its attributes and its record are, how early it may be, and both.
+// An event that waits: how long its attributes and its record are, how early and late it may be, and both.
 constexpr size_t kPackedHeader = 12;
-void pack(std::string& out, std::string_view attributes, std::string_view record, uint32_t early_ns = 0) {
+void pack(std::string& out, std::string_view attributes, std::string_view record, uint16_t early_ns = 0,
+          uint16_t late_ns = 0) {
   append_fixed(out, attributes.size(), 4);
   append_fixed(out, record.size(), 4);
-  append_fixed(out, early_ns, 4);
+  append_fixed(out, early_ns, 2), append_fixed(out, late_ns, 2);
   out += attributes;
   out += record;
 }
 
-size_t fixed4(std::string_view bytes, size_t at) {
+size_t fixed(std::string_view bytes, size_t at, size_t count) {
   size_t value = 0;
-  for (size_t i = 0; i < 4; i++) value |= size_t(uint8_t(bytes[at + i])) << (8 * i);
+  for (size_t i = 0; i < count; i++) value |= size_t(uint8_t(bytes[at + i])) << (8 * i);
   return value;
 }
+size_t fixed4(std::string_view bytes, size_t at) { return fixed(bytes, at, 4); }
 
 // Goes through records that belong to rows, as far as the rows are.
 class Cursor {
@@ -205,14 +207,14 @@ EventFile::EventFile(std::string path, size_t chunk_bytes, std::string spill_pat
       points_(std::move(spill_path), memory_bytes),
       communication_(std::move(communication)) {}
 
-void EventFile::points(const Records& records, uint32_t early_ns) {
+void EventFile::points(const Records& records, uint16_t early_ns, uint16_t late_ns) {
   for (size_t row = 0; row < records.count; row++) {
     AttributeList list(attributes_);
     list.add(records, row);
     list.end();
     encode(record_, records, row);
     packed_.clear();
-    pack(packed_, attributes_, record_, early_ns);
+    pack(packed_, attributes_, record_, early_ns, late_ns);
     points_.add(records.keys[row], packed_);
   }
 }
@@ -242,7 +244,7 @@ void EventFile::packed_event(uint64_t time, std::string_view packed) {
 void EventFile::points_before(uint64_t time, bool with_equal, bool enters_communication) {
   if (!sorted_) points_.sort(), sorted_ = true;
   while (!points_.empty() && (uint64_t(points_.time()) < time || (with_equal && uint64_t(points_.time()) == time))) {
-    if (enters_communication && uint64_t(points_.time()) + fixed4(points_.bytes(), 8) >= time)
+    if (enters_communication && uint64_t(points_.time()) + fixed(points_.bytes(), 8, 2) >= time)
       early_.emplace_back(points_.bytes());
     else
       packed_event(uint64_t(points_.time()), points_.bytes());
@@ -254,6 +256,11 @@ void EventFile::leave() {
   Open& open = open_[--depth_];
   // What happens when a call of MPI ends is part of it.
   points_before(open.end, communicates(open.region));
+  while (communicates(open.region) && !points_.empty() &&
+         uint64_t(points_.time()) <= open.end + fixed(points_.bytes(), 10, 2)) {
+    packed_event(open.end, points_.bytes());
+    points_.take();
+  }
   for (size_t at = 0; at < open.last.size();) {
     const size_t size = kPackedHeader + fixed4(open.last, at) + fixed4(open.last, at + 4);
     packed_event(open.end, std::string_view(open.last).substr(at, size));

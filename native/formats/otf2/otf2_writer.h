@@ -79,8 +79,8 @@ class EventFile {
             std::vector<uint8_t> communication);
 
   // Records with a time (the keys), in any order; all of them before the first span. Those that lie at most `early_ns`
-  // before an enter of communication are written behind it.
-  void points(const Records& records, uint32_t early_ns = 0);
+  // before an enter of communication are written behind it, those at most `late_ns` after a leave before that.
+  void points(const Records& records, uint16_t early_ns = 0, uint16_t late_ns = 0);
   // `details`: attributes of enters; `first`: right after the enter; `last`: right before the leave. Keys: rows.
   void spans(const SpanColumns& columns, const std::vector<Records>& details, const std::vector<Records>& first,
              const std::vector<Records>& last);

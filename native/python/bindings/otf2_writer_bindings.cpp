@@ -93,11 +93,11 @@ void register_otf2_writer(nb::module_& m) {
           nb::arg("communication"))
       .def(
           "points",
-          [](EventFile& self, nb::tuple records, uint32_t early_ns) {
+          [](EventFile& self, nb::tuple records, uint16_t early_ns, uint16_t late_ns) {
             const GivenRecords given(records);
-            unlocked([&] { self.points(given.get(), early_ns); });
+            unlocked([&] { self.points(given.get(), early_ns, late_ns); });
           },
-          nb::arg("records"), nb::arg("early_ns") = 0)
+          nb::arg("records"), nb::arg("early_ns") = 0, nb::arg("late_ns") = 0)
       .def(
           "spans",
           [](EventFile& self, Input<int64_t> row, Input<int64_t> start, Input<int64_t> duration, Input<uint32_t> depth,

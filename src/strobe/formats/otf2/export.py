@@ -285,7 +285,7 @@ class Writer:
             self._trace, location, self._communicators, texts, self._version, time, self.lacking
         )
         for requests in collectives.requests():
-            out.points(requests)
+            out.points(requests, late_ns=collectives.late_ns)
         tables = {name: Rows(self._trace, name, location) for name in SPAN_TABLES}
         before = dict.fromkeys(tables, -1)
         for spans in self._trace.span_batches(location):

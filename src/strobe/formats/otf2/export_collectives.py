@@ -66,6 +66,8 @@ class CollectiveWriter:
                 self._exact = self._exact and bool(self._fits(batch)[1].all())
                 asks = asks or bool(batch.get("request")[1].any())
         self._asks = asks and version >= 3
+        # Of a recording, requests are known only nearly: they may be moved if attributes have the times.
+        self._exact = self._exact and not (self._asks and not trace.job.imported)
         self._exact = self._exact and not any(self._requests(batch, at)[2].any() for batch, at in self._non_blocking())
 
     def _non_blocking(self) -> Iterator[tuple[Batch, SpanArrays]]:
@@ -83,6 +85,11 @@ class CollectiveWriter:
         asked_at = np.maximum(_ends(spans, batch.row) + self._exported.zero_ns - pending, 0)
         lacks = self._exported.lacks(asked_at)
         return asked_at, asked & known & ~lacks, asked & known & lacks
+
+    @property
+    def late_ns(self) -> int:
+        """How much the requests may be too late: a call ends after what is completed in it."""
+        return 0 if self._exact else 1000
 
     def requests(self) -> Iterator[Records]:
         """Yield the requests of collectives that did not block: some time before the spans that completed them."""
