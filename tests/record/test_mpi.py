@@ -439,6 +439,30 @@ def test_when_mpi_is_recorded_without_being_asked(mpi: Mpi) -> None:
     assert not parallel_jobs.calls_mpi({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, [sys.executable])  # a batch script
 
 
+def test_a_launcher_is_found_behind_what_runs_it(mpi: Mpi) -> None:
+    mpirun = str(mpi.home / "bin/mpirun")
+    script = mpi.workshop.write("job.sh", f"#!/bin/sh\n# srun\nexport A=1; exec {mpirun} -n 2 ./x\n")
+    script.chmod(0o755)
+    for command in (
+        ["env", "-u", "B", "A=1", mpirun, "-n", "2", "x"],
+        ["nice", "-n", "1", "timeout", "60", mpirun, "x"],
+        ["sh", "-c", f"cd /tmp && exec {mpirun} -n 2 x"],
+        ["env", "A=1", "bash", "-c", 'exec "$@"', "bash", mpirun, "x"],
+        ["sh", str(script)],
+        [str(script)],
+    ):
+        assert parallel_jobs.calls_mpi({}, command), command
+    other = mpi.workshop.write("other.sh", f"#!/bin/sh\n# exec {mpirun} -n 2 ./x\n")
+    for command in (["env", "A=1"], ["env", "true", mpirun], ["sh", "-c", "true"], ["sh", str(other)], ["nice"]):
+        assert not parallel_jobs.calls_mpi({}, command), command
+
+
+def test_ranks_behind_env_and_a_shell_are_recorded(mpi: Mpi) -> None:
+    text = "exec " + " ".join(mpi.mpirun(2, mpi.build("solver")))
+    found = calls(mpi.recorded("env", "OMP_NUM_THREADS=1", "sh", "-c", text).trace)
+    assert [found[rank]["MPI_Allreduce"] for rank in sorted(found)] == [60, 60]
+
+
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
