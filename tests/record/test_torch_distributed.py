@@ -210,6 +210,21 @@ def test_messages_are_those_that_the_program_sent_and_received(workshop: Worksho
     assert cut == [{"n": 0}]
 
 
+def test_clocks_of_nodes_are_checked_by_messages_of_gloo(workshop: Workshop) -> None:
+    shifted = ["sh", "-c", 'test $RANK = 0 || export STROBE_CLOCK_SHIFT_NS=250000000; exec "$@"', "sh"]
+    program = workshop.command(str(PROGRAM.with_name("messages.py")))
+    torchrun = [str(TORCHRUN), "--no-python", "--nproc-per-node", "2"]
+    done = workshop.plain("--", *torchrun, *shifted, *program, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    with strobe.open(workshop.trace) as trace:
+        checked = {row["what"]: row["value"] for row in trace.quality.to_pylist() if row["process"] is None}
+    assert checked["messages_checked"] == sum(
+        each[0] == "send"
+        for rank in range(2)
+        for each in json.loads((workshop.folder / f"noted-{rank}.json").read_text())["noted"]
+    )
+
+
 @pytest.mark.parametrize("beginning", ["strobe collectives", "strobe stragglers", "strobe sql"])
 def test_the_commands_of_the_guide_answer(run: Run, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = shlex.split(said(beginning).replace("train.strobe", str(run.trace)))
