@@ -292,6 +292,9 @@ STROBE_API void strobe_leave_at(uint32_t region, uint64_t ticks);
 STROBE_API uint64_t strobe_records(void);
 // This process is number `rank` of the `size` processes of its job. Written at once, so that it survives a kill.
 STROBE_API void strobe_note_rank(int rank, int size);
+// Where the code is that regions call `site` in their file ("exchange+0x1f"): the path of an object and an address in
+// it, so that its source line can be found after the run. Each is written at once, and is to be noted only once.
+STROBE_API void strobe_note_call_site(const char* site, const char* object, uint64_t address);
 
 // Entry points found by name: ITT (INTEL_LIBITTNOTIFY64) and NVTX (NVTX_INJECTION64_PATH) load this library themselves.
 struct ___itt_global;
