@@ -28,7 +28,7 @@ PART_OF_ANOTHER = "wrong_order"  # of late_sender
 _TESTS = re.compile(r"p?mpi_(test|request_get_status|i?m?probe)", re.IGNORECASE)
 _PROBES = re.compile(r"p?mpi_m?probe", re.IGNORECASE)
 # Sends that may need their receiver: not those with a buffer or a receiver that is ready, nor both ways at once.
-_NEED_RECEIVER = re.compile(r"p?mpi_(s?send|wait(all|any|some)?)_*$", re.IGNORECASE)
+_NEED_RECEIVER = re.compile(r"(p?mpi_(s?send|wait(all|any|some)?)_*|gloo:wait)$", re.IGNORECASE)
 _REMEMBERED = 100  # late senders of a location that a later message can show to be in wrong order, as Scalasca has it
 
 

@@ -51,9 +51,10 @@ class Messages:
             if message is None:
                 return original(own, *args, **kwargs)
             core.message_wait_begin(region)
+            began_ns = time.monotonic_ns()
             try:
                 done = original(own, *args, **kwargs)
-                self._over(own, message)
+                self._over(own, message, began_ns)
                 return done
             finally:
                 core.message_wait_end(region)
@@ -83,7 +84,7 @@ class Messages:
         except Exception as error:  # never into the program
             core.count(f"messages_not_read: {type(error).__name__}", 1)
 
-    def _over(self, work: Any, message: Message) -> None:
+    def _over(self, work: Any, message: Message, began_ns: int) -> None:
         group, direction, peer, tag, size_bytes, number, ticks, asked_ns = message
         self._held.work = None
         try:
@@ -92,8 +93,9 @@ class Messages:
             in_job = group.ranks[peer] if 0 <= peer < len(group.ranks) else core.NOTHING_32
             # A send has the time at which it was asked for, a receive that at which it is over.
             ticks = ticks if direction == core.text("send") else 0
-            sides, ends = _two(direction, group.text), _two(in_job, peer)
-            core.row(_MESSAGE, sides, ends, tag, size_bytes, number, time.monotonic_ns() - asked_ns, ticks)
+            sides, ends, which = _two(direction, group.text), _two(in_job, peer), _two(tag, number % 2**31)
+            now_ns = time.monotonic_ns()
+            core.row(_MESSAGE, sides, ends, which, size_bytes, now_ns - began_ns, now_ns - asked_ns, ticks)
         except Exception as error:  # never into the program
             core.count(f"messages_not_read: {type(error).__name__}", 1)
 
