@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import strobe
+from tests.gpu.recorded import record
 from tests.record.workshop import Workshop
 
 pyopencl = pytest.importorskip("pyopencl", reason="pyopencl is not installed: uv pip install --group opencl")
@@ -127,6 +128,77 @@ def test_a_c_program_without_events_is_the_same_and_its_commands_have_sizes(work
         failed = rows(trace, "select return_value from call_spans where return_value != 0")
         assert failed == [(-30,)]  # CL_INVALID_VALUE
         assert trace.locations.to_pylist()[-1]["name"] == "GPU 0 stream 1"
+
+
+def test_queues_of_several_threads_are_streams_in_order(workshop: Workshop) -> None:
+    workshop.write(
+        "threads.py",
+        """
+        import threading
+        import pyopencl as cl
+        context = cl.create_some_context(interactive=False)
+        program = cl.Program(context, "__kernel void nothing() {}").build()
+        def work():
+            queue, nothing = cl.CommandQueue(context), cl.Kernel(program, "nothing")
+            for _ in range(2000):
+                cl.enqueue_nd_range_kernel(queue, nothing, (1,), (1,))
+            queue.finish()
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for each in threads: each.start()
+        for each in threads: each.join()
+        """,
+    )
+    assert workshop.recorded("threads.py").visible == ("", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        assert rows(trace, "select stream, count(*) from kernel_spans group by 1 order by 1") == [
+            (stream, 2000) for stream in range(4)
+        ]
+        # A command that is out of order would have a lane of its own.
+        streams = rows(trace, "select name from locations where kind = 'stream' order by 1")
+        assert streams == [(f"GPU 0 stream {stream}",) for stream in range(4)]
+
+
+def test_what_is_not_over_when_the_program_ends_does_not_hold_it_up(workshop: Workshop) -> None:
+    workshop.write(
+        "unfinished.py",
+        """
+        import os
+        import pyopencl as cl
+        context = cl.create_some_context(interactive=False)
+        queue = cl.CommandQueue(context)
+        nothing = cl.Kernel(cl.Program(context, "__kernel void nothing() {}").build(), "nothing")
+        for _ in range(7):
+            cl.enqueue_nd_range_kernel(queue, nothing, (1,), (1,))
+        queue.finish()
+        cl.enqueue_nd_range_kernel(queue, nothing, (1,), (1,), wait_for=[cl.UserEvent(context)])
+        queue.flush()
+        os._exit(3)
+        """,
+    )
+    assert workshop.recorded("unfinished.py").visible == ("", "", 3)
+    with strobe.open(workshop.trace) as trace:
+        assert rows(trace, "select count(*) from kernel_spans") == [(7,)]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_beside_cuda_the_interface_that_was_used_first_is_recorded(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        import pyopencl as cl
+        gpu = fake_cuda.Gpu()
+        context = cl.create_some_context(interactive=False)
+        queue = cl.CommandQueue(context)
+        cl.enqueue_nd_range_kernel(
+            queue, cl.Kernel(cl.Program(context, "__kernel void nothing() {}").build(), "nothing"), (1,), (1,)
+        )
+        queue.finish()
+        gpu.launch("gemm")
+        gpu.synchronize()
+        """,
+    )
+    assert [row["kernel"] for row in ran.trace.kernels().to_pylist()] == ["gemm"]
+    assert ran.said()["gpu_opencl"] == "OpenCL is not recorded: GPUs of this process are recorded through CUDA"
 
 
 def test_layers_of_the_user_stay(workshop: Workshop) -> None:

@@ -41,7 +41,7 @@ enum Size : uint8_t { kNone, kBytes, kBox, kPixels };
   X(clFlush, 46, 1, FUNCTION)          \
   X(clBuildProgram, 30, 6, FUNCTION)   \
   X(clCompileProgram, 98, 9, FUNCTION) \
-  X(clLinkProgram, 99, 9, FUNCTION)
+  X(clLinkProgram, kLinkProgram, 9, FUNCTION)
 
 enum Entry : uint32_t {
   kGetDeviceInfo = 3,
@@ -53,6 +53,7 @@ enum Entry : uint32_t {
   kRetainEvent = 43,
   kReleaseEvent = 44,
   kGetProfilingInfo = 45,
+  kLinkProgram = 99,
   kCreateQueueWithProperties = 123,
 };
 enum Info : uint32_t {

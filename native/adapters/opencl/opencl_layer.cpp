@@ -16,7 +16,6 @@
 #include "adapters/opencl/decode/opencl_decoder.h"
 #include "adapters/opencl/functions.h"
 #include "core/format/json_text.h"
-#include "core/rings/ring.h"
 #include "core/system/clock.h"
 
 namespace strobe::opencl {
@@ -194,25 +193,29 @@ bool Recording::over(Command& command) {
   const bool timed = status == 0 && ask(kGetProfilingInfo, command.event, kQueued, command.queued_ns) &&
                      ask(kGetProfilingInfo, command.event, kStart, record.start_ns) &&
                      ask(kGetProfilingInfo, command.event, kEnd, record.end_ns);
-  if (!timed) record.kind = 0, strobe_count("opencl_commands_without_times", 1);
+  if (!timed) record.kind = 0, strobe_count("stream_spans_untimed", 1);
   invoke_driver(kReleaseEvent, command.event);
   return true;
 }
 
-void Recording::flush(bool) {
-  std::vector<Command> commands;
+void Recording::flush(bool forced) {
+  std::vector<Command> commands, done, waiting;
   {
     const std::lock_guard lock(mutex_);
     commands.swap(pending_);
   }
-  const auto done = std::stable_partition(commands.begin(), commands.end(), [this](Command& one) { return over(one); });
+  // What is over after one that is not has ended just now: it comes in the next round, in order.
+  std::set<uint32_t> busy;
+  for (Command& one : commands) {
+    const bool is_over = (forced || !busy.contains(one.record.queue)) && over(one);
+    if (!is_over) busy.insert(one.record.queue);
+    if (!is_over || one.record.kind) (is_over ? done : waiting).push_back(one);
+  }
   {
     const std::lock_guard lock(mutex_);
-    pending_.insert(pending_.begin(), done, commands.end());
+    pending_.insert(pending_.begin(), waiting.begin(), waiting.end());
   }
-  commands.erase(done, commands.end());
-  std::erase_if(commands, [](const Command& one) { return !one.record.kind; });
-  write(commands);
+  write(done);
 }
 
 void Recording::write(std::vector<Command>& commands) {
@@ -263,7 +266,9 @@ Word recorded(Word* words, const Invoke& invoke) {
   command.begin_ns = monotonic_ns();
   const Word result = invoke();
   command.end_ns = monotonic_ns();
-  const int32_t returned = maps ? *reinterpret_cast<const int32_t*>(*error) : int32_t(result);
+  const int32_t returned = maps                             ? *reinterpret_cast<const int32_t*>(*error)
+                           : function.entry == kLinkProgram ? STROBE_NOTHING_32  // it returns a program
+                                                            : int32_t(result);
   to.recorder->call_ends(is, command.record.correlation, function.entry, returned, true);
   if (kFunction >= kCommands || returned) return result;
   if (!own_event) invoke_driver(kRetainEvent, command.event = *reinterpret_cast<const Word*>(*event));
@@ -282,38 +287,36 @@ struct Wrapper<kFunction, std::index_sequence<kAt...>> {
   }
 };
 
-// Whether what is put into a queue with these properties is recorded: then its commands need times.
-bool records(Word& properties) {
-  const Inside inside;
-  if ((properties & kOnDevice) || !strobe_gpu_start(&recording())) return false;
-  properties |= kProfiling;
-  return true;
-}
-
-Word made(Word queue) {
-  if (queue) recording().new_queue(queue);
-  return queue;
+// A queue whose commands have times, if they are recorded and that can be had; `make` takes the properties as they are.
+template <class Make>
+Word create(Word& properties, const Make& make) {
+  const Word asked = properties;
+  if (!(asked & kOnDevice) && strobe_gpu_start(&recording())) {
+    properties |= kProfiling;
+    if (const Word queue = make()) return recording().new_queue(queue), queue;
+    properties = asked;
+  }
+  return make();
 }
 
 Word create_queue(Word context, Word device, Word properties, Word error) {
-  Word timed = properties;
-  if (records(timed))
-    if (const Word queue = made(invoke_driver(kCreateQueue, context, device, timed, error))) return queue;
-  return invoke_driver(kCreateQueue, context, device, properties, error);
+  return create(properties, [&] { return invoke_driver(kCreateQueue, context, device, properties, error); });
 }
 
-Word create_queue_with_properties(Word context, Word device, const Word* properties, Word error) {
-  std::vector<Word> timed{Word(kQueueProperties), 0};  // names and values
-  for (const Word* each = properties; each && *each; each += 2)
+Word create_queue_with_properties(Word context, Word device, const Word* asked, Word error) {
+  Word properties = 0;
+  std::vector<Word> list;  // names and values
+  for (const Word* each = asked; each && *each; each += 2)
     if (*each == Word(kQueueProperties))
-      timed[1] = each[1];
+      properties = each[1];
     else
-      timed.insert(timed.end(), {each[0], each[1]});
-  timed.push_back(0);
-  if (records(timed[1]))
-    if (const Word queue = made(invoke_driver(kCreateQueueWithProperties, context, device, timed.data(), error)))
-      return queue;
-  return invoke_driver(kCreateQueueWithProperties, context, device, properties, error);
+      list.insert(list.end(), {each[0], each[1]});
+  list.insert(list.end(), {Word(kQueueProperties), properties, 0});
+  Word& value = list[list.size() - 2];
+  return create(value, [&] {
+    const Word* const given = value == properties ? asked : list.data();
+    return invoke_driver(kCreateQueueWithProperties, context, device, given, error);
+  });
 }
 
 template <size_t... kAt>

@@ -39,7 +39,8 @@ int main(void) {
   must(clGetDeviceIDs(platform, 0xFFFFFFFF, 1, &device, NULL), "device");
   handle context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
   handle first = clCreateCommandQueue(context, device, 0, &error);
-  handle second = clCreateCommandQueueWithProperties(context, device, NULL, &error);
+  const uint64_t properties[] = {0x1093, 0, 0};  // CL_QUEUE_PROPERTIES
+  handle second = clCreateCommandQueueWithProperties(context, device, properties, &error);
   handle a = clCreateBuffer(context, 1, 4096, NULL, &error), b = clCreateBuffer(context, 1, 4096, NULL, &error);
   const char* source = "__kernel void twice(__global float* a) { a[get_global_id(1) * 32 + get_global_id(0)] *= 2; }";
   handle program = clCreateProgramWithSource(context, 1, &source, NULL, &error);
