@@ -279,13 +279,11 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
 def _who_came(found: Collectives, at: Ints, begin: Ints, count: Ints, awaited: Ints) -> Ints:
     """Return for each execution the location of the one that it waited for, its own where it needs nobody."""
     number = np.repeat(np.arange(len(begin)), count)
-    start = found.start_ns[at]
-    order = np.lexsort((start, number))
-    # The place of (number, start) in that order: all are there, as the awaited one is in the same collective.
-    key_order, wanted = np.stack((number[order], start[order])), np.stack((number, awaited))
-    _, which = np.unique(np.concatenate((key_order, wanted), axis=1), axis=1, return_inverse=True)
-    which = which.reshape(-1)
-    of_key = np.full(int(which.max(initial=-1)) + 1, -1, dtype=np.int64)
-    of_key[which[: len(order)]] = found.location[at[order]]
-    who = of_key[which[len(order) :]]
-    return np.where(who >= 0, who, found.location[at])
+    moments, rank = np.unique(found.start_ns[at], return_inverse=True)
+    # The awaited one came in the same collective at that very moment.
+    key = number << 32 | rank
+    order = np.argsort(key, kind="stable")
+    wanted = number << 32 | np.minimum(np.searchsorted(moments, awaited), len(moments) - 1)
+    place = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
+    who = found.location[at[order]][place]
+    return np.where(awaited != NOBODY, who, found.location[at])
