@@ -108,18 +108,19 @@ class Collectives:
         of_line = np.array([kind in kinds for kind, _ in self.lines], dtype=bool)
         return np.asarray(of_line[self.line], dtype=bool)
 
-    def awaited_ns(self) -> Ints:
-        """Return until when each has to wait: when the last one came that it needs, by Scalasca's definitions.
+    def awaited(self) -> tuple[Ints, Ints]:
+        """Return until when each has to wait, and the place of the one that it waits for: the last that it needs.
 
-        All need all; all but the root need the root (broadcast, scatter); the root needs all that send it something
-        (reduce, gather); each needs those before it (scan). NOBODY where it needs none, or that is not known.
+        By Scalasca's definitions all need all; all but the root need the root (broadcast, scatter); the root needs all
+        that send it something (reduce, gather); each needs those before it (scan). NOBODY and itself where it needs
+        none, or that is not known.
         """
         (at,) = np.nonzero(self.collective >= 0)
         at = at[np.argsort(self.collective[at], kind="stable")]
-        out = np.full(len(self), NOBODY, dtype=np.int64)
+        out, who = np.full(len(self), NOBODY, dtype=np.int64), np.arange(len(self))
         begin = np.flatnonzero(np.diff(self.collective[at], prepend=-1))
         if not len(begin):
-            return out
+            return out, who
         count = np.diff(begin, append=len(at))
         start, is_root = self.start_ns[at], self.root[at] == 1
 
@@ -137,7 +138,14 @@ class Collectives:
             order = first + np.argsort(self.rank[at[first : first + members]], kind="stable")
             found[order] = np.maximum.accumulate(start[order])
         out[at] = found
-        return out
+        # The awaited one came to the same collective at that very moment.
+        moments, rank = np.unique(start, return_inverse=True)
+        number = np.repeat(np.arange(len(begin)), count) << 32
+        order = np.argsort(number | rank, kind="stable")
+        wanted = number | np.minimum(np.searchsorted(moments, found), len(moments) - 1)
+        place = np.searchsorted((number | rank)[order], wanted)
+        who[at] = np.where(found != NOBODY, at[order][np.minimum(place, len(order) - 1)], at)
+        return out, who
 
 
 @cached_on_trace

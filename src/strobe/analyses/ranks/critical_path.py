@@ -9,10 +9,11 @@ came last of all that it waited for. So the path is walked back from the last mo
 add up to its length. Without synchronisation events in the profile, a call is taken to wait for what ended last
 before it returned, and a kernel that begins more than 30 us after its launch and after the kernel before it for
 what ended last on any stream. Ranks are linked by collectives: where all wait for all (NCCL, MPI, gloo), for the
-last to come; with a root (MPI), all for it, or it for the last of them. And by messages of MPI: a call that
-receives waits for the one that sends, and one that sends and blocks for the one that receives. Nothing links processes
-without ranks: the path is that of the one with most work on GPUs, else of the one that lasts longest, which the first
-line names; --rank each has a path for each.
+last to come; of MPI, with a root all for it, or it for the last of them, in scans for the last of those before; what
+does not block is waited for in the call that completes it, until the last has asked for it. And by messages: a call
+that receives waits for the one that sends, and one that sends and blocks for the one that receives. Nothing links
+processes without ranks: the path is that of the one with most work on GPUs, else of the one that lasts longest, which
+the first line names; --rank each has a path for each.
 
 The step: by default a steady one of median length; without steps, the whole run (the middle of one of more than
 half a million spans). On threads its time, on GPUs what was launched in it. Kinds: host (Python, operators, calls),

@@ -42,7 +42,7 @@ class _Arrivals:
 
     def __init__(self, found: Collectives) -> None:
 
-        awaited = found.awaited_ns()
+        awaited, _ = found.awaited()
         needed = np.zeros(int(found.collective.max(initial=-1)) + 2, dtype=bool)
         needed[found.collective[awaited != NOBODY]] = True
         (at,) = np.nonzero((found.collective >= 0) & needed[found.collective])

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.ranks.collectives import ALL_NEED_ALL, collectives
+from strobe.ranks.collectives import ALL_NEED_ALL, NOBODY, collectives
 from strobe.ranks.critical_path.gpu_edges import Activities, Calls, Syncs
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.ranks.messages import MessageEnds, matched, message_ends
-from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
+from strobe.tables.column_arrays import Bools, Ints, place_of
 from strobe.trace.trace import Trace
 
 # Phase of the moments in which all have come to a collective, see Builder.
@@ -37,7 +36,7 @@ def link(trace: Trace, builder: Builder, parts: list[Part]) -> None:
     """Add the waits of ranks for others: for the last to come to a collective, for its root, and for messages."""
     if len(parts) > 1:
         _collectives(trace, builder, parts)
-        _with_root(trace, parts)
+        _awaited(trace, parts)
         _messages(trace, parts)
 
 
@@ -103,60 +102,27 @@ class _Member:
         return _Member(self.part, self.chain, self.which[chosen], self.collective[chosen])
 
 
-def _with_root(trace: Trace, parts: list[Part]) -> None:
-    """Add the waits in collectives of MPI with a root: of all for it, or of the root for the last of them.
+def _awaited(trace: Trace, parts: list[Part]) -> None:
+    """Add the waits in collectives in which some need some: with a root, in order of rank, and those that do not block.
 
-    Scalasca: Late Broadcast (and scatter), Early Reduce (and gather). The n-th of a communicator is the same on all
-    ranks, where all have as many.
+    Scalasca: Late Broadcast (and scatter), Early Reduce (and gather), Early Scan. What does not block is waited for in
+    the call that completes it, until the last rank has asked for it.
     """
-    chains = [chain for part in parts for chain in part.chains]
-    texts = Texts()
-    found = []
-    for number, chain in enumerate(chains):
-        columns = ("communicator", "collective", "root", "rank", "request")
-        own = Attributes(trace, "collective_spans", chain.location, columns).of(chain.spans["row"])
-        calls = _RootedCalls(
-            communicator=texts.numbers(own.column("communicator")),
-            collective=texts.numbers(own.column("collective")),
-            root=integers(own.column("root")),
-            rank=integers(own.column("rank")),
-            chain=np.full(len(own), number),
-            span=np.arange(len(own)),
-        )
-        found.append(calls.chosen((calls.root >= 0) & (calls.rank >= 0) & (integers(own.column("request")) < 0)))
-    calls = _RootedCalls.joined(found)
-    for communicator, collective in np.unique(np.stack((calls.communicator, calls.collective)), axis=1).T.tolist():
-        same = calls.chosen((calls.communicator == communicator) & (calls.collective == collective))
-        members, count = np.unique(same.chain, return_counts=True)
-        if len(members) < 2 or (count != count[0]).any():
-            continue
-        # By member, in order of time: calls are in order of chain and span.
-        root, rank, span = (column.reshape(len(members), -1) for column in (same.root, same.rank, same.span))
-        at = [chains[number] for number in members.tolist()]
-        begins = [chain.begins[span[k]] for k, chain in enumerate(at)]
-        node = np.stack([chain.node[begin] for chain, begin in zip(at, begins, strict=True)])
-        begin_ns = np.stack([chain.time_ns[begin] for chain, begin in zip(at, begins, strict=True)])
-        from_root = any(word in (texts.text(collective) or "") for word in ("cast", "scatter"))
-        is_root = rank == root
-        late_ns = np.where(is_root == from_root, begin_ns, np.iinfo(np.int64).min)
-        late, column = late_ns.argmax(axis=0), np.arange(int(count[0]))
-        known = is_root.sum(axis=0) == 1
-        for k, chain in enumerate(at):
-            waits = known & (is_root[k] != from_root)
-            source, source_ns = node[late, column][waits], begin_ns[late, column][waits]
-            chain.wait(chain.ends[span[k][waits]], source, source_ns, COMMUNICATION)
-
-
-@dataclass(frozen=True)
-class _RootedCalls(Columns):
-    """Blocking collectives of MPI with a root: number of the chain, and place of the span in it."""
-
-    communicator: Ints
-    collective: Ints
-    root: Ints
-    rank: Ints
-    chain: Ints
-    span: Ints
+    found = collectives(trace)
+    awaited_ns, who = found.awaited()
+    waits = (awaited_ns != NOBODY) & (found.row >= 0) & ~(found.of_kinds(ALL_NEED_ALL) & found.blocking)
+    chains = {chain.location: chain for part in parts for chain in part.chains}
+    for location, chain in chains.items():
+        (own,) = np.nonzero(waits & (found.location == location))
+        at = place_of(found.row[own], chain.spans["row"])
+        own, at = own[at >= 0], at[at >= 0]
+        for other in np.unique(found.location[who[own]]).tolist():
+            if other == location or other not in chains:
+                continue
+            of, which = chains[other], found.location[who[own]] == other
+            came = of.last_until(awaited_ns[own[which]])
+            source = np.where(came < 0, -1, of.node[came])
+            chain.wait(chain.ends[at[which]], source, of.time_ns[came], COMMUNICATION)
 
 
 def _messages(trace: Trace, parts: list[Part]) -> None:

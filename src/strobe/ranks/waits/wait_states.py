@@ -231,13 +231,12 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     if not len(begin):
         return Waits.joined(())
     count = np.diff(begin, append=len(at))
-    awaited, blocking = found.awaited_ns()[at], found.blocking[at]
+    awaited_ns, who = found.awaited()
+    awaited, cause, blocking = awaited_ns[at], found.location[who[at]], found.blocking[at]
     start, end = found.call_ns[at], found.end_ns[at]
     error = found.clock_error_ns[found.party[at]]
     together = np.repeat(np.maximum.reduceat(error, begin), count)
     partial = (found.size[at] > 0) & (np.repeat(count, count) < found.size[at])
-    # Who came last, of those that are awaited: the one that came at that moment.
-    cause = _who_came(found, at, begin, count, awaited)
 
     def waits_of(state: str, of: Bools, until: Ints, since: Ints, cause: Ints, came: Ints) -> Waits:
         length = until - since
@@ -274,16 +273,3 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
             parts.append(waits_of(completion, of_kind & blocking & needs, end, since, cause, awaited))
     late = waits_of("late_collective", needs & ~blocking, np.minimum(awaited, end), start, cause, awaited)
     return Waits.joined([*parts, late.chosen(_longest_of_calls(late))])
-
-
-def _who_came(found: Collectives, at: Ints, begin: Ints, count: Ints, awaited: Ints) -> Ints:
-    """Return for each execution the location of the one that it waited for, its own where it needs nobody."""
-    number = np.repeat(np.arange(len(begin)), count)
-    moments, rank = np.unique(found.start_ns[at], return_inverse=True)
-    # The awaited one came in the same collective at that very moment.
-    key = number << 32 | rank
-    order = np.argsort(key, kind="stable")
-    wanted = number << 32 | np.minimum(np.searchsorted(moments, awaited), len(moments) - 1)
-    place = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
-    who = found.location[at[order]][place]
-    return np.where(awaited != NOBODY, who, found.location[at])
