@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import strobe
+from strobe.advice.rank import findings
 from tests.record.test_mpi import Mpi
 from tests.record.workshop import Workshop
 
@@ -86,6 +87,8 @@ def test_waits_are_those_that_the_ranks_saw(workshop: Workshop, name: str, keep:
         found = {(row["state"], row["rank"]): row["wait_ns"] + row["uncertain_ns"] for row in rows}
         right = {key: pytest.approx(wait, rel=0.05, abs=STEPS * 50_000) for key, wait in expected.items()}
         wrong = [(key, found.get(key, 0), wait) for key, wait in right.items() if found.get(key, 0) != wait]
+        advice = {each.rule: each.what for each in findings(strobe.open(done.trace))}
+        assert ("rank.waits" in advice) or late_ms == 0
         assert not {state for state, _ in found} - {"wrong_order"} - {state for state, _ in expected}
         if not wrong:
             return

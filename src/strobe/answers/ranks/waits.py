@@ -38,6 +38,16 @@ def run(trace: Trace, *, by: str) -> Table:
     return table.sort("wait_ns")
 
 
+def call_path(trace: Trace, path: int) -> str:
+    """Return the functions of a call path from the inside out; a call of MPI has the place that called it."""
+    regions, names = region_rows(trace), []
+    while path != NO_REGION:
+        region = regions[trace.definitions.path_region[path]]
+        names.append(f"{region.name} ({region.file})" if region.paradigm == "mpi" and region.file else region.name)
+        path = int(trace.definitions.path_parent[path])
+    return " < ".join(names)
+
+
 class _Keys:
     """What waits are grouped by: numbers of the same length as the waits, and how each number is shown."""
 
@@ -78,19 +88,10 @@ class _Keys:
         path = int(self.waits.call_path[at])
         if path < 0:
             return None
-        return self._function(path) if key == "function" else self._call_path(path)
+        return self._function(path) if key == "function" else call_path(self._trace, path)
 
     def _function(self, path: int) -> str:
         return str(self._regions[self._trace.definitions.path_region[path]].name)
-
-    def _call_path(self, path: int) -> str:
-        """Return the functions from the inside out; a call of MPI has the place that called it."""
-        names = []
-        while path != NO_REGION:
-            region = self._regions[self._trace.definitions.path_region[path]]
-            names.append(f"{region.name} ({region.file})" if region.paradigm == "mpi" and region.file else region.name)
-            path = int(self._trace.definitions.path_parent[path])
-        return " < ".join(names)
 
     def sums(self, keys: tuple[str, ...]) -> list[dict[str, object]]:
         """Return a row for each combination of the keys."""
