@@ -66,7 +66,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         rule="rank.waits",
         what=f"ranks wait {format_ns(step_ns)} of a step for one another, {format_share(total / duration_ns)} of it "
         f"(mean of {len(steps)} ranks): {format_share(of_state)} of that {_WORDS[STATES[state]]}",
-        do=f"rank {ranks[awaited]} is waited for most, {format_share(of_awaited)}: look at what it does before it comes; "
+        do=f"rank {ranks[awaited]} is waited for most, {format_share(of_awaited)}: look at what it does before that; "
         "strobe waits --by pair",
         where=where,
         confidence="high" if of_path > 1 / 2 else "medium",
