@@ -1,8 +1,12 @@
 """The communication matrix: messages written by hand, with sums computed on paper."""
 
+from pathlib import Path
+
 import pytest
 
 from strobe.errors import UsageError
+from strobe.server.time_range.message_matrix import message_matrix
+from strobe.server.trace_context import TraceContext
 from tests.public import FOLDER
 from tests.unit.hand_made import ZERO_NS, HandMadeProcess, make_trace, span
 
@@ -187,6 +191,28 @@ def test_what_only_the_totals_have_is_in_the_row_of_its_pair():
         ("message", 0, 2, 1, 5, 5),
     ]
     assert trace.messages().note.startswith("134 B are known by the totals of the run only")
+
+
+def test_a_picture_has_the_sum_of_its_tile_and_the_most_of_a_pair():
+    trace = make_trace(
+        Rank(0, send(1, 10, 10), send(1, 20, 20), send(3, 30, 100), message("put", 3, 40, 7), send(1, 900, 1)),
+        Rank(1, send(0, 15, 5), receive(0, 50, 10)),
+        Rank(2),
+        Rank(3),
+        Rank(4),
+    )
+    facts = TraceContext(trace, Path())
+
+    def picture(*window, **options):
+        table = message_matrix(facts, *window, **options)
+        assert table.schema.metadata[b"ranks"] == b"5"
+        return [tuple(row.values()) for row in table.to_pylist()]
+
+    # Ranks 0 to 2 and 3 to 4. From 0 to 1 there are 2 messages with 30 bytes until 500, from 1 to 0 one with 5.
+    assert picture(0, 500, tiles=2) == [(0, 0, 3, 2, 35, 30), (0, 1, 1, 1, 100, 100)]
+    assert picture(0, 500) == [(0, 1, 2, 2, 30, 30), (0, 3, 1, 1, 100, 100), (1, 0, 1, 1, 5, 5)]
+    assert picture(20, 30) == [(0, 1, 1, 1, 20, 20)]
+    assert picture(0, 500, kind="one_sided", tiles=1) == [(0, 0, 1, 1, 7, 7)]
 
 
 def test_steps_that_are_not_there_are_refused_in_a_sentence():

@@ -78,7 +78,7 @@ def log(trace: Trace) -> Log:
     ends = _with_calls(trace, all_message_ends(trace, texts, (*MESSAGES, *ONE_SIDED)))
     message = np.isin(ends.kind, [texts.number(each) for each in MESSAGES])
     (known,) = np.nonzero(message & (ends.sender >= 0) & (ends.receiver >= 0))
-    send, receive = (known[side] for side in matched(ends.chosen(known)))
+    send, receive = (known[side] for side in matched(ends if len(known) == len(ends) else ends.chosen(known)))
     alone = message.copy()
     alone[send] = alone[receive] = False
     (lone,) = np.nonzero(alone)
@@ -125,8 +125,10 @@ def _of_columns(columns: dict[str, Ints]) -> Transfers:
 
 def _with_calls(trace: Trace, ends: MessageEnds) -> MessageEnds:
     """Return the ends with the calls that completed them, as spans have them, where the file does not name them."""
+    (missing,) = np.nonzero(ends.in_call_ns < 0)
+    if not len(missing):
+        return ends
     in_call, path = ends.in_call_ns.copy(), ends.call_path.copy()
-    (missing,) = np.nonzero(in_call < 0)
     is_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")
     moment = np.where(ends.sent != 0, ends.time_ns + np.maximum(ends.pending_ns, 0), ends.time_ns)
     for location in np.unique(ends.place[missing]).tolist():

@@ -42,9 +42,12 @@ class Columns:
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Return the rows of all parts, one behind the other; without parts, columns of whole numbers without rows."""
-        arrays = [part._arrays() for part in parts]
-        if not arrays:
+        every = [part._arrays() for part in parts]
+        if not every:
             return cls(**{each.name: np.zeros(0, dtype=np.int64) for each in fields(cls)})
+        arrays = [each for each in every if len(next(iter(each.values())))] or every[:1]
+        if len(arrays) == 1:
+            return cls(**arrays[0])
         return cls(**{name: np.concatenate([each[name] for each in arrays]) for name in arrays[0]})
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:

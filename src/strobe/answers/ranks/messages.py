@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -64,10 +64,11 @@ def _kept(trace: Trace, chosen: Mapping[int, Ints] | None) -> Kept:
     def kept(process: Ints, time_ns: Ints) -> Bools:
         if chosen is None:
             return np.ones(len(process), dtype=bool)
-        steps, out = _steps(trace, process, time_ns), np.zeros(len(process), dtype=bool)
-        for each in np.unique(process).tolist():
+        out = np.zeros(len(process), dtype=bool)
+        for each, own in _by_process(process):
             # A process without steps of its own lives in those of the first that has some.
-            out |= (process == each) & np.isin(steps, chosen.get(each, chosen[min(chosen)]))
+            wanted = chosen.get(each, chosen[min(chosen)])
+            out[own] = np.isin(step_of_process(trace, each, time_ns[own]), wanted)
         return out
 
     return kept
@@ -76,10 +77,17 @@ def _kept(trace: Trace, chosen: Mapping[int, Ints] | None) -> Kept:
 def _steps(trace: Trace, process: Ints, time_ns: Ints) -> Ints:
     """Return the step that each process was in at a moment, -1 outside of every step."""
     steps = np.full(len(process), -1, dtype=np.int64)
-    for each in np.unique(process[process >= 0]).tolist():
-        own = process == each
+    for each, own in _by_process(process):
         steps[own] = step_of_process(trace, each, time_ns[own])
     return steps
+
+
+def _by_process(process: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield every process that is known, and which entries are its own."""
+    order = np.argsort(process, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(process[order])) + 1):
+        if len(own) and process[own[0]] >= 0:
+            yield int(process[own[0]]), own
 
 
 # Name of a column, by transfer the number that is its value, and the texts that the numbers are of, if it has some.
