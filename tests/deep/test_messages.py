@@ -1,8 +1,11 @@
 """The communication matrix: messages written by hand, with sums computed on paper."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from strobe.errors import UsageError
 from strobe.server.time_range.message_matrix import message_matrix
@@ -191,6 +194,67 @@ def test_what_only_the_totals_have_is_in_the_row_of_its_pair():
         ("message", 0, 2, 1, 5, 5),
     ]
     assert trace.messages().note.startswith("134 B are known by the totals of the run only")
+
+
+def gathered(rank, start_ns, size, sent, received):
+    """Return an all-gather of 100 ns in a communicator of so many ranks."""
+    row = {"collective": "allgather", "communicator": WORLD, "group_size": size, "rank": rank}
+    table = {"collective_spans": {**row, "sent_bytes": sent, "received_bytes": received}}
+    return span("MPI_Allgather", start_ns, start_ns + 100, paradigm="mpi", role="collective", tables=table)
+
+
+def test_an_all_gather_goes_from_each_to_each_if_all_are_in_the_trace():
+    # Rank 0 gives 8 and 1 bytes, rank 1 gives 20 and 1: each sends them to both, itself included.
+    trace = make_trace(
+        Rank(0, spans=[gathered(0, 100, 2, 16, 28), gathered(0, 300, 2, 2, 2)]),
+        Rank(1, spans=[gathered(1, 110, 2, 40, 28), gathered(1, 310, 2, 2, 2)]),
+    )
+    assert rows(trace, *PAIR) == []
+    found = rows(trace, *PAIR, "min_bytes", "max_bytes", collectives="as-data")
+    assert sorted(found) == [
+        ("allgather", sender, receiver, 2, size + 1, 1, size)
+        for sender, size in ((0, 8), (1, 20))
+        for receiver in (0, 1)
+    ]
+    columns = "kind", "communicator", "messages", "total_bytes", "mean_bytes"
+    of_all = [("allgather", WORLD, 8, 60, 7.5)]
+    assert rows(trace, *columns, by="communicator", collectives="as-data") == of_all
+
+    without_one = make_trace(Rank(0, spans=[gathered(0, 100, 3, 24, 36)]), Rank(1, spans=[gathered(1, 110, 3, 60, 36)]))
+    table = without_one.messages(collectives="as-data")
+    assert len(table) == 0
+    assert table.note.startswith("left out: 1 collective ")
+
+
+PROGRAMS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1), st.integers(0, 100)), max_size=30
+)
+
+
+@given(PROGRAMS, st.randoms(use_true_random=False))
+def test_whatever_is_sent_arrives_in_its_column(program, chance):
+    """Messages are sent one after the other, and received after all were sent, in any order that MPI allows."""
+    own = {rank: [] for rank in range(4)}
+    for at, (sender, receiver, tag, size) in enumerate(program):
+        own[sender].append(send(receiver, 1 + at, size, tag=tag))
+    order = list(range(len(program)))
+    chance.shuffle(order)
+    waiting = {}
+    for sender, receiver, tag, size in program:
+        waiting.setdefault((sender, receiver, tag), []).append(size)
+    for done, at in enumerate(order):
+        sender, receiver, tag, _ = program[at]
+        size = waiting[sender, receiver, tag].pop(0)
+        own[receiver].append(receive(sender, 500 + done, size, tag=tag, in_call_ns=1))
+    trace = make_trace(*(Rank(rank, *found) for rank, found in own.items()))
+    expected = Counter(each[:2] for each in program)
+    bytes_of = Counter()
+    for sender, receiver, _, size in program:
+        bytes_of[sender, receiver] += size
+    found = {row[1:3]: row[3:] for row in rows(trace, *PAIR, "unmatched")}
+    assert found == {pair: (count, bytes_of[pair], 0) for pair, count in expected.items()}
+    for by in ("size", "tag", "call"):
+        assert sum(row[0] for row in rows(trace, "total_bytes", by=by)) == bytes_of.total()
 
 
 def test_a_picture_has_the_sum_of_its_tile_and_the_most_of_a_pair():

@@ -21,7 +21,10 @@ from strobe.trace.trace import Trace
 _NOTHING = "no messages in this trace: recordings of MPI have them, and OTF2 files of Score-P"
 _LONE = "{} sends and {} receives have no other end in this trace: they count, without times"
 _UNLOGGED = "{} are known by the totals of the run only: when and how they were sent was not recorded"
-_UNDEFINED = "{} do not define who sends what to whom, and are left out: strobe collectives"
+_UNDEFINED = (
+    "left out: {} that do not define who sends what to whom, or lack ranks in this trace; strobe collectives has their"
+    " bytes"
+)
 
 
 def run(trace: Trace, *, by: str, step: str, step_class: str | None, collectives: str) -> Table:
@@ -53,7 +56,7 @@ def run(trace: Trace, *, by: str, step: str, step_class: str | None, collectives
         ANALYSIS.columns_with(by=by),
         columns | _sums(transfers, group, len(first)),
         about=format_number_of(int(transfers.count.sum()), "message"),
-        note="; ".join(notes) if len(first) else _NOTHING,
+        note="; ".join(notes) or ("" if len(first) else _NOTHING),
     )
     return rows if by in ("size", "step") else rows.sort("total_bytes")
 
@@ -128,8 +131,9 @@ def _named(numbers: Ints, names: Sequence[str] | None) -> pa.ChunkedArray:
 def _path_names(trace: Trace) -> list[str]:
     """Return call paths as `MPI_Send to +1; exchange+0x4c < step < main`: the call first, then who called it."""
     parents, regions = path_tree(trace)
+    # Recordings have the peer and the caller of a call where others have a file.
     names = [
-        " ".join(filter(None, (region.name, region.file if region.paradigm == "mpi" else "")))
+        f"{region.name} {region.file}" if region.paradigm == "mpi" and set(" +") & set(region.file) else region.name
         for region in region_rows(trace)
     ]
     out: list[str] = []
