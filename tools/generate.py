@@ -205,7 +205,9 @@ def options() -> str:
     parts += ["## Presets", ""]
     for name, options in PRESET_OPTIONS.items():
         values = {"trace": ",".join(adapters_of(name)), **options}
-        parts += [f"- `{name}`", *(f"  - `{key} = {text}`" for key, text in values.items())]
+        parts += [f"- `{name}`"]
+        for key, text in values.items():
+            parts += paragraph(f"  - `{key}` = {', '.join(f'`{each}`' for each in text.split(','))}", "    ")
     return "\n".join([*parts, ""])
 
 

@@ -71,6 +71,7 @@ struct Ranges {  // open ITT tasks of this thread: task_end names none
   uint32_t regions[kMaxDepth];
   std::shared_ptr<CollectiveFacts> collective;  // of the range at collective_depth
   uint32_t collective_depth = 0;
+  uint32_t floor = 0;  // what lies below is not over while a message is waited for
 };
 // A pointer: the library's thread-locals share glibc's small surplus of static TLS (512 bytes for all dlopened
 // libraries).
@@ -164,6 +165,7 @@ ___itt_domain* domain_create(const char* name) {
 }
 
 void task_begin(const ___itt_domain* domain, ___itt_id, ___itt_id, ___itt_string_handle* name) {
+  if (name && runs_message(name->strA)) return;
   uint32_t region = 0;
   if (name) {
     // Handles made before our init have empty extra fields: they get their region here, at first use.
@@ -185,7 +187,7 @@ void task_begin(const ___itt_domain* domain, ___itt_id, ___itt_id, ___itt_string
 
 void task_end(const ___itt_domain*) {
   Ranges& r = ranges();
-  if (r.depth == 0) return;  // began before we were asked to look
+  if (r.depth == r.floor) return;  // began before we were asked to look, or is that of a message
   if (r.collective && r.depth == r.collective_depth) collective_over(*std::exchange(r.collective, nullptr));
   r.depth--;
   if (r.depth < kMaxDepth && r.regions[r.depth]) put(kLeave, r.regions[r.depth]);
@@ -274,6 +276,17 @@ bool give_domain(void* torch, ___itt_global* global) {
 
 }  // namespace
 }  // namespace strobe
+
+void strobe_message_wait_begin(uint32_t region) {
+  strobe_enter(region);
+  strobe::Ranges& r = strobe::ranges();
+  r.floor = r.depth;
+}
+
+void strobe_message_wait_end(uint32_t region) {
+  strobe::ranges().floor = 0;
+  strobe_leave(region);
+}
 
 extern "C" void __itt_api_init(___itt_global* global, int) {
   if (!global || !global->api_list_ptr) return;

@@ -148,6 +148,7 @@ void strobe_collective_end(void) {
   Asked now = std::move(asked->back());
   asked->pop_back();
   if (torch.get) torch.force(std::move(now.before));
-  if (!now.facts->later && !now.facts->taken.exchange(true)) write(*now.facts, STROBE_NOTHING, 0);
+  if (!now.facts->later && !now.facts->taken.exchange(true))
+    write(*now.facts, STROBE_NOTHING, monotonic_ns() - now.facts->asked_ns);
   if (!now.observed) strobe_leave(now.facts->call.region);
 }

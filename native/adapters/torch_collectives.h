@@ -25,6 +25,9 @@ STROBE_API void strobe_collectives_stop(void);
 // no observer, that span is made here.
 STROBE_API void strobe_collective_begin(const strobe_collective* facts, int later);
 STROBE_API void strobe_collective_end(void);
+// Around a wait for a message of gloo, with a region for its span. The range of the message (`gloo:send`) ends inside.
+STROBE_API void strobe_message_wait_begin(uint32_t region);
+STROBE_API void strobe_message_wait_end(uint32_t region);
 #ifdef __cplusplus
 }
 #endif
@@ -43,6 +46,11 @@ extern std::atomic<bool> collectives_on;
 inline bool runs_collective(const char* name) {
   return collectives_on.load(std::memory_order_relaxed) &&
          (!__builtin_strncmp(name, "gloo:", 5) || !__builtin_strncmp(name, "nccl:", 5));
+}
+// Whether it is that of a message. It begins where that is asked for, and ends, as if it were the innermost one, where
+// the program waits for it. It has no span: those of the two calls have its time.
+inline bool runs_message(const char* name) {
+  return runs_collective(name) && (!__builtin_strcmp(name, "gloo:send") || !__builtin_strncmp(name, "gloo:recv", 9));
 }
 // Whether the innermost range of ITT on this thread is of this region: PyTorch's observer is on, and has seen the call.
 bool innermost_range(uint32_t region);

@@ -134,7 +134,8 @@ STROBE_API uint32_t strobe_text(const char* utf8);
 // STROBE_NOTHING, STROBE_NOTHING_32 and STROBE_NOTHING_21 stand for an unknown number, 0 for an unknown text.
 enum strobe_row_kind {
   // messages: (direction text, communicator text), (peer_rank, communicator_rank), (tag, request), size_bytes,
-  // in_call_ns, pending_ns. Such rows stay, whatever comes of the iteration that they are in; the recorder adds the call
+  // in_call_ns, pending_ns. Such rows stay, whatever comes of the iteration that they are in; the recorder adds the
+  // call
   // path of the innermost span.
   STROBE_ROW_MESSAGE = 1,
   // Of a span that is folded, rows of this kind and the next become rows of folded_collectives.
@@ -291,6 +292,9 @@ STROBE_API void strobe_leave_at(uint32_t region, uint64_t ticks);
 STROBE_API uint64_t strobe_records(void);
 // This process is number `rank` of the `size` processes of its job. Written at once, so that it survives a kill.
 STROBE_API void strobe_note_rank(int rank, int size);
+// Where the code is that regions call `site` in their file ("exchange+0x1f"): the path of an object and an address in
+// it, so that its source line can be found after the run. Each is written at once, and is to be noted only once.
+STROBE_API void strobe_note_call_site(const char* site, const char* object, uint64_t address);
 
 // Entry points found by name: ITT (INTEL_LIBITTNOTIFY64) and NVTX (NVTX_INJECTION64_PATH) load this library themselves.
 struct ___itt_global;

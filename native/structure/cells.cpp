@@ -15,7 +15,7 @@ Kind kind_of_region(std::string_view name, uint8_t paradigm, uint8_t role) {
   if (paradigm == STROBE_MPI || role == STROBE_ROLE_P2P || role == STROBE_ROLE_COLLECTIVE ||
       std::ranges::any_of(kCollectives, collective))
     return kCommunication;
-  if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP || paradigm == STROBE_ACCELERATOR)
+  if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP || paradigm == STROBE_OPENCL || paradigm == STROBE_ACCELERATOR)
     return role == STROBE_ROLE_SYNC ? kGpuWait : kGpuCall;
   // What is waited for, or what else is done, in ranges that hold operators is not known from them. An update is
   // Python around its operators: a profile with stacks shows that, one without them must not tell another story.

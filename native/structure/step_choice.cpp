@@ -21,6 +21,9 @@ constexpr double least_score = 0.75;
 // make the score.
 constexpr double strict_variation = 0.05, strict_coverage = 0.25, strict_score = 0.65;
 constexpr uint32_t strict_count = 20;
+// A compiled program's call of MPI from one place is a loop where it comes so often, and is this share of them.
+constexpr uint32_t fewest_of_one = 5;
+constexpr double most_of_all = 0.5;
 // Of this score, and with no rival around it or inside of it, a level is more than a guess.
 constexpr double good_score = 1.0, rival_score = 0.8;
 // Two iterations are a loop where so much repeats (events and transitions), and nothing else stands out half as much.
@@ -401,6 +404,13 @@ bool is_short_loop(const Sequence& events, const Level& level) {
   return level.score / level.coverage * std::min(1.0, std::max(held, level.coverage)) >= strict_score;
 }
 
+// Whether little but one call is repeated: by a loop, as its region is one place in the code if no function is known.
+bool is_of_one_call(const Sequence& events, const Level& level) {
+  return events.kind == SequenceKind::mpi && level.marker.is_node() && level.count >= fewest_of_one &&
+         level.count > most_of_all * double(events.ids.size()) && level.coverage >= strict_coverage &&
+         events.parents[size_t(events.rows[level.positions[0]])] < 0;
+}
+
 // Whether the source shows a loop, and it takes as much of the time.
 bool is_long_enough_in_source(const Sequence& events, const Level& level) {
   return level.count >= strict_count && level.coverage >= strict_coverage && is_in_source(events, level);
@@ -423,7 +433,9 @@ std::optional<StepChoice> choose_step(const Sequence& events, std::span<const Le
   if (choice.pair) return choice;
   if (best && best->score < least_score) {
     const auto loop = std::ranges::find_if(levels, [&](const Level& level) {
-      return (is_short_loop(events, level) || is_long_enough_in_source(events, level)) && is_eligible(events, level);
+      return (is_short_loop(events, level) || is_of_one_call(events, level) ||
+              is_long_enough_in_source(events, level)) &&
+             is_eligible(events, level);
     });
     best = loop == levels.end() ? nullptr : &*loop;
   }

@@ -190,7 +190,8 @@ void clear(Told* told) {
   told->steps = 0;
 }
 
-// A machine that is too busy to collect at full speed loses records: then the same again, with pauses of every thread, within its steps, too.
+// A machine that is too busy to collect at full speed loses records: then the same again, with pauses of every thread,
+// within its steps, too.
 constexpr useconds_t kLongestPause = 20'000;
 
 uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = true, int64_t min_duration_ns = 0,

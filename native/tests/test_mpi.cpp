@@ -82,7 +82,7 @@ Recorded read(const Folder& folder) {
     for (uint32_t path : spans.path) out.calls[names[file->path_region[path]]]++;
   }
   if (!file->end_json.empty()) out.end = file->end_json.back();
-  for (const auto& note : file->note_json) out.notes += note;
+  for (const auto& note : file->note_json) out.notes += note + '\n';
   return out;
 }
 
@@ -125,7 +125,12 @@ void with_a_session() {
   CHECK(count_of(recorded, "MPI_Test poll < ") == 20);
   CHECK(count_of(recorded, "MPI_Init ") == 1 && count_of(recorded, "MPI_Finalize ") == 1);
   CHECK(recorded.end.find("\"mpi_polls_that_found_nothing\": 20") != std::string::npos);
-  CHECK(recorded.notes == "{\"rank\": 2, \"ranks\": 4}");
+  CHECK(recorded.notes.find("{\"rank\": 2, \"ranks\": 4}\n") != std::string::npos);
+  // Where a caller is, once for all paths that it is in: a place in this program.
+  size_t sites = 0, own = 0;
+  for (size_t at = 0; (at = recorded.notes.find("either+0x", at)) != std::string::npos; at++) sites++;
+  for (size_t at = 0; (at = recorded.notes.find("/test_mpi\", \"0x", at)) != std::string::npos; at++) own++;
+  CHECK(sites == 2 && own >= 10);
 }
 
 // A request whose test fails is over: under MPI_ERRORS_RETURN the program goes on, and asks for its result no more.

@@ -42,7 +42,9 @@ def send(peer, time_ns, size_bytes, **more):
 
 
 def receive(peer, time_ns, size_bytes, **more):
-    return message("receive", peer, time_ns, size_bytes, **more)
+    # The call is the region around all rows, unless it is left to the spans.
+    path = {"call_path": 0} if "in_call_ns" in more else {}
+    return message("receive", peer, time_ns, size_bytes, **path, **more)
 
 
 def totals(function, peer, sent, received=0, calls=1):

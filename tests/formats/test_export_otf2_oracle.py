@@ -63,7 +63,7 @@ def non_blocking_job(archive: Archive) -> None:
 
 
 def self_job(archive: Archive) -> None:
-    """Communicators that have the same name and are others, which nobody can tell from what is said of them."""
+    """Communicators that have the same name and are others."""
     of = archive.definitions
     work = of.region("MPI_Barrier", region_role=RegionRole.BARRIER, paradigm=Paradigm.MPI)
     for thread in archive.threads:
@@ -86,6 +86,28 @@ def test_what_was_in_an_archive_is_in_the_one_made_of_it(fill: Any, tmp_path: Pa
     expected, got = told_of(oracle(anchor)), told_of(oracle(tmp_path / "again" / "traces.otf2"))
     assert got == expected
     assert all(expected[name] for name in ("spans", "sends", "collectives"))
+
+
+def test_requests_that_were_tested_in_vain_or_cancelled_are_so_again(tmp_path: Path) -> None:
+    def fill(archive: Archive) -> None:
+        for thread in archive.threads:
+            events = archive.events(thread)
+            events.enter(9, archive.definitions.region("MPI_Test", paradigm=Paradigm.MPI))
+            events.mpi_irecv_request(10, 1)
+            events.mpi_isend(10, 0, archive.world, 6, 32, 2)
+            events.mpi_request_test(11, 1)
+            events.mpi_request_test(12, 1)
+            events.mpi_request_cancelled(13, 2)
+            events.mpi_irecv(14, 0, archive.world, 7, 128, 1)
+            events.leave(15, archive.definitions.region("MPI_Test", paradigm=Paradigm.MPI))
+
+    trace = strobe.open(archives.write(tmp_path / "first", fill, ranks=2))
+    assert_equal(trace, exported(trace, tmp_path / "again"))
+    with otf2.reader.open(str(tmp_path / "again" / "traces.otf2")) as archive:
+        events = [event for _, event in archive.events if hasattr(event, "request_id")]
+        found = [(type(event).__name__, event.request_id) for event in events]
+    expected = [("MpiIrecvRequest", 1), ("MpiIsend", 2), ("MpiRequestTest", 1), ("MpiRequestTest", 1)]
+    assert sorted(found) == sorted([*expected, ("MpiRequestCancelled", 2), ("MpiIrecv", 1)] * 2)
 
 
 def kinds(folder: Path) -> tuple[Counter[str], set[Any], set[Any]]:
@@ -117,16 +139,16 @@ def kinds_of(trace: strobe.Trace, folder: Path, version: int) -> tuple[Counter[s
     return kinds(folder)
 
 
-def test_communicators_that_nobody_knows_are_equal_too(tmp_path: Path) -> None:
+def test_communicators_of_one_name_stay_apart(tmp_path: Path) -> None:
     trace = strobe.open(archives.write(tmp_path / "first", self_job, ranks=2))
     again = exported(trace, tmp_path / "again")
     assert_equal(trace, again)
-    assert again.sql("select communicator, tag, peer_rank from messages").rows() == [("half", 3, 0), ("half", 3, 1)]
+    rows = again.sql("select communicator, tag, peer_rank, communicator_rank from messages").rows()
+    assert rows == [("half [2]", 3, 0, 0), ("half [3]", 3, 1, 0)]
     sends = oracle(tmp_path / "again" / "traces.otf2").sends
-    # From rank to rank of the job: that is known.
-    assert sorted((receiver, tag, name) for _, _, receiver, tag, name, *_ in sends) == [
-        (0, 3, "MPI_COMM_WORLD"),
-        (1, 3, "MPI_COMM_WORLD"),
+    assert sorted((name, receiver, tag) for _, _, receiver, tag, name, *_ in sends) == [
+        ("half [2]", 0, 3),
+        ("half [3]", 0, 3),
     ]
 
 

@@ -73,13 +73,22 @@ def data(values: list[float], kind: str, order: str, packed: bool) -> bytes:
 
 
 def cubex(
-    path: Path, *, order: str = "<", packed: bool = True, anchor: str = ANCHOR, sent: dict[int, list[int]] | None = None
+    path: Path,
+    *,
+    order: str = "<",
+    packed: bool = True,
+    anchor: str = ANCHOR,
+    sent: dict[int, list[int]] | None = None,
+    visits: dict[int, list[int]] | None = None,
 ) -> Path:
+    """`visits`: with those of the call paths below."""
     counted = SENT if sent is None else sent
+    if visits is not None:
+        anchor = anchor.replace('<metric id="0" type="EXCLUSIVE">', '<metric id="0" type="INCLUSIVE">')
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
         deep = list(range(4))
         for number, table, kind, places in (
-            (0, VISITS, "Q", deep),
+            (0, VISITS if visits is None else visits, "Q", deep if visits is None else WIDE),
             (1, TIME, "d", WIDE),
             (2, TIME, "d", WIDE),
             (3, counted, "q" if sent is None else "Q", deep),
@@ -123,6 +132,16 @@ def test_time_and_visits_of_every_rank(tmp_path: Path, order: str, packed: bool)
     groups = trace.sql("select name, paradigm, role, \"group\", file, line from regions where paradigm = 'mpi'").rows()
     assert groups == [("MPI_Send", "mpi", "p2p", "communication", "MPI", 0)]
     assert quality(trace).get("metrics_damaged") is None
+
+
+def test_visits_may_include_those_of_the_call_paths_below_as_in_scalascas_reports(tmp_path: Path) -> None:
+    sums = {0: [18, 29, 5], 1: [15, 25, 0], 2: [5, 5, 0], 3: [2, 3, 4]}
+    traces = [
+        strobe.open(cubex(tmp_path / "own.cubex")),
+        strobe.open(cubex(tmp_path / "sums.cubex", visits=sums)),
+    ]
+    query = f"{PATHS} select location, path, count from statistics join chain using (call_path) order by all"
+    assert traces[1].sql(query).rows() == traces[0].sql(query).rows()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -33,7 +33,10 @@ def _fill(archive: Archive, case: Case) -> None:
         if key not in communicators:
             members = [archive.threads[rank] for rank in communicator.ranks]
             group = of.group("", group_type=GroupType.COMM_GROUP, paradigm=Paradigm.MPI, members=members)
-            communicators[key] = of.comm(communicator.name, group=group, parent=archive.world)
+            # The package takes two that are equal for one: the later one is a duplicate of the earlier one.
+            same = [communicators[each] for each in communicators if case.communicators[each] == communicator]
+            parent = same[-1] if same else archive.world
+            communicators[key] = of.comm(communicator.name, group=group, parent=parent)
     names = sorted({event.name for events in case.ranks.values() for event in events if event.kind == "enter"})
     regions = {name: _region(of, name) for name in names}
     for rank, events in case.ranks.items():

@@ -256,20 +256,39 @@ def test_a_world_that_was_spawned_is_not_taken_for_that_of_its_parents(mpi: Mpi)
     }
 
 
-def test_places_say_who_and_from_where(mpi: Mpi) -> None:
-    places = calls(mpi.recorded(*mpi.mpirun(4, mpi.build("solver"))).trace, "file")
+def lines_of(code: str) -> list[int]:
+    """The lines of solver.c that contain this code."""
+    return [n for n, line in enumerate((PROGRAMS / "solver.c").read_text().splitlines(), 1) if code in line]
+
+
+# One line of the source, called from two: two call paths, each once a step. Inlined functions are in the path, too.
+@pytest.mark.parametrize("options", [["-fno-inline"], ["-O2", "-finline"]])
+def test_places_are_peers_and_the_source_lines_of_the_callers(mpi: Mpi, options: list[str]) -> None:
+    places = calls(mpi.recorded(*mpi.mpirun(4, mpi.build("solver", *options))).trace, "file")
+    (send,), (receive,), (any_source,) = map(lines_of, ("MPI_Isend", "MPI_Irecv(&halo", "MPI_ANY_SOURCE"))
+    (reduce,), (residual,), (poll,), (null,) = map(
+        lines_of, ("MPI_Allreduce", "= residual(", "neighbour(step)", "PROC_NULL")
+    )
     for rank in range(4):
         right, left = ("+1" if rank < 3 else "-3"), ("-1" if rank > 0 else "+3")
-        sends = {place: n for place, n in places[rank].items() if place.startswith(f"to {right}; exchange")}
-        receives = {place: n for place, n in places[rank].items() if place.startswith(f"from {left}; exchange")}
-        # One line of the source, called from two: two call paths, each once a step.
-        assert sorted(sends.values()) == [60, 60]
-        assert sorted(receives.values()) == [60, 60]
-        assert all(re.fullmatch(r"to .\d; exchange\+0x[0-9a-f]+ < main\+0x[0-9a-f]+", place) for place in sends)
-        assert [n for place, n in places[rank].items() if place.startswith("residual")] == [60]
-        assert [n for place, n in places[rank].items() if place.startswith("to null from null; main")] == [1]
-        any_source = [n for place, n in places[rank].items() if place.startswith("from any; poll_neighbour")]
-        assert any_source == ([60] if rank % 2 == 0 else [])
+        expected = {
+            **{
+                f"{what}; exchange (solver.c:{line}) < main (solver.c:{caller})": 60
+                for what, line in ((f"to {right}", send), (f"from {left}", receive))
+                for caller in lines_of(" exchange(&cell")
+            },
+            f"residual (solver.c:{reduce}) < main (solver.c:{residual})": 60,
+            f"to null from null; main (solver.c:{null})": 1,
+            f"from any; poll_neighbour (solver.c:{any_source}) < main (solver.c:{poll})": 60 * (rank % 2 == 0),
+        }
+        assert {place: places[rank].get(place, 0) for place in expected} == expected
+
+
+def test_places_of_a_stripped_program_are_offsets(mpi: Mpi) -> None:
+    places = calls(mpi.recorded(*mpi.mpirun(2, mpi.build("solver", "-s"))).trace, "file")
+    for own in places.values():
+        assert all(re.search(r"solver\+0x[0-9a-f]+$", place) for place in own)
+        assert [n for place, n in own.items() if place.startswith("to null from null; solver+")] == [1]
 
 
 def test_a_function_is_one_row_of_the_profile_whoever_calls_it(mpi: Mpi) -> None:
@@ -418,6 +437,30 @@ def test_when_mpi_is_recorded_without_being_asked(mpi: Mpi) -> None:
     assert not parallel_jobs.calls_mpi({}, [sys.executable, "x.py"])
     assert parallel_jobs.calls_mpi({"PMI_RANK": "1", "PMI_SIZE": "2"}, [sys.executable, "x.py"])
     assert not parallel_jobs.calls_mpi({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, [sys.executable])  # a batch script
+
+
+def test_a_launcher_is_found_behind_what_runs_it(mpi: Mpi) -> None:
+    mpirun = str(mpi.home / "bin/mpirun")
+    script = mpi.workshop.write("job.sh", f"#!/bin/sh\n# srun\nexport A=1; exec {mpirun} -n 2 ./x\n")
+    script.chmod(0o755)
+    for command in (
+        ["env", "-u", "B", "A=1", mpirun, "-n", "2", "x"],
+        ["nice", "-n", "1", "timeout", "60", mpirun, "x"],
+        ["sh", "-c", f"cd /tmp && exec {mpirun} -n 2 x"],
+        ["env", "A=1", "bash", "-c", 'exec "$@"', "bash", mpirun, "x"],
+        ["sh", str(script)],
+        [str(script)],
+    ):
+        assert parallel_jobs.calls_mpi({}, command), command
+    other = mpi.workshop.write("other.sh", f"#!/bin/sh\n# exec {mpirun} -n 2 ./x\n")
+    for command in (["env", "A=1"], ["env", "true", mpirun], ["sh", "-c", "true"], ["sh", str(other)], ["nice"]):
+        assert not parallel_jobs.calls_mpi({}, command), command
+
+
+def test_ranks_behind_env_and_a_shell_are_recorded(mpi: Mpi) -> None:
+    text = "exec " + " ".join(mpi.mpirun(2, mpi.build("solver")))
+    found = calls(mpi.recorded("env", "OMP_NUM_THREADS=1", "sh", "-c", text).trace)
+    assert [found[rank]["MPI_Allreduce"] for rank in sorted(found)] == [60, 60]
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,52 @@ def test_analyses_see_sizes_bandwidths_and_who_came_last(run: Run) -> None:
     assert late[0]["collectives"] == late[1]["collectives"] >= 30
 
 
+def test_messages_are_those_that_the_program_sent_and_received(workshop: Workshop) -> None:
+    program = str(PROGRAM.with_name("messages.py"))
+    done = workshop.recorded("--", str(TORCHRUN), "--nproc-per-node", "2", program, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads((workshop.folder / f"noted-{rank}.json").read_text()) for rank in range(2)]
+    with strobe.open(done.trace) as trace:
+        rows = trace.sql(
+            """select p.rank as own, m.* from messages m join locations using (location) join processes p
+            using (process) order by time_ns"""
+        ).to_pylist()
+        waits = trace.sql("select max(duration_ns) as ns from spans where name = 'gloo:wait'").to_pylist()
+        cut = trace.sql("select count(*)::bigint as n from spans where not complete").to_pylist()
+    for rank in range(2):
+        columns = ("direction", "communicator", "peer_rank", "tag", "size_bytes")
+        found = [[row[name] for name in columns] for row in rows if row["own"] == rank]
+        assert sorted(found) == sorted(told[rank]["noted"])
+    # Each was sent before it was received, in the same order between the same ranks.
+    sent, received = ([row for row in rows if row["direction"] == way] for way in ("send", "receive"))
+    for sender in range(2):
+        for key in {(row["communicator"], row["tag"]) for row in rows}:
+            pairs = zip(
+                [row for row in sent if row["own"] == sender and (row["communicator"], row["tag"]) == key],
+                [row for row in received if row["own"] != sender and (row["communicator"], row["tag"]) == key],
+                strict=True,
+            )
+            assert all(a["size_bytes"] == b["size_bytes"] and a["time_ns"] < b["time_ns"] for a, b in pairs)
+    first = next(row for row in received if row["tag"] == 3)
+    assert 0.9 * told[1]["waited_ns"] < waits[0]["ns"] < first["pending_ns"] < told[1]["waited_ns"]
+    assert cut == [{"n": 0}]
+
+
+def test_clocks_of_nodes_are_checked_by_messages_of_gloo(workshop: Workshop) -> None:
+    shifted = ["sh", "-c", 'test $RANK = 0 || export STROBE_CLOCK_SHIFT_NS=250000000; exec "$@"', "sh"]
+    program = workshop.command(str(PROGRAM.with_name("messages.py")))
+    torchrun = [str(TORCHRUN), "--no-python", "--nproc-per-node", "2"]
+    done = workshop.plain("--", *torchrun, *shifted, *program, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    with strobe.open(workshop.trace) as trace:
+        checked = {row["what"]: row["value"] for row in trace.quality.to_pylist() if row["process"] is None}
+    assert checked["messages_checked"] == sum(
+        each[0] == "send"
+        for rank in range(2)
+        for each in json.loads((workshop.folder / f"noted-{rank}.json").read_text())["noted"]
+    )
+
+
 @pytest.mark.parametrize("beginning", ["strobe collectives", "strobe stragglers", "strobe sql"])
 def test_the_commands_of_the_guide_answer(run: Run, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = shlex.split(said(beginning).replace("train.strobe", str(run.trace)))

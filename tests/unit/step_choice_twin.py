@@ -22,6 +22,9 @@ _STRICT_VARIATION = 0.05
 _STRICT_COUNT = 20
 _STRICT_COVERAGE = 0.25
 _STRICT_SCORE = 0.65
+# A compiled program's call of MPI from one place is a loop where it comes so often and is more than this share of them.
+_FEWEST_OF_ONE = 5
+_MOST_OF_ALL = 0.5
 # Of this score, and with no rival around it or inside of it, a level is more than a guess.
 _GOOD_SCORE = 1.0
 _RIVAL = 0.8
@@ -89,7 +92,8 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     if pair is not None:
         return Choice(events, [pair, *levels], pair, events.rows[events.occurrences(pair)])
     if best is not None and best.score < MIN_SCORE:
-        best = next((level for level in levels if _is_short_loop(events, level)), None)
+        found = (each for each in levels if _is_short_loop(events, each) or _is_of_one_call(stream, events, each))
+        best = next(found, None)
     if best is None:
         return None
     chosen, promotion, enclosing = best, "", False
@@ -133,6 +137,14 @@ def _is_short_loop(events: Events, level: Level) -> bool:
         return False
     held = (level.positions[-1] - level.positions[0]) * level.count / (level.count - 1) / len(events)
     return bool(level.score / level.coverage * min(1.0, max(held, level.coverage)) >= _STRICT_SCORE)
+
+
+def _is_of_one_call(stream: Stream, events: Events, level: Level) -> bool:
+    """Whether little but one call is repeated: by a loop, where no function is known."""
+    if events.kind != "mpi" or level.marker_source is not None or level.count < _FEWEST_OF_ONE:
+        return False
+    seldom = level.count <= _MOST_OF_ALL * len(events) or level.coverage < _STRICT_COVERAGE
+    return not seldom and bool(stream.parent[events.rows[level.positions[0]]] < 0)
 
 
 def _has_rival(chosen: Level, levels: Sequence[Level]) -> bool:

@@ -115,6 +115,27 @@ def test_functions_know_more_than_the_calls_of_mpi_among_them() -> None:
     assert holds_one_each(steps_of(program.stream()), starts)
 
 
+@pytest.mark.parametrize("iterations", [5, 10, 100])
+def test_little_but_one_call_of_mpi_is_its_loop(iterations: int) -> None:
+    program, starts = Program(), list[int]()
+    program.run("MPI_Init", us=100)
+    for _ in range(iterations):
+        program.pause(2000)
+        starts.append(program.now_ns)
+        program.run("MPI_Allreduce", us=50)
+    program.run("MPI_Finalize", us=100)
+    assert steps_of(program.stream()).start_ns.tolist() == starts
+
+
+def test_calls_of_mpi_from_one_function_are_no_loop() -> None:
+    program = Program()
+    with program.inside("main"):  # in five lines, perhaps
+        for _ in range(5):
+            program.pause(2000)
+            program.run("MPI_Bcast", us=50)
+    assert len(steps_of(program.stream())) == 0
+
+
 @pytest.mark.parametrize("waits_us", [20, 20_000])
 def test_ranks_that_wait_for_each_other_every_so_often_do_not_work_then(waits_us: float) -> None:
     program, starts = Program(), list[int]()

@@ -47,6 +47,9 @@ Collector& collector() {
 }
 
 bool Collector::start(Vendor& vendor) {
+  if (state_ != kOff && vendor_ != &vendor)
+    note(vendor.decoding().adapter, std::string(vendor.decoding().api) + " is not recorded: GPUs of this process are " +
+                                        "recorded through " + vendor_->decoding().api);
   if (state_ != kOff) return vendor_ == &vendor && state_ == kOn;
   if (withheld_) {
     withheld_vendor_ = &vendor;
@@ -126,7 +129,7 @@ void Collector::call_ends(const Call& call, uint32_t correlation, uint32_t numbe
   in.open--;
   if (outer && in.outer > 0) in.outer--;
   in.correlation = 0;
-  if (call.launches && returned > 0) launches_.cancel(correlation);
+  if (call.launches && returned != 0 && returned != STROBE_NOTHING_32) launches_.cancel(correlation);
   const int64_t values[STROBE_ROW_VALUES] = {STROBE_TWO(correlation, number), STROBE_TWO(returned, STROBE_NOTHING_32)};
   strobe_row(STROBE_ROW_CALL, values);
   put(kLeave, call.region);

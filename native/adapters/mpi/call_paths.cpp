@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "adapters/mpi/function_names.h"
@@ -81,6 +82,7 @@ const CallPath* path_of(const std::vector<uint64_t>& addresses, size_t& used) {
   static const void* interpreter = object_of("PyEval_EvalCode");
   static const void* c_library = object_of("exit");
   static auto* paths = new std::unordered_map<std::string, std::unique_ptr<CallPath>>;
+  static auto* noted = new std::unordered_set<std::string>;
   std::string text, module;
   for (used = 0; used < addresses.size(); used++) {
     // One before the return address: a call may be the last instruction of its function.
@@ -93,8 +95,10 @@ const CallPath* path_of(const std::vector<uint64_t>& addresses, size_t& used) {
     if (binding) continue;
     char offset[32];
     snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(place.offset + 1));
+    const std::string site = (place.function.empty() ? place.object : place.function) + offset;
+    if (noted->insert(site).second) strobe_note_call_site(site.c_str(), place.path.c_str(), place.address);
     if (!text.empty()) text += " < ";
-    text += (place.function.empty() ? place.object : place.function) + offset;
+    text += site;
     if (place.function == "main") {
       used++;
       break;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,8 +100,11 @@ Place find_place(const void* address) {
   if (executable && readlink(path, target, sizeof target - 1) < 0) target[0] = 0;
   const char* shown = executable && target[0] ? target : info.dli_fname;
   place.object = basename(shown);
+  char whole[PATH_MAX];
+  place.path = shown[0] == '/' || !realpath(shown, whole) ? shown : whole;
   place.base = info.dli_fbase;
   uint64_t relative = reinterpret_cast<uint64_t>(address) - uint64_t(map ? map->l_addr : 0), start = 0;
+  place.address = relative;
   place.offset = reinterpret_cast<uint64_t>(address) - reinterpret_cast<uint64_t>(info.dli_fbase);
   std::string name;
   if (look_up(MappedFile(path), relative, name, start)) {

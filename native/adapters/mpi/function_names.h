@@ -9,6 +9,8 @@ struct Place {
   std::string function;  // empty where no table names it
   uint64_t offset = 0;   // from the start of the function, or of the object
   std::string object;    // file name without its folder
+  std::string path;      // of that file
+  uint64_t address = 0;  // in that file: from where the object is loaded
   const void* base = nullptr;
 };
 

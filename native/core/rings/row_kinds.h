@@ -28,7 +28,7 @@ struct RowKind {
   bool of_spans;
   bool names_location;  // the lower half of the first value is the location that the row is about
   std::span<const RowColumn> columns;
-  bool stays = false;  // whatever comes of the iteration that they are in
+  bool stays = false;      // whatever comes of the iteration that they are in
   bool with_path = false;  // behind its columns the call path of the innermost span
   // Of rows whose span is folded: where they go, with start, duration and call path of the span; nullptr: nowhere.
   const char* folded = nullptr;

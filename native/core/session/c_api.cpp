@@ -100,4 +100,8 @@ void strobe_note_rank(int rank, int size) {
   const Inside inside;
   session().note_rank(rank, size);
 }
+void strobe_note_call_site(const char* site, const char* object, uint64_t address) {
+  const Inside inside;
+  session().note_call_site(site, object, address);
+}
 }

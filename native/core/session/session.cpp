@@ -191,6 +191,15 @@ void Session::note_rank(int rank, int size) {
   if (active()) note("{\"rank\": " + std::to_string(rank) + ", \"ranks\": " + std::to_string(size) + "}");
 }
 
+void Session::note_call_site(const char* site, const char* object, uint64_t address) {
+  std::string json = "{\"call_site\": [";
+  append_json_text(json, site);
+  append_json_text(json += ", ", object);
+  char number[32];
+  snprintf(number, sizeof number, ", \"0x%llx\"]}", static_cast<unsigned long long>(address));
+  if (active()) note(json + number);
+}
+
 void Session::name_process(const char* name) {
   std::string json = "{\"name\": ";
   append_json_text(json, std::string_view(name).substr(0, 200));

@@ -48,6 +48,7 @@ class Session {
   // What became known while the process runs, as JSON.
   void note(std::string_view json) { files_.append_chunk(kNoteChunk, 0, 1, json); }
   void note_rank(int rank, int size);
+  void note_call_site(const char* site, const char* object, uint64_t address);
   void name_process(const char* name);
   // The name of this process's block file with another suffix; empty without a session.
   std::string file_beside(const char* suffix) { return files_.beside(suffix); }

@@ -115,19 +115,23 @@ void encode(std::string& out, const Records& records, size_t row) {
     append_record(out, records.type, body);
 }
 
-// An event that waits: how long its attributes are, these, and the record.
-void pack(std::string& out, std::string_view attributes, std::string_view record) {
+// An event that waits: how long its attributes and its record are, how early and late it may be, and both.
+constexpr size_t kPackedHeader = 12;
+void pack(std::string& out, std::string_view attributes, std::string_view record, uint16_t early_ns = 0,
+          uint16_t late_ns = 0) {
   append_fixed(out, attributes.size(), 4);
   append_fixed(out, record.size(), 4);
+  append_fixed(out, early_ns, 2), append_fixed(out, late_ns, 2);
   out += attributes;
   out += record;
 }
 
-size_t fixed4(std::string_view bytes, size_t at) {
+size_t fixed(std::string_view bytes, size_t at, size_t count) {
   size_t value = 0;
-  for (size_t i = 0; i < 4; i++) value |= size_t(uint8_t(bytes[at + i])) << (8 * i);
+  for (size_t i = 0; i < count; i++) value |= size_t(uint8_t(bytes[at + i])) << (8 * i);
   return value;
 }
+size_t fixed4(std::string_view bytes, size_t at) { return fixed(bytes, at, 4); }
 
 // Goes through records that belong to rows, as far as the rows are.
 class Cursor {
@@ -203,14 +207,14 @@ EventFile::EventFile(std::string path, size_t chunk_bytes, std::string spill_pat
       points_(std::move(spill_path), memory_bytes),
       communication_(std::move(communication)) {}
 
-void EventFile::points(const Records& records) {
+void EventFile::points(const Records& records, uint16_t early_ns, uint16_t late_ns) {
   for (size_t row = 0; row < records.count; row++) {
     AttributeList list(attributes_);
     list.add(records, row);
     list.end();
     encode(record_, records, row);
     packed_.clear();
-    pack(packed_, attributes_, record_);
+    pack(packed_, attributes_, record_, early_ns, late_ns);
     points_.add(records.keys[row], packed_);
   }
 }
@@ -234,13 +238,16 @@ void EventFile::event(uint64_t time, std::string_view attributes, std::string_vi
 
 void EventFile::packed_event(uint64_t time, std::string_view packed) {
   const size_t attributes = fixed4(packed, 0), record = fixed4(packed, 4);
-  event(time, packed.substr(8, attributes), packed.substr(8 + attributes, record));
+  event(time, packed.substr(kPackedHeader, attributes), packed.substr(kPackedHeader + attributes, record));
 }
 
-void EventFile::points_before(uint64_t time, bool with_equal) {
+void EventFile::points_before(uint64_t time, bool with_equal, bool enters_communication) {
   if (!sorted_) points_.sort(), sorted_ = true;
   while (!points_.empty() && (uint64_t(points_.time()) < time || (with_equal && uint64_t(points_.time()) == time))) {
-    packed_event(uint64_t(points_.time()), points_.bytes());
+    if (enters_communication && uint64_t(points_.time()) + fixed(points_.bytes(), 8, 2) >= time)
+      early_.emplace_back(points_.bytes());
+    else
+      packed_event(uint64_t(points_.time()), points_.bytes());
     points_.take();
   }
 }
@@ -248,9 +255,14 @@ void EventFile::points_before(uint64_t time, bool with_equal) {
 void EventFile::leave() {
   Open& open = open_[--depth_];
   // What happens when a call of MPI ends is part of it.
-  points_before(open.end, open.region < communication_.size() && communication_[open.region]);
+  points_before(open.end, communicates(open.region));
+  while (communicates(open.region) && !points_.empty() &&
+         uint64_t(points_.time()) <= open.end + fixed(points_.bytes(), 10, 2)) {
+    packed_event(open.end, points_.bytes());
+    points_.take();
+  }
   for (size_t at = 0; at < open.last.size();) {
-    const size_t size = 8 + fixed4(open.last, at) + fixed4(open.last, at + 4);
+    const size_t size = kPackedHeader + fixed4(open.last, at) + fixed4(open.last, at + 4);
     packed_event(open.end, std::string_view(open.last).substr(at, size));
     at += size;
   }
@@ -267,7 +279,7 @@ void EventFile::spans(const SpanColumns& columns, const std::vector<Records>& de
     const int64_t row = columns.row[i];
     while (depth_ > columns.depth[i]) leave();
     const uint64_t start = uint64_t(columns.start[i]);
-    points_before(start, false);
+    points_before(start, false, communicates(columns.region[i]));
     if (details.empty()) {
       attributes_.clear();
     } else {
@@ -278,6 +290,8 @@ void EventFile::spans(const SpanColumns& columns, const std::vector<Records>& de
     record_.assign(1, char(kEnter));
     append_u32(record_, columns.region[i]);
     event(start, attributes_, record_);
+    for (const std::string& each : early_) packed_event(start, each);
+    early_.clear();
     const auto inside = [&](std::vector<Cursor>& cursors, auto&& use) {
       for (Cursor& each : cursors)
         each.rows(row, [&](const Records& records, size_t at) {

@@ -78,8 +78,9 @@ class EventFile {
   EventFile(std::string path, size_t chunk_bytes, std::string spill_path, size_t memory_bytes,
             std::vector<uint8_t> communication);
 
-  // Records with a time (the keys), in any order; all of them before the first span.
-  void points(const Records& records);
+  // Records with a time (the keys), in any order; all of them before the first span. Those that lie at most `early_ns`
+  // before an enter of communication are written behind it, those at most `late_ns` after a leave before that.
+  void points(const Records& records, uint16_t early_ns = 0, uint16_t late_ns = 0);
   // `details`: attributes of enters; `first`: right after the enter; `last`: right before the leave. Keys: rows.
   void spans(const SpanColumns& columns, const std::vector<Records>& details, const std::vector<Records>& first,
              const std::vector<Records>& last);
@@ -97,7 +98,8 @@ class EventFile {
     uint32_t region;
     std::string last;  // records right before the leave, each with its size
   };
-  void points_before(uint64_t time, bool with_equal);
+  void points_before(uint64_t time, bool with_equal, bool enters_communication = false);
+  bool communicates(uint32_t region) const { return region < communication_.size() && communication_[region]; }
   void leave();
   void event(uint64_t time, std::string_view attributes, std::string_view record);
   void packed_event(uint64_t time, std::string_view packed);
@@ -105,7 +107,8 @@ class EventFile {
   ChunkedFile file_;
   SortedRecords points_;
   std::vector<uint8_t> communication_;
-  std::vector<Open> open_;  // above depth_ they are kept for their memory
+  std::vector<std::string> early_;  // points for the enter that comes next
+  std::vector<Open> open_;          // above depth_ they are kept for their memory
   size_t depth_ = 0;
   bool sorted_ = false;
   uint64_t time_ = 0;

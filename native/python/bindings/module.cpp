@@ -117,17 +117,17 @@ bool whole_numbers(PyObject* const* args, Py_ssize_t n, int64_t* values) {
 
 // row(kind, six numbers): called around user code, too.
 PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n != STROBE_ROW_VALUES + 1) {
-    PyErr_SetString(PyExc_TypeError, "a row has a kind and six values");
+  if (n != STROBE_ROW_VALUES + 1 && n != STROBE_ROW_VALUES + 2) {
+    PyErr_SetString(PyExc_TypeError, "a row has a kind, six values, and perhaps a moment");
     return nullptr;
   }
-  int64_t values[STROBE_ROW_VALUES + 1];
+  int64_t values[STROBE_ROW_VALUES + 2] = {};
   if (!whole_numbers(args, n, values)) return nullptr;
-  strobe_row(uint32_t(values[0]), values + 1);
+  strobe_row_at(uint32_t(values[0]), uint64_t(values[STROBE_ROW_VALUES + 1]), values + 1);
   Py_RETURN_NONE;
 }
 PyMethodDef row_def = {"row", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(row)), METH_FASTCALL,
-                       "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h has their meaning"};
+                       "row(kind, a, b, c, d, e, f, ticks) -> None: a row of a side table; strobe.h has their meaning"};
 
 // A collective is asked for: adapters/torch_distributed.py calls these two around PyTorch's own kernel. Plain
 // functions, as above: twelve numbers of a bound call cost more than what is done with them.
@@ -283,6 +283,9 @@ NB_MODULE(_native, m) {
   m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),
         nb::arg("calls"), nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("ns"));
   m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
+  m.def("ticks", &strobe_ticks);
+  m.def("message_wait_begin", &strobe_message_wait_begin);
+  m.def("message_wait_end", &strobe_message_wait_end);
   m.def("collectives_start", &collectives_start, nb::arg("libc10"), "What is missing in that library, or nothing.");
   m.def("collectives_stop", &strobe_collectives_stop);
   m.attr("collective_begin") = nb::steal(PyCFunction_New(&collective_begin_def, nullptr));

@@ -91,11 +91,13 @@ void register_otf2_writer(nb::module_& m) {
           },
           nb::arg("path"), nb::arg("chunk_bytes"), nb::arg("spill_path"), nb::arg("memory_bytes"),
           nb::arg("communication"))
-      .def("points",
-           [](EventFile& self, nb::tuple records) {
-             const GivenRecords given(records);
-             unlocked([&] { self.points(given.get()); });
-           })
+      .def(
+          "points",
+          [](EventFile& self, nb::tuple records, uint16_t early_ns, uint16_t late_ns) {
+            const GivenRecords given(records);
+            unlocked([&] { self.points(given.get(), early_ns, late_ns); });
+          },
+          nb::arg("records"), nb::arg("early_ns") = 0, nb::arg("late_ns") = 0)
       .def(
           "spans",
           [](EventFile& self, Input<int64_t> row, Input<int64_t> start, Input<int64_t> duration, Input<uint32_t> depth,

@@ -54,7 +54,7 @@ class Analyses:
         *,
         by: Literal["name", "thread"] = "name",
     ) -> Table:
-        """Which calls of CUDA or HIP take the time of the host?
+        """Which calls of CUDA, HIP or OpenCL take the time of the host?
 
         Sum the calls of the runtime and the driver of CUDA or HIP, of every process; by name, or by name
         and thread.
@@ -941,11 +941,10 @@ class Analyses:
         A message is a send and its receive: the n-th send of a sender, receiver, communicator and tag is
         the n-th receive, in the order in which they were asked for. It has as many bytes as were sent.
         duration = completion of the receive - begin of the send, which a late receiver makes long; transfer
-        = completion of the receive - the later one of the begin of the send and the begin of the receive
-        (of its request, if it does not block); rate = bytes / transfer, of those whose transfer takes at
-        least twice the error of the clocks. A message of which the trace has one end counts, without times.
-        What a rank sends to itself counts, too. With --step, a message is of the step in which its send
-        began.
+        = completion of the receive - the later one of the begin of the send and the begin of the call that
+        asked for it; rate = bytes / transfer, of those whose transfer takes at least twice the error of the
+        clocks. A message of which the trace has one end counts, without times. What a rank sends to itself
+        counts, too. With --step, a message is of the step in which its send began.
 
         A put or an atomic operation goes from its origin to its target, a get from its target to its
         origin; the bytes of an atomic operation are those of both ways.
@@ -1618,4 +1617,60 @@ class Analyses:
             roofline_known_share (float64): part of the kernels' time that this is known of, 0 to 1
             lost (string): where most is lost: idle, SMs, or warps
             kernels (int64): kernels that ran
+        """
+
+    def waits(
+        self,
+        *,
+        by: Literal["state", "function", "call", "rank", "step", "pair", "all", "wait"] = "state",
+    ) -> Table:
+        """Who waited for whom, how long, and in which call?
+
+        Sum the waits of every rank by what it waited for, by Scalasca's definitions, in every step of the
+        run.
+
+        E and L are the enter and the leave of a call. No wait is longer than its call. late_sender: a call
+        that completes a receive, or a blocking probe, waits until the send begins: min(E of the send, L) -
+        E. A call that completes several has the longest. wrong_order: the part of late_sender whose message
+        was sent after one that was received later. late_receiver: a blocking send, or a call that completes
+        one, is over only after the receive was asked for, and waits until then. wait_at_barrier: until the
+        last has come. wait_at_nxn: the same where all need all (all-reduce, all-gather, reduce-scatter,
+        all-to-all). barrier_completion, nxn_completion: from when the first has left to its own leave.
+        late_broadcast: until the root comes (broadcast, scatter). early_reduce: the root waits for the last
+        that sends it something (reduce, gather). early_scan: for the last of those before it.
+        late_collective: a call that completes a collective that does not block waits for the last rank that
+        asks for it. Kernels of NCCL and its like, which spin until all have come, and collectives of gloo
+        wait in the same way.
+
+        Calls that only test do not wait. Messages and collectives of steps that were folded are counted as
+        all others, but for probes and kernels. What is shorter than twice the error of the two clocks is
+        not told apart from none: it is in uncertain_ns. Collectives among neighbours and one-sided
+        communication are not looked at.
+
+        Options:
+            by: One row per wait state, function, call path, rank, step, pair of ranks, all of these, or
+                single wait.
+
+        Columns:
+            start_ns (int64, ns): when the call began that waited [by=wait]
+            state (string): what it waited for: see above
+            rank (int64): rank of the process, null if it has none [by=rank or pair or all or wait]
+            awaited_rank (int64): rank that it waited for [by=pair or all or wait]
+            step (int64): number of the step in its process [by=step or all or wait]
+            function (string): what waited [by=function or call or all or wait]
+            call_path (string): what waited, and what called it, a `<` between [by=call or all]
+            wait_ns (int64, ns): waits that are longer than twice the error of the clocks
+            waits (int64): how many these are [by=state or function or call or rank or step or pair or all]
+            max_ns (int64, ns): the longest of them [by=state or function or call or rank or step or pair or
+                all]
+            uncertain_ns (int64, ns): shorter ones, which may be none
+            partial (int64): waits in collectives of which the trace lacks a rank [by=state or function or
+                call or rank or step or pair or all]
+            clipped (int64): waits that end with their call, though what they wait for came later [by=state
+                or function or call or rank or step or pair or all]
+            location (uint32): where the longest one waited
+            time_ns (int64, ns): when the call of the longest one began
+
+        Raises:
+            UsageError: where an option has no such choice.
         """

@@ -24,7 +24,6 @@ Kinds = npt.NDArray[np.int8]
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "cpu_exec", "other")
 _KERNEL, _MEMCPY, _MEMSET, _COMMUNICATION, _RUNTIME, _DATA_LOADER, _CPU_EXEC = range(7)
 _NONE = -1
-_GPU_LIBRARIES = (*GPU_PARADIGMS, "opencl")
 # Python calls are around everything else: they do not show what the time went into.
 _NO_WORK = ("python", "strobe", "other")
 # Work of collectives on the host, by the names that PyTorch gives it; what only asks for it (c10d::) is CPU Exec.
@@ -124,7 +123,7 @@ def _role_on_thread(region: Region) -> int:
         return _DATA_LOADER
     if paradigm == "mpi" or name.startswith(_COLLECTIVES):
         return _COMMUNICATION
-    if paradigm in _GPU_LIBRARIES:
+    if paradigm in GPU_PARADIGMS:
         return _RUNTIME
     if paradigm in _NO_WORK or name.startswith(PROFILER_STEP) or name == STEP_HINT:
         return _NONE

@@ -14,7 +14,7 @@ PARADIGMS = (
     *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos", "accelerator"),
 )
 # Of them, the interfaces of GPUs and other accelerators (`accelerator`: XPU, MTIA, NPU, HPU, TPU, PrivateUse1).
-GPU_PARADIGMS = ("cuda", "hip", "accelerator")
+GPU_PARADIGMS = ("cuda", "hip", "opencl", "accelerator")
 # What a region is.
 ROLES = (
     *("other", "function", "operator", "range", "wait", "loop", "kernel", "copy", "sync", "p2p", "collective"),

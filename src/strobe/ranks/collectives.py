@@ -154,22 +154,25 @@ def collectives(trace: Trace) -> Collectives:
     kernels. If no kernels are recorded, calls of NCCL arrive when they begin. Executions of one collective have the
     same group and number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). If the
     number is unknown, the executions of a kind in a group are matched by their order, if all parties ran it equally
-    often and, where all need all, those matched ran at the same moment; else those that overlap in time are matched:
-    nobody is done before the last one has come. Calls of MPI without a recorded communicator count as of one group. A
-    kernel SendRecv may be an all-to-all or messages of a pair: either way who comes early waits. Collectives among
-    neighbours are left out: who they are is not recorded.
+    often and those matched ran at the same moment (or the group is a communicator of MPI, of which all are recorded);
+    else, where all need all, those that overlap in time: nobody is done before the last one has come. Calls of MPI
+    without a recorded communicator count as of one group. A kernel SendRecv may be an all-to-all or messages of a pair:
+    either way who comes early waits. Collectives among neighbours are left out: who they are is not recorded.
     """
-    return _matched(_read(trace))
+    return _matched(*_read(trace))
 
 
 @dataclass(frozen=True)
 class _Found(Columns):
-    """Executions as read; kind, group, ranks: numbers of texts; numbered: whether there is a sequence number."""
+    """Executions as read; kind, group, ranks: numbers of texts.
+
+    counted: 1 if there is a sequence number, 2 if all collectives of a known communicator of MPI are there; else 0.
+    """
 
     kind: Ints
     group: Ints
     ranks: Ints
-    numbered: Ints
+    counted: Ints
     sequence: Ints
     location: Ints
     row: Ints
@@ -195,7 +198,8 @@ class _Calls(Columns):
     call_path: Ints
 
 
-def _read(trace: Trace) -> Collectives:
+def _read(trace: Trace) -> tuple[Collectives, list[bool]]:
+    """Return the collectives, and which lines are those of a communicator of MPI."""
     lines, texts = Groups(), Texts()
     on_gpus = list(_on_gpus(trace, texts))
     with_kernels = {party.process for party, found in on_gpus if len(found)}
@@ -207,7 +211,7 @@ def _read(trace: Trace) -> Collectives:
     found = _Found.joined(found for _, found in read)
     party = np.repeat(np.arange(len(read)), np.array([len(found) for _, found in read], dtype=np.int64))
     # Names of groups are the same on all ranks, but not only there: who is in them belongs to the name.
-    own_lines = [lines.numbers([each.kind, each.group, each.ranks, each.numbered]) for _, each in read]
+    own_lines = [lines.numbers([each.kind, each.group, each.ranks, each.counted]) for _, each in read]
     line = np.concatenate([np.zeros(0, dtype=np.int64), *own_lines])
     order = np.lexsort((found.start_ns, party))
     found, party, line = found.chosen(order), party[order], line[order]
@@ -215,7 +219,8 @@ def _read(trace: Trace) -> Collectives:
     of_each = {each.name: getattr(found, each.name) for each in fields(_Found)[4:]}
     no_partner = np.full(len(found), -1, dtype=np.int64)
     errors = _known_errors(trace, parties)
-    return Collectives(parties, named, party, line, collective=no_partner, clock_error_ns=errors, **of_each)
+    read_all = Collectives(parties, named, party, line, collective=no_partner, clock_error_ns=errors, **of_each)
+    return read_all, [counted == 2 for *_, counted in lines.keys]
 
 
 def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
@@ -292,9 +297,10 @@ def _found(
     # Gloo's own thread comes to it when it begins, whenever it was asked for.
     start = np.where((pending >= 0) & (group < 0) & (not on_gpu), calls.end_ns - pending, calls.call_ns)
     part = np.where(group < 0, _part_bytes(texts, kind, name, size, sent, received), -1)
-    group, numbered = np.where(group >= 0, group, communicator), (sequence >= 0).astype(np.int64)
+    counted = np.where(sequence >= 0, 1, np.where((group < 0) & (communicator >= 0), 2, 0))
+    group = np.where(group >= 0, group, communicator)
     where = (calls.location, calls.row, start, calls.call_ns, calls.end_ns, calls.call_path)
-    return _Found(kind, group, ranks, numbered, sequence, *where, is_root, own, size, sent, part).chosen(kind >= 0)
+    return _Found(kind, group, ranks, counted, sequence, *where, is_root, own, size, sent, part).chosen(kind >= 0)
 
 
 def _part_bytes(texts: Texts, kind: Ints, name: Ints, size: Ints, sent: Ints, received: Ints) -> Ints:
@@ -328,7 +334,7 @@ def _known_errors(trace: Trace, parties: list[Party]) -> Ints:
     return clock_errors(trace, first)[[each.process for each in parties]]
 
 
-def _matched(found: Collectives) -> Collectives:
+def _matched(found: Collectives, of_communicator: list[bool]) -> Collectives:
     collective = np.full(len(found), -1, dtype=np.int64)
     count = 0
     off = np.sort(np.maximum(found.clock_error_ns, 0))
@@ -341,10 +347,10 @@ def _matched(found: Collectives) -> Collectives:
         elif handed_over[found.party[at]].any():  # they need not overlap, and that they are of one group is not known
             number = np.arange(len(at))
         else:
-            together = found.lines[line][0] in ALL_NEED_ALL
-            counted = _by_order(found, at, tolerance, together=together)
+            all_wait = found.lines[line][0] in ALL_NEED_ALL
+            counted = _by_order(found, at, tolerance, together=all_wait and not of_communicator[line])
             if counted is None:
-                counted = _by_time(found, at, tolerance) if together else np.arange(len(at))
+                counted = _by_time(found, at, tolerance) if all_wait else np.arange(len(at))
             number = counted
         _, inverse, members = np.unique(number, return_inverse=True, return_counts=True)
         several = members[inverse] > 1

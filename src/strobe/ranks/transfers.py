@@ -10,10 +10,11 @@ import numpy as np
 from strobe.ranks.clock_errors import clock_errors
 from strobe.ranks.collectives import FROM_ROOT, TO_ROOT, collectives
 from strobe.ranks.messages import MESSAGES, ONE_SIDED, MessageEnds, all_message_ends, matched, numbered
+from strobe.ranks.waits.message_calls import calls_of
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Columns, Ints, alike, interval_at
-from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of, regions_where
+from strobe.tables.column_arrays import Bools, Columns, Ints, alike
+from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -75,7 +76,9 @@ def log(trace: Trace) -> Log:
     Matched ones come first, in order of sender, receiver, communicator, tag and time.
     """
     texts = Texts()
-    ends = _with_calls(trace, all_message_ends(trace, texts, (*MESSAGES, *ONE_SIDED)))
+    ends = all_message_ends(trace, texts, (*MESSAGES, *ONE_SIDED))
+    calls = calls_of(trace, ends, range(len(trace.locations)))
+    ends = replace(ends, call_path=calls.call_path)
     message = np.isin(ends.kind, [texts.number(each) for each in MESSAGES])
     (known,) = np.nonzero(message & (ends.sender >= 0) & (ends.receiver >= 0))
     send, receive = (known[side] for side in matched(ends if len(known) == len(ends) else ends.chosen(known)))
@@ -86,8 +89,8 @@ def log(trace: Trace) -> Log:
     is_send = ends.sent[lone] != 0
     counted = lone[is_send | ~np.isin(group, group[is_send])]
 
-    done_ns, asks_ns = ends.time_ns[receive], np.where(ends.blocking, ends.in_call_ns, ends.pending_ns)[receive]
-    begun_ns = np.maximum(ends.time_ns[send], done_ns - asks_ns)
+    sent_ns, asked_ns, done_ns = ends.time_ns[send], calls.asked_ns[receive], ends.time_ns[receive]
+    is_known = (calls.call_path[receive] >= 0) | ~ends.blocking[receive]
     process = np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
     hosts = np.unique([each.host or "" for each in process_rows(trace)], return_inverse=True)[1]
     errors = np.maximum(0, clock_errors(trace))
@@ -98,8 +101,8 @@ def log(trace: Trace) -> Log:
         process,
         kind=np.full(len(send), texts.number(MESSAGE)),
         receiver_path=ends.call_path[receive],
-        duration_ns=np.maximum(0, done_ns - ends.time_ns[send]),
-        transfer_ns=np.where(asks_ns >= 0, np.maximum(0, done_ns - begun_ns), -1),
+        duration_ns=np.maximum(0, done_ns - sent_ns),
+        transfer_ns=np.where(is_known, np.maximum(0, done_ns - np.maximum(sent_ns, asked_ns)), -1),
         clock_error_ns=np.where(hosts[one] == hosts[other], 0, errors[one] + errors[other]),
     )
     kind, unmatched = np.full(len(counted), texts.number(MESSAGE)), np.ones(len(counted), dtype=np.int64)
@@ -123,34 +126,14 @@ def _of_columns(columns: dict[str, Ints]) -> Transfers:
     return Transfers(**{each.name: columns.get(each.name, nothing) for each in fields(Transfers)})
 
 
-def _with_calls(trace: Trace, ends: MessageEnds) -> MessageEnds:
-    """Return the ends with the calls that completed them, as spans have them, where the file does not name them."""
-    (missing,) = np.nonzero(ends.in_call_ns < 0)
-    if not len(missing):
-        return ends
-    in_call, path = ends.in_call_ns.copy(), ends.call_path.copy()
-    is_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")
-    moment = np.where(ends.sent != 0, ends.time_ns + np.maximum(ends.pending_ns, 0), ends.time_ns)
-    for location in np.unique(ends.place[missing]).tolist():
-        own = missing[ends.place[missing] == location]
-        for spans in trace.span_batches(location):
-            (calls,) = np.nonzero(is_mpi[spans["region"]])
-            begin, end = spans["start_ns"][calls], (spans["start_ns"] + spans["duration_ns"])[calls]
-            at = interval_at(begin, end + 1, moment[own])
-            found, at = own[at >= 0], calls[at[at >= 0]]
-            path[found] = spans["call_path"][at]
-            blocks = (ends.sent[found] != 0) & (ends.pending_ns[found] < 0)
-            since, until = moment[found] - spans["start_ns"][at], spans["start_ns"][at] + spans["duration_ns"][at]
-            in_call[found] = np.where(blocks, until - moment[found], since)
-    return replace(ends, in_call_ns=in_call, call_path=path)
-
-
 def unlogged(trace: Trace, found: Log) -> Transfers:
     """Return the bytes that the exact totals of the run have from rank to rank beyond its log.
 
     Totals of senders count; those of receivers only where the trace lacks the sender.
     """
     totals, texts = trace.side_table("message_totals").to_arrow(), found.texts
+    if not totals.num_rows:
+        return Transfers.joined([])
     ranks = np.array([-1 if rank is None else rank for rank in ranks_of(trace)], dtype=np.int64)
     process = np.array(processes_of_locations(trace), dtype=np.int64)[integers(totals.column("location"))]
     own, peer = ranks[process], integers(totals.column("peer_rank"))
@@ -170,19 +153,10 @@ def unlogged(trace: Trace, found: Log) -> Transfers:
     first, which = alike(ends)
     more = np.zeros(len(first), dtype=np.int64)
     np.add.at(more, which, np.concatenate((in_totals, -np.maximum(0, log.size_bytes))))
-    beyond, first = more > 0, first[more > 0]
-    kinds, senders, receivers = (column[first] for column in ends)
-    nothing = np.zeros(len(first), dtype=np.int64)
-    return _of_columns(
-        {
-            "kind": kinds,
-            "sender": senders,
-            "receiver": receivers,
-            "count": nothing,
-            "size_bytes": more[beyond],
-            "unmatched": nothing,
-        }
-    )
+    beyond, first = more[more > 0], first[more > 0]
+    nothing = np.zeros_like(beyond)
+    columns = {name: column[first] for name, column in zip(("kind", "sender", "receiver"), ends, strict=True)}
+    return _of_columns({**columns, "size_bytes": beyond, "count": nothing, "unmatched": nothing})
 
 
 def _kind(function: str) -> str:

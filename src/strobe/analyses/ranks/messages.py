@@ -5,7 +5,7 @@ Sum the messages of MPI, and its one-sided communication, those of folded steps 
 A message is a send and its receive: the n-th send of a sender, receiver, communicator and tag is the n-th receive,
 in the order in which they were asked for. It has as many bytes as were sent. duration = completion of the receive -
 begin of the send, which a late receiver makes long; transfer = completion of the receive - the later one of the
-begin of the send and the begin of the receive (of its request, if it does not block); rate = bytes / transfer, of
+begin of the send and the begin of the call that asked for it; rate = bytes / transfer, of
 those whose transfer takes at least twice the error of the clocks. A message of which the trace has one end counts,
 without times. What a rank sends to itself counts, too. With --step, a message is of the step in which its send
 began.

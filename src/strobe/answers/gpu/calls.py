@@ -1,4 +1,4 @@
-"""Which calls of CUDA or HIP the host spends its time in: launches, copies, allocations, and waits for the GPU."""
+"""Which calls of CUDA, HIP or OpenCL the host spends its time in: launches, copies, allocations, waits for the GPU."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
 _NOTHING = (
-    "no calls of CUDA or HIP are in this trace: `strobe run` records those of programs that use NVIDIA GPUs (`strobe"
-    " doctor` checks what that needs); profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them, too"
+    "no calls of CUDA, HIP or OpenCL are in this trace: `strobe run` records those of programs that use NVIDIA GPUs"
+    " (`strobe doctor` checks what that needs) or OpenCL; profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold"
+    " them, too"
 )
 
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.calls`."""
     rows = rows_of_processes(trace, _of_process, by=by)
-    about = "calls of CUDA or HIP of all processes"
+    about = "calls of CUDA, HIP or OpenCL of all processes"
     return Table(rows, about=about, note="" if len(rows) else _NOTHING).sort("total_ns")
 
 

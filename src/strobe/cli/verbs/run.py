@@ -117,8 +117,11 @@ def _check_clocks(folder: str) -> None:
 
     from strobe.trace.archive import process_files, read_job
 
-    adapters = read_job(Path(folder)).settings.get("adapters")
-    if not isinstance(adapters, list) or "mpi" not in adapters or len(process_files(Path(folder))) < 2:
+    settings = read_job(Path(folder)).settings
+    adapters = settings.get("adapters")
+    # With MPI one `strobe run` may have ranks on several nodes; else each rank has its own, and they share a job.
+    several = settings.get("job") or (isinstance(adapters, list) and "mpi" in adapters)
+    if not several or len(process_files(Path(folder))) < 2:
         return
     from strobe.api.trace import open_trace
     from strobe.ranks.clock_check import CHEAP_ROWS, repair, rows_to_check

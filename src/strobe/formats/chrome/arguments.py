@@ -200,7 +200,8 @@ class SpanArguments:
 
 def event_arguments(name: str, row: Mapping[str, Any]) -> str:
     """Return all of a row that has a time of its own, as the arguments of an event."""
-    cells = ((column, row[column.name]) for column in TABLES[name] if column.name not in ("location", "time_ns"))
+    without = ("location", "time_ns", "call_path")  # the last one is a number that only the trace itself knows
+    cells = ((column, row[column.name]) for column in TABLES[name] if column.name not in without)
     shown = {"string": as_json, "float64": as_real}
     members = [f'"{name}.{c.name}": {shown.get(c.type, str)(value)}' for c, value in cells if value is not None]
     return f"{{{', '.join(members)}}}" if members else f'{{"{name}.": null}}'

@@ -98,6 +98,13 @@ def write(trace: Trace, path: Path, *, otf2_version: int = 3) -> list[str]:
         notes.append(f"{writer.incomplete} spans that were cut off look like whole ones in OTF2")
     if writer.attributes_left_out:
         notes.append(f"{writer.attributes_left_out} events have more attributes than OTF2 holds: they are left out")
+    if folded := writer.lacking["folded"]:
+        notes.append(f"{folded} messages of folded steps are left out: the calls that they belong to are not there")
+    if blocking := writer.lacking["blocking"]:
+        notes.append(
+            f"{blocking} non-blocking messages and collectives look like blocking ones in OTF2: "
+            "their request or completion lies outside of what is exported"
+        )
     if writer.texts_cut:
         notes.append(f"{writer.texts_cut} texts are longer than OTF2 holds: they are cut")
     return notes

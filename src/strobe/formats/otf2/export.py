@@ -7,7 +7,7 @@ tables become attributes `table.column` of an event, with which the archive is r
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,8 @@ from strobe import native
 from strobe.formats.otf2.communicators import Communicators
 from strobe.formats.otf2.definitions import EVENT_CHUNK_BYTES, Definitions, GroupType, Type, write_anchor
 from strobe.formats.otf2.export_collectives import CollectiveWriter
-from strobe.formats.otf2.export_messages import MessageWriter
+from strobe.formats.otf2.export_messages import MessageWriter, requests_of_marks
+from strobe.formats.otf2.exported_time import exported_time
 from strobe.formats.otf2.side_table_rows import (
     BYTE,
     U32,
@@ -32,9 +33,9 @@ from strobe.formats.otf2.side_table_rows import (
     Whole,
     carriers,
 )
-from strobe.formats.writing.processes import readings_of
+from strobe.formats.writing.processes import process_name, readings_of
 from strobe.model.schema import SPAN_TABLES
-from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
+from strobe.trace.definition_rows import location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 
 # Records of events: OTF2_Events.h of the OTF2 library 3, as native/formats/otf2/otf2_records.h has them.
@@ -101,13 +102,14 @@ class Writer:
         self._regions = region_rows(trace)
         self._zero = max(trace.zero_ns, _EARLIEST_TICKS)
         self._first, self._last = self._zero, self._zero
-        self._group_names = [_process_name(row) for row in self._processes]
+        self._group_names = [process_name(row) for row in self._processes]
         self._communicators = Communicators(trace, self._group_names)
         self._communication = np.array([row.paradigm == "mpi" for row in self._regions], dtype=np.uint8)
         self._texts: dict[int, Texts] = {}
         self._events: dict[int, int] = {}  # by location
         self._metric_count = 0
         self.incomplete = self.attributes_left_out = 0
+        self.lacking: Counter[str] = Counter()  # see MessageWriter
 
     @property
     def texts_cut(self) -> int:
@@ -265,7 +267,9 @@ class Writer:
             self._texts[process] = Texts(self._trace, process, self._definitions)
         texts, out = self._texts[process], self._file(location)
         ticks = partial(self._ticks, process)
-        messages = MessageWriter(out, texts, process, self._definitions, self._communicators, ticks)
+        time = exported_time(self._trace, process, self._zero)
+        about = (self._definitions, self._communicators, ticks, time, self.lacking)
+        messages = MessageWriter(out, texts, process, *about)
         for name in _TIMED:
             for raw in self._trace.raw_side_batches(name, location):
                 batch = Batch(name, raw, slice(None))
@@ -274,10 +278,14 @@ class Writer:
                 elif name == "samples":
                     self._samples(out, texts, process, batch)
                 else:
+                    if name == "marks":
+                        batch = self._requests(out, texts, process, batch)
                     self._carry(out, texts, process, batch)
-        collectives = CollectiveWriter(self._trace, location, self._communicators, texts, self._version)
-        for requests in collectives.requests(self._zero):
-            out.points(requests)
+        collectives = CollectiveWriter(
+            self._trace, location, self._communicators, texts, self._version, time, self.lacking
+        )
+        for requests in collectives.requests():
+            out.points(requests, late_ns=collectives.late_ns)
         tables = {name: Rows(self._trace, name, location) for name in SPAN_TABLES}
         before = dict.fromkeys(tables, -1)
         for spans in self._trace.span_batches(location):
@@ -289,7 +297,7 @@ class Writer:
                 for batch in rows.before(int(spans["row"][-1]) + 1):
                     rest = batch
                     if name == "collective_spans":
-                        taken = collectives.write(batch, first, last)
+                        taken = collectives.write(batch, spans, first, last)
                         rest = batch.take(~taken)
                     if name == "arguments":
                         details.append((0, rest.row, [], texts.attributes(rest)))
@@ -321,6 +329,14 @@ class Writer:
         if len(batch):
             out.points(carriers(texts, self._definitions, batch, self._ticks(process, batch)))
 
+    def _requests(self, out: native.Otf2EventFile, texts: Texts, process: int, batch: Batch) -> Batch:
+        """Write the marks that are events of requests; return the others."""
+        rest = np.ones(len(batch), dtype=bool)
+        for which, records in requests_of_marks(batch, texts, self._ticks(process, batch)):
+            out.points(records)
+            rest &= ~which
+        return batch.take(rest)
+
     def _samples(self, out: native.Otf2EventFile, texts: Texts, process: int, batch: Batch) -> None:
         """Write call stacks as samples; if there are other cells, with all of them as attributes."""
         stacks, known = batch.get("call_stack")
@@ -333,11 +349,3 @@ class Writer:
             if len(part):
                 out.points((_SAMPLE, self._ticks(process, part), fields, attributes))
         self._carry(out, texts, process, batch.take(contexts < 0))
-
-
-def _process_name(row: Process) -> str:
-    """Return the name that readers show for a process: that of Score-P if it has a rank."""
-    if row.rank is not None:
-        return f"MPI Rank {row.rank}"
-    program = re.split(r"\s", (row.argv or "").strip())[0].rpartition("/")[2]
-    return f"{program or 'process'} (pid {row.pid})"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from strobe.formats.otf2.communicators import Communicator, Communicators
+from strobe.formats.otf2.exported_time import ExportedTime
 from strobe.formats.otf2.side_table_rows import (
     BYTE,
     LARGEST,
@@ -39,34 +41,67 @@ class CollectiveWriter:
     """The collectives of a location that are records of MPI; those of NCCL, for example, are attributes of their spans.
 
     Either all of a location are records alone, or all of them have attributes: rows that were read stay in order.
+    `lacking` counts what is written as `blocking` because its request is not in `time`.
     """
 
-    def __init__(self, trace: Trace, location: int, communicators: Communicators, texts: Texts, version: int) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        location: int,
+        communicators: Communicators,
+        texts: Texts,
+        version: int,
+        time: ExportedTime,
+        lacking: Counter[str],
+    ) -> None:
         self._trace, self._location, self._version = trace, location, version
+        self._exported, self._lacking = time, lacking
         self._communicators, self._texts = communicators, texts
         self._rank = communicators.rank_of[location_rows(trace)[location].process]
         self._is_mpi = location_rows(trace)[location].kind == "thread" and len(communicators) > 0
-        self._exact = self._is_mpi
+        self._exact, asks = self._is_mpi, False
         if self._is_mpi:
             for raw in trace.raw_side_batches("collective_spans", location):
                 batch = Batch("collective_spans", raw, slice(None))
                 self._exact = self._exact and bool(self._fits(batch)[1].all())
+                asks = asks or bool(batch.get("request")[1].any())
+        self._asks = asks and version >= 3
+        # Of a recording, requests are known only nearly: they may be moved if attributes have the times.
+        self._exact = self._exact and not (self._asks and not trace.job.imported)
+        self._exact = self._exact and not any(self._requests(batch, at)[2].any() for batch, at in self._non_blocking())
 
-    def requests(self, zero: int) -> Iterator[Records]:
-        """Yield the requests of collectives that did not block: some time before the spans that completed them."""
-        if not self._exact or self._version < 3:
-            return
+    def _non_blocking(self) -> Iterator[tuple[Batch, SpanArrays]]:
+        """Yield all rows with their spans, if there is a request among them."""
         rows = Rows(self._trace, "collective_spans", self._location)
-        for each in self._trace.span_batches(self._location):
-            for batch in rows.before(int(each["row"][-1]) + 1):
-                request, asked = batch.get("request")
-                pending, known = batch.get("pending_ns")
-                which = asked & known
-                if which.any():
-                    asked_at = np.maximum(_ends(each, batch.row[which]) + zero - pending[which], 0)
-                    yield _REQUEST, asked_at, [(U64, request[which])], []
+        for spans in self._trace.span_batches(self._location) if self._asks else ():
+            for batch in rows.before(int(spans["row"][-1]) + 1):
+                yield batch, spans
 
-    def write(self, batch: Batch, first: list[Records], last: list[Records]) -> npt.NDArray[np.bool_]:
+    def _requests(self, batch: Batch, spans: SpanArrays) -> tuple[Whole, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return when what completed in spans was asked for, of which rows that is known and in the archive's time,
+        and of which it is known and not in it.
+        """
+        (_, asked), (pending, known) = batch.get("request"), batch.get("pending_ns")
+        asked_at = np.maximum(_ends(spans, batch.row) + self._exported.zero_ns - pending, 0)
+        lacks = self._exported.lacks(asked_at)
+        return asked_at, asked & known & ~lacks, asked & known & lacks
+
+    @property
+    def late_ns(self) -> int:
+        """How much the requests may be too late: a call ends after what is completed in it."""
+        return 0 if self._exact else 1000
+
+    def requests(self) -> Iterator[Records]:
+        """Yield the requests of collectives that did not block: some time before the spans that completed them."""
+        for batch, spans in self._non_blocking():
+            asked_at, which, _ = self._requests(batch, spans)
+            which &= self._fits(batch)[0]
+            if which.any():
+                yield _REQUEST, asked_at[which], [(U64, batch.get("request")[0][which])], []
+
+    def write(
+        self, batch: Batch, spans: SpanArrays, first: list[Records], last: list[Records]
+    ) -> npt.NDArray[np.bool_]:
         """Write records, which begin and end with their spans, as far as possible. Returns the rows written."""
         if not self._is_mpi:
             return np.zeros(len(batch), dtype=bool)
@@ -75,7 +110,10 @@ class CollectiveWriter:
         root, has_root = batch.get("root")
         request, asked = batch.get("request")
         (sent, has_sent), (received, has_received) = batch.get("sent_bytes"), batch.get("received_bytes")
-        asked = asked & self._exact & (self._version >= 3)
+        cut_off = self._requests(batch, spans)[2]
+        asked = asked & ~cut_off & (self._version >= 3)
+        if self._asks:
+            self._lacking["blocking"] += int((fits & cut_off).sum())
         for end, which in (_END, fits & ~asked), (_COMPLETE, fits & asked):
             if not which.any():
                 continue

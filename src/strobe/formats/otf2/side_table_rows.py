@@ -64,7 +64,8 @@ class Batch:
 
 @functools.cache
 def _column_names(table: str) -> frozenset[str]:
-    return frozenset(column.name for column in TABLES[table])
+    # A call path is a number that only the trace itself knows.
+    return frozenset(column.name for column in TABLES[table] if column.name != "call_path")
 
 
 class Rows:

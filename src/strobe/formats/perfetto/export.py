@@ -395,7 +395,8 @@ _COUNTER_UUIDS = 3 << 48
 
 
 def _row_columns(table: str) -> list[Column]:
-    return [column for column in TABLES[table] if column.name not in ("location", "row", "time_ns")]
+    without = ("location", "row", "time_ns", "call_path")  # the last one is a number that only the trace itself knows
+    return [column for column in TABLES[table] if column.name not in without]
 
 
 def _numbered(tables: Sequence[str]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -73,3 +74,11 @@ def readings_of(trace: Trace, process: int, zero_ns: int) -> list[Readings]:
         )
         for metric in trace.readers[process].metrics()
     ]
+
+
+def process_name(row: Process) -> str:
+    """Return the name that readers show for a process: that of Score-P if it has a rank."""
+    if row.rank is not None:
+        return f"MPI Rank {row.rank}"
+    program = re.split(r"\s", (row.argv or "").strip())[0].rpartition("/")[2]
+    return f"{program or 'process'} (pid {row.pid})"

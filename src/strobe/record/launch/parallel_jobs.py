@@ -10,15 +10,25 @@ from __future__ import annotations
 import glob
 import mmap
 import os
+import re
+import shlex
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from strobe.record.launch.trace_folder import SUFFIX, job_of
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun")
+# What runs the command that it is given, and what may be given it as a text.
+_WRAPPERS = (
+    *("chrt", "env", "ionice", "nice", "nohup", "numactl", "prlimit", "setarch", "setsid", "stdbuf", "taskset"),
+    *("time", "timeout"),
+)
+_SHELLS = ("ash", "bash", "dash", "ksh", "sh", "zsh")
+_FOR_A_SHELL = re.compile(rb"#!\s*(\S*/env\s+)?(\S*/)?(a|ba|da|k|z)?sh\b")
+_SCRIPT_BYTES = 1 << 16
 # Number of the rank, number of ranks, and what all ranks of the job (and no other job) have in common.
 _VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"),
@@ -72,11 +82,35 @@ def _rank_of_mpi(environment: Mapping[str, str]) -> Rank | None:
 
 
 def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
-    """Return whether the command will call MPI: started by an MPI launcher, one itself, or linked with MPI."""
+    """Return whether the command will call MPI: started by an MPI launcher, one itself, or linked with MPI.
+
+    What is behind `env` and its like counts, and a launcher that a shell is given, as a text or in a script.
+    """
     if _rank_of_mpi(environment) is not None:
         return True
+    while command and os.path.basename(command[0]) in _WRAPPERS:
+        # Neither options nor their values are programs.
+        command = next((command[at:] for at in range(1, len(command)) if shutil.which(command[at])), ())
     executable = shutil.which(command[0]) if command else None
-    return executable is not None and (os.path.basename(command[0]) in LAUNCHERS or contains(executable, b"\0libmpi"))
+    if executable is None:
+        return False
+    words = (command[0], *_shell_words(executable, command))
+    launchers = (word for word in words if os.path.basename(word) in LAUNCHERS)
+    return any(map(shutil.which, launchers)) or contains(executable, b"\0libmpi")
+
+
+def _shell_words(executable: str, command: Sequence[str]) -> Iterator[str]:
+    """Yield the words of what a shell is given: a text, arguments, a script; or those of the script that is run."""
+    shell = os.path.basename(command[0]) in _SHELLS
+    for each in command[1:] if shell else [executable]:
+        yield each
+        text = each if shell else ""
+        if os.path.isfile(each):  # a pipe can be read only once
+            with suppress(OSError), open(each, "rb") as file:
+                begin = file.read(_SCRIPT_BYTES)
+                text = begin.decode("utf-8", "replace") if shell or _FOR_A_SHELL.match(begin) else ""
+        with suppress(ValueError):  # a quotation without an end: the words before it
+            yield from shlex.shlex(text, posix=True, punctuation_chars=True)
 
 
 def join(wanted: str, rank: Rank) -> str | None:

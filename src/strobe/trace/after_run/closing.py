@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,12 +23,17 @@ def close_trace(folder: Path) -> None:
             if files.rings is not None and not process_reader.is_alive(files.pid):
                 process_reader.recover(files)
     with suppress(TraceError, OSError):
-        symbols.resolve(folder, _regions(folder))
+        _resolve(folder)
     with suppress(TraceError, OSError):
         Trace.read(folder).pyramid.build()
 
 
-def _regions(folder: Path) -> Iterator[symbols.Region]:
+def _resolve(folder: Path) -> None:
+    functions: set[symbols.Address] = set()
+    callers: set[symbols.Address] = set()
     for files in process_files(folder):
         with suppress(TraceError, OSError):
-            yield from process_reader.open_process(files).core.regions()
+            reader = process_reader.open_process(files)
+            functions.update((row[6], row[1]) for row in reader.core.regions() if symbols.is_address(row))
+            callers.update(reader.call_sites.values())
+    symbols.resolve(folder, functions, callers)

@@ -1,4 +1,5 @@
-"""Names, files and lines of C and C++ functions, found after the run from the files that held them.
+"""Names, files and lines of C and C++ functions and of callers of MPI, found after the run from the files that held
+them.
 
 The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) finds its name and
 source line; without it the file's own table of symbols has the names. They are kept in `symbols.json` of the trace,
@@ -12,18 +13,20 @@ import shutil
 import struct
 import subprocess
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 FILE = "symbols.json"
-COMPILER = 10  # model/kinds.py: paradigm
+MPI, COMPILER = 7, 10  # model/kinds.py: paradigm
 _TIMEOUT_S = 120
 _SYMTAB, _DYNSYM, _FUNCTION = 2, 11, 2
 
 Region = tuple[int, str, int, int, str, int, str]  # id, name, paradigm, role, file, line, module
 Place = tuple[str, str, int]  # name, file, line
+Address = tuple[str, str]  # path of a file, address in it
+CallSites = dict[str, Address]  # by text in the `file` of a region ("exchange+0x1f")
 
 
 def is_address(region: Region) -> bool:
@@ -31,19 +34,27 @@ def is_address(region: Region) -> bool:
     return region[2] == COMPILER and region[1].startswith("0x")
 
 
-def resolve(folder: Path, regions: Iterable[Region]) -> None:
-    """Find the names of addresses, and keep them beside the trace. Raises OSError if they cannot be written."""
+def resolve(folder: Path, functions: Set[Address], callers: Set[Address]) -> None:
+    """Find the places of functions and of callers, and keep them beside the trace.
+
+    The name of a caller begins with the functions that were inlined there. Raises OSError if they cannot be written.
+    """
     wanted: dict[str, set[str]] = {}
-    for region in regions:
-        if is_address(region):
-            wanted.setdefault(region[6], set()).add(region[1])
+    for module, address in functions | callers:
+        wanted.setdefault(module, set()).add(address)
     if not wanted:
         return
     found: dict[str, Mapping[str, Place]] = dict(known_places(folder))
     for module, addresses in wanted.items():
         new = sorted(addresses - found.get(module, {}).keys(), key=lambda text: int(text, 16))
         if new:
-            found[module] = {**found.get(module, {}), **_places(module, new)}
+            places = {
+                at: (" < ".join([*map(_with_line, frames[:-1]), frames[-1][0]]), *frames[-1][1:])
+                if (module, at) in callers
+                else frames[-1]
+                for at, frames in _places(module, new).items()
+            }
+            found[module] = {**found.get(module, {}), **places}
     text = json.dumps(found, ensure_ascii=False)
     (folder / (FILE + ".tmp")).write_text(text + "\n", encoding="utf-8")
     (folder / (FILE + ".tmp")).replace(folder / FILE)
@@ -70,25 +81,44 @@ def _read(path: Path, *_: int) -> Mapping[str, Mapping[str, Place]]:
     return {}
 
 
-def with_name(region: Region, places: Mapping[str, Mapping[str, Place]]) -> Region:
-    """Return a region with the name of its address; without one, the name is made from its file."""
-    number, address, paradigm, role, _, _, module = region
+def with_places(region: Region, places: Mapping[str, Mapping[str, Place]], sites: CallSites) -> Region:
+    """Return a region with the name of its address (without one, it is made from its file), an MPI call with the lines
+    of its callers where they are known."""
+    number, address, paradigm, role, text, first_line, module = region
+    if paradigm == MPI and text:
+        peers, separator, path = text.rpartition("; ")
+        shown = (_shown(site, places, sites) for site in path.split(" < "))
+        return number, address, paradigm, role, peers + separator + " < ".join(shown), first_line, module
+    if not is_address(region):
+        return region
     name, file, line = places.get(module, {}).get(address) or ("", "", 0)
     short = module.rpartition("/")[2]
     return number, name or f"{short}+{address}", paradigm, role, file, line, short
 
 
-def _places(module: str, addresses: Sequence[str]) -> dict[str, Place]:
+def _shown(site: str, places: Mapping[str, Mapping[str, Place]], sites: CallSites) -> str:
+    module, address = sites.get(site, ("", ""))
+    place = places.get(module, {}).get(address)
+    return _with_line(place) if place and place[2] else site
+
+
+def _with_line(place: Place) -> str:
+    name, file, line = place
+    return f"{name} ({file.rpartition('/')[2]}:{line})"
+
+
+def _places(module: str, addresses: Sequence[str]) -> dict[str, list[Place]]:
+    """Return the functions at each address, innermost first: those that were inlined there, then the one around."""
     tool = shutil.which("addr2line")
     places = _addr2line(tool, module, addresses) if tool else {}
     missing = [address for address in addresses if address not in places]
     return {**places, **_symbols(module, missing)} if missing else places
 
 
-def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, Place]:
+def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, list[Place]]:
     try:
         done = subprocess.run(
-            [tool, "-f", "-C", "-e", module],
+            [tool, "-a", "-i", "-f", "-C", "-e", module],
             input="\n".join(addresses) + "\n",
             capture_output=True,
             text=True,
@@ -97,19 +127,26 @@ def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, Pl
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    lines = done.stdout.splitlines()
-    if done.returncode or len(lines) != 2 * len(addresses):
+    answers: list[list[str]] = []
+    for line in done.stdout.splitlines():
+        if line.startswith("0x"):  # the address, before its functions
+            answers.append([])
+        elif answers:
+            answers[-1].append(line)
+    if done.returncode or len(answers) != len(addresses):
         return {}
-    places: dict[str, Place] = {}
-    for address, name, where in zip(addresses, lines[::2], lines[1::2], strict=True):
-        file, _, line = where.partition(" (discriminator")[0].rpartition(":")
-        if not name.startswith("??"):
-            known_file = not file.startswith("??")
-            places[address] = (name, file if known_file else "", int(line) if known_file and line.isdigit() else 0)
+    places: dict[str, list[Place]] = {}
+    for address, lines in zip(addresses, answers, strict=True):
+        for name, where in zip(lines[::2], lines[1::2], strict=False):
+            file, _, number = where.partition(" (discriminator")[0].rpartition(":")
+            if not name.startswith("??"):
+                known_file = not file.startswith("??")
+                place = name, file if known_file else "", int(number) if known_file and number.isdigit() else 0
+                places.setdefault(address, []).append(place)
     return places
 
 
-def _symbols(module: str, addresses: Sequence[str]) -> dict[str, Place]:
+def _symbols(module: str, addresses: Sequence[str]) -> dict[str, list[Place]]:
     """Names from the symbol tables of an ELF file of 64 bits, little-endian; mangled names are shown readably."""
     try:
         data = Path(module).read_bytes()
@@ -117,11 +154,11 @@ def _symbols(module: str, addresses: Sequence[str]) -> dict[str, Place]:
     except (OSError, struct.error, IndexError, ValueError):
         return {}
     starts = [start for start, _, _ in functions]
-    places: dict[str, Place] = {}
+    places: dict[str, list[Place]] = {}
     for address in addresses:
         at = bisect_right(starts, int(address, 16)) - 1
         if at >= 0 and int(address, 16) < starts[at] + max(1, functions[at][1]):
-            places[address] = (readable(functions[at][2]), "", 0)
+            places[address] = [(readable(functions[at][2]), "", 0)]
     return places
 
 

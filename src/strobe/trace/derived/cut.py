@@ -169,7 +169,8 @@ def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path:
 
 
 def _columns(name: str) -> list[Any]:
-    return [column for column in TABLES[name] if column.name not in ("location", "row")]
+    # Call paths have other numbers in the new file.
+    return [column for column in TABLES[name] if column.name not in ("location", "row", "call_path")]
 
 
 def _details(

@@ -39,6 +39,8 @@ class ProcessReader(Protocol):
     """The GPUs of its node."""
     has_gpus: bool
     """Whether they are shown with this process."""
+    call_sites: symbols.CallSites
+    """Where callers of MPI are."""
 
     @property
     def core(self) -> native.ProcessReader:
@@ -169,10 +171,14 @@ class RecordedProcess:
             raise ValueError("it ends before its first chunk")
         self._notes: dict[str, Any] = {}
         self._readings: list[tuple[int, int, int]] = []
+        self.call_sites: symbols.CallSites = {}
         for text in raw["note_json"]:
             facts = _facts(text)
             if "clock" in facts:
                 self._readings.append(_reading(facts.pop("clock")))
+            if "call_site" in facts:
+                site, module, address = _call_site(facts.pop("call_site"))
+                self.call_sites[site] = module, address
             self._notes.update(facts)
         self._clock: Callable[[int], int] = int
         self._last_ns = int(raw["last_ns"])
@@ -230,12 +236,12 @@ class RecordedProcess:
         return dict(total)
 
     def regions(self) -> list[symbols.Region]:
-        """Return id, name, paradigm, role, file, line, module of every region; addresses have their names."""
+        """Return id, name, paradigm, role, file, line, module of every region; addresses have names, callers lines."""
         rows = self.core.regions()
-        if not any(map(symbols.is_address, rows)):
+        if not self.call_sites and not any(map(symbols.is_address, rows)):
             return rows
         places = symbols.known_places(self._folder)
-        return [symbols.with_name(row, places) if symbols.is_address(row) else row for row in rows]
+        return [symbols.with_places(row, places, self.call_sites) for row in rows]
 
     def source_loops(self) -> dict[int, str]:
         """Return what the loops of functions call, by region, as it was recorded, or exported."""
@@ -280,6 +286,15 @@ def _reading(value: object) -> tuple[int, int, int]:
         if all(isinstance(each, int) and abs(each) < 1 << 61 for each in value):
             return first, second, third
     raise ValueError("a reading of its clock is not three numbers in range")
+
+
+def _call_site(value: object) -> list[str]:
+    """Return a call site, the path of an object and an address in it. Raises ValueError for anything else."""
+    texts = [sound_text(each) for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    if len(texts) == 3 and texts[2].startswith("0x"):
+        int(texts[2], 16)
+        return texts
+    raise ValueError("a call site in it is not three texts")
 
 
 _EXITING = 0x4  # PF_EXITING of the kernel's flags of a process

@@ -15,6 +15,7 @@ import weakref
 
 from strobe.native import core
 from strobe.record.adapter import Hooks
+from strobe.record.adapters.torch_distributed.messages import Messages
 from strobe.record.options.session_settings import Session
 from strobe.record.program.import_hooks import after_import
 
@@ -74,6 +75,7 @@ class _TorchDistributed(Hooks):
         self._workers = False  # whether facts reach the threads of gloo
         self._waiting: tuple[Any, Any, Any] | None = None  # for the first group
         self._rank_noted = False
+        self._messages = Messages()
 
     def start(self, settings: Session) -> None:
         """Put our kernels in as soon as torch.distributed is imported."""
@@ -87,6 +89,7 @@ class _TorchDistributed(Hooks):
         library, self._library = self._library, None
         if library is not None:
             library._destroy()
+        self._messages.stop()
         self._groups.clear()
         self._types.clear()
 
@@ -130,6 +133,7 @@ class _TorchDistributed(Hooks):
             core.count(f"collectives_without_times: no {missing}", 1)
         self._torch, self._c10d = torch, c10d
         self._workers = not missing
+        self._never_compiled(self._messages.start(torch._C._distributed_c10d.Work))
         self._library = torch.library.Library("c10d", "IMPL")
         for name, about in _OPERATORS.items():
             packet = getattr(torch.ops.c10d, name, None)
@@ -145,6 +149,7 @@ class _TorchDistributed(Hooks):
         places = {argument.name: place for place, argument in enumerate(arguments)}
         group_at = places["process_group"]
         root_at = places.get("root_rank", places.get("dst", places.get("src")))
+        tag_at = places.get("tag")  # messages alone have one
         sends_at: Any = places.get(sends)
         receives_at: Any = places.get(receives)
         in_place = sends_at == receives_at
@@ -162,10 +167,12 @@ class _TorchDistributed(Hooks):
         numbered = collective not in _NOT_COLLECTIVE
         one_to_all, all_to_one = collective == "broadcast", collective == "reduce"
         begin, end = core.collective_begin, core.collective_end
-        group_of, type_text = self._group, self._type_text
+        group_of, type_text, messages = self._group, self._type_text, self._messages
+        direction = core.text("send" if collective == "send" else "receive")
 
         def kernel(keys: Any, *args: Any) -> Any:
             below = keys.remove(own_key)
+            message = None
             try:
                 own = unbox(args[group_at])
                 group = group_of(own)
@@ -201,16 +208,21 @@ class _TorchDistributed(Hooks):
                         root, bucket, sent, received, region,
                         group.ranks[root] if not numbered and 0 <= root < len(group.ranks) else NONE, later,
                     )  # fmt: skip
+                if tag_at is not None and first.is_cpu and group.has_workers:
+                    message = messages.asked(group, direction, root, args[tag_at], sent + received)
             except Exception as error:  # never into the program
                 core.count(f"collectives_not_read: {type(error).__name__}", 1)
                 return run(below, *args)
             try:
-                return run(below, *args)
+                work = run(below, *args)
             finally:
                 if collective:
                     end()
                 if not numbered:
                     group.leave_out(own, before)
+            if message is not None:
+                messages.pending(work, message)
+            return work
 
         self._never_compiled(kernel)
         return kernel

@@ -18,8 +18,10 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
+from strobe import registry
 from strobe.formats.reading.cube_tar import CubeMember, is_cube
 from strobe.formats.reading.profile_import import MOST_BYTES, ROOT, Function, ProfileProcess, Weight
+from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _TYPES = {
@@ -30,14 +32,10 @@ _TYPES = {
     "UINT16": "u2", "UNSIGNED SHORT INT": "u2",
 }  # fmt: skip
 _EXTREMES = ("MINDOUBLE", "MAXDOUBLE")
-# Score-P's names that are ours, too; the others are `other`.
-_PARADIGMS = (
-    *("mpi", "cuda", "user", "python", "compiler", "openmp"),
-    *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos"),
-)
+# Of Score-P's names, those that are ours, too, have the same meaning.
 _ROLES = {
     "point2point": "p2p", "barrier": "collective", "one2all": "collective", "all2one": "collective",
-    "all2all": "collective", "other collective": "collective", "loop": "loop",
+    "all2all": "collective", "other collective": "collective", "data transfer": "copy",
 }  # fmt: skip
 _MOST_TEXT = 1 << 16
 # No profile has times above this.
@@ -183,7 +181,7 @@ def _read(archive: tarfile.TarFile, source: ImportSource, target: ImportTarget) 
     kinds = {metric.name: metric for metric in anchor.metrics}
     properties: dict[str, object] = {**anchor.attributes, "metrics": [metric.name for metric in anchor.metrics]}
     for each in processes:
-        each.totals(found, kinds.get("time"))
+        each.totals(found, kinds)
         each.finish(properties, len(processes))
     return Imported(processes=len(processes), first_ns=0, last_ns=0, properties=properties)
 
@@ -307,17 +305,20 @@ class _Process:
             name = (texts.get("name") or f"region {each.region}") + shown
             region = process.region(
                 Function(name, texts.get("mod", ""), max(0, _whole(texts.get("begin")))),
-                paradigm=paradigm if (paradigm := texts.get("paradigm", "")) in _PARADIGMS else "other",
-                role=_ROLES.get(texts.get("role", ""), "function"),
+                paradigm=paradigm if (paradigm := texts.get("paradigm", "")) in PARADIGMS else "other",
+                role=role
+                if (role := _ROLES.get(texts.get("role", ""), texts.get("role", ""))) in ROLES
+                else "function",
             )
             above = self._paths[each.parent] if each.parent != ROOT else ROOT
             self._paths.append(process.path(above, region))
 
-    def totals(self, found: Mapping[str, Matrix], time: _Metric | None) -> None:
+    def totals(self, found: Mapping[str, Matrix], kinds: Mapping[str, _Metric]) -> None:
         """Write time and visits. Seconds are floating point in the file: nanoseconds are rounded once."""
+        time = kinds.get("time")
         unit = Weight("time", time.texts.get("uom", "sec") if time is not None else "sec").ns or 1_000_000_000
         for column, location in zip(self._columns, self._locations, strict=True):
-            visits = self._column(found, "visits", column)
+            visits, _ = self._both(kinds.get("visits"), self._column(found, "visits", column))
             own, total = self._both(time, self._rounded(self._column(found, "time", column), float(unit)))
             for place, path in enumerate(self._paths):
                 if visits[place] or total[place]:
@@ -366,4 +367,11 @@ class _Process:
         self.process.finish({**properties, **own}, rank=rank if rank >= 0 else None, ranks=ranks)
 
 
-FORMAT = Format("cube4", "Cube4 profile of Score-P or Scalasca (.cubex)", suffixes=(".cubex",), sniff=sniff, read=read)
+FORMAT = Format(
+    "cube4",
+    "Cube4 profile of Score-P or Scalasca (.cubex)",
+    suffixes=(".cubex",),
+    sniff=sniff,
+    read=read,
+    write=registry.later("strobe.formats.profiles.cube4.export:write"),
+)

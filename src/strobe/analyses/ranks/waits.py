@@ -1,0 +1,55 @@
+"""Who waited for whom, how long and in what: the wait states of messages and collectives.
+
+Sum the waits of every rank by what it waited for, by Scalasca's definitions, in every step of the run.
+
+E and L are the enter and the leave of a call. No wait is longer than its call.
+late_sender: a call that completes a receive, or a blocking probe, waits until the send begins: min(E of the send, L) -
+E. A call that completes several has the longest. wrong_order: the part of late_sender whose message was sent after one
+that was received later. late_receiver: a blocking send, or a call that completes one, is over only after the receive
+was asked for, and waits until then. wait_at_barrier: until the last has come. wait_at_nxn: the same where all need all
+(all-reduce, all-gather, reduce-scatter, all-to-all). barrier_completion, nxn_completion: from when the first has left
+to its own leave. late_broadcast: until the root comes (broadcast, scatter). early_reduce: the root waits for the last
+that sends it something (reduce, gather). early_scan: for the last of those before it. late_collective: a call that
+completes a collective that does not block waits for the last rank that asks for it. Kernels of NCCL and its like,
+which spin until all have come, and collectives of gloo wait in the same way.
+
+Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
+probes and kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in
+uncertain_ns. Collectives among neighbours and one-sided communication are not looked at.
+"""
+
+from strobe.model.columns import RANK, STEP, Column, when
+from strobe.model.option import one_of
+from strobe.model.plugins import Analysis
+
+_HOW = ("One row per wait state, function, call path, rank, step, pair of ranks, all of these, or single wait.",)
+
+ANALYSIS = Analysis(
+    __name__,
+    "Who waited for whom, how long, and in which call?",
+    options=(one_of("by", *_HOW, "state", "function", "call", "rank", "step", "pair", "all", "wait"),),
+    columns=(
+        *when(Column("start_ns", "int64", "ns", "when the call began that waited"), by="wait"),
+        Column("state", "string", "", "what it waited for: see above"),
+        *when(RANK, by=("rank", "pair", "all", "wait")),
+        *when(Column("awaited_rank", "int64", "", "rank that it waited for"), by=("pair", "all", "wait")),
+        *when(STEP, by=("step", "all", "wait")),
+        *when(Column("function", "string", "", "what waited"), by=("function", "call", "all", "wait")),
+        *when(Column("call_path", "string", "", "what waited, and what called it, a `<` between"), by=("call", "all")),
+        Column("wait_ns", "int64", "ns", "waits that are longer than twice the error of the clocks"),
+        *when(
+            Column("waits", "int64", "", "how many these are"),
+            Column("max_ns", "int64", "ns", "the longest of them"),
+            by=("state", "function", "call", "rank", "step", "pair", "all"),
+        ),
+        Column("uncertain_ns", "int64", "ns", "shorter ones, which may be none"),
+        *when(
+            Column("partial", "int64", "", "waits in collectives of which the trace lacks a rank", extra=True),
+            Column("clipped", "int64", "", "waits that end with their call, though what they wait for came later",
+                   extra=True),
+            by=("state", "function", "call", "rank", "step", "pair", "all"),
+        ),
+        Column("location", "uint32", "", "where the longest one waited", extra=True),
+        Column("time_ns", "int64", "ns", "when the call of the longest one began", extra=True),
+    ),
+)  # fmt: skip

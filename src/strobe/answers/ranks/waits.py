@@ -1,0 +1,167 @@
+"""Who waited for whom, how long and in what: the wait states of messages and collectives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from strobe.analyses.ranks.waits import ANALYSIS
+from strobe.model.units import format_count, format_ns, format_share
+from strobe.ranks.waits.wait_states import PART_OF_ANOTHER, STATES, Found, Waits, wait_states
+from strobe.steps.step_times import step_of_process
+from strobe.tables.column_arrays import Ints, alike
+from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import location_rows, process_rows, ranks_of, region_rows
+from strobe.trace.processes.process_reader import NO_REGION
+from strobe.trace.trace import Trace
+
+_NOTHING = "no message or collective in this trace has both ends, so that nobody is known to have waited for another"
+_KEYS = {
+    "state": ("state",),
+    "function": ("state", "function"),
+    "call": ("state", "function", "call_path"),
+    "rank": ("state", "rank"),
+    "step": ("state", "step"),
+    "pair": ("state", "rank", "awaited_rank"),
+    "all": ("state", "rank", "awaited_rank", "step", "function", "call_path"),
+}
+
+
+def run(trace: Trace, *, by: str) -> Table:
+    """Return the answer; see `strobe.analyses.ranks.waits`."""
+    found = wait_states(trace)
+    keys = _Keys(trace, found.waits)
+    rows = keys.each() if by == "wait" else keys.sums(_KEYS[by])
+    matched = found.messages + found.collectives
+    about = f"{format_count(found.messages)} messages, {format_count(found.collectives)} collectives"
+    note = _note(trace, found, keys) if matched else _NOTHING
+    table = make_table(ANALYSIS.columns_with(by=by), rows, about=about, note=note)
+    return table.sort("wait_ns")
+
+
+class _Keys:
+    """What waits are grouped by: numbers of the same length as the waits, and how each number is shown."""
+
+    def __init__(self, trace: Trace, waits: Waits) -> None:
+        self._trace, self.waits = trace, waits
+        process = np.array([row.process for row in location_rows(trace)], dtype=np.int64)
+        self.process = process[waits.location] if len(process) else waits.location
+        self.ranks = ranks_of(trace)
+        regions = np.append(np.array(trace.definitions.path_region, dtype=np.int64), -1)
+        region = regions[waits.call_path]
+        self._regions = region_rows(trace)
+        self.numbers = {
+            "state": waits.state,
+            "rank": self.process,
+            "awaited_rank": process[waits.cause] if len(process) else waits.cause,
+            "function": np.unique([row.name for row in self._regions], return_inverse=True)[1][region],
+            "call_path": waits.call_path,
+        }
+        self._name = {"function": region}
+        self.certain = ~waits.uncertain
+
+    def _steps(self) -> Ints:
+        out = np.full(len(self.waits), -1, dtype=np.int64)
+        for process in np.unique(self.process).tolist():
+            (own,) = np.nonzero(self.process == process)
+            out[own] = step_of_process(self._trace, process, self.waits.call_ns[own])
+        return out
+
+    def shown(self, key: str, at: int) -> object:
+        """Return the cell of a key in the row of a wait."""
+        number = int(self.numbers[key][at])
+        if key == "state":
+            return STATES[number]
+        if key in ("rank", "awaited_rank"):
+            return self.ranks[number]
+        if key == "step":
+            return number if number >= 0 else None
+        path = int(self.waits.call_path[at])
+        if path < 0:
+            return None
+        return self._function(path) if key == "function" else self._call_path(path)
+
+    def _function(self, path: int) -> str:
+        return str(self._regions[self._trace.definitions.path_region[path]].name)
+
+    def _call_path(self, path: int) -> str:
+        """Return the functions from the inside out; a call of MPI has the place that called it."""
+        names = []
+        while path != NO_REGION:
+            region = self._regions[self._trace.definitions.path_region[path]]
+            names.append(f"{region.name} ({region.file})" if region.paradigm == "mpi" and region.file else region.name)
+            path = int(self._trace.definitions.path_parent[path])
+        return " < ".join(names)
+
+    def sums(self, keys: tuple[str, ...]) -> list[dict[str, object]]:
+        """Return a row for each combination of the keys."""
+        waits = self.waits
+        if not len(waits):
+            return []
+        if "step" in keys:
+            self.numbers["step"] = self._steps()
+        _, group = alike([self.numbers[key] for key in keys])
+        order = np.lexsort((-waits.wait_ns, group))
+        begin = np.flatnonzero(np.diff(group[order], prepend=-1))
+
+        def summed(of: Ints) -> list[int]:
+            found: list[int] = np.add.reduceat(of[order], begin).tolist()
+            return found
+
+        certain_ns = np.where(self.certain, waits.wait_ns, 0)
+        columns = {
+            "wait_ns": summed(certain_ns),
+            "waits": summed(self.certain.astype(np.int64)),
+            "max_ns": np.maximum.reduceat(certain_ns[order], begin).tolist(),
+            "uncertain_ns": summed(waits.wait_ns - certain_ns),
+            "partial": summed(waits.partial.astype(np.int64)),
+            "clipped": summed(waits.clipped.astype(np.int64)),
+        }
+        return [
+            {
+                **{key: self.shown(key, at) for key in keys},
+                **{name: values[row] for name, values in columns.items()},
+                "location": int(waits.location[at]),
+                "time_ns": int(waits.call_ns[at]),
+            }
+            for row, at in enumerate(order[begin].tolist())
+        ]
+
+    def each(self) -> list[dict[str, object]]:
+        """Return a row for each wait."""
+        self.numbers["step"] = self._steps()
+        waits = self.waits
+        return [
+            {
+                **{key: self.shown(key, at) for key in ("state", "rank", "awaited_rank", "step", "function")},
+                "start_ns": int(waits.call_ns[at]),
+                "wait_ns": int(waits.wait_ns[at]) if self.certain[at] else 0,
+                "uncertain_ns": 0 if self.certain[at] else int(waits.wait_ns[at]),
+                "location": int(waits.location[at]),
+                "time_ns": int(waits.call_ns[at]),
+            }
+            for at in range(len(waits))
+        ]
+
+
+def _note(trace: Trace, found: Found, keys: _Keys) -> str:
+    """Return sentences: how much ranks waited, most of it where and for whom, and what is not known."""
+    whole = keys.certain & (found.waits.state != STATES.index(PART_OF_ANOTHER))
+    wait = np.where(whole, found.waits.wait_ns, 0)
+    total = int(wait.sum())
+    notes = ["no rank is known to have waited for another"]
+    if total:
+        lasted = sum(row.ended_ns - row.started_ns for row in process_rows(trace) if row.rank is not None)
+        part = f", {format_share(total / lasted)} of their time" if lasted > total else ""
+        notes = [f"ranks waited {format_ns(total)} for one another{part}"]
+        for key, words in (("state", "most in {}"), ("awaited_rank", "for rank {} most")):
+            numbers = keys.numbers[key]
+            by = np.bincount(numbers, wait)
+            worst = int(by.argmax())
+            name = keys.shown(key, int(np.flatnonzero(numbers == worst)[0]))
+            if name is not None:
+                notes.append(f"{words.format(name)}: {format_ns(float(by[worst]))}")
+        notes = [", ".join(notes)]
+    lost = found.unmatched_messages, found.unmatched_collectives
+    if any(lost):
+        notes.append("without a partner: {} ends of messages, {} calls of collectives".format(*map(format_count, lost)))
+    return "; ".join(notes)

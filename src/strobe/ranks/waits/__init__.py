@@ -1,0 +1,1 @@
+"""Wait states: who waited for whom, in messages and collectives."""

@@ -1,0 +1,105 @@
+"""The calls that ask for messages and complete them: when each began and ended, and what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from strobe.ranks.messages import MessageEnds
+from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.trace.definition_rows import regions_where
+from strobe.trace.trace import Trace
+
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Calls(Columns):
+    """By end of a message: the call that asked for it began at asked_ns; the one that completes it runs from begin_ns.
+
+    end_ns: when that one ends. call_path: of it, -1 unknown, and then nothing of the call is known.
+    """
+
+    asked_ns: Ints
+    begin_ns: Ints
+    end_ns: Ints
+    call_path: Ints
+
+
+@dataclass(frozen=True)
+class Spans(Columns):
+    """Spans of calls of one location, in order of start."""
+
+    start_ns: Ints
+    end_ns: Ints
+    call_path: Ints
+
+
+def calls_of(trace: Trace, ends: MessageEnds, locations: Sequence[int]) -> Calls:
+    """Return the calls of messages; `locations`: those that the places of the ends are of.
+
+    Recordings have them beside each message. Of the files of other tools they are the spans of MPI around its times.
+    """
+    done = ends.done_ns
+    known = (ends.in_call_ns >= 0) & (ends.call_path >= 0)
+    begin, end = _whole_calls(ends.place, done - np.maximum(ends.in_call_ns, 0), done)
+    path = np.where(known, ends.call_path, -1)
+    asked = np.where(ends.blocking, np.where(known, begin, ends.time_ns), ends.asked_ns)
+    of_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")
+    for place in np.unique(ends.place[~known]).tolist():
+        spans = spans_of(trace, locations[place], of_mpi)
+        (own,) = np.nonzero((ends.place == place) & ~known)
+        # What is sent is written down as its call begins, what has been received or is over as it ends.
+        early = ends.sent[own] & ends.blocking[own]
+        at = np.where(early, _around(spans, done[own], late=False), _around(spans, done[own], late=True))
+        first = np.where(ends.sent[own], _around(spans, ends.asked_ns[own], late=False),
+                         _around(spans, ends.asked_ns[own], late=True))  # fmt: skip
+        found = spans.or_missing(at)
+        path[own], begin[own], end[own] = found.call_path, found.start_ns, found.end_ns
+        asked[own] = np.where(first >= 0, spans.or_missing(first).start_ns, ends.asked_ns[own])
+    return Calls(asked, begin, end, path)
+
+
+def _whole_calls(place: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return begins and ends of the calls in which messages are complete, the same for all of one call.
+
+    Each was measured by itself, some ns apart. Calls of a thread do not overlap: two that do by more than half are one.
+    """
+    order = np.lexsort((begin, place))
+    first = np.append(True, np.diff(place[order]) != 0)
+    middle = begin[order] + (end[order] - begin[order]) // 2
+    first[1:] |= begin[order][1:] >= middle[:-1]
+    (starts,) = np.nonzero(first[: len(order)])
+    if not len(starts):
+        return begin, end
+    count = np.diff(starts, append=len(order))
+    begins, ends = np.empty_like(begin), np.empty_like(end)
+    begins[order] = np.repeat(begin[order][starts], count)
+    ends[order] = np.repeat(np.maximum.reduceat(end[order], starts), count)
+    return begins, ends
+
+
+def spans_of(trace: Trace, location: int, of_regions: Bools) -> Spans:
+    """Return the spans of some regions in a location."""
+    parts = []
+    for spans in trace.span_batches(location):
+        (at,) = np.nonzero(of_regions[spans["region"]])
+        start = spans["start_ns"][at]
+        parts.append(Spans(start, start + spans["duration_ns"][at], spans["call_path"][at].astype(np.int64)))
+    return Spans.joined(parts)
+
+
+def _around(spans: Spans, times: Ints, *, late: bool) -> Ints:
+    """Return the place of the span that a moment lies in, its edges included; -1 if there is none.
+
+    `late`: of two that meet there, the one that ends.
+    """
+    before, after = (np.searchsorted(spans.start_ns, times, side=side) - 1 for side in _SIDES)
+    out = np.full(len(times), -1, dtype=np.int64)
+    for at in (before, after) if late else (after, before):
+        inside = (out < 0) & (at >= 0) & (times <= np.append(spans.end_ns, 0)[at])
+        out = np.where(inside, at, out)
+    return out

@@ -1,0 +1,105 @@
+"""Messages of gloo (send, recv, isend, irecv): a row of `messages` for each, once the program has waited for it.
+
+PyTorch's dispatcher knows what is asked for, `Work.wait` when it is over. The work that the dispatcher gives and the
+one that the program waits for are one object as long as somebody holds it: until then we do, one a thread. A message
+that is never waited for has no row.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import time
+import weakref
+
+from strobe.native import core
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+    from typing import Any
+
+    from strobe.record.adapters.torch_distributed.hooks import Group
+
+    # Group, text of the direction, peer, tag, bytes, number, when it was asked for in ticks and in ns.
+    Message = tuple[Group, int, int, int, int, int, int, int]
+
+_TORCH, _POINT_TO_POINT = 2, 9  # model/kinds.py: paradigm, role
+_MESSAGE = 1  # strobe.h: kind of a row
+
+
+class Messages:
+    """The messages that are under way."""
+
+    def __init__(self) -> None:
+        self._pending: MutableMapping[Any, Message] = weakref.WeakKeyDictionary()
+        self._held = threading.local()
+        self._numbers = itertools.count()
+        self._work: Any = None
+        self._waits: tuple[Any, Any] = None, None  # ours, PyTorch's
+
+    def start(self, work: Any) -> Callable[..., Any]:
+        """Put our `wait` into the class of works, and return it."""
+        # Named like the ranges in which PyTorch runs collectives: what waits there communicates.
+        region = core.region("gloo:wait", _TORCH, _POINT_TO_POINT, module="PyTorch")
+        pending, original = self._pending, work.wait
+
+        @functools.wraps(original)
+        def wait(own: Any, *args: Any, **kwargs: Any) -> Any:
+            message = pending.pop(own, None) if pending else None
+            if message is None:
+                return original(own, *args, **kwargs)
+            core.message_wait_begin(region)
+            began_ns = time.monotonic_ns()
+            try:
+                done = original(own, *args, **kwargs)
+                self._over(own, message, began_ns)
+                return done
+            finally:
+                core.message_wait_end(region)
+
+        self._work, self._waits = work, (wait, original)
+        work.wait = wait
+        return wait
+
+    def stop(self) -> None:
+        """Put PyTorch's own back, and let go of all works."""
+        ours, original = self._waits
+        if ours is not None and self._work.wait is ours:
+            self._work.wait = original
+        self._waits = None, None
+        self._pending.clear()
+        self._held = threading.local()
+
+    def asked(self, group: Group, direction: int, peer: int, tag: int, size_bytes: int) -> Message:
+        """Return a message that is asked for now; `peer`: in the group, NOTHING_32 where any may have sent it."""
+        return group, direction, peer, tag, size_bytes, next(self._numbers), core.ticks(), time.monotonic_ns()
+
+    def pending(self, work: Any, message: Message) -> None:
+        """Remember a message by what the dispatcher has given for it."""
+        try:
+            self._held.work = own = self._work.unbox(work)
+            self._pending[own] = message
+        except Exception as error:  # never into the program
+            core.count(f"messages_not_read: {type(error).__name__}", 1)
+
+    def _over(self, work: Any, message: Message, began_ns: int) -> None:
+        group, direction, peer, tag, size_bytes, number, ticks, asked_ns = message
+        self._held.work = None
+        try:
+            if peer == core.NOTHING_32:
+                peer = work._source_rank()
+            in_job = group.ranks[peer] if 0 <= peer < len(group.ranks) else core.NOTHING_32
+            # A send has the time at which it was asked for, a receive that at which it is over.
+            ticks = ticks if direction == core.text("send") else 0
+            sides, ends, which = _two(direction, group.text), _two(in_job, peer), _two(tag, number % 2**31)
+            now_ns = time.monotonic_ns()
+            core.row(_MESSAGE, sides, ends, which, size_bytes, now_ns - began_ns, now_ns - asked_ns, ticks)
+        except Exception as error:  # never into the program
+            core.count(f"messages_not_read: {type(error).__name__}", 1)
+
+
+def _two(first: int, second: int) -> int:
+    """Two numbers of 32 bits as one (STROBE_TWO)."""
+    return second << 32 | first & 0xFFFFFFFF
