@@ -87,6 +87,8 @@ def test_a_pair_has_the_sums_of_its_messages():
         "transfer_mean_ns": pytest.approx((100 + 50 + 200) / 3),
         "transfer_max_ns": 200,
         "rate_gb_s": pytest.approx(120 / 350),
+        "late_sender_ns": 0,
+        "late_receiver_ns": 0,
     }
 
 
@@ -168,6 +170,35 @@ def test_calls_are_those_that_completed_a_message_and_what_called_them():
     trace = make_trace(Rank(0, send(1, 100, 8), spans=[call]), Rank(1, receive(0, 140, 8), spans=[waits]))
     columns = "sender_call", "receiver_call", "messages", "transfer_max_ns"
     assert rows(trace, *columns, by="call") == [("MPI_Send < main", "MPI_Recv < main", 1, 40)]
+
+
+def test_a_pair_has_what_its_receiver_waited_for_its_sender_and_the_other_way_round():
+    # Rank 1 comes to its receive 50 before the send; of the second message, the send comes 60 before the receive.
+    trace = make_trace(
+        Rank(
+            0,
+            send(1, 100, 8),
+            send(1, 300, 8),
+            send(2, 600, 8),
+            spans=[
+                span(*each, paradigm="mpi", role="p2p") for each in (("MPI_Send", 100, 120), ("MPI_Ssend", 300, 400))
+            ],
+        ),
+        Rank(
+            1,
+            receive(0, 140, 8),
+            receive(0, 410, 8),
+            spans=[span(*each, paradigm="mpi", role="p2p") for each in (("MPI_Recv", 50, 140), ("MPI_Recv", 360, 410))],
+        ),
+        Rank(2, message("put", 0, 700, 1)),
+    )
+    waits = "late_sender_ns", "late_receiver_ns"
+    assert rows(trace, *PAIR, *waits) == [
+        ("message", 0, 1, 2, 16, 50, 60),
+        ("message", 0, 2, 1, 8, None, None),
+        ("put", 2, 0, 1, 1, None, None),
+    ]
+    assert rows(trace, "messages", *waits, by="node") == [(3, 50, 60), (1, None, None)]
 
 
 def test_what_only_the_totals_have_is_in_the_row_of_its_pair():

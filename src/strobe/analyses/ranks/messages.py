@@ -5,10 +5,11 @@ Sum the messages of MPI, and its one-sided communication, those of folded steps 
 A message is a send and its receive: the n-th send of a sender, receiver, communicator and tag is the n-th receive,
 in the order in which they were asked for. It has as many bytes as were sent. duration = completion of the receive -
 begin of the send, which a late receiver makes long; transfer = completion of the receive - the later one of the
-begin of the send and the begin of the call that asked for it; rate = bytes / transfer, of
-those whose transfer takes at least twice the error of the clocks. A message of which the trace has one end counts,
-without times. What a rank sends to itself counts, too. With --step, a message is of the step in which its send
-began.
+begin of the send and the begin of the call that asked for it; rate = bytes / transfer, of those whose transfer takes
+at least twice the error of the clocks. Late sender and late receiver are those of strobe waits, where they are longer
+than the error of the clocks; of a call that completes several messages, the longest wait counts. A message of which
+the trace has one end counts, without times. What a rank sends to itself counts, too. With --step, a message is of the
+step in which its send began.
 
 A put or an atomic operation goes from its origin to its target, a get from its target to its origin; the bytes of an
 atomic operation are those of both ways.
@@ -71,5 +72,10 @@ ANALYSIS = Analysis(
         Column("transfer_mean_ns", "float64", "ns", "from when both had begun to the end of the receive, mean"),
         Column("transfer_max_ns", "int64", "ns", "the same, most", extra=True),
         Column("rate_gb_s", "float64", "GB/s", "bytes by transfer time"),
+        *when(
+            Column("late_sender_ns", "int64", "ns", "what the receiver waited for the sender, as in strobe waits"),
+            Column("late_receiver_ns", "int64", "ns", "what the sender waited for the receiver"),
+            by=("pair", "node"),
+        ),
     ),
 )

@@ -10,12 +10,13 @@ import pyarrow as pa
 from strobe.analyses.ranks.messages import ANALYSIS
 from strobe.model.units import format_bytes, format_count, format_number_of
 from strobe.ranks.transfers import Kept, Log, Transfers, as_data, log, unlogged
+from strobe.ranks.waits.wait_states import STATES, wait_states
 from strobe.steps.selection import chosen_numbers
 from strobe.steps.step_times import step_of_process
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Ints, alike
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import path_tree, process_rows, region_rows
+from strobe.trace.definition_rows import path_tree, process_rows, processes_of_locations, ranks_of, region_rows
 from strobe.trace.trace import Trace
 
 _NOTHING = "no messages in this trace: recordings of MPI have them, and OTF2 files of Score-P"
@@ -52,9 +53,13 @@ def run(trace: Trace, *, by: str, step: str, step_class: str | None, collectives
     keys = [("kind", transfers.kind, found.texts.texts), *_keys(trace, transfers, found, by)]
     first, group = alike([numbers for _, numbers, _ in keys])
     columns = {name: _named(numbers[first], names) for name, numbers, names in keys}
+    columns |= _sums(transfers, group, len(first))
+    if by in ("pair", "node"):
+        matched = columns["duration_max_ns"].is_valid().to_numpy()
+        columns |= _late(trace, transfers.chosen(first), matched, by, kept)
     rows = make_table(
         ANALYSIS.columns_with(by=by),
-        columns | _sums(transfers, group, len(first)),
+        columns,
         about=format_number_of(int(transfers.count.sum()), "message"),
         note="; ".join(notes) or ("" if len(first) else _NOTHING),
     )
@@ -99,8 +104,10 @@ _Key = tuple[str, Ints, Sequence[str] | None]
 
 def _keys(trace: Trace, transfers: Transfers, found: Log, by: str) -> list[_Key]:
     """Return the columns that are the same for all transfers of a row."""
-    if by == "pair":
-        return [("sender", transfers.sender, None), ("receiver", transfers.receiver, None)]
+    if by in ("pair", "node"):
+        suffix = "" if by == "pair" else "_host"
+        ends = {"sender": transfers.sender, "receiver": transfers.receiver}
+        return [(f"{name}{suffix}", *_places(trace, rank, by)) for name, rank in ends.items()]
     if by == "size":
         known = (transfers.size_bytes >= 0) & (transfers.count > 0)
         exponent = np.frexp(transfers.size_bytes.astype(np.float64))[1].astype(np.int64)
@@ -110,16 +117,20 @@ def _keys(trace: Trace, transfers: Transfers, found: Log, by: str) -> list[_Key]
     if by == "call":
         paths = _path_names(trace)
         return [("sender_call", transfers.sender_path, paths), ("receiver_call", transfers.receiver_path, paths)]
-    if by == "node":
-        hosts = Texts()
-        of_rank = {each.rank: hosts.number(each.host) for each in process_rows(trace) if each.rank is not None}
-        most = max(-1, *of_rank, transfers.sender.max(initial=-1), transfers.receiver.max(initial=-1))
-        host = np.array([of_rank.get(rank, -1) for rank in range(most + 1)] + [-1], dtype=np.int64)
-        ends = (("sender_host", transfers.sender), ("receiver_host", transfers.receiver))
-        return [(name, host[rank], hosts.texts) for name, rank in ends]
     if by == "tag":
         return [("tag", transfers.tag, None)]
     return [("communicator", transfers.communicator, found.texts.texts)]
+
+
+def _places(trace: Trace, rank: Ints, by: str) -> tuple[Ints, Sequence[str] | None]:
+    """Return ranks as they are, or by node the numbers of their hosts, -1 if unknown, and the names of these."""
+    if by == "pair":
+        return rank, None
+    hosts = Texts()
+    of_rank = {each.rank: hosts.number(each.host) for each in process_rows(trace) if each.rank is not None}
+    most = max(-1, *of_rank, rank.max(initial=-1))
+    host = np.array([of_rank.get(each, -1) for each in range(most + 1)] + [-1], dtype=np.int64)
+    return host[rank], hosts.texts
 
 
 def _named(numbers: Ints, names: Sequence[str] | None) -> pa.ChunkedArray:
@@ -150,7 +161,6 @@ def _sums(transfers: Transfers, group: Ints, groups: int) -> dict[str, pa.Chunke
     count = _by_group(np.add, group, transfers.count, groups)
     size = np.maximum(0, transfers.size_bytes)
     total = _by_group(np.add, group, size * np.maximum(1, transfers.count), groups)
-    # Late sender and late receiver of wait_states.py go here, behind the durations.
     columns = {
         "messages": (count, complete),
         "unmatched": (_by_group(np.add, group, transfers.unmatched, groups), complete),
@@ -169,6 +179,31 @@ def _sums(transfers: Transfers, group: Ints, groups: int) -> dict[str, pa.Chunke
     took, moved = (_by_group(np.add, group[sure], each[sure], groups) for each in (transfers.transfer_ns, size))
     columns["rate_gb_s"] = moved / np.maximum(1, took), took > 0
     return {name: pa.chunked_array([pa.array(values, mask=~known)]) for name, (values, known) in columns.items()}
+
+
+def _late(trace: Trace, rows: Transfers, matched: Bools, by: str, kept: Kept) -> dict[str, pa.ChunkedArray]:
+    """Return what receivers waited for senders, and senders for receivers, by row; null where nothing is `matched`.
+
+    `rows` has a transfer of each row.
+    """
+    waits = wait_states(trace).waits
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
+    rank = np.array([-1 if each is None else each for each in ranks_of(trace)], dtype=np.int64)
+    certain = ~waits.uncertain & kept(process[waits.location], waits.call_ns)
+    (at,) = np.nonzero(matched)
+    columns = {}
+    for state in ("late_sender", "late_receiver"):
+        own = waits.chosen(certain & (waits.state == STATES.index(state)))
+        waiting, awaited = rank[process[own.location]], rank[process[own.cause]]
+        ends = (awaited, waiting) if state == "late_sender" else (waiting, awaited)
+        of_rows = (rows.sender[at], rows.receiver[at])
+        keys = [_places(trace, np.append(row, end), by)[0] for row, end in zip(of_rows, ends, strict=True)]
+        first, which = alike(keys)
+        sums, wait_ns = np.zeros(len(first), dtype=np.int64), np.full(len(rows), -1, dtype=np.int64)
+        np.add.at(sums, which[len(at) :], own.wait_ns)
+        wait_ns[at] = sums[which[: len(at)]]
+        columns[f"{state}_ns"] = _named(wait_ns, None)
+    return columns
 
 
 def _by_group(join: np.ufunc, group: Ints, values: Ints, groups: int) -> Ints:
