@@ -936,7 +936,7 @@ class Analyses:
     ) -> Table:
         """Who sends how much to whom, and how fast?
 
-        Sum the messages of MPI, and its one-sided communication, those of folded steps included.
+        Sum the messages of MPI and gloo, and one-sided communication, those of folded steps included.
 
         A message is a send and its receive: the n-th send of a sender, receiver, communicator and tag is
         the n-th receive, in the order in which they were asked for. It has as many bytes as were sent.

@@ -19,7 +19,7 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import path_tree, process_rows, processes_of_locations, ranks_of, region_rows
 from strobe.trace.trace import Trace
 
-_NOTHING = "no messages in this trace: recordings of MPI have them, and OTF2 files of Score-P"
+_NOTHING = "no messages in this trace: recordings of MPI and of gloo have them, and OTF2 files of Score-P"
 _LONE = "{} sends and {} receives have no other end in this trace: they count, without times"
 _UNLOGGED = "{} are known by the totals of the run only: when and how they were sent was not recorded"
 _UNDEFINED = (
