@@ -928,6 +928,78 @@ class Analyses:
             UsageError: where an option has no such choice.
         """
 
+    def messages(
+        self,
+        *,
+        by: Literal["pair", "size", "tag", "communicator", "step", "call", "node"] = "pair",
+        step: str = "all",
+        step_class: str | None = None,
+        collectives: Literal["none", "as-data"] = "none",
+    ) -> Table:
+        """Who sends how much to whom, and how fast?
+
+        Sum the messages of MPI and gloo, and one-sided communication, those of folded steps included.
+
+        A message is a send and its receive: the n-th send of a sender, receiver, communicator and tag is
+        the n-th receive, in the order in which they were asked for. It has as many bytes as were sent.
+        duration = completion of the receive - begin of the send, which a late receiver makes long; transfer
+        = completion of the receive - the later one of the begin of the send and the begin of the call that
+        asked for it; rate = bytes / transfer, of those whose transfer takes at least twice the error of the
+        clocks. Late sender and late receiver are those of strobe waits, where they are longer than the
+        error of the clocks; of a call that completes several messages, the longest wait counts. A message
+        of which the trace has one end counts, without times. What a rank sends to itself counts, too. With
+        --step, a message is of the step in which its send began.
+
+        A put or an atomic operation goes from its origin to its target, a get from its target to its
+        origin; the bytes of an atomic operation are those of both ways.
+
+        Bytes of the whole run are exact: what the totals of the recording (message_totals) have beyond its
+        messages is in the row of the pair, whose number of messages is then null.
+
+        With --collectives as-data, collectives of MPI count where the call defines who sends what to whom:
+        broadcast and scatter (from the root), gather and reduce (to the root), all-gather and all-to-all
+        (from each to each, itself included). All-reduce, reduce-scatter, scan and all-to-all with counts of
+        its own for each rank do not define it; strobe collectives has their bytes. Of an all-gather or
+        all-to-all in place, bytes come out too low by (n-1)/n.
+
+        Options:
+            by: What a row is of.
+            step: Steps to include: steady, all, 14, 10..20.
+            step_class: Only steps of this class.
+            collectives: Whether to count collectives as messages.
+
+        Columns:
+            kind (string): message, put, get, atomic; of collectives: broadcast, ...
+            sender (int64): rank of the sender, null if unknown [by=pair]
+            receiver (int64): rank of the receiver, null if unknown [by=pair]
+            from_bytes (int64, bytes): messages from this size to less than twice as large [by=size]
+            tag (int64): tag of the message, null without one [by=tag]
+            communicator (string): name of the communicator [by=communicator]
+            step (int64): number of the step in its process [by=step]
+            sender_call (string): call that completed the send, and what called it [by=call]
+            receiver_call (string): the same of the receive [by=call]
+            sender_host (string): host of the sender [by=node]
+            receiver_host (string): host of the receiver [by=node]
+            messages (int64): how many, null if not all are in the trace
+            unmatched (int64): those of which the trace has one end
+            total_bytes (int64, bytes): bytes sent
+            min_bytes (int64, bytes): smallest
+            mean_bytes (float64, bytes): mean size
+            max_bytes (int64, bytes): largest
+            duration_mean_ns (float64, ns): from the begin of the send to the end of the receive, mean
+            duration_max_ns (int64, ns): the same, most
+            transfer_mean_ns (float64, ns): from when both had begun to the end of the receive, mean
+            transfer_max_ns (int64, ns): the same, most
+            rate_gb_s (float64, GB/s): bytes by transfer time
+            late_sender_ns (int64, ns): what the receiver waited for the sender, as in strobe waits [by=pair
+                or node]
+            late_receiver_ns (int64, ns): what the sender waited for the receiver [by=pair or node]
+
+        Raises:
+            UsageError: where `step` or `step_class` are not of steps of this trace; or where an option has
+                no such choice.
+        """
+
     def operators(
         self,
         *,

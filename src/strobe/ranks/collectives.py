@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
+from strobe.ranks.clock_errors import clock_errors
 from strobe.ranks.collective_kernels import (
     blocks,
     executions,
@@ -24,7 +26,7 @@ from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
-from strobe.trace.definition_rows import Region, location_rows, process_rows, ranks_of, regions_where
+from strobe.trace.definition_rows import Region, location_rows, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -34,8 +36,9 @@ ALL_NEED_ALL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier"
 FROM_ROOT, TO_ROOT = ("broadcast", "scatter"), ("reduce", "gather")
 PREFIXES = ("scan", "exscan")  # each needs those before it in the communicator
 _KINDS = {*ALL_NEED_ALL, *FROM_ROOT, *TO_ROOT, *PREFIXES}
+_OWN_COUNTS = re.compile("all_?to_?all_?[vw]", re.IGNORECASE)  # for each rank, and these are not recorded
 _TEXTS = ("collective", "group", "group_ranks", "communicator")
-_COLUMNS = (*_TEXTS, "sequence", "root", "rank", "group_size", "sent_bytes", "pending_ns")
+_COLUMNS = (*_TEXTS, "sequence", "root", "rank", "group_size", "sent_bytes", "received_bytes", "pending_ns")
 NOBODY = -(2**62)  # before every moment of a run, ns
 # Matching by order is right if at least this part of the matched collectives run at the same moment everywhere.
 _TOGETHER = 0.5
@@ -73,6 +76,7 @@ class Collectives:
     asked for. call_ns, end_ns: of the call in which it waits for the others, or of the kernel; the same where one
     blocks. call_path: of that call, -1 of kernels. root: whether the party is the root, 0 or 1, -1 without one or
     unknown. rank: own one in the group, -1 unknown. size: ranks of the group, -1 unknown. sent_bytes: -1 unknown.
+    part_bytes: what goes from one rank to another by the definition of the call, see `_part_bytes`; -1 unknown.
     collective: the same number for all participants of one, -1 without a partner in the trace. clock_error_ns: possible
     error of the times of each party against those of the others.
     """
@@ -92,6 +96,7 @@ class Collectives:
     rank: Ints
     size: Ints
     sent_bytes: Ints
+    part_bytes: Ints
     collective: Ints
     clock_error_ns: Ints
 
@@ -187,6 +192,7 @@ class _Found(Columns):
     rank: Ints
     size: Ints
     sent_bytes: Ints
+    part_bytes: Ints
 
 
 @dataclass(frozen=True)
@@ -290,7 +296,7 @@ def _found(
     # Under its own name, a broadcast remains one whatever the kernel is called.
     kind = np.where(name >= 0, kinds_of_texts(texts, _kind)[name], kind)
     numbers = (integers(attributes.column(column)) for column in _COLUMNS[len(_TEXTS) :])
-    sequence, root, own, size, sent, pending = numbers
+    sequence, root, own, size, sent, received, pending = numbers
     # The place in a group of PyTorch; of one of NCCL it is not known.
     groups, which = np.unique(ranks, return_inverse=True)
     places = np.array([_place(texts.text(each), rank) for each in groups.tolist()], dtype=np.int64)
@@ -298,10 +304,27 @@ def _found(
     is_root = np.where((root >= 0) & (own >= 0), (root == own).astype(np.int64), -1)
     # Gloo's own thread comes to it when it begins, whenever it was asked for.
     start = np.where((pending >= 0) & (group < 0) & (not on_gpu), calls.end_ns - pending, calls.call_ns)
+    part = np.where(group < 0, _part_bytes(texts, kind, name, size, sent, received), -1)
     counted = np.where(sequence >= 0, 1, np.where((group < 0) & (communicator >= 0), 2, 0))
     group = np.where(group >= 0, group, communicator)
     where = (calls.location, calls.row, start, calls.call_ns, calls.end_ns, calls.call_path)
-    return _Found(kind, group, ranks, counted, sequence, *where, is_root, own, size, sent).chosen(kind >= 0)
+    return _Found(kind, group, ranks, counted, sequence, *where, is_root, own, size, sent, part).chosen(kind >= 0)
+
+
+def _part_bytes(texts: Texts, kind: Ints, name: Ints, size: Ints, sent: Ints, received: Ints) -> Ints:
+    """Return the bytes from one rank to another of calls of MPI, as far as the call defines them; -1 elsewhere.
+
+    Broadcast and scatter: what this rank gets from the root. Gather and reduce: what it sends there. All-gather and
+    all-to-all: what it sends to each. In place, these two come out too low: what is not moved counts as a part, too.
+    """
+
+    def of(*kinds: str) -> Bools:
+        return np.isin(kind, [texts.number(each) for each in kinds])
+
+    own_counts = np.array([bool(_OWN_COUNTS.search(text)) for text in texts.texts] + [False], dtype=bool)[name]
+    each = np.where(own_counts | (size < 1), -1, sent // np.maximum(1, size))
+    part = np.select([of(*FROM_ROOT), of(*TO_ROOT), of("allgather", "alltoall")], [received, sent, each], -1)
+    return np.where((sent < 0) | (received < 0), -1, part)
 
 
 def _place(group_ranks: str | None, rank: int | None) -> int:
@@ -315,19 +338,8 @@ def _place(group_ranks: str | None, rank: int | None) -> int:
 
 def _known_errors(trace: Trace, parties: list[Party]) -> Ints:
     """Return the error of the clock of every party: -1 if it is unknown and hosts differ."""
-    hosts = [process.host for process in process_rows(trace)]
-    quality = trace.quality.to_arrow().to_pylist()
-    errors: dict[int, int | None] = {row["process"]: row["value"] for row in quality if row["what"] == "clock_error_ns"}
-    reference = min((process for process, error in errors.items() if error is None), default=None)
-    compared = any(error is not None for error in errors.values())
-
-    def error(process: int) -> int:
-        if process not in errors:  # one clock for all, as far as they are on one machine
-            return 0 if hosts[process] == hosts[parties[0].process] else -1
-        value = errors[process]
-        return value if value is not None else 0 if compared and process == reference else -1
-
-    return np.array([error(each.process) for each in parties], dtype=np.int64)
+    first = parties[0].process if parties else 0
+    return clock_errors(trace, first)[[each.process for each in parties]]
 
 
 def _matched(found: Collectives, of_communicator: list[bool]) -> Collectives:

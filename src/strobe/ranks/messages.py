@@ -13,16 +13,20 @@ from strobe.tables.column_arrays import Bools, Columns, Ints, alike
 from strobe.trace.definition_rows import location_rows, ranks_of
 from strobe.trace.trace import Trace
 
+MESSAGES, ONE_SIDED = ("send", "receive"), ("put", "get", "atomic")
+
 
 @dataclass(frozen=True)
 class MessageEnds(Columns):
-    """Sends and receives of MPI and gloo.
+    """Sends and receives of MPI and gloo; or one-sided communication, all of which counts as sent.
 
-    `place`: index of the location in the list that was read. time_ns: when it was sent, or had been received.
+    kind: number of the text of the direction. sender, receiver: -1 unknown; a get is sent by its target. `place`: index
+    of the location in the list that was read. time_ns: when it was sent, or had been received.
     pending_ns: from request to completion, -1 where the call blocks. in_call_ns: of the call that completes it, from
     its begin until then; call_path: of that call; -1 where the trace lacks them. size_bytes: -1 unknown.
     """
 
+    kind: Ints
     sender: Ints
     receiver: Ints
     communicator: Ints
@@ -52,27 +56,36 @@ class MessageEnds(Columns):
         return np.where(self.sent, self.time_ns + np.maximum(known, 0), self.time_ns)
 
 
-def all_message_ends(trace: Trace, texts: Texts) -> MessageEnds:
+def all_message_ends(trace: Trace, texts: Texts, kinds: Sequence[str] = MESSAGES) -> MessageEnds:
     """Return the sends and receives of all processes that have a rank; `place` is the location."""
     ranks = ranks_of(trace)
-    return message_ends(trace, [(at.location, ranks[at.process]) for at in location_rows(trace)], texts)
+    return message_ends(trace, [(at.location, ranks[at.process]) for at in location_rows(trace)], texts, kinds)
 
 
-def message_ends(trace: Trace, locations: Sequence[tuple[int, int | None]], texts: Texts) -> MessageEnds:
-    """Return the sends and receives of locations, each given with its rank, in the order of the list."""
+def message_ends(
+    trace: Trace, locations: Sequence[tuple[int, int | None]], texts: Texts, kinds: Sequence[str] = MESSAGES
+) -> MessageEnds:
+    """Return the sends and receives of locations, each given with its rank, in the order of the list.
+
+    `kinds`: the directions that are wanted; of one-sided communication ONE_SIDED.
+    """
     parts = []
+    receive, get = texts.number("receive"), texts.number("get")
+    wanted = [texts.number(kind) for kind in kinds]
     for place, (location, rank) in enumerate(locations):
         if rank is None:
             continue
         for batch in trace.side_batches("messages", location):
             direction = texts.numbers(batch.column("direction"))
-            sent = direction == texts.number("send")
+            sent = direction != receive
+            outward = sent & (direction != get)
             peer = integers(batch.column("peer_rank"))
             # A file may have a request without the time that it took.
             pending = np.maximum(integers(batch.column("pending_ns")), np.minimum(integers(batch.column("request")), 0))
             ends = MessageEnds(
-                sender=np.where(sent, rank, peer),
-                receiver=np.where(sent, peer, rank),
+                kind=direction,
+                sender=np.where(outward, rank, peer),
+                receiver=np.where(outward, peer, rank),
                 communicator=texts.numbers(batch.column("communicator")),
                 tag=integers(batch.column("tag")),
                 place=np.full(len(sent), place),
@@ -83,7 +96,8 @@ def message_ends(trace: Trace, locations: Sequence[tuple[int, int | None]], text
                 in_call_ns=integers(batch.column("in_call_ns")),
                 call_path=integers(batch.column("call_path")),
             )
-            parts.append(ends.chosen(sent | (direction == texts.number("receive"))))
+            every = np.isin(direction, wanted)
+            parts.append(ends if every.all() else ends.chosen(every))
     return MessageEnds.joined(parts)
 
 
@@ -94,15 +108,16 @@ def matched(ends: MessageEnds, *, complete: bool = True) -> tuple[Ints, Ints]:
     there, so that nothing is known where there are more of one kind than of the other.
     """
     group = numbered(ends.sender, ends.receiver, ends.communicator, ends.tag)
-    place = places(group * 2 + ends.sent, ends.asked_ns)
-    send, receive = np.flatnonzero(ends.sent), np.flatnonzero(ends.sent == 0)
-    if complete:
-        size = int(group.max(initial=-1)) + 1
-        as_many = np.bincount(group[send], minlength=size) == np.bincount(group[receive], minlength=size)
-        send, receive = send[as_many[group[send]]], receive[as_many[group[receive]]]
-    number = group * 2**32 + place
-    _, first, second = np.intersect1d(number[send], number[receive], return_indices=True)
-    return send[first], receive[second]
+    order = np.lexsort((ends.asked_ns, group))
+    sides = [order[ends.sent[order]], order[~ends.sent[order]]]
+    counts = [np.bincount(group[side], minlength=int(group.max(initial=-1)) + 1) for side in sides]
+    both = np.where(counts[0] == counts[1], counts[0], 0) if complete else np.minimum(*counts)
+    # The n-th of those that are left is the same message on both sides.
+    send, receive = (
+        side[np.arange(len(side)) - (np.cumsum(count) - count)[group[side]] < both[group[side]]]
+        for side, count in zip(sides, counts, strict=True)
+    )
+    return send, receive
 
 
 def numbered(*columns: Ints) -> Ints:

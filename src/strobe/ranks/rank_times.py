@@ -120,7 +120,8 @@ def _of_steps(trace: Trace, by: str, own: Mapping[Rank, Sequence[ProcessSteps]],
         window, classes = np.arange(len(numbers)), names.tolist()
     elif by == "class":
         classes = list(dict.fromkeys(names[counted].tolist()))
-        window = np.array([classes.index(name) if of_all else -1 for name, of_all in zip(names, counted, strict=True)])
+        places = [classes.index(name) if of_all else -1 for name, of_all in zip(names, counted, strict=True)]
+        window = np.array(places, dtype=np.int64)
     of_process = {
         each.process: _Steps(each, at, np.where(each.complete, window[at], -1))
         for each, at in zip(there, place, strict=True)

@@ -109,12 +109,21 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     `auto` is the steady steps, or the whole run where no steps were found; `all` is the whole run, in steps or not;
     `A..B` includes both ends.
     """
+    chosen = chosen_numbers(trace, step, step_class)
+    if chosen is None:
+        return _whole_run(trace)
+    steady = step == "steady" or (step == "auto" and step_class is None)
+    return select_steps(trace, chosen, " ".join(filter(None, ["steady" if steady else "", step_class])))
+
+
+def chosen_numbers(trace: Trace, step: str, step_class: str | None = None) -> dict[int, Ints] | None:
+    """Return the numbers of the steps that `select` understands, by process; None for the whole run."""
     low, high = (0, 2**62) if step in ("auto", "all", "steady") else _range_of(step)
     if step == "all" and step_class is None:
-        return _whole_run(trace)
+        return None
     processes = sorted(find_steps(trace).processes, key=lambda steps: steps.process)
     if not processes and step == "auto" and step_class is None:
-        return _whole_run(trace)
+        return None
     if not processes:
         raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
     if step_class is not None and all(step_class not in each.classes for each in processes):
@@ -130,8 +139,7 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
         if step_class is not None:
             wanted &= each.class_names == step_class
         chosen[each.process] = number[wanted]
-    kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
-    return select_steps(trace, chosen, kind)
+    return chosen
 
 
 def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Selection:

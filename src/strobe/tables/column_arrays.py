@@ -12,6 +12,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+_FEW = 4  # possible keys for each row
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,12 @@ class Columns:
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Return the rows of all parts, one behind the other; without parts, columns of whole numbers without rows."""
-        arrays = [part._arrays() for part in parts]
-        if not arrays:
+        every = [part._arrays() for part in parts]
+        if not every:
             return cls(**{each.name: np.zeros(0, dtype=np.int64) for each in fields(cls)})
+        arrays = [each for each in every if len(next(iter(each.values())))] or every[:1]
+        if len(arrays) == 1:
+            return cls(**arrays[0])
         return cls(**{name: np.concatenate([each[name] for each in arrays]) for name in arrays[0]})
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -53,12 +57,24 @@ class Columns:
 
 def alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
     """Return the first of each set of equal rows, sets in order of their values, and the set of every row."""
-    first = which = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        # Sets are fewer than rows, so that their product with another column's is a number.
-        values, inverse = np.unique(column, return_inverse=True)
-        _, first, which = np.unique(which * len(values) + inverse, return_index=True, return_inverse=True)
-    return first, which
+    rows = len(columns[0])
+    key, size = np.zeros(rows, dtype=np.int64), 1
+    for column in columns if rows else ():
+        low, high = int(column.min()), int(column.max())
+        if size * (high - low + 1) >= 2**62:  # sets are fewer than rows, so that their product is a number
+            (values, column), (keys, key) = (np.unique(each, return_inverse=True) for each in (column, key))
+            low, high, size = 0, len(values) - 1, len(keys)
+        key, size = key * (high - low + 1) + (column - low), size * (high - low + 1)
+    if size > _FEW * rows:
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        return first, which
+    # A table of all keys is faster than sorting: that of a set has its first row, which is the last one written.
+    table = np.full(size, -1, dtype=np.int64)
+    table[key[::-1]] = np.arange(rows - 1, -1, -1)
+    (used,) = np.nonzero(table >= 0)
+    first = table[used]
+    table[used] = np.arange(len(used))
+    return first, table[key]
 
 
 def interval_at(begins: Ints, ends: Ints, times: Ints) -> Ints:

@@ -37,6 +37,7 @@ from strobe.server.run.step_list import KINDS, StepPlace, StepsAbout
 from strobe.server.spans import idle_gaps, span_facts, span_links, span_search, spans_behind_row  # noqa: F401
 from strobe.server.time_range import (  # noqa: F401
     flat_profile,
+    message_matrix,
     process_bars,
     range_sums,
     region_durations,

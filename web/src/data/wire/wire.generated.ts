@@ -170,6 +170,8 @@ const TREE = { parent: "number", call_path: "number", device: "number", calls: "
   file: "text" } as const;
 const WINDOW = { kind: ["group", "name", "folded"] as const, name: "text", group: "text", self_ns: "number",
   count: "number" } as const;
+const WINDOW_MESSAGES = { sender: "number", receiver: "number", messages: "number", most_messages: "number",
+  total_bytes: "number", most_bytes: "number" } as const;
 const WINDOW_PROFILE = { name: "text", group: "text", executions: "number", exclusive_ns: "number", share: "number",
   mean_ns: "number" } as const;
 const WINDOW_SPANS = { start_ns: "number", duration_ns: "number", depth: "number", name: "text", group: GROUPS,
@@ -211,6 +213,7 @@ export const TABLES = {
   tree: TREE,
   "tree/spans": BEHIND,
   window: WINDOW,
+  "window/messages": WINDOW_MESSAGES,
   "window/profile": WINDOW_PROFILE,
   "window/spans": WINDOW_SPANS,
 } as const;
@@ -272,6 +275,7 @@ export type Routes = {
   "window/bars": { readonly start_ns: number; readonly end_ns: number; readonly by?: "group" | "region"; readonly clusters?: number };
   "window/durations": { readonly start_ns: number; readonly end_ns: number; readonly name: string; readonly low_ns?: number;
   readonly high_ns?: number };
+  "window/messages": { readonly start_ns: number; readonly end_ns: number; readonly kind?: "message" | "one_sided"; readonly tiles?: number };
   "window/profile": { readonly start_ns: number; readonly end_ns: number };
   "window/spans": { readonly locations: string | number; readonly start_ns: number; readonly end_ns: number };
 };

@@ -1,0 +1,29 @@
+"""By how much the clocks of processes may be wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from strobe.tables.column_arrays import Ints
+from strobe.trace.definition_rows import process_rows
+from strobe.trace.trace import Trace
+
+
+def clock_errors(trace: Trace, first: int = 0) -> Ints:
+    """Return by process how far its clock may be off from that of the process `first`, in ns.
+
+    It is -1 where that is unknown and their hosts differ.
+    """
+    hosts = [process.host for process in process_rows(trace)]
+    quality = trace.quality.to_arrow().to_pylist()
+    errors: dict[int, int | None] = {row["process"]: row["value"] for row in quality if row["what"] == "clock_error_ns"}
+    reference = min((process for process, error in errors.items() if error is None), default=None)
+    compared = any(error is not None for error in errors.values())
+
+    def error(process: int) -> int:
+        if process not in errors:  # one clock for all, as far as they are on one machine
+            return 0 if hosts[process] == hosts[first] else -1
+        value = errors[process]
+        return value if value is not None else 0 if compared and process == reference else -1
+
+    return np.array([error(process) for process in range(len(hosts))], dtype=np.int64)
