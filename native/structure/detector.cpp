@@ -33,7 +33,8 @@ int64_t longest_interval(const std::vector<int64_t>& times) {
 }
 
 // How long a loop has been running: an import between two iterations is not a part of it.
-int64_t lasted_ns(const std::vector<int64_t>& times) {
+int64_t lasted_ns(std::span<const int64_t> times) {
+  if (times.size() < 2) return 0;
   std::vector<int64_t> intervals;
   for (size_t i = 1; i < times.size(); i++) intervals.push_back(times[i] - times[i - 1]);
   const auto half = intervals.begin() + std::ptrdiff_t(intervals.size() / 2);
@@ -291,9 +292,17 @@ std::optional<Choice> Detector::analyse(int64_t now_ns) {
   }
   std::optional<Choice> now = choose(now_ns);
   const bool agreed = now && last_ && agree(*last_, *now);
+  if (now) {
+    // A window holds but milliseconds of a fast loop: it adds to those before, with what lay between and was not seen.
+    const auto& times = now->times_ns;
+    const auto fresh = agreed ? std::ranges::upper_bound(times, last_->times_ns.back()) : times.begin();
+    const int64_t seen = lasted_ns({fresh, times.end()});
+    const int64_t between = agreed && fresh != times.end() ? *fresh - last_->times_ns.back() : 0;
+    lasted_ns_ = (agreed ? lasted_ns_ : 0) + seen + std::min(between, 2 * seen);
+  }
   last_ = now;
   const int64_t least_ns = !now || now->anchor != Choice::no_anchor ? 0 : now->in_source ? kLeastInSourceNs : kLeastNs;
-  if (agreed && lasted_ns(now->times_ns) < least_ns) return {};
+  if (agreed && lasted_ns_ < least_ns) return {};
   if (!agreed || (believed_ && (agree(*believed_, *now) || decided_earlier(*believed_, *now)))) return {};
   return now;
 }

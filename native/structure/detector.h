@@ -160,6 +160,7 @@ class Detector {
   NameOf name_of_;
   IsThrottled is_throttled_;
   std::optional<Choice> last_, believed_;
+  int64_t lasted_ns_ = 0;  // how long what last_ chose has been running, as far as it was seen
 };
 
 }  // namespace strobe::structure

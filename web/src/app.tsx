@@ -1,11 +1,11 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { listeners, within } from "./base/events";
 import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
-import { countLocations } from "./data/run";
+import { countLocations, ranksOf } from "./data/run";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import { INITIAL } from "./state/address";
 import { type Page, pageOfPress } from "./state/view";
@@ -33,6 +33,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   const { page } = session.state.value;
   const view = pages.find((v) => v.name === page) ?? pages[0];
   const run = session.run.value.status === "ready" ? session.run.value.value : undefined;
+  const ranks = useMemo(() => (run ? ranksOf(run).length : 0), [run]);
+  const offered = pages.filter(({ fewestRanks = 0 }) => ranks >= fewestRanks);
   const choice = session.themeChoice.value;
 
   useEffect(() => {
@@ -43,7 +45,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
     on("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (within(event, "input, textarea, dialog")) return;
-      const wanted = pageOfPress(pages, event);
+      const wanted = pageOfPress(offered, event);
       if (wanted) session.update({ page: wanted.name }, "push");
       // Here, not with the page's own keys: a key pressed while a page is still being drawn must not be lost.
       else if (event.key === "Escape" && !event.repeat)
@@ -54,7 +56,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
       event.preventDefault();
     });
     return stop;
-  }, [session, pages, legend]);
+  }, [session, pages, ranks, legend]);
 
   return (
     <>
@@ -73,7 +75,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
         </h1>
         <TracePicker />
         <nav class="pages flex gap-2" aria-label="Pages">
-          {pages.map((v) => (
+          {offered.map((v) => (
             <Button
               key={v.name}
               aria-current={v === view ? "page" : undefined}
@@ -123,7 +125,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           {session.notice.value}
         </div>
       )}
-      <Legend open={legend.value} pages={pages} onClose={() => (legend.value = false)} />
+      <Legend open={legend.value} pages={offered} onClose={() => (legend.value = false)} />
     </>
   );
 }

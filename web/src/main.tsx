@@ -13,6 +13,7 @@ import "./style/profile.css";
 import "./style/tables.css";
 import "./style/pipeline.css";
 import "./style/devices.css";
+import "./style/ranks.css";
 
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
 const pages = pagesOf(Object.values(found));

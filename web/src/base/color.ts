@@ -62,6 +62,20 @@ const CLASS_COLORS: readonly Oklch[] = [
 ];
 const OUTLIER: Oklch = { l: 0.64, c: 0.2, h: 30 };
 
+// Waits for one rank, for all, and for a root have hues beside each other; what follows the wait for all is lighter.
+const WAIT_COLORS: Readonly<Record<string, Oklch>> = {
+  late_sender: { l: 0.65, c: 0.17, h: 38 },
+  late_receiver: { l: 0.78, c: 0.15, h: 72 },
+  wait_at_barrier: { l: 0.54, c: 0.15, h: 262 },
+  barrier_completion: { l: 0.76, c: 0.08, h: 262 },
+  wait_at_nxn: { l: 0.62, c: 0.125, h: 235 },
+  nxn_completion: { l: 0.82, c: 0.07, h: 225 },
+  late_broadcast: { l: 0.66, c: 0.11, h: 166 },
+  early_reduce: { l: 0.75, c: 0.13, h: 130 },
+  early_scan: { l: 0.86, c: 0.13, h: 110 },
+  late_collective: { l: 0.64, c: 0.14, h: 320 },
+};
+
 const toByte = (linear: number): number => {
   const x = Math.min(1, Math.max(0, linear));
   return Math.round(255 * (x <= 0.0031308 ? 12.92 * x : 1.055 * x ** (1 / 2.4) - 0.055));
@@ -177,6 +191,8 @@ export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb =>
 
 export const groupColor = (group: Group, theme: Theme): Rgb => toRgb(themed(GROUP_HUES[group], theme));
 export const partColor = (phase: StepPart, theme: Theme): Rgb => toRgb(themed(PART_COLORS[phase], theme));
+export const waitColor = (state: string, theme: Theme): Rgb =>
+  toRgb(themed(WAIT_COLORS[state] ?? GROUP_HUES.other, theme));
 export const outlierColor = (theme: Theme): Rgb => toRgb(themed(OUTLIER, theme));
 
 /** Colour of the class of steps number `rank` by frequency, 0 being the most frequent. */

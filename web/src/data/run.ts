@@ -34,6 +34,10 @@ export type Run = {
   readonly locations: readonly Location[];
 };
 
+/** The ranks of a run, in order. */
+export const ranksOf = ({ processes }: Run): number[] =>
+  [...new Set(processes.flatMap(({ rank }) => rank ?? []))].sort((a, b) => a - b);
+
 /** "…/bin/python -u src/train.py --lr 1" is "train.py --lr 1". */
 const shortCommand = (argv: string): string => {
   const [program = "", ...rest] = argv.split(" ");

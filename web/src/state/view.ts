@@ -9,6 +9,8 @@ export type View = {
   /** Its place among the pages. Those without one come after all others, by their names. */
   readonly place?: number;
   readonly component: ComponentType;
+  /** Runs with fewer ranks do not show it among the pages. */
+  readonly fewestRanks?: number;
   /** What the user chooses on it, which Escape takes back. */
   readonly chosen?: readonly (keyof State)[];
 };
