@@ -128,14 +128,14 @@ def test_messages_to_oneself_are_on_the_diagonal_and_one_sided_communication_has
 
 
 def test_messages_with_one_end_count_without_times():
-    # Two sends of tag 7 and one receive: nobody knows which. Rank 9 is not in the trace. The size is that of the send.
+    # Two sends of tag 7 and one receive: that of the first, as none overtakes another. Rank 9 is not in the trace.
     trace = make_trace(
         Rank(0, send(1, 10, 100, tag=7), send(1, 20, 200, tag=7), receive(9, 30, 7), send(1, 40, 64)),
         Rank(1, receive(0, 50, 100, tag=7), receive(0, 60, 32, in_call_ns=5), send(9, 70, 9)),
     )
     columns = "sender", "receiver", "messages", "unmatched", "total_bytes", "duration_max_ns"
-    assert rows(trace, *columns) == [(0, 1, 3, 2, 364, 20), (1, 9, 1, 1, 9, None), (9, 0, 1, 1, 7, None)]
-    assert trace.messages().note.startswith("3 sends and 2 receives have no other end in this trace")
+    assert rows(trace, *columns) == [(0, 1, 3, 1, 364, 40), (1, 9, 1, 1, 9, None), (9, 0, 1, 1, 7, None)]
+    assert trace.messages().note.startswith("2 sends and 1 receive have no other end in this trace")
 
 
 def test_the_same_messages_by_tag_communicator_size_and_host():

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from strobe.answers.ranks.waits import call_path
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
+from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.clock_check import CHEAP_ROWS, rows_to_check
 from strobe.ranks.waits.wait_states import PART_OF_ANOTHER, STATES, wait_states
 from strobe.steps.steps import find_steps
@@ -61,7 +61,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     awaited, of_awaited = _most(process[waits.cause], waits.wait_ns)
     longest = in_state.chosen(in_state.call_path == path)
     at = int(longest.wait_ns.argmax())
-    where = call_path(trace, path) if path >= 0 else ""
+    where = call_path_text(trace, path) if path >= 0 else ""
     yield Finding(
         rule="rank.waits",
         what=f"ranks wait {format_ns(step_ns)} of a step for one another, {format_share(total / duration_ns)} of it "

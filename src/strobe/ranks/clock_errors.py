@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from strobe.tables.column_arrays import Ints
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 
@@ -27,3 +27,15 @@ def clock_errors(trace: Trace, first: int = 0) -> Ints:
         return value if value is not None else 0 if compared and process == reference else -1
 
     return np.array([error(process) for process in range(len(hosts))], dtype=np.int64)
+
+
+def on_one_host(trace: Trace, one: Ints, other: Ints) -> Bools:
+    """Return which pairs of processes ran on one host, and so have one clock."""
+    hosts = np.unique([process.host or "" for process in process_rows(trace)], return_inverse=True)[1]
+    return np.asarray(hosts[one] == hosts[other])
+
+
+def errors_between(trace: Trace, one: Ints, other: Ints) -> Ints:
+    """Return by how much the clocks of pairs of processes may be off against each other, in ns; 0 where unknown."""
+    errors = np.maximum(0, clock_errors(trace))
+    return np.where(on_one_host(trace, one, other), 0, errors[one] + errors[other])

@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from strobe.ranks.clock_errors import clock_errors
+from strobe.ranks.clock_errors import errors_between
 from strobe.ranks.collectives import FROM_ROOT, TO_ROOT, collectives
-from strobe.ranks.messages import MESSAGES, ONE_SIDED, MessageEnds, all_message_ends, matched, numbered
+from strobe.ranks.messages import MESSAGES, ONE_SIDED, MessageEnds, all_message_ends, from_the_first, matched, numbered
 from strobe.ranks.waits.message_calls import calls_of
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints, alike
-from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
+from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -81,7 +81,8 @@ def log(trace: Trace) -> Log:
     ends = replace(ends, call_path=calls.call_path)
     message = np.isin(ends.kind, [texts.number(each) for each in MESSAGES])
     (known,) = np.nonzero(message & (ends.sender >= 0) & (ends.receiver >= 0))
-    send, receive = (known[side] for side in matched(ends if len(known) == len(ends) else ends.chosen(known)))
+    chosen = ends if len(known) == len(ends) else ends.chosen(known)
+    send, receive = (known[side] for side in matched(chosen, complete=not from_the_first(trace)))
     alone = message.copy()
     alone[send] = alone[receive] = False
     (lone,) = np.nonzero(alone)
@@ -92,9 +93,6 @@ def log(trace: Trace) -> Log:
     sent_ns, asked_ns, done_ns = ends.time_ns[send], calls.asked_ns[receive], ends.time_ns[receive]
     is_known = (calls.call_path[receive] >= 0) | ~ends.blocking[receive]
     process = np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
-    hosts = np.unique([each.host or "" for each in process_rows(trace)], return_inverse=True)[1]
-    errors = np.maximum(0, clock_errors(trace))
-    one, other = process[send], process[receive]
     pairs = _transfers(
         ends,
         send,
@@ -103,7 +101,7 @@ def log(trace: Trace) -> Log:
         receiver_path=ends.call_path[receive],
         duration_ns=np.maximum(0, done_ns - sent_ns),
         transfer_ns=np.where(is_known, np.maximum(0, done_ns - np.maximum(sent_ns, asked_ns)), -1),
-        clock_error_ns=np.where(hosts[one] == hosts[other], 0, errors[one] + errors[other]),
+        clock_error_ns=errors_between(trace, process[send], process[receive]),
     )
     kind, unmatched = np.full(len(counted), texts.number(MESSAGE)), np.ones(len(counted), dtype=np.int64)
     alone_here = _transfers(ends, counted, process, kind=kind, unmatched=unmatched)

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.analyses.ranks.messages import ANALYSIS
-from strobe.model.units import format_bytes, format_count, format_number_of
+from strobe.model.units import format_bytes, format_number_of
+from strobe.ranks.call_path_texts import numbered_texts
 from strobe.ranks.transfers import Kept, Log, Transfers, as_data, log, unlogged
 from strobe.ranks.waits.wait_states import STATES, wait_states
 from strobe.steps.selection import chosen_numbers
@@ -16,11 +17,11 @@ from strobe.steps.step_times import step_of_process
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Ints, alike
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import path_tree, process_rows, processes_of_locations, ranks_of, region_rows
+from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 
 _NOTHING = "no messages in this trace: recordings of MPI and of gloo have them, and OTF2 files of Score-P"
-_LONE = "{} sends and {} receives have no other end in this trace: they count, without times"
+_LONE = "{} and {} have no other end in this trace: they count, without times"
 _UNLOGGED = "{} are known by the totals of the run only: when and how they were sent was not recorded"
 _UNDEFINED = (
     "left out: {} that do not define who sends what to whom, or lack ranks in this trace; strobe collectives has their"
@@ -38,7 +39,8 @@ def run(trace: Trace, *, by: str, step: str, step_class: str | None, collectives
     parts = [transfers]
     lone = found.lone_sends, found.lone_receives
     if any(lone):
-        notes.append(_LONE.format(*map(format_count, lone)))
+        sends, receives = (format_number_of(n, name) for n, name in zip(lone, ("send", "receive"), strict=True))
+        notes.append(_LONE.format(sends, receives))
     rest = unlogged(trace, found)
     if len(rest):
         notes.append(_UNLOGGED.format(format_bytes(int(rest.size_bytes.sum()))))
@@ -115,8 +117,8 @@ def _keys(trace: Trace, transfers: Transfers, found: Log, by: str) -> list[_Key]
     if by == "step":
         return [("step", _steps(trace, transfers.process, transfers.time_ns), None)]
     if by == "call":
-        paths = _path_names(trace)
-        return [("sender_call", transfers.sender_path, paths), ("receiver_call", transfers.receiver_path, paths)]
+        paths = {"sender_call": transfers.sender_path, "receiver_call": transfers.receiver_path}
+        return [(name, *numbered_texts(trace, path)) for name, path in paths.items()]
     if by == "tag":
         return [("tag", transfers.tag, None)]
     return [("communicator", transfers.communicator, found.texts.texts)]
@@ -137,20 +139,6 @@ def _named(numbers: Ints, names: Sequence[str] | None) -> pa.ChunkedArray:
     """Return a column of numbers, or of their texts; null for -1."""
     column = pa.array(numbers, mask=numbers < 0)
     return pa.chunked_array([column if names is None else pa.array(names, pa.string()).take(column)])
-
-
-def _path_names(trace: Trace) -> list[str]:
-    """Return call paths as `MPI_Send to +1; exchange+0x4c < step < main`: the call first, then who called it."""
-    parents, regions = path_tree(trace)
-    # Recordings have the peer and the caller of a call where others have a file.
-    names = [
-        f"{region.name} {region.file}" if region.paradigm == "mpi" and set(" +") & set(region.file) else region.name
-        for region in region_rows(trace)
-    ]
-    out: list[str] = []
-    for parent, region in zip(parents.tolist(), regions.tolist(), strict=True):
-        out.append(names[region] if parent < 0 else f"{names[region]} < {out[parent]}")
-    return out
 
 
 def _sums(transfers: Transfers, group: Ints, groups: int) -> dict[str, pa.ChunkedArray]:

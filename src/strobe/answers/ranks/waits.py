@@ -6,12 +6,12 @@ import numpy as np
 
 from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_share
+from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.waits.wait_states import PART_OF_ANOTHER, STATES, Found, Waits, wait_states
 from strobe.steps.step_times import step_of_process
 from strobe.tables.column_arrays import Ints, alike
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import location_rows, process_rows, ranks_of, region_rows
-from strobe.trace.processes.process_reader import NO_REGION
 from strobe.trace.trace import Trace
 
 _NOTHING = "no message or collective in this trace has both ends, so that nobody is known to have waited for another"
@@ -36,16 +36,6 @@ def run(trace: Trace, *, by: str) -> Table:
     note = _note(trace, found, keys) if matched else _NOTHING
     table = make_table(ANALYSIS.columns_with(by=by), rows, about=about, note=note)
     return table.sort("wait_ns")
-
-
-def call_path(trace: Trace, path: int) -> str:
-    """Return the functions of a call path from the inside out; a call of MPI has the place that called it."""
-    regions, names = region_rows(trace), []
-    while path != NO_REGION:
-        region = regions[trace.definitions.path_region[path]]
-        names.append(f"{region.name} ({region.file})" if region.paradigm == "mpi" and region.file else region.name)
-        path = int(trace.definitions.path_parent[path])
-    return " < ".join(names)
 
 
 class _Keys:
@@ -88,7 +78,7 @@ class _Keys:
         path = int(self.waits.call_path[at])
         if path < 0:
             return None
-        return self._function(path) if key == "function" else call_path(self._trace, path)
+        return self._function(path) if key == "function" else call_path_text(self._trace, path)
 
     def _function(self, path: int) -> str:
         return str(self._regions[self._trace.definitions.path_region[path]].name)

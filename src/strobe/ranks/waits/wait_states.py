@@ -6,16 +6,17 @@ E and L are the enter and the leave of a call, or start and end of a kernel that
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.ranks.clock_errors import errors_between, on_one_host
 from strobe.ranks.collectives import ALL_NEED_ALL, FROM_ROOT, NOBODY, PREFIXES, TO_ROOT, Collectives, collectives
-from strobe.ranks.messages import MessageEnds, matched, message_ends
+from strobe.ranks.messages import MessageEnds, from_the_first, matched, message_ends
 from strobe.ranks.waits.message_calls import Calls, Spans, calls_of, spans_of
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints
-from strobe.trace.definition_rows import location_rows, ranks_of, region_rows, regions_where
+from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of, region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -73,11 +74,7 @@ class Found:
 def wait_states(trace: Trace) -> Found:
     """Return the waits of a trace; computed once per open trace."""
     found = collectives(trace)
-    errors = np.zeros(len(trace.processes), dtype=np.int64)
-    for party, error in zip(found.parties, found.clock_error_ns.tolist(), strict=True):
-        errors[party.process] = max(errors[party.process], error)
-    process = np.array([row.process for row in location_rows(trace)], dtype=np.int64)
-    of_messages, messages, unmatched = _of_messages(trace, errors[process] if len(process) else errors)
+    of_messages, messages, unmatched = _of_messages(trace)
     of_collectives = _of_collectives(trace, found)
     known = np.unique(found.collective[found.collective >= 0])
     return Found(
@@ -91,24 +88,27 @@ def _functions(trace: Trace, wanted: re.Pattern[str]) -> Bools:
     return np.asarray(np.append(by_region[np.array(trace.definitions.path_region, dtype=np.int64)], False))
 
 
-def _of_messages(trace: Trace, error: Ints) -> tuple[Waits, int, int]:
+def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     """Return the waits of messages, how many were matched, and how many ends have no partner."""
     ranks = ranks_of(trace)
     rows = location_rows(trace)
     ends = message_ends(trace, [(row.location, ranks[row.process]) for row in rows], Texts())
-    send, receive = matched(ends, complete=False)
+    send, receive = matched(ends, complete=not from_the_first(trace))
     calls = calls_of(trace, ends, [row.location for row in rows])
     sent, received = _Side.of(ends, calls, send), _Side.of(ends, calls, receive)
     known = (sent.call_path >= 0) & (received.call_path >= 0)
     sent, received = sent.chosen(known), received.chosen(known)
-    late = _late_senders(sent, received, ~_functions(trace, _TESTS)[received.call_path], error)
+    late = _late_senders(sent, received, ~_functions(trace, _TESTS)[received.call_path])
     parts = [
         late[0],
         _wrong_order(*late, sent, received),
-        _late_receivers(sent, received, _functions(trace, _NEED_RECEIVER)[sent.call_path], late[0], error),
-        *_probes(trace, sent, received, error),
+        _late_receivers(sent, received, _functions(trace, _NEED_RECEIVER)[sent.call_path], late[0]),
+        *_probes(trace, sent, received),
     ]
-    return Waits.joined(parts), len(send), len(ends) - 2 * len(send)
+    waits = Waits.joined(parts)
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
+    error = errors_between(trace, process[waits.location], process[waits.cause])
+    return replace(waits, error_ns=error), len(send), len(ends) - 2 * len(send)
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class _Side(Columns):
         return cls(ends.place[which], own.asked_ns, own.begin_ns, own.end_ns, own.call_path)
 
 
-def _waits(state: str, waiter: _Side, other: _Side, until: Ints, came: Ints, error: Ints) -> Waits:
-    """Return waits of calls from their begin until `until`; the awaited came at `came`."""
+def _waits(state: str, waiter: _Side, other: _Side, until: Ints, came: Ints) -> Waits:
+    """Return waits of calls from their begin until `until`, without errors; the awaited came at `came`."""
     return Waits(
         state=np.full(len(waiter), STATES.index(state)),
         location=waiter.place,
@@ -139,7 +139,7 @@ def _waits(state: str, waiter: _Side, other: _Side, until: Ints, came: Ints, err
         cause_ns=came,
         clipped=came > waiter.end_ns,
         partial=np.zeros(len(waiter), dtype=bool),
-        error_ns=error[waiter.place] + error[other.place],
+        error_ns=np.zeros(len(waiter), dtype=np.int64),
     )
 
 
@@ -151,11 +151,11 @@ def _longest_of_calls(waits: Waits) -> Ints:
     return np.asarray(order[first])
 
 
-def _late_senders(sent: _Side, received: _Side, waits: Bools, error: Ints) -> tuple[Waits, Ints]:
+def _late_senders(sent: _Side, received: _Side, waits: Bools) -> tuple[Waits, Ints]:
     """Return the waits of calls that complete receives, in order of location and begin, and the message of each."""
     until = np.minimum(sent.asked_ns, received.end_ns)
     (at,) = np.nonzero(waits & (until > received.begin_ns))
-    found = _waits("late_sender", received.chosen(at), sent.chosen(at), until[at], sent.asked_ns[at], error)
+    found = _waits("late_sender", received.chosen(at), sent.chosen(at), until[at], sent.asked_ns[at])
     longest = _longest_of_calls(found)
     return found.chosen(longest), at[longest]
 
@@ -192,18 +192,18 @@ def _least(values: Ints, first: Ints, last: Ints) -> Ints:
     return out
 
 
-def _late_receivers(sent: _Side, received: _Side, needs: Bools, late: Waits, error: Ints) -> Waits:
+def _late_receivers(sent: _Side, received: _Side, needs: Bools, late: Waits) -> Waits:
     """Return the waits of calls that complete sends, but for those that wait for a sender, too."""
     came = received.asked_ns
     (at,) = np.nonzero(needs & (sent.end_ns > came) & (came > sent.begin_ns))
-    found = _waits("late_receiver", sent.chosen(at), received.chosen(at), came[at], came[at], error)
+    found = _waits("late_receiver", sent.chosen(at), received.chosen(at), came[at], came[at])
     found = found.chosen(_longest_of_calls(found))
     taken = set(zip(late.location.tolist(), late.call_ns.tolist(), strict=True))
     calls = zip(found.location.tolist(), found.call_ns.tolist(), strict=True)
     return found.chosen(np.array([call not in taken for call in calls], dtype=bool))
 
 
-def _probes(trace: Trace, sent: _Side, received: _Side, error: Ints) -> list[Waits]:
+def _probes(trace: Trace, sent: _Side, received: _Side) -> list[Waits]:
     """Return the waits of blocking probes for the message of the next receive; unknown where calls were folded."""
     probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(_PROBES.match(region.name)))
     parts = []
@@ -217,7 +217,7 @@ def _probes(trace: Trace, sent: _Side, received: _Side, error: Ints) -> list[Wai
         spans, message = spans.chosen(at < len(own)), own[at[at < len(own)]]
         waiter = _Side(np.full(len(spans), place), spans.start_ns, spans.start_ns, spans.end_ns, spans.call_path)
         came = sent.asked_ns[message]
-        found = _waits("late_sender", waiter, sent.chosen(message), np.minimum(came, spans.end_ns), came, error)
+        found = _waits("late_sender", waiter, sent.chosen(message), np.minimum(came, spans.end_ns), came)
         parts.append(found.chosen(found.wait_ns > 0))
     return parts
 
@@ -234,8 +234,10 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     awaited_ns, who = found.awaited()
     awaited, cause, blocking = awaited_ns[at], found.location[who[at]], found.blocking[at]
     start, end = found.call_ns[at], found.end_ns[at]
-    error = found.clock_error_ns[found.party[at]]
-    together = np.repeat(np.maximum.reduceat(error, begin), count)
+    process = np.array([party.process for party in found.parties], dtype=np.int64)
+    own, other = found.party[at], found.party[who[at]]
+    apart = ~on_one_host(trace, process[own], process[other])
+    error = np.where(apart, found.clock_error_ns[own] + found.clock_error_ns[other], 0)
     partial = (found.size[at] > 0) & (np.repeat(count, count) < found.size[at])
 
     def waits_of(state: str, of: Bools, until: Ints, since: Ints, cause: Ints, came: Ints) -> Waits:
@@ -252,7 +254,7 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
             cause_ns=came[chosen],
             clipped=(came > end)[chosen],
             partial=partial[chosen],
-            error_ns=(error + together)[chosen],
+            error_ns=error[chosen],
         )
 
     barrier = np.array([kind == "barrier" for kind, _ in found.lines], dtype=bool)[found.line[at]]
