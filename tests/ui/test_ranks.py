@@ -57,7 +57,7 @@ def hover(page: Page, column: int, row: int, of: int = 3) -> Locator:
 
 
 def test_waits_of_each_rank_are_those_worked_out_by_hand(ranks: Page) -> None:
-    expect(ranks.get_by_role("main")).to_contain_text("Ranks waited 4.38 us for one another")
+    expect(ranks.get_by_role("main")).to_contain_text("Ranks waited 4.35 us for one another")
     expect(ranks.get_by_role("main")).to_contain_text("All figures are of the whole run.")
     bars = ranks.get_by_role("figure", name="Waits of each rank").get_by_role("button")
     assert {bar.get_attribute("aria-label") for bar in bars.all()} == {

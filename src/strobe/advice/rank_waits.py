@@ -9,16 +9,15 @@ import numpy as np
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
-from strobe.ranks.clock_check import CHEAP_ROWS, rows_to_check
-from strobe.ranks.waits.wait_states import PART_OF_ANOTHER, STATES, wait_states
+from strobe.ranks.waits.wait_states import STATES, wait_states
 from strobe.steps.steps import find_steps
 from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import location_rows, ranks_of
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05  # of the steps: less is not worth a line
-# What is over when the last has come, and what is counted already.
-_NOT_COUNTED = ("barrier_completion", "nxn_completion", PART_OF_ANOTHER)
+MOST_ROWS = 500_000  # of messages and collectives: about a second
+_LOG = ("messages", "collective_spans", "folded_collectives")
 _WORDS = {
     "late_sender": "until a message is sent",
     "late_receiver": "until a message is received",
@@ -39,10 +38,11 @@ def run(trace: Trace) -> Iterator[Finding]:
     """
     ranks = ranks_of(trace)
     steps = [each for each in find_steps(trace).processes if ranks[each.process] is not None and each.steady.any()]
-    if len(steps) < 2 or rows_to_check(trace) > CHEAP_ROWS:
+    rows = sum(reader.tables().get(name, 0) for reader in trace.readers for name in _LOG)
+    if len(steps) < 2 or rows > MOST_ROWS:
         return
     waits = wait_states(trace).waits
-    counted = ~np.isin(waits.state, [STATES.index(name) for name in _NOT_COUNTED]) & ~waits.uncertain
+    counted = waits.for_another & ~waits.uncertain
     process = np.array([row.process for row in location_rows(trace)], dtype=np.int64)
     begins, duration_ns = np.zeros(len(waits), dtype=bool), 0
     for each in steps:

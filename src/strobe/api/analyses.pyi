@@ -1662,7 +1662,7 @@ class Analyses:
             start_ns (int64, ns): when the call began that waited [by=wait]
             state (string): what it waited for: see above
             rank (int64): rank of the process, null if it has none [by=rank or pair or all or wait]
-            awaited_rank (int64): rank that it waited for [by=pair or all or wait]
+            awaited_rank (int64): whom it waited for, if for one [by=pair or all or wait]
             step (int64): number of the step in its process [by=step or all or wait]
             function (string): what waited [by=function or call or all or wait]
             call_path (string): what waited, and what called it, a `<` between [by=call or all]

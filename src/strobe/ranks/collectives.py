@@ -26,7 +26,7 @@ from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
-from strobe.trace.definition_rows import Region, location_rows, ranks_of, regions_where
+from strobe.trace.definition_rows import Region, location_rows, path_tree, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -74,11 +74,11 @@ class Collectives:
     group, None if unknown. sequence: number in the group, -1 if unknown. location, row: of its span, row -1 where that
     was folded. start_ns: when the party arrived: the begin of a call or kernel; of one that does not block, when it was
     asked for. call_ns, end_ns: of the call in which it waits for the others, or of the kernel; the same where one
-    blocks. call_path: of that call, -1 of kernels. root: whether the party is the root, 0 or 1, -1 without one or
-    unknown. rank: own one in the group, -1 unknown. size: ranks of the group, -1 unknown. sent_bytes: -1 unknown.
-    part_bytes: what goes from one rank to another by the definition of the call, see `_part_bytes`; -1 unknown.
-    collective: the same number for all participants of one, -1 without a partner in the trace. clock_error_ns: possible
-    error of the times of each party against those of the others.
+    blocks. call_path: of that call; of a kernel the one without what is around it. root: whether the party is the root,
+    0 or 1, -1 without one or unknown. rank: own one in the group, -1 unknown. size: ranks of the group, -1 unknown.
+    sent_bytes: -1 unknown. part_bytes: what goes from one rank to another, see `_part_bytes`; -1 unknown. collective:
+    the same number for all participants of one, -1 without a partner in the trace. clock_error_ns: possible error of
+    the times of each party against those of the others.
     """
 
     parties: list[Party]
@@ -233,11 +233,15 @@ def _read(trace: Trace) -> tuple[Collectives, list[bool]]:
 
 def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
     in_name = kinds_by_name(trace, texts, lambda region: region.group == "communication", _kind)
+    parent, of_path = path_tree(trace)
+    at_root = np.full(len(in_name), -1, dtype=np.int64)  # by region, its call path without anything around it
+    at_root[of_path[parent < 0]] = np.flatnonzero(parent < 0)
     for device in devices(trace):
         parts = []
         for each in executions(trace, device, _COLUMNS) if (in_name >= 0).any() else ():
             work = each.work
-            calls = _Calls(work.location.astype(np.int64), work.row, work.start_ns, work.end_ns, np.full(len(work), -1))
+            path = at_root[work.region]
+            calls = _Calls(work.location.astype(np.int64), work.row, work.start_ns, work.end_ns, path)
             parts.append(_found(each.attributes, in_name[work.region], calls, texts, device.rank, on_gpu=True))
         yield Party(device.process, device.rank, device.number, on_gpu=True), _Found.joined(parts)
 

@@ -32,7 +32,7 @@ ANALYSIS = Analysis(
         *when(Column("start_ns", "int64", "ns", "when the call began that waited"), by="wait"),
         Column("state", "string", "", "what it waited for: see above"),
         *when(RANK, by=("rank", "pair", "all", "wait")),
-        *when(Column("awaited_rank", "int64", "", "rank that it waited for"), by=("pair", "all", "wait")),
+        *when(Column("awaited_rank", "int64", "", "whom it waited for, if for one"), by=("pair", "all", "wait")),
         *when(STEP, by=("step", "all", "wait")),
         *when(Column("function", "string", "", "what waited"), by=("function", "call", "all", "wait")),
         *when(Column("call_path", "string", "", "what waited, and what called it, a `<` between"), by=("call", "all")),

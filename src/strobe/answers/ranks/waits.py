@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from strobe.analyses.ranks.waits import ANALYSIS
-from strobe.model.units import format_count, format_ns, format_share
+from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
-from strobe.ranks.waits.wait_states import PART_OF_ANOTHER, STATES, Found, Waits, wait_states
+from strobe.ranks.waits.wait_states import STATES, Found, Waits, wait_states
 from strobe.steps.step_times import step_of_process
 from strobe.tables.column_arrays import Ints, alike
 from strobe.tables.table import Table, make_table
@@ -52,7 +52,7 @@ class _Keys:
         self.numbers = {
             "state": waits.state,
             "rank": self.process,
-            "awaited_rank": process[waits.cause] if len(process) else waits.cause,
+            "awaited_rank": np.where(waits.for_another, process[waits.cause], -1) if len(process) else waits.cause,
             "function": np.unique([row.name for row in self._regions], return_inverse=True)[1][region],
             "call_path": waits.call_path,
         }
@@ -72,7 +72,7 @@ class _Keys:
         if key == "state":
             return STATES[number]
         if key in ("rank", "awaited_rank"):
-            return self.ranks[number]
+            return self.ranks[number] if number >= 0 else None
         if key == "step":
             return number if number >= 0 else None
         path = int(self.waits.call_path[at])
@@ -136,8 +136,7 @@ class _Keys:
 
 def _note(trace: Trace, found: Found, keys: _Keys) -> str:
     """Return sentences: how much ranks waited, most of it where and for whom, and what is not known."""
-    whole = keys.certain & (found.waits.state != STATES.index(PART_OF_ANOTHER))
-    wait = np.where(whole, found.waits.wait_ns, 0)
+    wait = np.where(keys.certain & found.waits.for_another, found.waits.wait_ns, 0)
     total = int(wait.sum())
     notes = ["no rank is known to have waited for another"]
     if total:
@@ -146,13 +145,14 @@ def _note(trace: Trace, found: Found, keys: _Keys) -> str:
         notes = [f"ranks waited {format_ns(total)} for one another{part}"]
         for key, words in (("state", "most in {}"), ("awaited_rank", "for rank {} most")):
             numbers = keys.numbers[key]
-            by = np.bincount(numbers, wait)
+            by = np.bincount(np.maximum(numbers, 0), wait)
             worst = int(by.argmax())
             name = keys.shown(key, int(np.flatnonzero(numbers == worst)[0]))
             if name is not None:
                 notes.append(f"{words.format(name)}: {format_ns(float(by[worst]))}")
         notes = [", ".join(notes)]
-    lost = found.unmatched_messages, found.unmatched_collectives
-    if any(lost):
-        notes.append("without a partner: {} ends of messages, {} calls of collectives".format(*map(format_count, lost)))
+    lost = {"message end": found.unmatched_messages, "collective call": found.unmatched_collectives}
+    if any(lost.values()):
+        ends = " and ".join(format_number_of(count, name) for name, count in lost.items() if count)
+        notes.append(f"without a partner in this trace: {ends}")
     return "; ".join(notes)

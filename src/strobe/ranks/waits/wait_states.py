@@ -24,7 +24,8 @@ STATES = (
     *("late_sender", "wrong_order", "late_receiver", "wait_at_barrier", "barrier_completion", "wait_at_nxn"),
     *("nxn_completion", "late_broadcast", "early_reduce", "early_scan", "late_collective"),
 )
-PART_OF_ANOTHER = "wrong_order"  # of late_sender
+# Of late_sender; and what a collective takes when all have come.
+_NOT_FOR_ANOTHER = ("wrong_order", "barrier_completion", "nxn_completion")
 # Calls that look and do not wait.
 _TESTS = re.compile(r"p?mpi_(test|request_get_status|i?m?probe)", re.IGNORECASE)
 _PROBES = re.compile(r"p?mpi_m?probe", re.IGNORECASE)
@@ -37,7 +38,7 @@ _REMEMBERED = 100  # late senders of a location that a later message can show to
 class Waits(Columns):
     """Waits, in no order. state: number in STATES. location, call_ns, call_path: of the call that waited, from call_ns.
 
-    call_path: -1 of kernels whose path is unknown. cause: location that was waited for; cause_ns: when it came.
+    call_path: -1 unknown. cause: location that was waited for, its own in completions; cause_ns: when it came.
     clipped: whether it came after the call was over, so that clocks or the order are wrong. partial: whether somebody
     who took part is not in the trace. error_ns: by how much the two clocks may be off against each other.
     """
@@ -52,6 +53,11 @@ class Waits(Columns):
     clipped: Bools
     partial: Bools
     error_ns: Ints
+
+    @property
+    def for_another(self) -> Bools:
+        """Which ones are waits for somebody who came late, each counted once."""
+        return ~np.isin(self.state, [STATES.index(name) for name in _NOT_FOR_ANOTHER])
 
     @property
     def uncertain(self) -> Bools:
@@ -235,9 +241,9 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     awaited, cause, blocking = awaited_ns[at], found.location[who[at]], found.blocking[at]
     start, end = found.call_ns[at], found.end_ns[at]
     process = np.array([party.process for party in found.parties], dtype=np.int64)
-    own, other = found.party[at], found.party[who[at]]
-    apart = ~on_one_host(trace, process[own], process[other])
-    error = np.where(apart, found.clock_error_ns[own] + found.clock_error_ns[other], 0)
+    party, other = found.party[at], found.party[who[at]]
+    apart = ~on_one_host(trace, process[party], process[other])
+    error = np.where(apart, found.clock_error_ns[party] + found.clock_error_ns[other], 0)
     partial = (found.size[at] > 0) & (np.repeat(count, count) < found.size[at])
 
     def waits_of(state: str, of: Bools, until: Ints, since: Ints, cause: Ints, came: Ints) -> Waits:
@@ -272,6 +278,7 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
         if completion:
             first = np.repeat(np.minimum.reduceat(end, begin), count)
             since = np.maximum(first, np.minimum(awaited, end))
-            parts.append(waits_of(completion, of_kind & blocking & needs, end, since, cause, awaited))
+            own = found.location[at]
+            parts.append(waits_of(completion, of_kind & blocking & needs, end, since, own, awaited))
     late = waits_of("late_collective", needs & ~blocking, np.minimum(awaited, end), start, cause, awaited)
     return Waits.joined([*parts, late.chosen(_longest_of_calls(late))])
