@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-import threading
 import time
 import weakref
+from _thread import _local  # threading may be a module of the program
 
 from strobe.native import core
 
@@ -34,7 +34,7 @@ class Messages:
 
     def __init__(self) -> None:
         self._pending: MutableMapping[Any, Message] = weakref.WeakKeyDictionary()
-        self._held = threading.local()
+        self._held = _local()
         self._numbers = itertools.count()
         self._work: Any = None
         self._waits: tuple[Any, Any] = None, None  # ours, PyTorch's
@@ -70,7 +70,7 @@ class Messages:
             self._work.wait = original
         self._waits = None, None
         self._pending.clear()
-        self._held = threading.local()
+        self._held = _local()
 
     def asked(self, group: Group, direction: int, peer: int, tag: int, size_bytes: int) -> Message:
         """Return a message that is asked for now; `peer`: in the group, NOTHING_32 where any may have sent it."""
