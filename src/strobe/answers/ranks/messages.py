@@ -21,6 +21,7 @@ from strobe.trace.definition_rows import process_rows, processes_of_locations, r
 from strobe.trace.trace import Trace
 
 _NOTHING = "no messages in this trace: recordings of MPI and of gloo have them, and OTF2 files of Score-P"
+_NOT_HERE = "no messages in these steps"
 _LONE = "{} and {} have no other end in this trace: they count, without times"
 _UNLOGGED = "{} are known by the totals of the run only: when and how they were sent was not recorded"
 _UNDEFINED = (
@@ -63,7 +64,7 @@ def run(trace: Trace, *, by: str, step: str, step_class: str | None, collectives
         ANALYSIS.columns_with(by=by),
         columns,
         about=format_number_of(int(transfers.count.sum()), "message"),
-        note="; ".join(notes) or ("" if len(first) else _NOTHING),
+        note="; ".join(notes) or ("" if len(first) else _NOT_HERE if len(found.transfers) else _NOTHING),
     )
     return rows if by in ("size", "step") else rows.sort("total_bytes")
 
