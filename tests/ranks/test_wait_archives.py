@@ -16,9 +16,11 @@ from tests.ranks import wait_archives
 from tests.ranks.wait_case import Case
 from tests.ranks.wait_cases import CASES
 from tests.ranks.wait_cases_aside import CASES_ASIDE
+from tests.ranks.wait_cases_of_collectives import CASES_OF_COLLECTIVES
 
-ALL = CASES + CASES_ASIDE
-NAMES = [*(case.name for case in CASES), *(f"aside {number}" for number in range(len(CASES_ASIDE)))]
+OPEN = CASES + CASES_OF_COLLECTIVES
+ALL = OPEN + CASES_ASIDE
+NAMES = [*(case.name for case in OPEN), *(f"aside {number}" for number in range(len(CASES_ASIDE)))]
 
 
 def first_ns(case: Case) -> int:
@@ -92,7 +94,7 @@ def test_the_official_reader_finds_the_events(tmp_path: Path, case: Case) -> Non
         assert (communicator.name, communicator.ranks) in groups
 
 
-@pytest.mark.parametrize("case", CASES[::10], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", OPEN[::10], ids=lambda case: case.name)
 def test_strobe_opens_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
     monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
     trace = strobe.open(wait_archives.write(case, tmp_path / "a"))

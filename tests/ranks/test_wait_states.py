@@ -12,11 +12,12 @@ from tests.ranks import wait_archives
 from tests.ranks.wait_case import Case
 from tests.ranks.wait_cases import CASES
 from tests.ranks.wait_cases_aside import CASES_ASIDE
+from tests.ranks.wait_cases_of_collectives import CASES_OF_COLLECTIVES
 
 Key = tuple[str, int, str, str | None]
 
 
-@pytest.mark.parametrize("case", [*CASES, *CASES_ASIDE], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *CASES_OF_COLLECTIVES, *CASES_ASIDE], ids=lambda case: case.name)
 def test_waits_are_those_worked_out_by_hand(case: Case, tmp_path: Path) -> None:
     """State, rank, function, number and ns; and whether somebody is missing."""
     told_apart = {(wait.state, wait.rank, wait.function) for wait in case.waits if wait.within}
@@ -41,7 +42,7 @@ def test_waits_are_those_worked_out_by_hand(case: Case, tmp_path: Path) -> None:
 
 def test_all_sums_are_the_same(tmp_path: Path) -> None:
     """However waits are grouped, they add up to the single ones; the note names the most."""
-    case = next(case for case in CASES if case.name == "program_of_three_ranks")
+    case = next(case for case in (*CASES, *CASES_OF_COLLECTIVES) if case.name == "program_of_three_ranks")
     with strobe.open(wait_archives.write(case, tmp_path / "archive")) as trace:
         sums = {}
         for by in ("state", "function", "call", "rank", "step", "pair", "all", "wait"):
@@ -57,7 +58,7 @@ def test_all_sums_are_the_same(tmp_path: Path) -> None:
 
 def test_a_run_of_one_rank_has_no_waits(tmp_path: Path) -> None:
     """And says so."""
-    case = next(case for case in CASES if case.name == "collectives_of_one_rank")
+    case = next(case for case in (*CASES, *CASES_OF_COLLECTIVES) if case.name == "collectives_of_one_rank")
     with strobe.open(wait_archives.write(case, tmp_path / "archive")) as trace:
         table = trace.waits()
         assert len(table) == 0

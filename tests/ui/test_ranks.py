@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.ranks import wait_archives
-from tests.ranks.wait_case import Case
-from tests.ranks.wait_cases import CASES, mpi_collective
+from tests.ranks.wait_case import Case, mpi_collective
+from tests.ranks.wait_cases_of_collectives import CASES_OF_COLLECTIVES
 from tests.ui.conftest import view, watched_page
 from tests.ui.driving import complaints
 
@@ -21,7 +21,7 @@ MANY = 70
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Rank 0 waits 1800 ns, rank 1 1400 and rank 2 1180, in six states. The trace begins at 100 ns of the case."""
-    case = next(case for case in CASES if case.name == "program_of_three_ranks")
+    case = next(case for case in CASES_OF_COLLECTIVES if case.name == "program_of_three_ranks")
     with view(wait_archives.write(case, tmp_path_factory.mktemp("ranks") / "three")) as address:
         yield address
 

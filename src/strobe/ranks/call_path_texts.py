@@ -12,14 +12,19 @@ from strobe.trace.trace import Trace
 
 
 def call_path_text(trace: Trace, path: int) -> str:
-    """Return a call path as `MPI_Send to +1; exchange (solver.c:41) < main (solver.c:90)`."""
+    """Return a call path as `MPI_Send to +1 < exchange (solver.c:41) < main (solver.c:90)`."""
     parents, of_path = path_tree(trace)
     regions, names = region_rows(trace), []
     while path >= 0:
         region = regions[of_path[path]]
-        # Recordings have the peer and the caller of a call where others have a file.
-        placed = region.paradigm == "mpi" and set(" +") & set(region.file)
-        names.append(f"{region.name} {region.file}" if placed else region.name)
+        names.append(region.name)
+        if region.paradigm == "mpi" and set(" +") & set(region.file):
+            # Recordings have the peer and the callers of a call where others have a file.
+            *peer, callers = region.file.split("; ")
+            if not peer and callers.startswith(("to ", "from ")):
+                peer, callers = [callers], ""
+            names[-1] = " ".join((region.name, *peer))
+            names += filter(None, [callers])
         path = int(parents[path])
     return " < ".join(names)
 
