@@ -381,6 +381,14 @@ def classes_of_sets(
     known: int,
     path_parents: NDArray[int64],
 ) -> list[list[list[int]]]: ...
+def on_ideal_network(
+    rank: NDArray[int64],
+    computed_ns: NDArray[int64],
+    meeting: NDArray[int64],
+    needs: NDArray[uint8],
+    ranks: int,
+    meetings: int,
+) -> NDArray[int64]: ...
 def cells_of_steps(
     activities: NDArray[int64],
     modules: NDArray[int64],

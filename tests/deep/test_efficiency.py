@@ -50,15 +50,15 @@ def test_ranks_that_wait_by_hand():
             "load_balance_in": 0.75,
             "load_balance_out": 1.0,
             "communication_efficiency": 0.8,
-            "serialisation_efficiency": None,
-            "transfer_efficiency": None,
+            "serialisation_efficiency": 1.0,
+            "transfer_efficiency": 0.8,
         }
     )
     row = table.to_pylist()[1]
     assert (row["ranks"], row["parent"]) == (2, "parallel_efficiency")
     assert row["elapsed_ns"] == row["steps"] * 10 * MS
     assert table.note.startswith(
-        "load balance costs most, 0.75: rank 0 computes for 8.00 ms a step, the mean of 2 ranks is 6.00 ms; "
+        "load balance costs most, 0.75: rank 0 computes for 8.00 ms a step, the mean of 2 ranks is 6.00 ms"
     )
 
 

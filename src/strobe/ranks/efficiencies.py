@@ -90,12 +90,15 @@ class PerStep:
     ranks: int
 
 
-def pop(host: HostTimes) -> tuple[Factor, ...]:
-    """Return POP's parallel efficiency. Serialisation and transfer need a run on an ideal network, and are unknown."""
+def pop(host: HostTimes, ideal_ns: Floats) -> tuple[Factor, ...]:
+    """Return POP's parallel efficiency. ideal_ns: how long each window lasts on an ideal network."""
     useful, elapsed = host.useful_ns, host.elapsed_ns
-    unknown = np.full(len(elapsed), np.nan)
-    ideal = Factor("serialisation_efficiency", unknown), Factor("transfer_efficiency", unknown)
-    communication = Factor("communication_efficiency", _ratio(useful.max(axis=0), elapsed), ideal)
+    most = useful.max(axis=0)
+    ideal = (
+        Factor("serialisation_efficiency", _ratio(most, ideal_ns)),
+        Factor("transfer_efficiency", _ratio(ideal_ns, elapsed)),
+    )
+    communication = Factor("communication_efficiency", _ratio(most, elapsed), ideal)
     whole = _ratio(useful.mean(axis=0), elapsed)
     return (Factor("parallel_efficiency", whole, (_load_balance(useful, host.nodes), communication)),)
 

@@ -16,6 +16,7 @@ from strobe.model.units import format_number_of
 from strobe.ranks.collectives import collectives
 from strobe.ranks.computation_counters import instructions_and_cycles
 from strobe.ranks.efficiencies import DeviceTimes, HostTimes
+from strobe.ranks.ideal_network import Stretches
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import select
 from strobe.steps.steps import find_steps
@@ -47,8 +48,9 @@ class RankTimes:
 
     ranks: of the job, or None for a program without ranks. step, class_name: of the window, None where it is not of
     one. steps: how many steps it has, 1 if it is not of steps. present: how many ranks have all of it. counts: array
-    (2, windows), instructions and cycles of the computation on all ranks, NaN where not known. about: what windows are
-    of. missing, missing_devices: sentences about what is not known of ranks and of GPUs.
+    (2, windows), instructions and cycles of the computation on all ranks, NaN where not known. stretches: what the
+    windows of each rank are made of. about: what windows are of. missing, missing_devices: sentences about what is not
+    known of ranks and of GPUs.
     """
 
     ranks: tuple[Rank, ...]
@@ -59,6 +61,7 @@ class RankTimes:
     host: HostTimes
     devices: DeviceTimes
     counts: Floats
+    stretches: tuple[Stretches, ...]
     about: str
     missing: tuple[str, ...]
     missing_devices: tuple[str, ...]
@@ -133,13 +136,19 @@ def _of_steps(trace: Trace, by: str, own: Mapping[Rank, Sequence[ProcessSteps]],
     kinds = np.full((len(own), len(HOST_KINDS), len(classes)), np.nan)
     counts = np.full((len(own), 2, len(classes)), np.nan)
     present = np.zeros(len(classes), dtype=np.int64)
+    stretches = list[Stretches]()
     for row, count, of_rank in zip(kinds, counts, own.values(), strict=True):
         for each in of_rank:
             mine = of_process[each.process]
             present += np.bincount(mine.window[mine.window >= 0], minlength=len(classes)) > 0
+            main = main_location(trace, each.process)
             if each.cells.columns is not None:
-                row[:] = _summed(each.cells.kinds_ns(), mine.window, len(classes))
-            if (main := main_location(trace, each.process)) is not None and each.kept.all():
+                of_kinds = each.cells.kinds_ns()
+                row[:] = _summed(of_kinds, mine.window, len(classes))
+                if main is not None:
+                    computed = each.duration_ns - of_kinds[:, _COMMUNICATION]
+                    stretches.append(Stretches(main, each.start_ns, each.end_ns, computed, mine.window))
+            if main is not None and each.kept.all():
                 counted_of = instructions_and_cycles(trace, main, each.start_ns, each.end_ns)
                 count[:] = _summed(counted_of, mine.window, len(classes))
     of_gpus, missing_devices = _devices(trace, of_process, len(numbers), len(classes))
@@ -152,6 +161,7 @@ def _of_steps(trace: Trace, by: str, own: Mapping[Rank, Sequence[ProcessSteps]],
         host=_host_times(kinds, _nodes(trace, [[each.process for each in of_rank] for of_rank in own.values()])),
         devices=of_gpus,
         counts=counts.sum(axis=0),
+        stretches=tuple(stretches),
         about=format_number_of(int((window >= 0).sum()), "step" if by == "step" else "steady step"),
         missing=tuple(missing),
         missing_devices=missing_devices,
@@ -287,6 +297,7 @@ def _of_run(trace: Trace, processes: Mapping[Rank, Sequence[int]], missing: list
     if empty := [rank for rank, of_rank in zip(processes, main, strict=True) if processes[rank] and not of_rank]:
         missing.append(f"{_named(empty)}: nothing in the trace has a time")
     kinds, counts = np.full((len(main), len(HOST_KINDS), 1), np.nan), np.full((len(main), 2, 1), np.nan)
+    stretches = list[Stretches]()
     for row, count, of_rank in zip(kinds, counts, main, strict=True):
         for each in of_rank:
             ends = np.array([each.first_ns]), np.array([each.last_ns])
@@ -294,6 +305,8 @@ def _of_run(trace: Trace, processes: Mapping[Rank, Sequence[int]], missing: list
             sums = location_statistics(trace, everything, each.location)
             row[:, 0] = np.bincount(kind[sums.region], weights=sums.own_ns, minlength=len(HOST_KINDS))
             row[_HOST] += max(0, each.last_ns - each.first_ns - row.sum())  # outside of all spans
+            computed = np.array([max(0, each.last_ns - each.first_ns - int(row[_COMMUNICATION, 0]))])
+            stretches.append(Stretches(each.location, *ends, computed, np.zeros(1, dtype=np.int64)))
     host = _host_times(kinds, _nodes(trace, [[each.process for each in of_rank] for of_rank in main]))
     gpus = [each for each in devices(trace) if any(each.process == own.process for of_rank in main for own in of_rank)]
     of_gpus, missing_devices = DeviceTimes.unknown(1), [no_device(trace)]
@@ -313,6 +326,7 @@ def _of_run(trace: Trace, processes: Mapping[Rank, Sequence[int]], missing: list
         host=host,
         devices=of_gpus,
         counts=counts.sum(axis=0),
+        stretches=tuple(stretches),
         about="the whole run, because a rank has no steps,",
         missing=tuple(missing),
         missing_devices=tuple(missing_devices),

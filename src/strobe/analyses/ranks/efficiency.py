@@ -9,8 +9,11 @@ the GPU or for data are not. The times are those of `strobe breakdown`: exact fo
 pop (https://co-design.pop-coe.eu/metrics): parallel_efficiency = sum U / (n T) = load_balance *
 communication_efficiency. load_balance = mean U / max U = load_balance_in * load_balance_out: within nodes and
 between them. With N nodes and V = the most useful time of a node, these are N V / (n max U) and sum U / (N V).
-communication_efficiency = max U / T, where all that is not useful counts as communication. Its factors,
-serialisation and transfer, are null: they need a run on an ideal network. POP calls 0.8 acceptable.
+communication_efficiency = max U / T, where all that is not useful counts as communication, = serialisation_efficiency
+* transfer_efficiency. With I = how long the rank that takes longest would take on a network that transfers everything
+at once, these are max U / I and I / T. For I all messages and collectives of MPI and gloo are replayed: a rank
+computes as long as it did, and waits only for those that it needs. It is null where GPUs communicate, or where calls
+have no other side in the trace. POP calls 0.8 acceptable.
 
 talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP; TALP leaves ranks without any communication
 out of the minima): with m = mean time in communication, mpi_parallel_efficiency = (T - m) / T,

@@ -13,12 +13,13 @@ from strobe.model.schema import Column
 from strobe.model.units import format_ns
 from strobe.ranks import efficiencies
 from strobe.ranks.efficiencies import Factor, PerStep
+from strobe.ranks.ideal_network import ideal_elapsed_ns
 from strobe.ranks.rank_times import RankTimes, rank_times
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 _NOTHING = "no steps were found in this trace; --by run has the efficiencies of all of it"
-_IDEAL = "serialisation and transfer are not known: telling them apart needs a run on an ideal network"
+_IDEAL = "serialisation and transfer are not known: only MPI and gloo with both sides in the trace are replayed"
 _NO_COUNTERS = (
     "instructions, IPC and frequency are not known: no counters of both were read at each call (Score-P with PAPI)"
 )
@@ -41,8 +42,9 @@ _WHY = {
 def run(trace: Trace, *, by: str, model: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.efficiency`."""
     times = rank_times(trace, by)
-    rows = _rows(times, _factors(times, model))
-    notes = [_costliest(times if by == "run" else rank_times(trace, "run")), *_missing(times, model)]
+    factors = _factors(trace, times, model)
+    rows = _rows(times, factors)
+    notes = [_costliest(times if by == "run" else rank_times(trace, "run")), *_missing(times, model, factors)]
     note = "; ".join(filter(None, notes)) if rows else _NOTHING
     return make_table(ANALYSIS.columns_with(by=by, model=model), rows, about=_about(times), note=note)
 
@@ -56,11 +58,11 @@ def scaling(traces: Sequence[tuple[str, Trace]], *, by: str, model: str, weak: b
     for name, trace in traces:
         times = rank_times(trace, by)
         first = first or times
-        parallel, *others = _factors(times, model)
+        parallel, *others = factors = _factors(trace, times, model)
         scaled = efficiencies.scaling(parallel, _per_step(times, times), _per_step(first, times), weak=weak)
         answers.append([{"trace": name, **row} for row in _rows(times, (*scaled, *others))])
         notes += [f"{name}: {each}" for each in (_costliest(rank_times(trace, "run")), *times.missing) if each]
-        notes += _missing(replace(times, missing=()), model)
+        notes += _missing(replace(times, missing=()), model, factors)
         notes += [_NO_COUNTERS] * bool(np.isnan(times.counts).any())
     columns = (Column("trace", "string", "", "the trace"), *ANALYSIS.columns_with(by=by, model=model))
     rows = chain.from_iterable(zip(*answers, strict=True) if by == "run" else answers)
@@ -71,18 +73,23 @@ def _about(times: RankTimes) -> str:
     return f"{times.about} of {len(times.ranks)} ranks" if len(times.ranks) > 1 else times.about
 
 
-def _factors(times: RankTimes, model: str) -> tuple[Factor, ...]:
+def _factors(trace: Trace, times: RankTimes, model: str) -> tuple[Factor, ...]:
     if model == "pop":
-        return efficiencies.pop(times.host)
+        windows = len(times.host.elapsed_ns)
+        whole = len(times.stretches) == len(times.ranks)
+        ideal_ns = ideal_elapsed_ns(trace, times.stretches, windows) if whole else np.full(windows, np.nan)
+        return efficiencies.pop(times.host, ideal_ns)
     return {"talp": efficiencies.talp, "strobe": efficiencies.strobe}[model](times.host, times.devices)
 
 
-def _missing(times: RankTimes, model: str) -> tuple[str, ...]:
+def _missing(times: RankTimes, model: str, factors: Sequence[Factor]) -> tuple[str, ...]:
     """Return the sentences about what is not known, or not told apart."""
     if model != "pop":
         return *times.missing, *times.missing_devices
     others = (times.host.gpu_ns + times.host.data_ns).sum() > _FEW * times.host.duration_ns.sum()
-    return *times.missing, *([_OTHERS] if others else []), _IDEAL
+    values = {factor.name: factor.values for root in factors for factor, _ in root.rows()}
+    unknown = np.isnan(values["transfer_efficiency"]) & ~np.isnan(values["communication_efficiency"])
+    return *times.missing, *([_OTHERS] if others else []), *([_IDEAL] if unknown.any() else [])
 
 
 def _rows(times: RankTimes, factors: Sequence[Factor]) -> list[Mapping[str, object]]:

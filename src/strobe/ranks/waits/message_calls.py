@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,9 +11,11 @@ import numpy as np
 
 from strobe.ranks.messages import MessageEnds
 from strobe.tables.column_arrays import Bools, Columns, Ints
-from strobe.trace.definition_rows import regions_where
+from strobe.trace.definition_rows import region_rows, regions_where
 from strobe.trace.trace import Trace
 
+# Sends that may need their receiver: not those with a buffer or a receiver that is ready, nor both ways at once.
+NEED_RECEIVER = re.compile(r"(p?mpi_(s?send|wait(all|any|some)?)_*|gloo:wait)$", re.IGNORECASE)
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
@@ -36,6 +39,12 @@ class Spans(Columns):
     start_ns: Ints
     end_ns: Ints
     call_path: Ints
+
+
+def functions_named(trace: Trace, wanted: re.Pattern[str]) -> Bools:
+    """Return by call path, and False at the end for an unknown one, whether its function has such a name."""
+    by_region = np.array([bool(wanted.match(region.name)) for region in region_rows(trace)] + [False])
+    return np.asarray(np.append(by_region[np.array(trace.definitions.path_region, dtype=np.int64)], False))
 
 
 def calls_of(trace: Trace, ends: MessageEnds, locations: Sequence[int]) -> Calls:

@@ -13,10 +13,10 @@ import numpy as np
 from strobe.ranks.clock_errors import errors_between, on_one_host
 from strobe.ranks.collectives import ALL_NEED_ALL, FROM_ROOT, NOBODY, PREFIXES, TO_ROOT, Collectives, collectives
 from strobe.ranks.messages import MessageEnds, from_the_first, matched, message_ends
-from strobe.ranks.waits.message_calls import Calls, Spans, calls_of, spans_of
+from strobe.ranks.waits.message_calls import NEED_RECEIVER, Calls, Spans, calls_of, functions_named, spans_of
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints
-from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of, region_rows, regions_where
+from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -29,8 +29,6 @@ _NOT_FOR_ANOTHER = ("wrong_order", "barrier_completion", "nxn_completion")
 # Calls that look and do not wait.
 _TESTS = re.compile(r"p?mpi_(test|request_get_status|i?m?probe)", re.IGNORECASE)
 _PROBES = re.compile(r"p?mpi_m?probe", re.IGNORECASE)
-# Sends that may need their receiver: not those with a buffer or a receiver that is ready, nor both ways at once.
-_NEED_RECEIVER = re.compile(r"(p?mpi_(s?send|wait(all|any|some)?)_*|gloo:wait)$", re.IGNORECASE)
 _REMEMBERED = 100  # late senders of a location that a later message can show to be in wrong order, as Scalasca has it
 
 
@@ -88,12 +86,6 @@ def wait_states(trace: Trace) -> Found:
     )
 
 
-def _functions(trace: Trace, wanted: re.Pattern[str]) -> Bools:
-    """Return by call path, and False at the end for an unknown one, whether its function has such a name."""
-    by_region = np.array([bool(wanted.match(region.name)) for region in region_rows(trace)] + [False])
-    return np.asarray(np.append(by_region[np.array(trace.definitions.path_region, dtype=np.int64)], False))
-
-
 def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     """Return the waits of messages, how many were matched, and how many ends have no partner."""
     ranks = ranks_of(trace)
@@ -104,11 +96,11 @@ def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     sent, received = _Side.of(ends, calls, send), _Side.of(ends, calls, receive)
     known = (sent.call_path >= 0) & (received.call_path >= 0)
     sent, received = sent.chosen(known), received.chosen(known)
-    late = _late_senders(sent, received, ~_functions(trace, _TESTS)[received.call_path])
+    late = _late_senders(sent, received, ~functions_named(trace, _TESTS)[received.call_path])
     parts = [
         late[0],
         _wrong_order(*late, sent, received),
-        _late_receivers(sent, received, _functions(trace, _NEED_RECEIVER)[sent.call_path], late[0]),
+        _late_receivers(sent, received, functions_named(trace, NEED_RECEIVER)[sent.call_path], late[0]),
         *_probes(trace, sent, received),
     ]
     waits = Waits.joined(parts)
@@ -231,7 +223,7 @@ def _probes(trace: Trace, sent: _Side, received: _Side) -> list[Waits]:
 def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     """Return the waits in collectives; calls that hand over to a GPU do not wait."""
     waits = ~np.array([party.hands_over for party in found.parties], dtype=bool)[found.party]
-    at = np.flatnonzero((found.collective >= 0) & waits & ~_functions(trace, _TESTS)[found.call_path])
+    at = np.flatnonzero((found.collective >= 0) & waits & ~functions_named(trace, _TESTS)[found.call_path])
     at = at[np.argsort(found.collective[at], kind="stable")]
     begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
     if not len(begin):

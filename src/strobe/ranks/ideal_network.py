@@ -1,0 +1,191 @@
+"""How long a program would take on a network that transfers everything at once: a replay, which is Dimemas' role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strobe._native import on_ideal_network
+from strobe.ranks.collectives import ALL_NEED_ALL, FROM_ROOT, PREFIXES, TO_ROOT, Collectives, collectives
+from strobe.ranks.messages import from_the_first, matched, message_ends
+from strobe.ranks.waits.message_calls import NEED_RECEIVER, calls_of, functions_named
+from strobe.sums.groups import Texts
+from strobe.tables.column_arrays import Columns, Floats, Ints
+from strobe.trace.definition_rows import location_rows, ranks_of
+from strobe.trace.trace import Trace
+
+_KNOWN = 0.9  # part of the communication that must be known from both sides
+_RAISES, _NEEDS, _MARK = range(3)  # phases: of two moments at one time, the order in which they count
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Stretches of a rank's main thread, in order of time, one array entry each.
+
+    computed_ns: the part of each that is no communication. window: which window of the run it belongs to, -1 none.
+    """
+
+    location: int
+    start_ns: Ints
+    end_ns: Ints
+    computed_ns: Ints
+    window: Ints
+
+
+@dataclass(frozen=True)
+class _Moments(Columns):
+    """Moments of locations, see native/kernels/replay/ideal_network.h. meeting: -1 for none."""
+
+    location: Ints
+    time_ns: Ints
+    phase: Ints
+    meeting: Ints
+
+    @classmethod
+    def of(cls, phase: int, location: Ints, time_ns: Ints, meeting: Ints) -> _Moments:
+        return cls(location, time_ns, np.full(len(time_ns), phase), meeting)
+
+
+@dataclass(frozen=True)
+class _Waiting(Columns):
+    """Calls in which a location can wait."""
+
+    location: Ints
+    begin_ns: Ints
+    end_ns: Ints
+
+
+def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int) -> Floats:
+    """Return how long each window of a run would last on an ideal network; NaN where that is not known.
+
+    Between two calls that can wait, a rank computes as long as it did. A receive is over when the send has begun, a
+    send that waited for its receiver when the receive has, a collective when all have come that the rank needs
+    (Collectives.awaited). A window is as long as that of its slowest rank. Not known: where kernels communicate, or
+    much of the communication is of calls whose other side is not in the trace.
+    """
+    met = collectives(trace)
+    out = np.full(windows, np.nan)
+    if any(party.on_gpu or party.hands_over for party in met.parties):
+        return out
+    messages, calls, count, unmatched = _of_messages(trace)
+    unmatched += int((met.collective < 0).sum())
+    parts = [messages, *_of_collectives(met, count)]
+    calls = _Waiting.joined([calls, _Waiting(met.location, met.call_ns, met.end_ns).chosen(met.collective >= 0)])
+    clocks = {
+        location: _Clock(calls.chosen(calls.location == location)) for location in range(len(location_rows(trace)))
+    }
+    waits = sum(int(clocks[each.location].waited_ns(each).sum()) for each in ranks)
+    communication = sum(int((each.end_ns - each.start_ns - each.computed_ns).sum()) for each in ranks)
+    # A trace that has messages has all of them; calls that only begin one take time, too.
+    if unmatched > (1 - _KNOWN) * (count + len(met)) or (not count and waits < _KNOWN * communication):
+        return out
+    for each in ranks:
+        ends = np.stack((each.start_ns, each.end_ns), axis=1).ravel()
+        nowhere = np.full(len(ends), -1)
+        parts.append(_Moments.of(_MARK, np.full(len(ends), each.location), ends, nowhere))
+    moments = _Moments.joined(parts)
+    moments = moments.chosen(np.lexsort((moments.phase, moments.time_ns)))
+    computed = np.zeros(len(moments), dtype=np.int64)
+    of_location = {each.location: each for each in ranks}
+    for location in np.unique(moments.location).tolist():
+        own = moments.location == location
+        computed[own] = clocks[location].computed_ns(moments.time_ns[own], of_location.get(location))
+    came = on_ideal_network(
+        moments.location,
+        computed,
+        moments.meeting,
+        (moments.phase == _NEEDS).astype(np.uint8),
+        len(location_rows(trace)),
+        int(moments.meeting.max(initial=-1)) + 1,
+    )
+    longest = np.zeros((len(ranks), windows))
+    for row, each in zip(longest, ranks, strict=True):
+        ends = came[(moments.phase == _MARK) & (moments.location == each.location)].reshape(-1, 2)
+        inside = each.window >= 0
+        np.add.at(row, each.window[inside], (ends[:, 1] - ends[:, 0])[inside])
+    slowest: Floats = longest.max(axis=0, initial=0)
+    return slowest
+
+
+def _of_messages(trace: Trace) -> tuple[_Moments, _Waiting, int, int]:
+    """Return the moments of matched messages, the calls that complete them, and how many ends these and others have."""
+    ranks, rows = ranks_of(trace), location_rows(trace)
+    ends = message_ends(trace, [(row.location, ranks[row.process]) for row in rows], Texts())
+    calls = calls_of(trace, ends, [row.location for row in rows])
+    send, receive = matched(ends, complete=not from_the_first(trace))
+    known = (calls.call_path[send] >= 0) & (calls.call_path[receive] >= 0)
+    send, receive = send[known], receive[known]
+    count = len(send)
+    number = np.arange(count)
+    asked, begun, done = calls.asked_ns, calls.begin_ns, calls.end_ns
+    needs = functions_named(trace, NEED_RECEIVER)[calls.call_path[send]]
+    (waited,) = np.nonzero(needs & (done[send] > asked[receive]) & (asked[receive] > begun[send]))
+    sender, receiver = ends.place[send], ends.place[receive]
+    parts = (
+        _Moments.of(_RAISES, sender, asked[send], number),
+        _Moments.of(_NEEDS, receiver, done[receive], number),
+        _Moments.of(_RAISES, receiver[waited], asked[receive[waited]], count + number[waited]),
+        _Moments.of(_NEEDS, sender[waited], done[send[waited]], count + number[waited]),
+    )
+    both = np.append(send, receive)
+    return _Moments.joined(parts), _Waiting(ends.place, begun, done).chosen(both), 2 * count, len(ends) - 2 * count
+
+
+def _of_collectives(met: Collectives, first: int) -> Iterator[_Moments]:
+    """Yield the moments of matched collectives; their meetings are numbered from `first` on."""
+    common = met.collective >= 0
+    one_root = np.zeros(int(met.collective.max(initial=-1)) + 2, dtype=np.int64)
+    np.add.at(one_root, met.collective[common], met.root[common] == 1)
+    rooted, is_root = common & (one_root[met.collective] == 1), met.root == 1
+    to_all, from_all = met.of_kinds(FROM_ROOT) & rooted, met.of_kinds(TO_ROOT) & rooted
+    each, meeting = met.of_kinds(ALL_NEED_ALL) & common, first + met.collective
+    raises = each | (to_all & is_root) | (from_all & ~is_root & (met.sent_bytes != 0))
+    needs = each | (to_all & ~is_root) | (from_all & is_root)
+    yield _Moments.of(_RAISES, met.location[raises], met.start_ns[raises], meeting[raises])
+    yield _Moments.of(_NEEDS, met.location[needs], met.end_ns[needs], meeting[needs])
+    (at,) = np.nonzero(met.of_kinds(PREFIXES) & common & (met.rank >= 0))
+    at = at[np.lexsort((met.rank[at], met.collective[at]))]
+    meeting = first + len(one_root) + np.arange(len(at))  # one for each: a rank needs all before it
+    yield _Moments.of(_NEEDS, met.location[at], met.end_ns[at], meeting)
+    for members in np.split(np.arange(len(at)), np.flatnonzero(np.diff(met.collective[at])) + 1):
+        later, earlier = (members[side] for side in np.tril_indices(len(members)))
+        yield _Moments.of(_RAISES, met.location[at[earlier]], met.start_ns[at[earlier]], meeting[later])
+
+
+class _Clock:
+    """The time of a location outside of calls that can wait."""
+
+    def __init__(self, calls: _Waiting) -> None:
+        order = np.argsort(calls.begin_ns, kind="stable")
+        begin, reach = calls.begin_ns[order], np.maximum.accumulate(calls.end_ns[order])
+        begin = np.maximum(begin, np.append(begin[:1], reach[:-1]))
+        self._edges = np.stack((begin, np.maximum(begin, reach)), axis=1).ravel()
+        self._waited = np.cumsum(np.diff(self._edges, prepend=self._edges[:1]) * (np.arange(len(self._edges)) % 2))
+
+    def waited_ns(self, stretches: Stretches) -> Ints:
+        """Return how much of each stretch is in such calls."""
+        return self._inside(stretches.end_ns) - self._inside(stretches.start_ns)
+
+    def computed_ns(self, times: Ints, stretches: Stretches | None) -> Ints:
+        """Return how long the location has computed until some moments.
+
+        In stretches, of which that is known exactly, other calls of communication are left out, too.
+        """
+        own = times - self._inside(times)
+        if stretches is None or not len(stretches.start_ns):
+            return own
+        ends = np.stack((stretches.start_ns, stretches.end_ns), axis=1)
+        ends -= self._inside(ends.ravel()).reshape(-1, 2)
+        between = np.append(ends[1:, 0] - ends[:-1, 1], 0)
+        lengths = np.stack((stretches.computed_ns, between), axis=1).ravel()
+        known = ends[0, 0] + np.append(0, np.cumsum(lengths)[:-1])
+        inside = np.interp(own, ends.ravel(), known).astype(np.int64)
+        before, after = np.minimum(own - ends[0, 0], 0), np.maximum(own - ends[-1, 1], 0)
+        return np.asarray(inside + before + after)
+
+    def _inside(self, times: Ints) -> Ints:
+        if not len(self._edges):
+            return np.zeros_like(times)
+        return np.interp(times, self._edges, self._waited).astype(np.int64)
