@@ -31,7 +31,7 @@ class Mpi:
 
     def build(self, name: str, *options: str) -> str:
         """Compile a program of tests/record/mpi; return its path."""
-        made = self.workshop.folder / name
+        made = self.workshop.folder / Path(name).name
         source = PROGRAMS / f"{name.removesuffix('.so')}.c"
         command = [
             self.home / "bin/mpicc",

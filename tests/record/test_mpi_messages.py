@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import strobe
-from tests.record.test_mpi import Mpi, bytes_counted
+from tests.record.test_mpi import Mpi, bytes_counted, bytes_told
 from tests.record.workshop import Workshop
 
 pytestmark = pytest.mark.mpi
@@ -129,3 +129,26 @@ def test_messages_and_collectives_of_folded_steps_are_there_and_have_their_step(
         **{("message", rank, 1 - rank): (2, 50 + 51) for rank in range(2)},
         **{("gather", rank, 0): (2, 16) for rank in range(2)},
     }
+
+
+# Programs of tests/record/mpi/kin. Each runs with both MPIs, in turn by number of ranks.
+KIN = ("cg", "transpose", "samplesort", "particles", "taskfarm", "wavefront")
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize("name", KIN)
+def test_programs_of_all_kinds_have_the_matrix_of_an_independent_counter(
+    workshop: Workshop, name: str, ranks: int
+) -> None:
+    mpi = Mpi("mpich" if (KIN.index(name) + ranks // 2) % 2 else "openmpi", workshop)
+    counters = [mpi.build(f"{each}.so", "-shared", "-fPIC") for each in ("bytes", "pairs")]
+    recorded = mpi.recorded(*mpi.mpirun(ranks, mpi.build(f"kin/{name}")), LD_PRELOAD=" ".join(counters))
+    assert recorded.returncode == 0
+    assert bytes_told(recorded.trace) == {rank: bytes_counted(workshop.folder, rank) for rank in range(ranks)}
+    pairs = {
+        ("message", rank, int(to)): (int(messages), int(size))
+        for rank in range(ranks)
+        for to, messages, size in map(str.split, (workshop.folder / f"pairs-{rank}.txt").read_text().splitlines())
+    }
+    assert pairs
+    assert matrix(strobe.open(recorded.trace)) == pairs
