@@ -21,9 +21,8 @@ nb::object replayed(Input<int64_t> rank, Input<int64_t> computed_ns, Input<int64
     if (rank.data()[i] < 0 || size_t(rank.data()[i]) >= ranks ||
         (meeting.data()[i] >= 0 && size_t(meeting.data()[i]) >= meetings))
       throw std::invalid_argument("a rank or a meeting that is not there");
-  return owned(unlocked([&] {
-    return on_ideal_network({view(rank), view(computed_ns), view(meeting), view(needs)}, ranks, meetings);
-  }));
+  return owned(unlocked(
+      [&] { return on_ideal_network({view(rank), view(computed_ns), view(meeting), view(needs)}, ranks, meetings); }));
 }
 
 }  // namespace
