@@ -396,6 +396,20 @@ def test_a_rank_takes_the_level_that_the_others_chose() -> None:
     assert "but" not in found.reason
 
 
+def test_ranks_that_see_a_part_of_the_loop_follow_those_that_are_sure() -> None:
+    # Two ranks call one thing five times a step, and another one once: that could be done every fifth step as well.
+    def rank(*calls: str) -> dict[str, object]:
+        begins = enumerate(calls * 40)
+        return {"main": [span(name, 1000 * at, 1000 * at + 900, paradigm="mpi") for at, name in begins]}
+
+    part = rank("MPI_Barrier", "MPI_Recv", *["MPI_Barrier"] * 4)
+    whole = rank("MPI_Ssend", "MPI_Gather", "MPI_Scan")
+    alone = find_steps(make_trace(part)).processes[0]
+    assert (len(alone), alone.confidence) == (200, "low")
+    found = find_steps(make_trace(part, whole, part, whole))
+    assert [len(each) for each in found.processes] == [40, 40, 40, 40]
+
+
 def test_steps_of_ranks_are_numbered_alike() -> None:
     late = np.arange(1, 50) * 1000 + 30
     assert first_numbers([np.arange(50) * 1000, late]) == [0, 1]
