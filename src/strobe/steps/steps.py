@@ -109,8 +109,9 @@ def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSt
     Also return a phrase for those that do not agree.
 
     The median of their numbers of steps is taken, of those that are sure of theirs: a rank that does little may see a
-    part of the loop. A rank that is off by more than one is searched for a loop of as many iterations, unless another function holds its loop than those of most ranks: it is a master, perhaps, and they are
-    its workers. Anchors are never overruled.
+    part of the loop. A rank that is off by more than one is searched for a loop of as many iterations, unless another
+    function holds its loop than those of most ranks: it is a master, perhaps, and they are its workers. Anchors are
+    never overruled.
     """
     agreed = list(ranks)
     sure = [each for each in ranks if each.confidence != "low"]
