@@ -17,8 +17,9 @@ from tests.ranks.wait_case import Case
 from tests.ranks.wait_cases import CASES
 from tests.ranks.wait_cases_aside import CASES_ASIDE
 from tests.ranks.wait_cases_of_collectives import CASES_OF_COLLECTIVES
+from tests.ranks.wait_cases_of_windows import CASES_OF_WINDOWS
 
-OPEN = CASES + CASES_OF_COLLECTIVES
+OPEN = CASES + CASES_OF_COLLECTIVES + CASES_OF_WINDOWS
 ALL = OPEN + CASES_ASIDE
 NAMES = [*(case.name for case in OPEN), *(f"aside {number}" for number in range(len(CASES_ASIDE)))]
 
@@ -57,7 +58,7 @@ def test_events_are_in_order_and_waits_inside_their_calls(case: Case) -> None:
         place = wait.rank, wait.function
         calls = [lasts for rank, name, _, lasts in spans(case).elements() if (rank, name) == place]
         assert 0 < wait.count <= len(calls)
-        waiting[place] += wait.wait_ns * (wait.state != "wrong_order")  # a part of late_sender
+        waiting[place] += wait.wait_ns * (wait.state not in ("wrong_order", "late_complete"))  # parts of others
         assert 0 < waiting[place] <= sum(calls)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from otf2.enums import CollectiveOp, CollectiveRoot, GroupType, Paradigm, RegionRole
+from otf2.enums import CollectiveOp, CollectiveRoot, GroupType, LockType, Paradigm, RegionRole, RmaSyncLevel
 
 from tests.formats import otf2_archives
 from tests.formats.otf2_archives import Archive
@@ -39,10 +39,12 @@ def _fill(archive: Archive, case: Case) -> None:
             communicators[key] = of.comm(communicator.name, group=group, parent=parent)
     names = sorted({event.name for events in case.ranks.values() for event in events if event.kind == "enter"})
     regions = {name: _region(of, name) for name in names}
+    windows = {key: of.rma_win(f"window of {key}", comm=each) for key, each in communicators.items()}
     for rank, events in case.ranks.items():
         writer = archive.events(archive.threads[rank])
         for event in events:
-            _write(writer, event, communicators[event.communicator], regions)
+            if not _write_of_window(writer, event, windows[event.communicator], archive):
+                _write(writer, event, communicators[event.communicator], regions)
 
 
 def _region(of: Any, name: str) -> Any:
@@ -53,6 +55,35 @@ def _region(of: Any, name: str) -> Any:
     if role is None:
         role = RegionRole.POINT2POINT if any(each in kind for each in _NOT_COLLECTIVE) else RegionRole.COLL_ALL2ALL
     return of.region(name, region_role=role, paradigm=Paradigm.MPI)
+
+
+def _write_of_window(writer: Any, event: Event, window: Any, archive: Archive) -> bool:
+    """Write a record of one-sided communication as Score-P does; return whether it is one."""
+    now = event.time_ns
+    match event.kind:
+        case "fence_begin":
+            writer.rma_collective_begin(now)
+        case "fence_end":
+            level = RmaSyncLevel.PROCESS | RmaSyncLevel.MEMORY
+            writer.rma_collective_end(now, CollectiveOp.BARRIER, level, window, CollectiveRoot.NONE, 0, 0)
+        case "group_sync":
+            members = [archive.threads[rank] for rank in event.peers]
+            group = archive.definitions.group(
+                "", group_type=GroupType.COMM_GROUP, paradigm=Paradigm.MPI, members=members
+            )
+            writer.rma_group_sync(now, RmaSyncLevel.PROCESS, window, group)
+        case "lock":
+            kind = LockType.SHARED if event.name == "shared" else LockType.EXCLUSIVE
+            writer.rma_request_lock(now, window, event.peer, 0, kind)
+        case "unlock":
+            writer.rma_release_lock(now, window, event.peer, 0)
+        case "put":
+            writer.rma_put(now, window, event.peer, event.sent, event.request)
+        case "put_complete":
+            writer.rma_op_complete_non_blocking(now, window, event.request)
+        case _:
+            return False
+    return True
 
 
 def _write(writer: Any, event: Event, communicator: Any, regions: dict[str, Any]) -> None:

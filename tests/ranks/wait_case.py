@@ -20,6 +20,14 @@ enter and the leave of a call. A wait is never negative and never longer than it
     early_scan          min(max E_j, L_i) - E_i over the ranks j <= i of the communicator: scan and exscan
     late_collective     min(max P_j, L_i) - E_i: of the call that waits for a non-blocking collective. P_j is the
                         enter of the call that posted it on rank j.
+    wait_at_fence       min(max E, L_i) - E_i over the ranks of the window, by MPI_RMA.pattern as the following ones
+    late_post           E_post - E of the one call of the origin that the post comes in: MPI_Win_start, an access to
+                        this target, or MPI_Win_complete. A call that waits for several targets has the maximum.
+    early_wait          min(E_complete, L_wait) - E_wait: of the last origin to complete
+    late_complete       the part of early_wait after the last access of that origin: min(E_complete, L_wait) -
+                        max(E_wait, L_access)
+    lock_contention     how much of [E_lock, L_lock] others hold the same target of the window in a way that excludes
+                        this lock: from L_lock to L_unlock; of shared locks only exclusive ones exclude another one
 
 All waits are those of the formula, of times as they are: no clock is repaired, and no wait is set aside as less than
 the error of the clocks.
@@ -47,6 +55,12 @@ class Event:
     collective_begin           none
     collective_end             name (`allreduce`), communicator, peer (the root, or None), sent, received (bytes)
     collective_complete        the same, request
+    fence_begin                none
+    fence_end                  communicator (its window)
+    group_sync                 communicator (its window), peers
+    lock, unlock               communicator (its window), peer (the target), name (`shared` or nothing)
+    put                        communicator (its window), peer (the target), sent, request
+    put_complete               communicator (its window), request
     """
 
     kind: str
@@ -58,6 +72,7 @@ class Event:
     received: int = 0
     request: int = -1
     time_ns: int = -1
+    peers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,9 +138,10 @@ def call(enter: int, leave: int, function: str, *records: Event) -> list[Event]:
         "request_cancelled",
         "probe",
         "mrecv",
+        "put_complete",
     )
-    on_edge = {"collective_begin": enter, "collective_request": enter}
-    on_edge |= {"collective_end": leave, "collective_complete": leave}
+    on_edge = dict.fromkeys(("collective_begin", "collective_request", "fence_begin"), enter)
+    on_edge |= dict.fromkeys(("collective_end", "collective_complete", "fence_end"), leave)
     times = [on_edge.get(each.kind, leave - 1 if each.kind in late else enter + 1) for each in records]
     inside = [replace(each, time_ns=time) for each, time in zip(records, times, strict=True)]
     return around(enter, leave, function, sorted(inside, key=lambda each: each.time_ns))
@@ -231,3 +247,38 @@ def of_other(enter: int, leave: int, function: str, root: int, communicator: str
     """Return the part of a rank that is not the root in a rooted collective, with 8 bytes of each rank."""
     to_all = function.removeprefix("MPI_").lower() in TO_ALL
     return mpi_collective(enter, leave, function, root, 0 if to_all else 8, 8 if to_all else 0, communicator)
+
+
+def win_fence(enter: int, leave: int, window: str = "world") -> list[Event]:
+    return call(enter, leave, "MPI_Win_fence", Event("fence_begin"), Event("fence_end", communicator=window))
+
+
+def win_post(enter: int, leave: int, *origins: int) -> list[Event]:
+    return call(enter, leave, "MPI_Win_post", Event("group_sync", peers=origins))
+
+
+def win_start(enter: int, leave: int, *targets: int) -> list[Event]:
+    return call(enter, leave, "MPI_Win_start", Event("group_sync", peers=targets))
+
+
+def win_complete(enter: int, leave: int, *targets: int, done: tuple[int, ...] = ()) -> list[Event]:
+    """Return the end of accesses to some targets; `done`: the numbers of their puts, which are complete."""
+    puts = [Event("put_complete", request=number) for number in done]
+    return call(enter, leave, "MPI_Win_complete", Event("group_sync", peers=targets), *puts)
+
+
+def win_wait(enter: int, leave: int, *origins: int) -> list[Event]:
+    return call(enter, leave, "MPI_Win_wait", Event("group_sync", peers=origins))
+
+
+def win_lock(enter: int, leave: int, target: int, kind: str = "", window: str = "world") -> list[Event]:
+    """Return the request of an exclusive lock, or of a `shared` one."""
+    return call(enter, leave, "MPI_Win_lock", Event("lock", kind, target, communicator=window))
+
+
+def win_unlock(enter: int, leave: int, target: int, window: str = "world") -> list[Event]:
+    return call(enter, leave, "MPI_Win_unlock", Event("unlock", peer=target, communicator=window))
+
+
+def mpi_put(enter: int, leave: int, target: int, number: int) -> list[Event]:
+    return call(enter, leave, "MPI_Put", Event("put", peer=target, sent=8, request=number))
