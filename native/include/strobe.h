@@ -138,7 +138,7 @@ enum strobe_row_kind {
   // call
   // path of the innermost span.
   STROBE_ROW_MESSAGE = 1,
-  // Of a span that is folded, rows of this kind and the next become rows of folded_collectives.
+  // Of a span that is folded, rows of collectives (this kind, 3 and 10) become rows of folded_collectives.
   // collective_spans of MPI: (collective text, communicator text), (root, group_size), sent_bytes, received_bytes,
   // (own rank in the communicator, request), pending_ns
   STROBE_ROW_COLLECTIVE = 2,
@@ -165,7 +165,10 @@ enum strobe_row_kind {
   // sync_spans: (correlation, wait text), (wait_on_stream, wait_on_event), (wait_on_correlation, 0). The wait text:
   // device, context, stream, sync_kind text
   STROBE_ROW_SYNC = 9,
-  STROBE_ROW_KINDS = 10
+  // collective_spans of MPI among neighbours: (collective text, communicator text, source_ranks text), then as
+  // STROBE_ROW_COLLECTIVE
+  STROBE_ROW_NEIGHBOR_COLLECTIVE = 10,
+  STROBE_ROW_KINDS = 11
 };
 #define STROBE_ROW_VALUES 6
 #define STROBE_NOTHING INT64_MIN

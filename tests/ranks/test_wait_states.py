@@ -18,7 +18,9 @@ from tests.ranks.wait_cases_of_windows import CASES_OF_WINDOWS
 Key = tuple[str, int, str, str | None]
 
 
-@pytest.mark.parametrize("case", [*CASES, *CASES_OF_COLLECTIVES, *CASES_OF_WINDOWS, *CASES_ASIDE], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [*CASES, *CASES_OF_COLLECTIVES, *CASES_OF_WINDOWS, *CASES_ASIDE], ids=lambda case: case.name
+)
 def test_waits_are_those_worked_out_by_hand(case: Case, tmp_path: Path) -> None:
     """State, rank, function, number and ns; and whether somebody is missing."""
     told_apart = {(wait.state, wait.rank, wait.function) for wait in case.waits if wait.within}

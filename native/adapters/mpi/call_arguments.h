@@ -11,7 +11,7 @@ namespace strobe::mpi {
   X(alltoall) X(alltoallv) X(alltoallw) X(reduce) X(allreduce) X(reduce_scatter) X(reduce_scatter_block) \
   X(scan) X(exscan) X(neighbor_allgather) X(neighbor_allgatherv) \
   X(neighbor_alltoall) X(neighbor_alltoallv) X(neighbor_alltoallw) \
-  X(create_handle) X(destroy_handle) X(create_handle_and_allocate) X(destroy_handle_and_deallocate)
+  X(create_handle) X(destroy_handle) X(create_handle_and_allocate) X(destroy_handle_and_deallocate) X(fence)
 // clang-format on
 
 enum class Traffic : uint8_t {
@@ -28,6 +28,14 @@ enum class Traffic : uint8_t {
   get_accumulate,
   fetch_and_op,
   compare_and_swap,
+  probe,
+  post,  // from here to unlock: epochs of one-sided communication begin and end
+  start,
+  complete,
+  wait,
+  lock,
+  shared_lock,
+  unlock,
   file_read,
   file_write,
 #define MPI_COLLECTIVE(name) name,
@@ -37,6 +45,11 @@ enum class Traffic : uint8_t {
 
 constexpr bool is_message(Traffic traffic) { return traffic >= Traffic::send && traffic <= Traffic::receive_in_parts; }
 constexpr bool is_one_sided(Traffic traffic) { return traffic >= Traffic::put && traffic <= Traffic::compare_and_swap; }
+
+constexpr bool is_of_neighbours(Traffic traffic) {
+  return traffic >= Traffic::neighbor_allgather && traffic <= Traffic::neighbor_alltoallw;
+}
+constexpr bool is_of_epoch(Traffic traffic) { return traffic >= Traffic::post && traffic <= Traffic::unlock; }
 
 enum class Owner : uint8_t {
   none,
@@ -77,7 +90,9 @@ constexpr Arguments kSendsInParts{
     .traffic = Traffic::send_in_parts, .of = 6, .to = 4, .buffer = 1, .count = 2, .type = 3, .tag = 5};
 constexpr Arguments kReceivesInParts{
     .traffic = Traffic::receive_in_parts, .of = 6, .from = 4, .in_buffer = 1, .in_count = 2, .in_type = 3, .in_tag = 5};
-constexpr Arguments kProbes{.of = 2, .from = 0, .status = 3};
+constexpr Arguments kProbes{.traffic = Traffic::probe, .of = 2, .from = 0, .in_tag = 1, .status = 3};
+constexpr Arguments kProbesMatched{.traffic = Traffic::probe, .of = 2, .from = 0, .in_tag = 1, .status = 4};
+constexpr Arguments kLooks{.of = 2, .from = 0};
 
 // A blocking collective; those that return a request have more arguments behind the same ones (mpi_calls.h has both).
 constexpr Arguments collective(Traffic traffic, int8_t comm, int8_t root, int8_t buffer, int8_t count, int8_t type,
@@ -108,6 +123,9 @@ constexpr Arguments kGetAccumulates = one_sided(Traffic::get_accumulate, 11, 6, 
 constexpr Arguments kFetchAndOp = one_sided(Traffic::fetch_and_op, 6, 3, -1, 2, -1, 2);
 constexpr Arguments kCompareAndSwap = one_sided(Traffic::compare_and_swap, 6, 4, -1, 3, -1, 3);
 constexpr Arguments window(int8_t of, int8_t to = -1) { return {.owner = Owner::window, .of = of, .to = to}; }
+constexpr Arguments epoch(Traffic traffic, int8_t of, int8_t to = -1) {
+  return {.traffic = traffic, .owner = Owner::window, .of = of, .to = to};
+}
 constexpr Arguments makes_window(int8_t comm) { return {.traffic = Traffic::create_handle_and_allocate, .of = comm}; }
 constexpr Arguments kFreesWindow{
     .traffic = Traffic::destroy_handle_and_deallocate, .owner = Owner::window_pointer, .of = 0};

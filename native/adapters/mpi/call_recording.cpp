@@ -46,7 +46,7 @@ const Communicator* owner_of(const Library& library, const Arguments& where, con
       return comm == library.constants.comm_null ? nullptr : communicator_of(library, comm);
     }
     case Owner::window:
-      return communicator_of_window(library, library.handle(word));
+      return window_of(library, library.handle(word)).of;
     case Owner::file:
       return communicator_of_file(library, word);
     case Owner::communicator_pointer:
@@ -112,6 +112,7 @@ class Recording {
     if (result == 0 && has_status() && rows_)
       complete(facts, read_status(library_, reinterpret_cast<const void*>(words_[call_.arguments.status]), false));
     if (rows_) begins ? write_begin(facts, ticks, call_.kind == kPersistent) : write_call(facts, began, ticks);
+    if (result == 0 && is_of_epoch(facts.traffic)) epoch(facts, began, ticks);
     if (result == 0) remember(facts, began);
     waiting_.over(words_, result, began, rows_);
     if (freed_ && rows_) needs_status(over_.facts) ? write_lost(over_) : write_end(over_, began);
@@ -119,7 +120,24 @@ class Recording {
 
  private:
   bool has_status() const {
-    return call_.arguments.traffic != Traffic::none && call_.arguments.status >= 0 && call_.kind == kPlain;
+    return call_.arguments.traffic != Traffic::none && call_.arguments.status >= 0 &&
+           (call_.kind == kPlain || call_.kind == kMprobe);
+  }
+
+  // The calls that end an epoch do not name the ranks that it was begun for.
+  void epoch(Facts facts, uint64_t began, uint64_t ticks) {
+    const Word handle = library_.handle(words_[call_.arguments.of]);
+    Window& window = window_of(library_, handle);
+    const bool of_access = facts.traffic == Traffic::start || facts.traffic == Traffic::complete;
+    std::vector<int>& group = of_access ? window.access : window.exposure;
+    if (call_.kind == kBeginsEpoch) group = ranks_in_window(library_, handle, library_.handle(words_[0]));
+    const bool locks = call_.kind == kPlain, one = call_.arguments.to >= 0;
+    const int target = locks && one ? int(words_[call_.arguments.to]) : kNone;
+    if (facts.traffic == Traffic::lock && (!one || int(words_[0]) == library_.constants.lock_shared))
+      facts.traffic = Traffic::shared_lock;
+    if (rows_ && !(locks && one && target < 0))
+      write_epoch(facts, locks ? std::vector{target} : group, window.number, began, ticks);
+    if (!locks && call_.kind != kBeginsEpoch) group.clear();
   }
 
   void remember(const Facts& facts, uint64_t began) {

@@ -28,6 +28,8 @@ enum Kind : uint8_t {
   kFreeComm,
   kNewWin,
   kFreeWin,
+  kBeginsEpoch,  // for the ranks of a group
+  kEndsEpoch,
   kNewFile,
   kFreeFile,
   kFreeType,

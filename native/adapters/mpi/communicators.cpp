@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "adapters/mpi/handles.h"
 
@@ -15,7 +16,7 @@ using Ranks = std::shared_ptr<const std::vector<int>>;
 
 // Never destroyed: MPI_Finalize of mpi4py comes after the destructors of libraries.
 auto& communicators = *new Handles<const Communicator*, 0>;
-auto& windows = *new Handles<const Communicator*, 1>;
+auto& windows = *new Handles<Window*, 1>;
 auto& files = *new Handles<const Communicator*, 2>;
 auto& types = *new Handles<int64_t, 3>;
 
@@ -35,18 +36,26 @@ Ranks share(std::vector<int> world) {
   return shared;
 }
 
+// Ranks of the members of a group in another one.
+std::vector<int> ranks_in(const Library& library, Word group, Word other) {
+  int size = 0;
+  if (library.group_size(group, &size) != 0 || size < 0) size = 0;
+  std::vector<int> ranks(size_t(size), 0), translated(size_t(size), -1);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  if (size) library.group_translate_ranks(group, size, ranks.data(), other, translated.data());
+  return translated;
+}
+
 // Ranks in MPI_COMM_WORLD of the members of a group, which is freed.
 std::vector<int> world_ranks(const Library& library, void* group_place) {
   Word group = library.handle_at(group_place);
   int size = 0, initialized = 0;
-  std::vector<int> ranks, world;
   if (library.group_size(group, &size) != 0 || size < 0) size = 0;
-  for (int rank = 0; rank < size; rank++) ranks.push_back(rank);
-  world.assign(size_t(size), -1);
+  std::vector<int> world(size_t(size), -1);
   library.initialized(&initialized);  // a program of sessions has no MPI_COMM_WORLD
   Word all = 0;
   if (size && initialized && library.comm_group(library.comm_world, &all) == 0) {
-    library.group_translate_ranks(group, size, ranks.data(), library.handle_at(&all), world.data());
+    world = ranks_in(library, group, library.handle_at(&all));
     for (int& rank : world)
       if (rank < 0) rank = -1;
     library.group_free(&all);
@@ -61,8 +70,9 @@ std::string with_first(std::string name, const std::vector<int>& world) {
   return std::move((name += ".r") += std::to_string(first_of(world)));
 }
 
-void count_neighbours(const Library& library, Word comm, Communicator& found) {
+void find_neighbours(const Library& library, Word comm, Communicator& found) {
   const Constants& is = library.constants;
+  std::vector<int> sources;
   int kind = 0, dimensions = 0, weighted = 0;
   if (library.topo_test(comm, &kind) != 0) return;
   if (kind == is.cartesian && library.cartdim_get(comm, &dimensions) == 0) {
@@ -70,6 +80,7 @@ void count_neighbours(const Library& library, Word comm, Communicator& found) {
     for (int i = 0; i < dimensions && i < 32; i++) {
       int before = 0, after = 0;
       if (library.cart_shift(comm, i, 1, &before, &after) != 0) continue;
+      sources.push_back(before), sources.push_back(after);
       if (before == is.proc_null) found.walls |= uint64_t(1) << 2 * i;
       if (after == is.proc_null) found.walls |= uint64_t(2) << 2 * i;
     }
@@ -77,9 +88,20 @@ void count_neighbours(const Library& library, Word comm, Communicator& found) {
   if (kind == is.graph) {
     library.graph_neighbors_count(comm, found.rank, &found.incoming);
     found.outgoing = found.incoming;
+    sources.assign(size_t(found.incoming), is.proc_null);
+    library.graph_neighbors(comm, found.rank, found.incoming, sources.data());
   }
-  if (kind == is.distributed_graph)
+  if (kind == is.distributed_graph) {
     library.dist_graph_neighbors_count(comm, &found.incoming, &found.outgoing, &weighted);
+    sources.assign(size_t(found.incoming), is.proc_null);
+    std::vector<int> targets(size_t(found.outgoing), 0), weights_in(sources), weights_out(targets);
+    library.dist_graph_neighbors(comm, found.incoming, sources.data(), weights_in.data(), found.outgoing,
+                                 targets.data(), weights_out.data());
+  }
+  for (const int source : sources)
+    if (const int32_t world = found.world_rank(source); world >= 0)
+      (found.sources += found.sources.empty() ? '[' : ',') += std::to_string(world);
+  if (!found.sources.empty()) found.sources += ']';
 }
 
 struct Members {
@@ -114,7 +136,7 @@ const Communicator* make(const Library& library, Word comm, std::string name, Me
   found->peers = int(world->size());
   found->between = members.between;
   found->world = world;
-  if (!members.between) count_neighbours(library, comm, *found);
+  if (!members.between) find_neighbours(library, comm, *found);
   if (made.load() > kMost) {
     std::lock_guard lock(mutex);
     others[{world, rank}] = found;
@@ -158,12 +180,20 @@ const Communicator* of_group(const Library& library, Word window) {
 
 }  // namespace
 
+std::vector<int> ranks_in_window(const Library& library, Word window, Word group) {
+  Word all = 0;
+  if (library.win_get_group(window, &all) != 0) return {};
+  std::vector<int> found = ranks_in(library, group, library.handle_at(&all));
+  library.group_free(&all);
+  return found;
+}
+
 const Communicator* communicator_of(const Library& library, Word comm) {
   return communicators.find(comm, [&] { return discover(library, comm); });
 }
 
-const Communicator* communicator_of_window(const Library& library, Word window) {
-  return windows.find(window, [&] { return of_group(library, window); });
+Window& window_of(const Library& library, Word window) {
+  return *windows.find(window, [&] { return new Window{of_group(library, window)}; });
 }
 
 const Communicator* communicator_of_file(const Library& library, Word file) {
@@ -204,7 +234,7 @@ void made_by_some(const Library& library, const Communicator& parent, int tag, W
   communicators.put(comm, make(library, comm, name, std::move(members)));
 }
 
-void window_made(const Communicator& of, Word window) { windows.put(window, &of); }
+void window_made(const Communicator& of, Word window) { windows.put(window, new Window{&of, ++of.windows}); }
 
 void file_opened(const Communicator& of, Word file) { files.put(file, &of); }
 
@@ -216,8 +246,8 @@ const Communicator* drop_communicator(const Library& library, Word comm) {
 }
 
 const Communicator* drop_window(const Library& library, Word window) {
-  const Communicator* known = communicator_of_window(library, window);
-  windows.drop(window);
+  const Communicator* known = window_of(library, window).of;
+  delete windows.drop(window);
   return known;
 }
 

@@ -15,6 +15,9 @@
 
 namespace strobe::mpi {
 
+// Texts that rows refer to keep their numbers as long as the process lives: 0 until there is one.
+using Text = std::atomic<uint32_t>;
+
 struct Communicator {
   std::string name;
   int rank = 0;          // own rank in it
@@ -23,16 +26,26 @@ struct Communicator {
   bool between = false;  // it is an inter-communicator
   std::shared_ptr<const std::vector<int>> world;  // by rank of a peer: its rank in MPI_COMM_WORLD, -1 where it has none
   int incoming = 0, outgoing = 0;                 // neighbours, where it has a topology
+  std::string sources;                            // the incoming ones as JSON: ranks in MPI_COMM_WORLD
   uint64_t walls = 0;                             // bit i: the i-th of them is MPI_PROC_NULL (the edge of a grid)
   mutable std::atomic<uint32_t> children{0};      // communicators made from it
-  mutable std::atomic<uint32_t> text{0};          // number of the name among the trace's texts, once there is one
+  mutable std::atomic<int32_t> windows{0};        // and windows
+  mutable Text text{0}, sources_text{0};
 
   int32_t world_rank(int peer) const { return peer >= 0 && size_t(peer) < world->size() ? (*world)[size_t(peer)] : -1; }
 };
 
+// A window of one-sided communication: the n-th of its communicator, on all its ranks alike.
+struct Window {
+  const Communicator* of;
+  int32_t number = 0;  // 0: it was made out of our sight
+  std::vector<int> access{},
+      exposure{};  // between MPI_Win_start and _complete, _post and _wait: the ranks on the other side
+};
+
 // None of these returns nullptr for a handle that is valid.
 const Communicator* communicator_of(const Library& library, Word comm);
-const Communicator* communicator_of_window(const Library& library, Word window);
+Window& window_of(const Library& library, Word window);
 const Communicator* communicator_of_file(const Library& library, Word file);
 
 // `comm` was made from `parent`, together with all its other ranks.
@@ -40,6 +53,8 @@ void made_from(const Library& library, const Communicator& parent, uint32_t numb
 // `comm` was made by some ranks of `parent` alone (MPI_Comm_create_group, MPI_Intercomm_create), who agreed on `tag`.
 void made_by_some(const Library& library, const Communicator& parent, int tag, Word comm);
 void window_made(const Communicator& of, Word window);
+// Ranks of a group in the group of a window.
+std::vector<int> ranks_in_window(const Library& library, Word window, Word group);
 void file_opened(const Communicator& of, Word file);
 
 // The handle is about to be freed. What was known is handed out, for a row about it.

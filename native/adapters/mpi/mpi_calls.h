@@ -106,9 +106,9 @@
   MPI_CALL(MPI_Start, 1, P2P, kStart, kNothing)                                        \
   MPI_CALL(MPI_Startall, 2, P2P, kStartall, kNothing)                                  \
   MPI_CALL(MPI_Probe, 4, P2P, kPlain, kProbes)                                         \
-  MPI_CALL(MPI_Mprobe, 5, P2P, kMprobe, kProbes)                                       \
-  MPI_CALL(MPI_Iprobe, 5, P2P, kIprobe, kProbes)                                       \
-  MPI_CALL(MPI_Improbe, 6, P2P, kImprobe, kProbes)                                     \
+  MPI_CALL(MPI_Mprobe, 5, P2P, kMprobe, kProbesMatched)                                \
+  MPI_CALL(MPI_Iprobe, 5, P2P, kIprobe, kLooks)                                        \
+  MPI_CALL(MPI_Improbe, 6, P2P, kImprobe, kLooks)                                      \
   MPI_CALL(MPI_Wait, 2, WAIT, kWait, kNothing)                                         \
   MPI_CALL(MPI_Waitall, 3, WAIT, kWaitall, kNothing)                                   \
   MPI_CALL(MPI_Waitany, 4, WAIT, kWaitany, kNothing)                                   \
@@ -148,21 +148,21 @@
   MPI_CALL(MPI_Compare_and_swap, 7, P2P, kPlain, kCompareAndSwap)                      \
   MPI_CALL(MPI_Win_create_dynamic, 3, COLLECTIVE, kNewWin, makes_window(1))            \
   MPI_CALL(MPI_Win_free, 1, COLLECTIVE, kFreeWin, kFreesWindow)                        \
-  MPI_CALL(MPI_Win_fence, 2, SYNC, kPlain, window(1))                                  \
-  MPI_CALL(MPI_Win_lock, 4, SYNC, kPlain, window(3, 1))                                \
-  MPI_CALL(MPI_Win_unlock, 2, SYNC, kPlain, window(1, 0))                              \
-  MPI_CALL(MPI_Win_lock_all, 2, SYNC, kPlain, window(1))                               \
-  MPI_CALL(MPI_Win_unlock_all, 1, SYNC, kPlain, window(0))                             \
+  MPI_CALL(MPI_Win_fence, 2, SYNC, kPlain, epoch(Traffic::fence, 1))                   \
+  MPI_CALL(MPI_Win_lock, 4, SYNC, kPlain, epoch(Traffic::lock, 3, 1))                  \
+  MPI_CALL(MPI_Win_unlock, 2, SYNC, kPlain, epoch(Traffic::unlock, 1, 0))              \
+  MPI_CALL(MPI_Win_lock_all, 2, SYNC, kPlain, epoch(Traffic::lock, 1))                 \
+  MPI_CALL(MPI_Win_unlock_all, 1, SYNC, kPlain, epoch(Traffic::unlock, 0))             \
   MPI_CALL(MPI_Win_flush, 2, SYNC, kPlain, window(1, 0))                               \
   MPI_CALL(MPI_Win_flush_local, 2, SYNC, kPlain, window(1, 0))                         \
   MPI_CALL(MPI_Win_flush_all, 1, SYNC, kPlain, window(0))                              \
   MPI_CALL(MPI_Win_flush_local_all, 1, SYNC, kPlain, window(0))                        \
   MPI_CALL(MPI_Win_sync, 1, SYNC, kPlain, window(0))                                   \
-  MPI_CALL(MPI_Win_post, 3, SYNC, kPlain, window(2))                                   \
-  MPI_CALL(MPI_Win_start, 3, SYNC, kPlain, window(2))                                  \
-  MPI_CALL(MPI_Win_complete, 1, SYNC, kPlain, window(0))                               \
-  MPI_CALL(MPI_Win_wait, 1, SYNC, kPlain, window(0))                                   \
-  MPI_CALL(MPI_Win_test, 2, SYNC, kWinTest, window(0))                                 \
+  MPI_CALL(MPI_Win_post, 3, SYNC, kBeginsEpoch, epoch(Traffic::post, 2))               \
+  MPI_CALL(MPI_Win_start, 3, SYNC, kBeginsEpoch, epoch(Traffic::start, 2))             \
+  MPI_CALL(MPI_Win_complete, 1, SYNC, kEndsEpoch, epoch(Traffic::complete, 0))         \
+  MPI_CALL(MPI_Win_wait, 1, SYNC, kEndsEpoch, epoch(Traffic::wait, 0))                 \
+  MPI_CALL(MPI_Win_test, 2, SYNC, kWinTest, epoch(Traffic::wait, 0))                   \
   MPI_CALL(MPI_File_open, 5, OTHER, kNewFile, kCreates)                                \
   MPI_CALL(MPI_File_close, 1, OTHER, kFreeFile, kClosesFile)                           \
   MPI_CALL(MPI_File_delete, 2, OTHER, kPlain, kNothing)                                \

@@ -89,6 +89,7 @@ const Library* find_library(const void* caller) {
     is.comm_null = 0x100, is.comm_self = 0x102, is.type_null = 0x200, is.byte = 0x247;
     is.cartesian = 211, is.graph = 212, is.distributed_graph = 213;
     is.status_bytes = 32, is.status_source = 0, is.status_tag = 4;
+    is.lock_shared = 302;
   } else {  // MPICH, Intel MPI, MVAPICH, Cray MPICH: handles are ints
     made->comm_world = 0x44000000;
     is.any_source = -2, is.proc_null = -1, is.root = -3;
@@ -96,6 +97,7 @@ const Library* find_library(const void* caller) {
     is.in_place = -1, is.status_ignore = 1;
     is.graph = 1, is.cartesian = 2, is.distributed_graph = 3;
     is.status_bytes = 20, is.status_source = 8, is.status_tag = 12;
+    is.lock_shared = 235;
     is.handles_are_ints = true;
   }
   redirect_references(*made);

@@ -22,6 +22,7 @@ struct Constants {
   int any_source = INT32_MIN, proc_null = INT32_MIN, root = INT32_MIN;  // root: MPI_ROOT
   Word comm_null = 0, comm_self = 0, type_null = 0, byte = 0;
   Word in_place = 1, status_ignore = 0;
+  int lock_shared = 2;
   int cartesian = 0, graph = 0, distributed_graph = 0;      // results of MPI_Topo_test
   int status_bytes = 0, status_source = 0, status_tag = 0;  // size of a status, and offsets in it
   bool handles_are_ints = false;                            // the upper half of a word holds anything
@@ -48,7 +49,10 @@ struct Constants {
   X(comm_get_parent, Comm_get_parent, (void* parent))                                                                 \
   X(cart_shift, Cart_shift, (Word comm, int dimension, int by, int* from, int* to))                                   \
   X(graph_neighbors_count, Graph_neighbors_count, (Word comm, int rank, int* count))                                  \
-  X(dist_graph_neighbors_count, Dist_graph_neighbors_count, (Word comm, int* in, int* out, int* weighted))
+  X(graph_neighbors, Graph_neighbors, (Word comm, int rank, int most, int* ranks))                                    \
+  X(dist_graph_neighbors_count, Dist_graph_neighbors_count, (Word comm, int* in, int* out, int* weighted))            \
+  X(dist_graph_neighbors, Dist_graph_neighbors,                                                                       \
+    (Word comm, int most_in, int* from, int* weights_in, int most_out, int* to, int* weights_out))
 
 struct Library {
   void* real[kCalls] = {};  // PMPI_*; nullptr where the library has no such function

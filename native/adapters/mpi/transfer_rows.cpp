@@ -36,8 +36,9 @@ uint64_t ns_of(uint64_t ticks) {
 int64_t ns_since(uint64_t began, uint64_t now) { return int64_t(ns_of(now - began)); }
 
 // What rows call it, by Traffic: messages and one-sided communication, then collectives.
-constexpr const char* kMessageNames[] = {"",    "send", "receive", "",       "",       "",      "",
-                                         "put", "get",  "atomic",  "atomic", "atomic", "atomic"};
+constexpr const char* kMessageNames[] = {
+    "",       "send",   "receive", "",     "",      "",         "",     "put",  "get",         "atomic", "atomic",
+    "atomic", "atomic", "probe",   "post", "start", "complete", "wait", "lock", "shared_lock", "unlock"};
 constexpr const char* kCollectiveNames[] = {
 #define MPI_COLLECTIVE(name) #name,
     MPI_COLLECTIVES(MPI_COLLECTIVE)
@@ -45,14 +46,14 @@ constexpr const char* kCollectiveNames[] = {
 };
 
 // Texts and regions keep their numbers as long as the process lives.
-uint32_t text_of(std::atomic<uint32_t>& known, const char* text) {
+uint32_t text_of(Text& known, const char* text) {
   uint32_t number = known.load(std::memory_order_relaxed);
   if (number == 0) known.store(number = strobe_text(text), std::memory_order_relaxed);
   return number;
 }
 
 uint32_t name_text(Traffic traffic) {
-  static std::atomic<uint32_t> known[64];
+  static Text known[64];
   const int collective = int(traffic) - int(Traffic::barrier);
   return text_of(known[int(traffic)], collective < 0 ? kMessageNames[int(traffic)] : kCollectiveNames[collective]);
 }
@@ -91,7 +92,9 @@ void add(const Facts& facts, int32_t peer, strobe_total_sums more) {
   strobe_total(&key, &more);
 }
 
-int32_t main_peer(const Facts& facts) { return facts.to >= 0 ? facts.to : facts.from; }
+int32_t main_peer(const Facts& facts) {
+  return facts.to >= 0 ? facts.to : facts.traffic == Traffic::probe ? kNone : facts.from;  // its receive counts there
+}
 
 // When a call began, which is over now.
 struct Times {
@@ -101,6 +104,7 @@ struct Times {
 void message(const Facts& facts, Traffic direction, int32_t peer, int32_t tag, int64_t bytes, uint64_t at,
              const Times& call, const Request* request) {
   const int32_t world = facts.communicator->world_rank(peer);
+  if (peer < 0) peer = STROBE_NOTHING_32;
   const int64_t values[STROBE_ROW_VALUES] = {
       STROBE_TWO(name_text(direction), name_text(facts.communicator)),
       STROBE_TWO(world >= 0 ? world : STROBE_NOTHING_32, peer),
@@ -123,16 +127,22 @@ void rows(const Facts& facts, const Times& call, const Request* request) {
   }
   if (is_one_sided(facts.traffic) && facts.to >= 0)
     message(facts, facts.traffic, facts.to, kNone, facts.sent + facts.received, began, call, request);
+  if (facts.traffic == Traffic::probe && facts.from >= 0)
+    message(facts, facts.traffic, facts.from, facts.from_tag, STROBE_NOTHING, call.now, call, nullptr);
   if (facts.traffic < Traffic::barrier) return;  // files, too, have no row
+  const uint32_t name = name_text(facts.traffic), communicator = name_text(facts.communicator);
+  const bool of_neighbours = is_of_neighbours(facts.traffic) && !facts.communicator->sources.empty();
   const int64_t values[STROBE_ROW_VALUES] = {
-      STROBE_TWO(name_text(facts.traffic), name_text(facts.communicator)),
+      of_neighbours ? STROBE_THREE(name, communicator,
+                                   text_of(facts.communicator->sources_text, facts.communicator->sources.c_str()))
+                    : STROBE_TWO(name, communicator),
       STROBE_TWO(facts.root, facts.communicator->size),
       facts.sent,
       facts.received,
       STROBE_TWO(facts.communicator->rank, request ? int32_t(request->number) : STROBE_NOTHING_32),
       request ? ns_since(request->began, call.now) : STROBE_NOTHING,
   };
-  strobe_row(STROBE_ROW_COLLECTIVE, values);
+  strobe_row(of_neighbours ? STROBE_ROW_NEIGHBOR_COLLECTIVE : STROBE_ROW_COLLECTIVE, values);
 }
 
 // Bytes, and calls with the time they took, by peer.
@@ -147,6 +157,14 @@ void sums(const Facts& facts, uint64_t calls, uint64_t ns) {
 void write_call(const Facts& facts, uint64_t began, uint64_t ticks) {
   rows(facts, {began, began + ticks}, nullptr);
   sums(facts, 1, ns_of(ticks));
+}
+
+void write_epoch(const Facts& facts, const std::vector<int>& peers, int32_t window, uint64_t began, uint64_t ticks) {
+  const Times call{began, began + ticks};
+  const Traffic is = facts.traffic;
+  const bool ends =
+      is == Traffic::start || is == Traffic::wait || is == Traffic::unlock;  // as a receive ends a message
+  for (const int peer : peers) message(facts, is, peer, window, STROBE_NOTHING, ends ? call.now : began, call, nullptr);
 }
 
 void write_begin(const Facts& facts, uint64_t ticks, bool persistent) {

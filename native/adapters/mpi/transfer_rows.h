@@ -2,12 +2,17 @@
 #pragma once
 #include <stdint.h>
 
+#include <vector>
+
 #include "adapters/mpi/requests.h"
 
 namespace strobe::mpi {
 
 // A blocking call is over, `ticks` after it `began`: its row, written while its span is open, and its totals.
 void write_call(const Facts& facts, uint64_t began, uint64_t ticks);
+// A call that begins or ends an epoch of one-sided communication (post ... unlock) is over: a row for each rank on the
+// other side. kNone: for all of them.
+void write_epoch(const Facts& facts, const std::vector<int>& peers, int32_t window, uint64_t began, uint64_t ticks);
 // A call that has only begun something (or was refused): counted. Of a receive from anybody the peer is not known yet:
 // it counts with whom it comes from, but for a persistent one, which may come from several.
 void write_begin(const Facts& facts, uint64_t ticks, bool persistent);

@@ -196,13 +196,15 @@ Facts facts_of(const Library& library, int number, const Arguments& where, bool 
       facts.sent = where.count >= 0 ? call.out() : call.type(where.type);
       if (where.in_type >= 0) facts.received = where.in_count >= 0 ? call.in() : call.type(where.in_type);
     }
+  } else if (where.traffic == Traffic::probe) {
+    if ((facts.from = peer(where.from)) != kNone) facts.from_tag = int(words[where.in_tag]);
   } else if (where.traffic == Traffic::file_read) {
     facts.received = kUnknown;
   } else if (where.traffic == Traffic::file_write) {
     facts.sent = kUnknown;
   } else if (where.root >= 0) {
     with_root(call, facts);
-  } else if (where.traffic >= Traffic::neighbor_allgather && where.traffic <= Traffic::neighbor_alltoallw) {
+  } else if (is_of_neighbours(where.traffic)) {
     of_neighbours(call, facts);
   } else if (where.buffer >= 0) {  // not a barrier, nor what makes or frees a handle
     of_all(call, facts);

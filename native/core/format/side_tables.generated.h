@@ -144,9 +144,11 @@ inline constexpr SchemaColumn received_bytes{"received_bytes", CellType::integer
 inline constexpr SchemaColumn request{"request", CellType::integer, 20};
 inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer, 21};
 inline constexpr SchemaColumn bucket{"bucket", CellType::integer, 22};
+inline constexpr SchemaColumn source_ranks{"source_ranks", CellType::text, 23};
 inline TableLayout layout() { return {table, {collective, dtype, in_elements, out_elements, group_size, group,
     group_description, group_ranks, in_split, out_split, rank, first_rank, rank_stride, sequence, communicator,
-    source_rank, destination_rank, root, sent_bytes, received_bytes, request, pending_ns, bucket}, true}; }
+    source_rank, destination_rank, root, sent_bytes, received_bytes, request, pending_ns, bucket, source_ranks},
+    true}; }
 }  // namespace collective_spans
 namespace range_spans {
 inline constexpr const char* table = "range_spans";
@@ -267,10 +269,11 @@ inline constexpr SchemaColumn received_bytes{"received_bytes", CellType::integer
 inline constexpr SchemaColumn request{"request", CellType::integer, 23};
 inline constexpr SchemaColumn pending_ns{"pending_ns", CellType::integer, 24};
 inline constexpr SchemaColumn bucket{"bucket", CellType::integer, 25};
+inline constexpr SchemaColumn source_ranks{"source_ranks", CellType::text, 26};
 inline TableLayout layout() { return {table, {time_ns, duration_ns, call_path, collective, dtype, in_elements,
     out_elements, group_size, group, group_description, group_ranks, in_split, out_split, rank, first_rank,
     rank_stride, sequence, communicator, source_rank, destination_rank, root, sent_bytes, received_bytes, request,
-    pending_ns, bucket}, false}; }
+    pending_ns, bucket, source_ranks}, false}; }
 }  // namespace folded_collectives
 namespace message_totals {
 inline constexpr const char* table = "message_totals";

@@ -48,8 +48,10 @@ constexpr auto kColumns = all(halves(0, direction, communicator), halves(1, peer
 }  // namespace message_row
 namespace collective_row {
 using namespace schema::collective_spans;
-constexpr auto kColumns = all(halves(0, collective, communicator), halves(1, root, group_size),
-                              whole(2, sent_bytes, received_bytes), halves(4, rank, request), whole(5, pending_ns));
+constexpr auto kBehindNames = all(halves(1, root, group_size), whole(2, sent_bytes, received_bytes),
+                                  halves(4, rank, request), whole(5, pending_ns));
+constexpr auto kColumns = all(halves(0, collective, communicator), kBehindNames);
+constexpr auto kColumnsOfNeighbors = all(thirds(0, collective, communicator, source_ranks), kBehindNames);
 }  // namespace collective_row
 namespace group_collective_row {
 using namespace schema::collective_spans;
@@ -104,6 +106,8 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {schema::copy_spans::table, true, false, copy_row::kColumns},
     {schema::allocations::table, false, false, allocation_row::kColumns, true},
     {schema::sync_spans::table, true, false, sync_row::kColumns},
+    {schema::collective_spans::table, true, false, collective_row::kColumnsOfNeighbors, false, false,
+     kFoldedCollectives},
 };
 
 }  // namespace

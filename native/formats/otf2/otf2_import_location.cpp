@@ -395,6 +395,11 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
       if (in.ok()) transfer_done(window, matching, false);
       return in.ok();
     }
+    case kRmaGroupSync:
+    case kRmaRequestLock:
+    case kRmaReleaseLock:
+      synchronisation(type, in);
+      break;
     case kMpiRequestCancelled: {
       Bytes again = in;
       const auto found = sends_.find(again.number());
@@ -687,6 +692,37 @@ void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64
     process_.out.span(location(), begin_ns, ns_ - begin_ns,
                       process_.out.region(name, STROBE_MPI, STROBE_ROLE_COLLECTIVE));
   }
+}
+
+// Rows as those of recordings, beside the mark: what begins or ends an epoch of one-sided communication of MPI.
+void LocationEvents::synchronisation(uint8_t type, Bytes in) {
+  const Definitions& all = process_.definitions;
+  if (type == kRmaGroupSync) in.id();  // what it synchronises
+  const uint32_t window_id = reference(in, Type::rma_window);
+  const Named* window = all.windows.find(window_id);
+  if (!window || on_stream_) return;
+  const auto write = [&](const char* direction, uint32_t rank, int64_t world_rank) {
+    TableRow row;
+    start_message(row, direction, window->of, rank);
+    row.set(schema::messages::communicator, communicator(window->of).name);
+    if (world_rank >= 0) row.set(schema::messages::peer_rank, world_rank);
+    row.set(schema::messages::tag, window_id);
+    message(row);
+  };
+  if (type != kRmaGroupSync) {
+    const uint32_t target = in.id();
+    in.number();                                                  // of the lock
+    const bool shared = type == kRmaRequestLock && in.u8() == 1;  // OTF2_LOCK_SHARED
+    if (in.ok()) write(type == kRmaReleaseLock ? "unlock" : shared ? "shared_lock" : "lock", target, -1);
+    return;
+  }
+  const Group* group = all.groups.find(reference(in, Type::group));
+  const Region* region = top() ? all.regions.find(top()->region) : nullptr;
+  if (!in.ok() || !group || !region) return;
+  for (const char* each : {"post", "start", "complete", "wait"})
+    if (all.string(region->name) == std::string("MPI_Win_") + each)
+      for (uint64_t member = 0; member < group->members.size(); member++)
+        write(each, kUndefined, all.rank_of(all.member(*group, member)));
 }
 
 void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool cut) {

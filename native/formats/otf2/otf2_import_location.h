@@ -87,6 +87,7 @@ class LocationEvents {
   void send_or_receive(uint8_t type, Bytes& in);
   void collective(uint8_t op, uint32_t communicator, uint32_t root, uint64_t sent, uint64_t received,
                   const uint64_t* request);
+  void synchronisation(uint8_t type, Bytes in);
   void transfer_done(uint32_t window, uint64_t matching, bool cut);
 
   uint32_t word(const char* literal);

@@ -9,7 +9,8 @@ import numpy as np
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
-from strobe.ranks.waits.wait_states import STATES, wait_states
+from strobe.ranks.waits.wait_columns import STATES
+from strobe.ranks.waits.wait_states import wait_states
 from strobe.steps.steps import find_steps
 from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import location_rows, ranks_of
@@ -27,6 +28,10 @@ _WORDS = {
     "early_reduce": "until all have come to a reduction or gather",
     "early_scan": "until those before have come to a scan",
     "late_collective": "until all have asked for a collective",
+    "wait_at_fence": "until all have come to a fence of one-sided communication",
+    "late_post": "until the target of one-sided communication exposes its memory",
+    "early_wait": "until all origins of one-sided communication are done",
+    "lock_contention": "for locks of memory that another rank has",
 }
 
 

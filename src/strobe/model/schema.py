@@ -300,6 +300,9 @@ TABLES["collective_spans"] = (
     Column("request", "int64", "", "number of the request, null for a blocking collective", extra=True),
     Column("pending_ns", "int64", "ns", "from request to completion, null for blocking calls and kernels", extra=True),
     Column("bucket", "int64", "", "number of the bucket of gradients (DDP) in its backward pass, or null", extra=True),
+    Column(
+        "source_ranks", "string", "", "ranks whose data it takes, of a collective among neighbours, as JSON", extra=True
+    ),
 )
 TABLES["range_spans"] = (
     *_OF_SPAN,
@@ -360,11 +363,17 @@ TABLES["sample_totals"] = (
 TABLES["messages"] = (
     Column("location", "uint32", "", "who sent, received, or accessed the memory of another rank"),
     Column("time_ns", "int64", "ns", "when it was sent (or that began), or had been received"),
-    Column("direction", "string", "", "send, receive; of one-sided communication: put, get, atomic"),
+    Column(
+        "direction",
+        "string",
+        "",
+        "send, receive, probe; of one-sided communication: put, get, atomic; of its epochs: post, start, complete, "
+        "wait, lock, shared_lock, unlock",
+    ),
     Column("peer_rank", "int64", "", "rank of the other side in MPI_COMM_WORLD"),
     Column("peer", "string", "", "name of the other side's location", extra=True),
     Column("communicator_rank", "int64", "", "rank of the other side in the communicator", extra=True),
-    Column("tag", "int64", "", "tag of the message"),
+    Column("tag", "int64", "", "tag of the message; of epochs number of the window in its communicator"),
     Column("communicator", "string", "", "name of the communicator"),
     Column("size_bytes", "int64", "bytes", "bytes sent and received; of an atomic operation both ways"),
     Column("request", "int64", "", "number of the request, null for blocking calls", extra=True),

@@ -12,7 +12,7 @@ from strobe.tables.column_arrays import Ints
 # Of kernels (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`), of PyTorch (`_allgather_base`, `gloo:all_reduce`),
 # of calls of MPI and of OTF2's collectives. What comes first in a name counts; of names that begin alike, the longer.
 _KIND = re.compile(
-    r"(?:neighbor_)?(?:all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|bcast|barrier|send_?recv"
+    r"(?:neighbor_)?(?:all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|bcast|barrier|fence|send_?recv"
     r"|gather|scatter|exscan|scan|send|recv)|cross_device_reduce|reduce",
     re.IGNORECASE,
 )

@@ -32,12 +32,13 @@ from strobe.trace.trace_cache import cached_on_trace
 
 # Those in which everybody needs data (or a sign of life) of everybody: whoever comes early waits for the last. Before
 # 2022 kernels of NCCL called an all-to-all SendRecv, too.
-ALL_NEED_ALL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv")
+ALL_NEED_ALL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier", "fence", "sendrecv")
 FROM_ROOT, TO_ROOT = ("broadcast", "scatter"), ("reduce", "gather")
 PREFIXES = ("scan", "exscan")  # each needs those before it in the communicator
-_KINDS = {*ALL_NEED_ALL, *FROM_ROOT, *TO_ROOT, *PREFIXES}
+AMONG_NEIGHBOURS = ("neighborallgather", "neighboralltoall")  # each needs those that send to it
+_KINDS = {*ALL_NEED_ALL, *FROM_ROOT, *TO_ROOT, *PREFIXES, *AMONG_NEIGHBOURS}
 _OWN_COUNTS = re.compile("all_?to_?all_?[vw]", re.IGNORECASE)  # for each rank, and these are not recorded
-_TEXTS = ("collective", "group", "group_ranks", "communicator")
+_TEXTS = ("collective", "group", "group_ranks", "communicator", "source_ranks")
 _COLUMNS = (*_TEXTS, "sequence", "root", "rank", "group_size", "sent_bytes", "received_bytes", "pending_ns")
 NOBODY = -(2**62)  # before every moment of a run, ns
 # Matching by order is right if at least this part of the matched collectives run at the same moment everywhere.
@@ -70,19 +71,21 @@ class Party:
 class Collectives:
     """Executions of collectives by all parties, in order of party and arrival; columns of equal length.
 
-    party, line: numbers in `parties` and `lines`; a line is the kind of collective (`allreduce`) and the name of the
-    group, None if unknown. sequence: number in the group, -1 if unknown. location, row: of its span, row -1 where that
-    was folded. start_ns: when the party arrived: the begin of a call or kernel; of one that does not block, when it was
-    asked for. call_ns, end_ns: of the call in which it waits for the others, or of the kernel; the same where one
-    blocks. call_path: of that call; of a kernel the one without what is around it. root: whether the party is the root,
-    0 or 1, -1 without one or unknown. rank: own one in the group, -1 unknown. size: ranks of the group, -1 unknown.
-    sent_bytes: -1 unknown. part_bytes: what goes from one rank to another, see `_part_bytes`; -1 unknown. collective:
-    the same number for all participants of one, -1 without a partner in the trace. clock_error_ns: possible error of
-    the times of each party against those of the others.
+    texts, sources: among neighbours `sources` is the place of a text in `texts`: the ranks that send to it, as JSON;
+    -1 elsewhere or unknown. party, line: numbers in `parties` and `lines`; a line is the kind of collective
+    (`allreduce`) and the name of the group, None if unknown. sequence: number in the group, -1 if unknown. location,
+    row: of its span, row -1 where that was folded. start_ns: when the party arrived: the begin of a call or kernel; of
+    one that does not block, when it was asked for. call_ns, end_ns: of the call in which it waits for the others, or
+    of the kernel; the same where one blocks. call_path: of that call; of a kernel the one without what is around it.
+    root: whether the party is the root, 0 or 1, -1 without one or unknown. rank: own one in the group, -1 unknown.
+    size: ranks of the group, -1 unknown. sent_bytes: -1 unknown. part_bytes: what goes from one rank to another, see
+    `_part_bytes`; -1 unknown. collective: the same number for all participants of one, -1 without a partner in the
+    trace. clock_error_ns: possible error of the times of each party against those of the others.
     """
 
     parties: list[Party]
     lines: list[tuple[str, str | None]]
+    texts: list[str]
     party: Ints
     line: Ints
     sequence: Ints
@@ -97,6 +100,7 @@ class Collectives:
     size: Ints
     sent_bytes: Ints
     part_bytes: Ints
+    sources: Ints
     collective: Ints
     clock_error_ns: Ints
 
@@ -117,8 +121,8 @@ class Collectives:
         """Return until when each has to wait, and the place of the one that it waits for: the last that it needs.
 
         By Scalasca's definitions all need all; all but the root need the root (broadcast, scatter); the root needs all
-        that send it something (reduce, gather); each needs those before it (scan). NOBODY and itself where it needs
-        none, or that is not known.
+        that send it something (reduce, gather); each needs those before it (scan), or its neighbours that send to it.
+        NOBODY and itself where it needs none, or that is not known.
         """
         (at,) = np.nonzero(self.collective >= 0)
         at = at[np.argsort(self.collective[at], kind="stable")]
@@ -142,6 +146,7 @@ class Collectives:
         for first, members in zip(begin[in_order].tolist(), count[in_order].tolist(), strict=True):
             order = first + np.argsort(self.rank[at[first : first + members]], kind="stable")
             found[order] = np.maximum.accumulate(start[order])
+        found = np.where(self.of_kinds(AMONG_NEIGHBOURS)[at], self.of_sources()[0][at], found)
         out[at] = found
         # The awaited one came to the same collective at that very moment.
         moments, rank = np.unique(start, return_inverse=True)
@@ -151,6 +156,26 @@ class Collectives:
         place = np.searchsorted((number | rank)[order], wanted)
         who[at] = np.where(found != NOBODY, at[order][np.minimum(place, len(order) - 1)], at)
         return out, who
+
+    def of_sources(self) -> tuple[Ints, Ints]:
+        """Return when the last neighbour came that sends to each, and when the first of these and itself had left.
+
+        NOBODY and its own end where nobody is known to send to it.
+        """
+        came, left = np.full(len(self), NOBODY, dtype=np.int64), self.end_ns.copy()
+        of_rank = {each.rank: at for at, each in enumerate(self.parties) if not each.on_gpu and not each.hands_over}
+        (at,) = np.nonzero(self.of_kinds(AMONG_NEIGHBOURS) & (self.sources >= 0) & (self.collective >= 0))
+        at = at[np.lexsort((self.collective[at], self.party[at]))]
+        of_party = np.split(at, np.searchsorted(self.party[at], np.arange(1, len(self.parties))))
+        for party, text in np.unique(np.column_stack((self.party[at], self.sources[at])), axis=0).tolist():
+            own = of_party[party][self.sources[of_party[party]] == text]
+            for rank in json.loads(self.texts[text]):
+                other = of_party[of_rank[rank]] if rank in of_rank else at[:0]
+                place = place_of(self.collective[own], self.collective[other])
+                mine, theirs = own[place >= 0], other[place[place >= 0]]
+                came[mine] = np.maximum(came[mine], self.start_ns[theirs])
+                left[mine] = np.minimum(left[mine], self.end_ns[theirs])
+        return came, left
 
 
 @cached_on_trace
@@ -165,7 +190,7 @@ def collectives(trace: Trace) -> Collectives:
     often and those matched ran at the same moment (or the group is a communicator of MPI, of which all are recorded);
     else, where all need all, those that overlap in time: nobody is done before the last one has come. Calls of MPI
     without a recorded communicator count as of one group. A kernel SendRecv may be an all-to-all or messages of a pair:
-    either way who comes early waits. Collectives among neighbours are left out: who they are is not recorded.
+    either way who comes early waits. Collectives among neighbours are matched as those of their communicator.
     """
     return _matched(*_read(trace))
 
@@ -193,6 +218,7 @@ class _Found(Columns):
     size: Ints
     sent_bytes: Ints
     part_bytes: Ints
+    sources: Ints
 
 
 @dataclass(frozen=True)
@@ -227,7 +253,9 @@ def _read(trace: Trace) -> tuple[Collectives, list[bool]]:
     of_each = {each.name: getattr(found, each.name) for each in fields(_Found)[4:]}
     no_partner = np.full(len(found), -1, dtype=np.int64)
     errors = _known_errors(trace, parties)
-    read_all = Collectives(parties, named, party, line, collective=no_partner, clock_error_ns=errors, **of_each)
+    read_all = Collectives(
+        parties, named, [*texts.texts], party, line, collective=no_partner, clock_error_ns=errors, **of_each
+    )
     return read_all, [counted == 2 for *_, counted in lines.keys]
 
 
@@ -289,14 +317,14 @@ def _on_threads(
 
 def _kind(name: str | None) -> str | None:
     kind = kind_of(name)
-    return kind if kind in _KINDS and "eighbo" not in (name or "") else None
+    return kind if kind in _KINDS else None
 
 
 def _found(
     attributes: pa.Table, kind: Ints, calls: _Calls, texts: Texts, rank: int | None, *, on_gpu: bool = False
 ) -> _Found:
     """Return the collectives among calls or kernels; what the side table knows of the kind comes first."""
-    name, group, ranks, communicator = (texts.numbers(attributes.column(column)) for column in _TEXTS)
+    name, group, ranks, communicator, sources = (texts.numbers(attributes.column(column)) for column in _TEXTS)
     # Under its own name, a broadcast remains one whatever the kernel is called.
     kind = np.where(name >= 0, kinds_of_texts(texts, _kind)[name], kind)
     numbers = (integers(attributes.column(column)) for column in _COLUMNS[len(_TEXTS) :])
@@ -312,7 +340,8 @@ def _found(
     counted = np.where(sequence >= 0, 1, np.where((group < 0) & (communicator >= 0), 2, 0))
     group = np.where(group >= 0, group, communicator)
     where = (calls.location, calls.row, start, calls.call_ns, calls.end_ns, calls.call_path)
-    return _Found(kind, group, ranks, counted, sequence, *where, is_root, own, size, sent, part).chosen(kind >= 0)
+    found = _Found(kind, group, ranks, counted, sequence, *where, is_root, own, size, sent, part, sources)
+    return found.chosen(kind >= 0)
 
 
 def _part_bytes(texts: Texts, kind: Ints, name: Ints, size: Ints, sent: Ints, received: Ints) -> Ints:

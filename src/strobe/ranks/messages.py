@@ -14,11 +14,18 @@ from strobe.trace.definition_rows import location_rows, ranks_of
 from strobe.trace.trace import Trace
 
 MESSAGES, ONE_SIDED = ("send", "receive"), ("put", "get", "atomic")
+LOCKS = ("lock", "shared_lock")
+# What begins and ends epochs of one-sided communication.
+EPOCHS = ("post", "start", "complete", "wait", *LOCKS, "unlock")
+_ENDS = ("receive", "probe", "start", "wait", "unlock")  # these have the time when they were over
 
 
 @dataclass(frozen=True)
 class MessageEnds(Columns):
     """Sends and receives of MPI and gloo; or one-sided communication, all of which counts as sent.
+
+    Of epochs, a post is sent and the start receives it, a complete is sent and the wait receives it. A lock is sent to
+    its target (receiver -1: to all), and its unlock is the other end.
 
     kind: number of the text of the direction. sender, receiver: -1 unknown; a get is sent by its target. `place`: index
     of the location in the list that was read. time_ns: when it was sent, or had been received.
@@ -67,18 +74,18 @@ def message_ends(
 ) -> MessageEnds:
     """Return the sends and receives of locations, each given with its rank, in the order of the list.
 
-    `kinds`: the directions that are wanted; of one-sided communication ONE_SIDED.
+    `kinds`: the directions that are wanted; of one-sided communication ONE_SIDED and EPOCHS; `probe`.
     """
     parts = []
-    receive, get = texts.number("receive"), texts.number("get")
+    get, unlock, *ends_at = (texts.number(kind) for kind in ("get", "unlock", *_ENDS))
     wanted = [texts.number(kind) for kind in kinds]
     for place, (location, rank) in enumerate(locations):
         if rank is None:
             continue
         for batch in trace.side_batches("messages", location):
             direction = texts.numbers(batch.column("direction"))
-            sent = direction != receive
-            outward = sent & (direction != get)
+            sent = ~np.isin(direction, ends_at)
+            outward = (sent & (direction != get)) | (direction == unlock)
             peer = integers(batch.column("peer_rank"))
             # A file may have a request without the time that it took.
             pending = np.maximum(integers(batch.column("pending_ns")), np.minimum(integers(batch.column("request")), 0))

@@ -172,7 +172,7 @@ def as_data(trace: Trace, texts: Texts, kept: Kept, *, each_pair: bool) -> tuple
     rank = np.array([-1 if each.rank is None else each.rank for each in found.parties], dtype=np.int64)[found.party]
     process = np.array([each.process for each in found.parties], dtype=np.int64)[found.party]
     on_gpu = np.array([each.on_gpu or each.hands_over for each in found.parties], dtype=bool)[found.party]
-    wanted = (found.collective >= 0) & ~found.of_kinds(("barrier",)) & kept(process, found.start_ns)
+    wanted = (found.collective >= 0) & ~found.of_kinds(("barrier", "fence")) & kept(process, found.start_ns)
     every = np.unique(found.collective[wanted])
     (at,) = np.nonzero(wanted & (found.part_bytes >= 0) & (rank >= 0) & ~on_gpu)
     collective, is_root = found.collective[at], found.root[at] == 1

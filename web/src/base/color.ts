@@ -74,6 +74,10 @@ const WAIT_COLORS: Readonly<Record<string, Oklch>> = {
   early_reduce: { l: 0.75, c: 0.13, h: 130 },
   early_scan: { l: 0.86, c: 0.13, h: 110 },
   late_collective: { l: 0.64, c: 0.14, h: 320 },
+  wait_at_fence: { l: 0.54, c: 0.13, h: 290 },
+  late_post: { l: 0.7, c: 0.15, h: 18 },
+  early_wait: { l: 0.7, c: 0.12, h: 350 },
+  lock_contention: { l: 0.6, c: 0.12, h: 190 },
 };
 
 const toByte = (linear: number): number => {

@@ -1,21 +1,27 @@
-"""Who waited for whom, how long and in what: the wait states of messages and collectives.
+"""Who waited for whom, how long and in what: the wait states of messages, collectives and one-sided communication.
 
 Sum the waits of every rank by what it waited for, by Scalasca's definitions, in every step of the run.
 
-E and L are the enter and the leave of a call. No wait is longer than its call.
-late_sender: a call that completes a receive, or a blocking probe, waits until the send begins: min(E of the send, L) -
-E. A call that completes several has the longest. wrong_order: the part of late_sender whose message was sent after one
-that was received later. late_receiver: a blocking send, or a call that completes one, is over only after the receive
-was asked for, and waits until then. wait_at_barrier: until the last has come. wait_at_nxn: the same where all need all
-(all-reduce, all-gather, reduce-scatter, all-to-all). barrier_completion, nxn_completion: from when the first has left
-to its own leave. late_broadcast: until the root comes (broadcast, scatter). early_reduce: the root waits for the last
-that sends it something (reduce, gather). early_scan: for the last of those before it. late_collective: a call that
-completes a collective that does not block waits for the last rank that asks for it. Kernels of NCCL and its like,
-which spin until all have come, and collectives of gloo wait in the same way.
+E and L are the enter and the leave of a call. No wait is longer than its call. late_sender: a call that completes a
+receive, or a blocking probe, waits until the send begins: min(E of the send, L) - E. A call that completes several has
+the longest. wrong_order: the part of late_sender whose message was sent after one that was received later.
+late_receiver: a blocking send, or a call that completes one, is over only after the receive was asked for, and waits
+until then. wait_at_barrier: until the last has come. wait_at_nxn: the same where all need all (all-reduce, all-gather,
+reduce-scatter, all-to-all), and among neighbours for those that send to it. barrier_completion, nxn_completion: from
+when the first has left to its own leave. late_broadcast: until the root comes (broadcast, scatter). early_reduce: the
+root waits for the last that sends it something (reduce, gather). early_scan: for the last of those before it.
+late_collective: a call that completes a collective that does not block waits for the last rank that asks for it.
+Kernels of NCCL and its like, which spin until all have come, and collectives of gloo wait in the same way.
+
+One-sided communication: wait_at_fence: until the last rank of the window has come. late_post: the call of an origin
+(MPI_Win_start, an access, MPI_Win_complete) in which its target calls MPI_Win_post waits until then. early_wait:
+MPI_Win_wait waits for the last MPI_Win_complete to begin. late_complete: the part of early_wait after the last access
+of that origin. lock_contention: MPI_Win_lock waits while others hold the same target in a way that excludes it, from
+the end of their MPI_Win_lock to the end of their MPI_Win_unlock.
 
 Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
-probes and kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in
-uncertain_ns. Collectives among neighbours and one-sided communication are not looked at.
+kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in uncertain_ns.
+Locks that are asked for only by the first access, and waits for the target to come to MPI at all, are not known.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when

@@ -11,7 +11,8 @@ from strobe.analyses.ranks.messages import ANALYSIS
 from strobe.model.units import format_bytes, format_number_of
 from strobe.ranks.call_path_texts import numbered_texts
 from strobe.ranks.transfers import Kept, Log, Transfers, as_data, log, unlogged
-from strobe.ranks.waits.wait_states import STATES, wait_states
+from strobe.ranks.waits.wait_columns import STATES
+from strobe.ranks.waits.wait_states import wait_states
 from strobe.steps.selection import chosen_numbers
 from strobe.steps.step_times import step_of_process
 from strobe.sums.groups import Texts

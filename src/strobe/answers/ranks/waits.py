@@ -1,4 +1,4 @@
-"""Who waited for whom, how long and in what: the wait states of messages and collectives."""
+"""Who waited for whom, how long and in what: the wait states of messages, collectives and one-sided communication."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import numpy as np
 from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
-from strobe.ranks.waits.wait_states import STATES, Found, Waits, wait_states
+from strobe.ranks.waits.wait_columns import STATES, Waits
+from strobe.ranks.waits.wait_states import Found, wait_states
 from strobe.steps.step_times import step_of_process
 from strobe.tables.column_arrays import Ints, alike
 from strobe.tables.table import Table, make_table
@@ -31,8 +32,9 @@ def run(trace: Trace, *, by: str) -> Table:
     found = wait_states(trace)
     keys = _Keys(trace, found.waits)
     rows = keys.each() if by == "wait" else keys.sums(_KEYS[by])
-    matched = found.messages + found.collectives
+    matched = found.messages + found.collectives + found.epochs
     about = f"{format_count(found.messages)} messages, {format_count(found.collectives)} collectives"
+    about += f", {format_number_of(found.epochs, 'epoch')} of one-sided communication" * (found.epochs > 0)
     note = _note(trace, found, keys) if matched else _NOTHING
     table = make_table(ANALYSIS.columns_with(by=by), rows, about=about, note=note)
     return table.sort("wait_ns")

@@ -11,63 +11,42 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strobe.ranks.clock_errors import errors_between, on_one_host
-from strobe.ranks.collectives import ALL_NEED_ALL, FROM_ROOT, NOBODY, PREFIXES, TO_ROOT, Collectives, collectives
-from strobe.ranks.messages import MessageEnds, from_the_first, matched, message_ends
-from strobe.ranks.waits.message_calls import NEED_RECEIVER, Calls, Spans, calls_of, functions_named, spans_of
+from strobe.ranks.collectives import (
+    ALL_NEED_ALL,
+    AMONG_NEIGHBOURS,
+    FROM_ROOT,
+    NOBODY,
+    PREFIXES,
+    TO_ROOT,
+    Collectives,
+    collectives,
+)
+from strobe.ranks.messages import all_message_ends, from_the_first, matched, message_ends
+from strobe.ranks.waits.message_calls import NEED_RECEIVER, Spans, calls_of, functions_named, spans_of
+from strobe.ranks.waits.one_sided import waits_of_windows
+from strobe.ranks.waits.wait_columns import STATES, Side, Waits, late_senders, longest_of_calls, waits_of_calls
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-STATES = (
-    *("late_sender", "wrong_order", "late_receiver", "wait_at_barrier", "barrier_completion", "wait_at_nxn"),
-    *("nxn_completion", "late_broadcast", "early_reduce", "early_scan", "late_collective"),
-)
-# Of late_sender; and what a collective takes when all have come.
-_NOT_FOR_ANOTHER = ("wrong_order", "barrier_completion", "nxn_completion")
 # Calls that look and do not wait.
-_TESTS = re.compile(r"p?mpi_(test|request_get_status|i?m?probe)", re.IGNORECASE)
+_TESTS = re.compile(r"p?mpi_(test|win_test|request_get_status|i?m?probe)", re.IGNORECASE)
 _PROBES = re.compile(r"p?mpi_m?probe", re.IGNORECASE)
+_FENCES = re.compile(r"p?mpi_win_fence", re.IGNORECASE)
 _REMEMBERED = 100  # late senders of a location that a later message can show to be in wrong order, as Scalasca has it
 
 
 @dataclass(frozen=True)
-class Waits(Columns):
-    """Waits, in no order. state: number in STATES. location, call_ns, call_path: of the call that waited, from call_ns.
+class Found:
+    """All waits of a trace, and what they are of: messages and collectives that were matched, and that were not.
 
-    call_path: -1 unknown. cause: location that was waited for, its own in completions; cause_ns: when it came.
-    clipped: whether it came after the call was over, so that clocks or the order are wrong. partial: whether somebody
-    who took part is not in the trace. error_ns: by how much the two clocks may be off against each other.
+    epochs: of one-sided communication, each from its lock, or its post and start.
     """
 
-    state: Ints
-    location: Ints
-    call_ns: Ints
-    call_path: Ints
-    wait_ns: Ints
-    cause: Ints
-    cause_ns: Ints
-    clipped: Bools
-    partial: Bools
-    error_ns: Ints
-
-    @property
-    def for_another(self) -> Bools:
-        """Which ones are waits for somebody who came late, each counted once."""
-        return ~np.isin(self.state, [STATES.index(name) for name in _NOT_FOR_ANOTHER])
-
-    @property
-    def uncertain(self) -> Bools:
-        """Which ones are shorter than twice the error of the clocks."""
-        return np.asarray(self.wait_ns < 2 * self.error_ns)
-
-
-@dataclass(frozen=True)
-class Found:
-    """All waits of a trace, and what they are of: messages and collectives that were matched, and that were not."""
-
     waits: Waits
+    epochs: int
     messages: int
     unmatched_messages: int
     collectives: int
@@ -80,10 +59,10 @@ def wait_states(trace: Trace) -> Found:
     found = collectives(trace)
     of_messages, messages, unmatched = _of_messages(trace)
     of_collectives = _of_collectives(trace, found)
+    of_windows, epochs = waits_of_windows(trace, ~functions_named(trace, _TESTS))
     known = np.unique(found.collective[found.collective >= 0])
-    return Found(
-        Waits.joined([of_messages, of_collectives]), messages, unmatched, len(known), int((found.collective < 0).sum())
-    )
+    waits = Waits.joined([of_messages, of_collectives, of_windows])
+    return Found(waits, epochs, messages, unmatched, len(known), int((found.collective < 0).sum()))
 
 
 def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
@@ -93,10 +72,10 @@ def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     ends = message_ends(trace, [(row.location, ranks[row.process]) for row in rows], Texts())
     send, receive = matched(ends, complete=not from_the_first(trace))
     calls = calls_of(trace, ends, [row.location for row in rows])
-    sent, received = _Side.of(ends, calls, send), _Side.of(ends, calls, receive)
+    sent, received = Side.of(ends, calls, send), Side.of(ends, calls, receive)
     known = (sent.call_path >= 0) & (received.call_path >= 0)
     sent, received = sent.chosen(known), received.chosen(known)
-    late = _late_senders(sent, received, ~functions_named(trace, _TESTS)[received.call_path])
+    late = late_senders(sent, received, ~functions_named(trace, _TESTS)[received.call_path])
     parts = [
         late[0],
         _wrong_order(*late, sent, received),
@@ -109,56 +88,7 @@ def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     return replace(waits, error_ns=error), len(send), len(ends) - 2 * len(send)
 
 
-@dataclass(frozen=True)
-class _Side(Columns):
-    """One end of matched messages: where, and its calls (see Calls)."""
-
-    place: Ints
-    asked_ns: Ints
-    begin_ns: Ints
-    end_ns: Ints
-    call_path: Ints
-
-    @classmethod
-    def of(cls, ends: MessageEnds, calls: Calls, which: Ints) -> _Side:
-        own = calls.chosen(which)
-        return cls(ends.place[which], own.asked_ns, own.begin_ns, own.end_ns, own.call_path)
-
-
-def _waits(state: str, waiter: _Side, other: _Side, until: Ints, came: Ints) -> Waits:
-    """Return waits of calls from their begin until `until`, without errors; the awaited came at `came`."""
-    return Waits(
-        state=np.full(len(waiter), STATES.index(state)),
-        location=waiter.place,
-        call_ns=waiter.begin_ns,
-        call_path=waiter.call_path,
-        wait_ns=until - waiter.begin_ns,
-        cause=other.place,
-        cause_ns=came,
-        clipped=came > waiter.end_ns,
-        partial=np.zeros(len(waiter), dtype=bool),
-        error_ns=np.zeros(len(waiter), dtype=np.int64),
-    )
-
-
-def _longest_of_calls(waits: Waits) -> Ints:
-    """Return the places of the waits that are the longest of their calls, in order of location and begin."""
-    order = np.lexsort((-waits.wait_ns, waits.call_ns, waits.location))
-    location, call = waits.location[order], waits.call_ns[order]
-    first = (np.diff(location, prepend=-1) != 0) | (np.diff(call, prepend=NOBODY) != 0)
-    return np.asarray(order[first])
-
-
-def _late_senders(sent: _Side, received: _Side, waits: Bools) -> tuple[Waits, Ints]:
-    """Return the waits of calls that complete receives, in order of location and begin, and the message of each."""
-    until = np.minimum(sent.asked_ns, received.end_ns)
-    (at,) = np.nonzero(waits & (until > received.begin_ns))
-    found = _waits("late_sender", received.chosen(at), sent.chosen(at), until[at], sent.asked_ns[at])
-    longest = _longest_of_calls(found)
-    return found.chosen(longest), at[longest]
-
-
-def _wrong_order(late: Waits, message: Ints, sent: _Side, received: _Side) -> Waits:
+def _wrong_order(late: Waits, message: Ints, sent: Side, received: Side) -> Waits:
     """Return which of the late senders sent after a message that was received later, in another call."""
     wrong = np.zeros(len(late), dtype=bool)
     for place in np.unique(late.location).tolist():
@@ -190,32 +120,41 @@ def _least(values: Ints, first: Ints, last: Ints) -> Ints:
     return out
 
 
-def _late_receivers(sent: _Side, received: _Side, needs: Bools, late: Waits) -> Waits:
+def _late_receivers(sent: Side, received: Side, needs: Bools, late: Waits) -> Waits:
     """Return the waits of calls that complete sends, but for those that wait for a sender, too."""
     came = received.asked_ns
     (at,) = np.nonzero(needs & (sent.end_ns > came) & (came > sent.begin_ns))
-    found = _waits("late_receiver", sent.chosen(at), received.chosen(at), came[at], came[at])
-    found = found.chosen(_longest_of_calls(found))
+    found = waits_of_calls("late_receiver", sent.chosen(at), received.chosen(at), came[at], came[at])
+    found = found.chosen(longest_of_calls(found))
     taken = set(zip(late.location.tolist(), late.call_ns.tolist(), strict=True))
     calls = zip(found.location.tolist(), found.call_ns.tolist(), strict=True)
     return found.chosen(np.array([call not in taken for call in calls], dtype=bool))
 
 
-def _probes(trace: Trace, sent: _Side, received: _Side) -> list[Waits]:
-    """Return the waits of blocking probes for the message of the next receive; unknown where calls were folded."""
+def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
+    """Return the waits of blocking probes for the message of the next receive.
+
+    Recordings have them beside the messages. Of others they are spans, and unknown where these were folded.
+    """
+    logged = all_message_ends(trace, Texts(), ("probe",))
+    logged = logged.chosen((logged.in_call_ns >= 0) & (logged.call_path >= 0))
     probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(_PROBES.match(region.name)))
     parts = []
     for place in np.unique(received.place).tolist() if probes.any() else ():
-        if trace.home(place).process in trace.folded:
+        of_place = logged.chosen(logged.place == place)
+        if len(of_place):
+            spans = Spans(of_place.time_ns - of_place.in_call_ns, of_place.time_ns, of_place.call_path)
+        elif trace.home(place).process in trace.folded:
             continue
-        spans: Spans = spans_of(trace, place, probes)
+        else:
+            spans = spans_of(trace, place, probes)
         (own,) = np.nonzero(received.place == place)
         own = own[np.argsort(received.asked_ns[own], kind="stable")]
         at = np.searchsorted(received.asked_ns[own], spans.end_ns)
         spans, message = spans.chosen(at < len(own)), own[at[at < len(own)]]
-        waiter = _Side(np.full(len(spans), place), spans.start_ns, spans.start_ns, spans.end_ns, spans.call_path)
+        waiter = Side(np.full(len(spans), place), spans.start_ns, spans.start_ns, spans.end_ns, spans.call_path)
         came = sent.asked_ns[message]
-        found = _waits("late_sender", waiter, sent.chosen(message), np.minimum(came, spans.end_ns), came)
+        found = waits_of_calls("late_sender", waiter, sent.chosen(message), np.minimum(came, spans.end_ns), came)
         parts.append(found.chosen(found.wait_ns > 0))
     return parts
 
@@ -255,22 +194,26 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
             error_ns=error[chosen],
         )
 
-    barrier = np.array([kind == "barrier" for kind, _ in found.lines], dtype=bool)[found.line[at]]
+    # In OTF2 a fence is a barrier of the window's ranks.
+    fence = found.of_kinds(("fence",))[at] | functions_named(trace, _FENCES)[found.call_path[at]]
+    barrier = found.of_kinds(("barrier",))[at] & ~fence
     parts = []
     kinds = (
         ("wait_at_barrier", barrier, "barrier_completion"),
-        ("wait_at_nxn", found.of_kinds(ALL_NEED_ALL)[at] & ~barrier, "nxn_completion"),
+        ("wait_at_fence", fence, ""),
+        ("wait_at_nxn", found.of_kinds((*ALL_NEED_ALL, *AMONG_NEIGHBOURS))[at] & ~barrier & ~fence, "nxn_completion"),
         ("late_broadcast", found.of_kinds(FROM_ROOT)[at], ""),
         ("early_reduce", found.of_kinds(TO_ROOT)[at], ""),
         ("early_scan", found.of_kinds(PREFIXES)[at], ""),
     )
+    of_neighbours, left = found.of_kinds(AMONG_NEIGHBOURS)[at], found.of_sources()[1][at]
     needs = awaited != NOBODY
     for state, of_kind, completion in kinds:
         parts.append(waits_of(state, of_kind & blocking & needs, np.minimum(awaited, end), start, cause, awaited))
         if completion:
-            first = np.repeat(np.minimum.reduceat(end, begin), count)
+            first = np.where(of_neighbours, left, np.repeat(np.minimum.reduceat(end, begin), count))
             since = np.maximum(first, np.minimum(awaited, end))
             own = found.location[at]
             parts.append(waits_of(completion, of_kind & blocking & needs, end, since, own, awaited))
     late = waits_of("late_collective", needs & ~blocking, np.minimum(awaited, end), start, cause, awaited)
-    return Waits.joined([*parts, late.chosen(_longest_of_calls(late))])
+    return Waits.joined([*parts, late.chosen(longest_of_calls(late))])

@@ -6,7 +6,7 @@ import type { Wait } from "../../data/rankWaits";
 import { useSession } from "../../data/session";
 import { Button } from "../controls";
 import { TilePicture } from "./TilePicture";
-import { PART_OF_ANOTHER, sumsByState, titleOf, total } from "./waitSums";
+import { PART_OF, sumsByState, titleOf, total } from "./waitSums";
 
 /** More ranks than this are tiles. */
 const MOST_BARS = 64;
@@ -20,7 +20,7 @@ type Props = {
 export function WaitStates(props: Props) {
   const theme = useSession().theme.value;
   const sums = useMemo(() => sumsByState(props.waits), [props.waits]);
-  const states = useMemo(() => sums.map(({ state }) => state).filter((state) => state !== PART_OF_ANOTHER), [sums]);
+  const states = useMemo(() => sums.map(({ state }) => state).filter((state) => !(state in PART_OF)), [sums]);
   const bars = props.ranks.length <= MOST_BARS;
   if (!states.length) return <p class="weak">No rank is known to have waited for another.</p>;
   return (
@@ -29,9 +29,9 @@ export function WaitStates(props: Props) {
       <ul class="classes wraps fine" aria-label="Waits by state">
         {sums.map(({ state, ns, longest }) => (
           <li key={state} class="row">
-            {bars && state !== PART_OF_ANOTHER && <i style={{ background: css(waitColor(state, theme)) }} />}
+            {bars && !(state in PART_OF) && <i style={{ background: css(waitColor(state, theme)) }} />}
             {titleOf(state)}
-            {state === PART_OF_ANOTHER && " (part of late sender)"} <b>{formatDuration(ns)}</b>
+            {PART_OF[state] && ` (part of ${titleOf(PART_OF[state])})`} <b>{formatDuration(ns)}</b>
             <Button class="link" title="Show it on the timeline" onClick={() => props.onChoose(longest)}>
               longest {formatDuration(longest.maxNs)}, rank {longest.rank}
             </Button>
@@ -54,7 +54,7 @@ function Bars({ ranks, waits, states, onChoose }: Props & { readonly states: rea
           <li key={rank} class="vertical fill" title={`rank ${rank}: ${formatDuration(total(own))}`}>
             <div class="vertical fill">
               {sumsByState(own)
-                .filter(({ state }) => state !== PART_OF_ANOTHER)
+                .filter(({ state }) => !(state in PART_OF))
                 .sort((a, b) => states.indexOf(a.state) - states.indexOf(b.state))
                 .map(({ state, ns, longest }) => {
                   const text = `rank ${rank}, ${titleOf(state)}: ${formatDuration(ns)}`;

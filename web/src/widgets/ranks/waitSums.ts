@@ -3,8 +3,8 @@ import { grouped } from "../../base/grouped";
 import { type AnalysisTable, numberIn, textIn } from "../../data/analysisTable";
 import type { Wait } from "../../data/rankWaits";
 
-/** The state whose waits are a part of those of another (late_sender): no total counts it. */
-export const PART_OF_ANOTHER = "wrong_order";
+/** States whose waits are a part of those of another one: no total counts them. */
+export const PART_OF: Readonly<Record<string, string>> = { wrong_order: "late_sender", late_complete: "early_wait" };
 /** More tiles in a line are too small to see. */
 const MOST_TILES = 256;
 
@@ -25,7 +25,7 @@ export const sumsByState = (waits: readonly Wait[]): StateSum[] =>
 
 /** All waits in ns, each once. */
 export const total = (waits: readonly Wait[]): number =>
-  waits.reduce((ns, { state, waitNs }) => ns + (state === PART_OF_ANOTHER ? 0 : waitNs), 0);
+  waits.reduce((ns, { state, waitNs }) => ns + (state in PART_OF ? 0 : waitNs), 0);
 
 /** The side of a picture that has ranks: neighbours share a tile where there are too many. `placeOf`: the tile of a rank, or -1. */
 export function sideOfRanks(ranks: readonly number[]) {
