@@ -293,6 +293,10 @@ STROBE_API uint64_t strobe_ticks(void);
 STROBE_API void strobe_enter_at(uint32_t region, uint64_t ticks);
 STROBE_API void strobe_leave_at(uint32_t region, uint64_t ticks);
 STROBE_API uint64_t strobe_records(void);
+// For a thread that waits, and does not notice when what it waits for is over: another one, which does, leaves the
+// innermost region of it. Nothing is recorded on the thread meanwhile, and it does not end.
+STROBE_API void* strobe_this_thread(void);
+STROBE_API void strobe_leave_for(void* thread, uint32_t region, uint64_t ticks);
 // This process is number `rank` of the `size` processes of its job. Written at once, so that it survives a kill.
 STROBE_API void strobe_note_rank(int rank, int size);
 // Where the code is that regions call `site` in their file ("exchange+0x1f"): the path of an object and an address in

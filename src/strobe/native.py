@@ -38,3 +38,8 @@ def library() -> str:
 def mpi_library() -> str:
     """Path of `libstrobe_mpi.so`, which is preloaded into programs that call MPI."""
     return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe_mpi.so")
+
+
+def openmp_library() -> str:
+    """Path of `libstrobe_ompt.so`, which the runtimes of OpenMP load by name."""
+    return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe_ompt.so")

@@ -168,7 +168,13 @@ def test_only_the_documented_variables_are_added_to_the_environment(workshop: Wo
     plain, recorded = (json.loads(way("program.py").stdout) for way in (workshop.plain, workshop.recorded))
     assert {name: recorded[name] for name in plain if name != "PYTHONPATH"} == plain
     added = {name for name in recorded.keys() - plain.keys() if not name.startswith("STROBE_")}
-    injected = {"INTEL_LIBITTNOTIFY64", "NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "OPENCL_LAYERS"}
+    injected = {
+        "INTEL_LIBITTNOTIFY64",
+        "NVTX_INJECTION64_PATH",
+        "CUDA_INJECTION64_PATH",
+        "OPENCL_LAYERS",
+        "OMP_TOOL_LIBRARIES",
+    }
     assert added <= {"PYTHONPATH", *injected}
 
 

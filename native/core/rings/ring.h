@@ -135,11 +135,11 @@ class Inside {
   const int errno_;
 };
 
-void put_slowly(RecordKind kind, uint32_t region, uint64_t at_ticks);  // recording_thread.cpp
+void put_slowly(RecordKind kind, uint32_t region, uint64_t at_ticks, Producer& p);  // recording_thread.cpp
 
-// `at_ticks`: when it was, not before the last record; 0: now.
-inline void put(RecordKind kind, uint32_t region, uint64_t at_ticks = 0) {
-  Producer& p = producer;
+// `at_ticks`: when it was, not before the last record; 0: now. `p`: this thread's, or that of one that writes nothing
+// meanwhile.
+inline void put(RecordKind kind, uint32_t region, uint64_t at_ticks = 0, Producer& p = producer) {
   p.writing = true;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (__builtin_expect(p.head < p.limit.load(std::memory_order_relaxed), 1)) {
@@ -154,7 +154,7 @@ inline void put(RecordKind kind, uint32_t region, uint64_t at_ticks = 0) {
     }
   }
   p.writing = false;
-  put_slowly(kind, region, at_ticks);
+  put_slowly(kind, region, at_ticks, p);
 }
 
 }  // namespace strobe

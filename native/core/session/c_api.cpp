@@ -57,6 +57,10 @@ int strobe_stops_at_exit(void) { return session().stops_at_exit(); }
 uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) { strobe::put(strobe::kEnter, region, ticks); }
 void strobe_leave_at(uint32_t region, uint64_t ticks) { strobe::put(strobe::kLeave, region, ticks); }
+void* strobe_this_thread(void) { return &strobe::producer; }
+void strobe_leave_for(void* thread, uint32_t region, uint64_t ticks) {
+  strobe::put(strobe::kLeave, region, ticks, *static_cast<strobe::Producer*>(thread));
+}
 uint64_t strobe_records(void) {
   const strobe::Producer& p = strobe::producer;
   return p.head + (p.header ? p.header->lost.load(std::memory_order_relaxed) : 0);

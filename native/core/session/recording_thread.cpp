@@ -11,11 +11,10 @@ namespace strobe {
 
 thread_local Producer producer __attribute__((tls_model("initial-exec")));
 
-void put_slowly(RecordKind kind, uint32_t region, uint64_t at_ticks) {
-  Producer& p = producer;
+void put_slowly(RecordKind kind, uint32_t region, uint64_t at_ticks, Producer& p) {
   if (p.busy) return;
   const Inside inside;
-  session().slow_put(kind, region, at_ticks);
+  session().slow_put(kind, region, at_ticks, p);
 }
 
 // A thread or a stream writes into this ring from now on.
@@ -73,7 +72,7 @@ bool Session::awake() {
 bool Session::make_recordable(Producer& p) {
   if (!awake()) return false;
   const bool has_ring = p.header && p.generation == generation_.load();
-  if (has_ring || files_.failed()) return has_ring;
+  if (has_ring || files_.failed() || &p != &producer) return has_ring;
   const WithoutSignals whole;
   return new_ring(p);
 }
@@ -113,8 +112,7 @@ static uint64_t room_for_leaves(const RingHeader& ring) {
   return share < 1024 ? share + 2 : 1024;
 }
 
-void Session::slow_put(RecordKind kind, uint32_t region, uint64_t at_ticks) {
-  Producer& p = producer;
+void Session::slow_put(RecordKind kind, uint32_t region, uint64_t at_ticks, Producer& p) {
   if (!make_recordable(p)) return;
   RingHeader& ring = *p.header;
   if (p.window != window_) p.window = window_, p.lost_depth = 0;

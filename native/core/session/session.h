@@ -57,7 +57,7 @@ class Session {
   void open_all_files();
   const char* error() const { return files_.error(); }
 
-  void slow_put(RecordKind kind, uint32_t region, uint64_t at_ticks);
+  void slow_put(RecordKind kind, uint32_t region, uint64_t at_ticks, Producer& p);
   void slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);

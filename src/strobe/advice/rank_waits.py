@@ -49,6 +49,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     waits = wait_states(trace).waits
     counted = waits.for_another & ~waits.uncertain
     process = np.array([row.process for row in location_rows(trace)], dtype=np.int64)
+    counted &= process[waits.location] != process[waits.cause]  # not of threads for one another
     begins, duration_ns = np.zeros(len(waits), dtype=bool), 0
     for each in steps:
         (own,) = np.nonzero(process[waits.location] == each.process)

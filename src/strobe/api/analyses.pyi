@@ -1632,7 +1632,7 @@ class Analyses:
     def waits(
         self,
         *,
-        by: Literal["state", "function", "call", "rank", "step", "pair", "all", "wait"] = "state",
+        by: Literal["state", "function", "call", "rank", "thread", "step", "pair", "all", "wait"] = "state",
     ) -> Table:
         """Who waited for whom, how long, and in which call?
 
@@ -1659,32 +1659,41 @@ class Analyses:
         MPI_Win_lock waits while others hold the same target in a way that excludes it, from the end of
         their MPI_Win_lock to the end of their MPI_Win_unlock.
 
+        Threads of OpenMP (--by thread): thread_barrier: until the last thread of the team has come to the
+        barrier, less the tasks that the waiting one runs meanwhile. lock_contention: while another thread
+        holds the lock, or is in the critical section. They are known where the spans of threads are kept,
+        not in steps that were folded.
+
         Calls that only test do not wait. Messages and collectives of steps that were folded are counted as
         all others, but for kernels. What is shorter than twice the error of the two clocks is not told
         apart from none: it is in uncertain_ns. Locks that are asked for only by the first access, and waits
         for the target to come to MPI at all, are not known.
 
         Options:
-            by: One row per wait state, function, call path, rank, step, pair of ranks, all of these, or
-                single wait.
+            by: One row per wait state, function, call path, rank, thread, step, pair of ranks, all of
+                these, or single wait.
 
         Columns:
             start_ns (int64, ns): when the call began that waited [by=wait]
             state (string): what it waited for: see above
-            rank (int64): rank of the process, null if it has none [by=rank or pair or all or wait]
+            rank (int64): rank of the process, null if it has none [by=rank or thread or pair or all or
+                wait]
             awaited_rank (int64): whom it waited for, if for one [by=pair or all or wait]
+            thread (string): the thread that waited [by=thread]
+            awaited_thread (string): the thread that it waited for [by=thread]
             step (int64): number of the step in its process [by=step or all or wait]
             function (string): what waited [by=function or call or all or wait]
             call_path (string): what waited, and what called it, a `<` between [by=call or all]
             wait_ns (int64, ns): waits that are longer than twice the error of the clocks
-            waits (int64): how many these are [by=state or function or call or rank or step or pair or all]
-            max_ns (int64, ns): the longest of them [by=state or function or call or rank or step or pair or
-                all]
+            waits (int64): how many these are [by=state or function or call or rank or thread or step or
+                pair or all]
+            max_ns (int64, ns): the longest of them [by=state or function or call or rank or thread or step
+                or pair or all]
             uncertain_ns (int64, ns): shorter ones, which may be none
             partial (int64): waits in collectives of which the trace lacks a rank [by=state or function or
-                call or rank or step or pair or all]
+                call or rank or thread or step or pair or all]
             clipped (int64): waits that end with their call, though what they wait for came later [by=state
-                or function or call or rank or step or pair or all]
+                or function or call or rank or thread or step or pair or all]
             location (uint32): where the longest one waited
             time_ns (int64, ns): when the call of the longest one began
 

@@ -12,6 +12,7 @@ from strobe.breakdown.data_pipeline import pipelines
 from strobe.breakdown.host_time import IDLE, MEASURED, HostTime, Place, host_times, others_of
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
+from strobe.ranks.waits.thread_waits import team_times
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
 from strobe.tables.column_arrays import Floats
@@ -71,9 +72,9 @@ class Verdict:
     """What limits the loop, in a sentence.
 
     kind: input-bound (waits for its batches, or makes them), transfer-bound, communication-bound, imbalanced (one rank
-    works longer), compute-bound, python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting, starved,
-    host-bound (what it does is not known), no-steps, or empty. share: of the time of the steps, 0 to 1. confidence:
-    high, medium or low, "" where nothing is claimed.
+    or thread works longer), compute-bound, python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting,
+    starved, serial-bound (outside of OpenMP's parallel regions), host-bound (what it does is not known), no-steps, or
+    empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where nothing is claimed.
     """
 
     kind: str
@@ -88,6 +89,9 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
     `busiest`: a phrase for what takes most of the recorded time, or "".
     """
     times = host_times(trace)
+    unknown = len(times) < 2 and (not times or _of_host(trace, times, busiest).kind == "host-bound")
+    if not on_gpus and unknown and (threads := _of_teams(trace)) is not None:
+        return threads
     if usual is None:
         reason = find_steps(trace).reason.partition(": ")[2]
         do = "; strobe.step() at the end of the loop's body marks its steps" if not trace.info.source else ""
@@ -167,6 +171,27 @@ def _uneven(times: Sequence[HostTime]) -> Verdict | None:
 
 def _is_in(place: Place, other: Place | None) -> bool:
     return other is not None and other.name == place.name
+
+
+_OF_TEAMS = {
+    "imbalance": ("imbalanced", "threads wait {} of their time at barriers for the last one, most at the end of {}"),
+    "locks": ("lock-bound", "threads wait {} of their time for one another's locks, most in {}"),
+    "serial": ("serial-bound", "{} of the time passes outside of parallel regions, most before {}"),
+    "parallel": ("compute-bound", "threads compute {} of their time in parallel regions, most in {}"),
+}
+
+
+def _of_teams(trace: Trace) -> Verdict | None:
+    """The verdict of a program whose threads are OpenMP's: their largest loss, or that they compute."""
+    times = team_times(trace)
+    losses = [each for each in times if each.kind != "parallel"]
+    if not losses:
+        return None
+    chosen = losses[0] if losses[0].share >= _UNEVEN else next(each for each in times if each.kind == "parallel")
+    other = max(each.share for each in losses if each is not chosen)
+    kind, text = _OF_TEAMS[chosen.kind]
+    text = text.format(format_share(chosen.share), chosen.where or "a region of unknown place")
+    return Verdict(kind, f"{kind}: {text}", chosen.share, _confidence(chosen.share - other))
 
 
 def _late_gpu(on_gpus: Sequence[Gpu]) -> Verdict | None:

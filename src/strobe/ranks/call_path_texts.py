@@ -18,7 +18,7 @@ def call_path_text(trace: Trace, path: int) -> str:
     while path >= 0:
         region = regions[of_path[path]]
         names.append(region.name)
-        if region.paradigm == "mpi" and set(" +") & set(region.file):
+        if region.paradigm in ("mpi", "openmp") and set(" +") & set(region.file):
             # Recordings have the peer and the callers of a call where others have a file.
             *peer, callers = region.file.split("; ")
             if not peer and callers.startswith(("to ", "from ")):

@@ -1,4 +1,4 @@
-"""Who waited for whom, how long and in what: the wait states of messages, collectives and one-sided communication.
+"""Who waited for whom, how long and in what: wait states of messages, collectives, one-sided communication, threads.
 
 Sum the waits of every rank by what it waited for, by Scalasca's definitions, in every step of the run.
 
@@ -19,6 +19,10 @@ MPI_Win_wait waits for the last MPI_Win_complete to begin. late_complete: the pa
 of that origin. lock_contention: MPI_Win_lock waits while others hold the same target in a way that excludes it, from
 the end of their MPI_Win_lock to the end of their MPI_Win_unlock.
 
+Threads of OpenMP (--by thread): thread_barrier: until the last thread of the team has come to the barrier, less the
+tasks that the waiting one runs meanwhile. lock_contention: while another thread holds the lock, or is in the critical
+section. They are known where the spans of threads are kept, not in steps that were folded.
+
 Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
 kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in uncertain_ns.
 Locks that are asked for only by the first access, and waits for the target to come to MPI at all, are not known.
@@ -28,17 +32,24 @@ from strobe.model.columns import RANK, STEP, Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
 
-_HOW = ("One row per wait state, function, call path, rank, step, pair of ranks, all of these, or single wait.",)
+_HOW = (
+    "One row per wait state, function, call path, rank, thread, step, pair of ranks, all of these, or single wait.",
+)
 
 ANALYSIS = Analysis(
     __name__,
     "Who waited for whom, how long, and in which call?",
-    options=(one_of("by", *_HOW, "state", "function", "call", "rank", "step", "pair", "all", "wait"),),
+    options=(one_of("by", *_HOW, "state", "function", "call", "rank", "thread", "step", "pair", "all", "wait"),),
     columns=(
         *when(Column("start_ns", "int64", "ns", "when the call began that waited"), by="wait"),
         Column("state", "string", "", "what it waited for: see above"),
-        *when(RANK, by=("rank", "pair", "all", "wait")),
+        *when(RANK, by=("rank", "thread", "pair", "all", "wait")),
         *when(Column("awaited_rank", "int64", "", "whom it waited for, if for one"), by=("pair", "all", "wait")),
+        *when(
+            Column("thread", "string", "", "the thread that waited"),
+            Column("awaited_thread", "string", "", "the thread that it waited for"),
+            by="thread",
+        ),
         *when(STEP, by=("step", "all", "wait")),
         *when(Column("function", "string", "", "what waited"), by=("function", "call", "all", "wait")),
         *when(Column("call_path", "string", "", "what waited, and what called it, a `<` between"), by=("call", "all")),
@@ -46,14 +57,14 @@ ANALYSIS = Analysis(
         *when(
             Column("waits", "int64", "", "how many these are"),
             Column("max_ns", "int64", "ns", "the longest of them"),
-            by=("state", "function", "call", "rank", "step", "pair", "all"),
+            by=("state", "function", "call", "rank", "thread", "step", "pair", "all"),
         ),
         Column("uncertain_ns", "int64", "ns", "shorter ones, which may be none"),
         *when(
             Column("partial", "int64", "", "waits in collectives of which the trace lacks a rank", extra=True),
             Column("clipped", "int64", "", "waits that end with their call, though what they wait for came later",
                    extra=True),
-            by=("state", "function", "call", "rank", "step", "pair", "all"),
+            by=("state", "function", "call", "rank", "thread", "step", "pair", "all"),
         ),
         Column("location", "uint32", "", "where the longest one waited", extra=True),
         Column("time_ns", "int64", "ns", "when the call of the longest one began", extra=True),

@@ -15,12 +15,16 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import location_rows, process_rows, ranks_of, region_rows
 from strobe.trace.trace import Trace
 
-_NOTHING = "no message or collective in this trace has both ends, so that nobody is known to have waited for another"
+_NOTHING = (
+    "no message or collective in this trace has both ends, and no thread of OpenMP waited, so that nobody is known to"
+    " have waited for another"
+)
 _KEYS = {
     "state": ("state",),
     "function": ("state", "function"),
     "call": ("state", "function", "call_path"),
     "rank": ("state", "rank"),
+    "thread": ("state", "rank", "thread", "awaited_thread"),
     "step": ("state", "step"),
     "pair": ("state", "rank", "awaited_rank"),
     "all": ("state", "rank", "awaited_rank", "step", "function", "call_path"),
@@ -35,7 +39,7 @@ def run(trace: Trace, *, by: str) -> Table:
     matched = found.messages + found.collectives + found.epochs
     about = f"{format_count(found.messages)} messages, {format_count(found.collectives)} collectives"
     about += f", {format_number_of(found.epochs, 'epoch')} of one-sided communication" * (found.epochs > 0)
-    note = _note(trace, found, keys) if matched else _NOTHING
+    note = _note(trace, found, keys) if matched or len(found.waits) else _NOTHING
     table = make_table(ANALYSIS.columns_with(by=by), rows, about=about, note=note)
     return table.sort("wait_ns")
 
@@ -57,6 +61,8 @@ class _Keys:
             "awaited_rank": np.where(waits.for_another, process[waits.cause], -1) if len(process) else waits.cause,
             "function": np.unique([row.name for row in self._regions], return_inverse=True)[1][region],
             "call_path": waits.call_path,
+            "thread": waits.location,
+            "awaited_thread": np.where(waits.for_another, waits.cause, -1),
         }
         self._name = {"function": region}
         self.certain = ~waits.uncertain
@@ -75,6 +81,8 @@ class _Keys:
             return STATES[number]
         if key in ("rank", "awaited_rank"):
             return self.ranks[number] if number >= 0 else None
+        if key in ("thread", "awaited_thread"):
+            return location_rows(self._trace)[number].name if number >= 0 else None
         if key == "step":
             return number if number >= 0 else None
         path = int(self.waits.call_path[at])
@@ -138,8 +146,9 @@ class _Keys:
 
 def _note(trace: Trace, found: Found, keys: _Keys) -> str:
     """Return sentences: how much ranks waited, most of it where and for whom, and what is not known."""
-    wait = np.where(keys.certain & found.waits.for_another, found.waits.wait_ns, 0)
-    total = int(wait.sum())
+    of_others = np.where(keys.certain & found.waits.for_another, found.waits.wait_ns, 0)
+    wait = np.where(keys.numbers["awaited_rank"] == keys.process, 0, of_others)
+    total, of_threads = int(wait.sum()), int(of_others.sum() - wait.sum())
     notes = ["no rank is known to have waited for another"]
     if total:
         lasted = sum(row.ended_ns - row.started_ns for row in process_rows(trace) if row.rank is not None)
@@ -153,6 +162,8 @@ def _note(trace: Trace, found: Found, keys: _Keys) -> str:
             if name is not None:
                 notes.append(f"{words.format(name)}: {format_ns(float(by[worst]))}")
         notes = [", ".join(notes)]
+    if of_threads:
+        notes = [*(notes if total else ()), f"threads of a process waited {format_ns(of_threads)} for one another"]
     lost = {"message end": found.unmatched_messages, "collective call": found.unmatched_collectives}
     if any(lost.values()):
         ends = " and ".join(format_number_of(count, name) for name, count in lost.items() if count)

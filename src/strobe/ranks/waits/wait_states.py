@@ -1,4 +1,4 @@
-"""Wait states of messages and collectives: Scalasca's (MPI.pattern), and those of calls and kernels beyond MPI's.
+"""Wait states of messages, collectives (Scalasca's, MPI.pattern), and of calls, kernels and threads beyond MPI's.
 
 E and L are the enter and the leave of a call, or start and end of a kernel that spins. No wait is longer than its call.
 """
@@ -24,6 +24,7 @@ from strobe.ranks.collectives import (
 from strobe.ranks.messages import all_message_ends, from_the_first, matched, message_ends
 from strobe.ranks.waits.message_calls import NEED_RECEIVER, Spans, calls_of, functions_named, spans_of
 from strobe.ranks.waits.one_sided import waits_of_windows
+from strobe.ranks.waits.thread_waits import lock_contention, thread_barriers
 from strobe.ranks.waits.wait_columns import STATES, Side, Waits, late_senders, longest_of_calls, waits_of_calls
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Ints
@@ -61,8 +62,23 @@ def wait_states(trace: Trace) -> Found:
     of_collectives = _of_collectives(trace, found)
     of_windows, epochs = waits_of_windows(trace, ~functions_named(trace, _TESTS))
     known = np.unique(found.collective[found.collective >= 0])
-    waits = Waits.joined([of_messages, of_collectives, of_windows])
+    waits = Waits.joined([of_messages, of_collectives, of_windows, *_of_threads(trace)])
     return Found(waits, epochs, messages, unmatched, len(known), int((found.collective < 0).sum()))
+
+
+def _of_threads(trace: Trace) -> list[Waits]:
+    """Return the waits of threads of one process for one another; they have one clock."""
+    found = {"thread_barrier": thread_barriers(trace), "lock_contention": lock_contention(trace)}
+    return [
+        Waits(
+            **{name: values for name, values in vars(waits).items() if name != "locked_ns"},
+            state=np.full(len(waits), STATES.index(state)),
+            clipped=np.zeros(len(waits), dtype=bool),
+            partial=np.zeros(len(waits), dtype=bool),
+            error_ns=np.zeros(len(waits), dtype=np.int64),
+        )
+        for state, waits in found.items()
+    ]
 
 
 def _of_messages(trace: Trace) -> tuple[Waits, int, int]:

@@ -9,6 +9,7 @@ because the program may be built anew later.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -19,7 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 
 FILE = "symbols.json"
-MPI, COMPILER = 7, 10  # model/kinds.py: paradigm
+MPI, COMPILER, OPENMP = 7, 10, 11  # model/kinds.py: paradigm
+_OUTLINED = re.compile(r"\._omp_fn\.\d+|\.omp_outlined\S*")  # compilers make functions of parallel regions
 _TIMEOUT_S = 120
 _SYMTAB, _DYNSYM, _FUNCTION = 2, 11, 2
 
@@ -82,10 +84,10 @@ def _read(path: Path, *_: int) -> Mapping[str, Mapping[str, Place]]:
 
 
 def with_places(region: Region, places: Mapping[str, Mapping[str, Place]], sites: CallSites) -> Region:
-    """Return a region with the name of its address (without one, it is made from its file), an MPI call with the lines
-    of its callers where they are known."""
+    """Return a region with the name of its address (without one, it is made from its file), a call of MPI or construct
+    of OpenMP with the lines of its callers where they are known."""
     number, address, paradigm, role, text, first_line, module = region
-    if paradigm == MPI and text:
+    if paradigm in (MPI, OPENMP) and text:
         peers, separator, path = text.rpartition("; ")
         shown = (_shown(site, places, sites) for site in path.split(" < "))
         return number, address, paradigm, role, peers + separator + " < ".join(shown), first_line, module
@@ -104,6 +106,7 @@ def _shown(site: str, places: Mapping[str, Mapping[str, Place]], sites: CallSite
 
 def _with_line(place: Place) -> str:
     name, file, line = place
+    name = _OUTLINED.sub("", name)
     return f"{name} ({file.rpartition('/')[2]}:{line})"
 
 

@@ -1,0 +1,77 @@
+// A program of OpenMP with a planted cause: `imbalance`, `critical` or `serial`, and so many steps. It measures by
+// omp_get_wtime, and prints for each step and thread: the thread, ns at the barrier until the last has come, ns of its
+// request for the critical section while others are in there. Work is time that passes: on a machine with few cores
+// threads do not slow each other down.
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { THREADS = 4 };
+static double arrived[THREADS], asked[THREADS], entered[THREADS], left[THREADS];
+
+static void work(double ms) {
+  struct timespec left = {0, (long)(ms * 1e6)};
+  nanosleep(&left, 0);
+}
+
+static double overlap(int i, int k) {
+  double begin = asked[i] > entered[k] ? asked[i] : entered[k], end = entered[i] < left[k] ? entered[i] : left[k];
+  return i != k && end > begin ? end - begin : 0;
+}
+
+static void print_step(void) {
+  double last = 0;
+  for (int i = 0; i < THREADS; i++) last = arrived[i] > last ? arrived[i] : last;
+  for (int i = 0; i < THREADS; i++) {
+    double locked = 0;
+    for (int k = 0; k < THREADS; k++) locked += overlap(i, k);
+    printf("%d %.0f %.0f\n", i, (last - arrived[i]) * 1e9, locked * 1e9);
+  }
+}
+
+static void imbalance(void) {
+#pragma omp parallel
+  {
+    work(omp_get_thread_num() == 2 ? 20 : 5);
+    arrived[omp_get_thread_num()] = omp_get_wtime();
+  }
+}
+
+static void critical(void) {
+#pragma omp parallel
+  {
+    int me = omp_get_thread_num();
+    asked[me] = omp_get_wtime();
+#pragma omp critical(account)
+    {
+      entered[me] = omp_get_wtime();
+      work(5);
+      left[me] = omp_get_wtime();
+    }
+    arrived[me] = omp_get_wtime();
+  }
+}
+
+static void serial(void) {
+  work(20);
+#pragma omp parallel
+  {
+    work(2);
+    arrived[omp_get_thread_num()] = omp_get_wtime();
+  }
+}
+
+int main(int argc, char** argv) {
+  omp_set_num_threads(THREADS);
+  const int steps = argc > 2 ? atoi(argv[2]) : 10;
+  for (int i = 0; i < steps; i++, print_step())
+    if (!strcmp(argv[1], "imbalance"))
+      imbalance();
+    else if (!strcmp(argv[1], "critical"))
+      critical();
+    else
+      serial();
+  return 3;
+}

@@ -1,0 +1,166 @@
+"""OpenMP: what threads wait at barriers and for locks equals what they measured themselves (Intel's runtime)."""
+
+import ctypes.util
+import importlib.metadata
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+import strobe
+from strobe.present.summary import summarise
+from tests.record.workshop import Workshop
+
+try:
+    FILES = importlib.metadata.files("intel-openmp") or []
+except importlib.metadata.PackageNotFoundError:
+    pytest.skip("intel-openmp is not installed: uv pip install --group openmp", allow_module_level=True)
+(RUNTIME,) = (Path(str(file.locate())).resolve() for file in FILES if file.name == "libiomp5.so")
+HERE = Path(__file__).parent / "openmp"
+STEPS, THREADS = 10, 4
+
+
+def line_of(text: str) -> int:
+    """The first line of the program with a text."""
+    lines = (HERE / "threads.c").read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the programs, built by GCC, and Intel's runtime under the name of GCC's."""
+    folder = tmp_path_factory.mktemp("openmp")
+    for name in ("threads", "tasks"):
+        subprocess.run(["gcc", "-g", "-O1", "-fopenmp", str(HERE / f"{name}.c"), "-o", str(folder / name)], check=True)
+    (folder / "lib").mkdir()
+    (folder / "lib" / "libgomp.so.1").symlink_to(RUNTIME)
+    return folder
+
+
+def run(built: Path, folder: Path, *words: str, plain: bool = False, **variables: str) -> tuple[Workshop, str]:
+    """What a program prints, recorded or not; it exits with 3."""
+    workshop = Workshop(folder)
+    command = ["--", str(built / words[0]), *words[1:]]
+    env = {"LD_LIBRARY_PATH": str(built / "lib"), **variables}
+    done = workshop.plain(*command, env=env) if plain else workshop.recorded(*command, env=env)
+    assert (done.returncode, done.stderr) == (3, "")
+    return workshop, done.stdout
+
+
+def rows(table: strobe.Table, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of some columns."""
+    return [tuple(row[name] for name in columns) for row in table.to_pylist()]
+
+
+def own_waits(printed: str, column: int) -> list[float]:
+    """The medians of what each thread measured in a step, in order of size: barriers (1), critical section (2)."""
+    found: dict[str, list[int]] = {}
+    for line in printed.splitlines():
+        words = line.split()
+        found.setdefault(words[0], []).append(int(words[column]))
+    return sorted(median(each) for each in found.values())
+
+
+def waits_of(trace: strobe.Trace, state: str) -> list[float]:
+    """The same of the trace: which worker is which thread is up to the runtime."""
+    calls: dict[int, Counter[int]] = {location: Counter() for location in range(THREADS)}
+    for each, location, start_ns, wait_ns in rows(trace.waits(by="wait"), "state", "location", "start_ns", "wait_ns"):
+        if each == state:
+            calls[location][start_ns] += wait_ns
+    return sorted(median([*each.values(), *[0] * (STEPS - len(each))]) for each in calls.values())
+
+
+@pytest.fixture(scope="module", params=["imbalance", "critical", "serial"])
+def planted(
+    request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, strobe.Trace, str]]:
+    """Each program's name, trace, and what it printed."""
+    workshop, printed = run(built, tmp_path_factory.mktemp("run"), "threads", request.param, str(STEPS))
+    with strobe.open(workshop.trace) as trace:
+        yield request.param, trace, printed
+
+
+def test_waits_are_those_that_the_threads_measured(planted: tuple[str, strobe.Trace, str]) -> None:
+    _, trace, printed = planted
+    for state, column in (("thread_barrier", 1), ("lock_contention", 2)):
+        for ours, theirs in zip(waits_of(trace, state), own_waits(printed, column), strict=True):
+            assert abs(ours - theirs) <= 0.1 * theirs + 1_000_000
+
+
+def test_every_thread_has_a_region_for_each_step_with_its_place(planted: tuple[str, strobe.Trace, str]) -> None:
+    name, trace, _ = planted
+    regions = trace.sql(
+        "select locations.name as thread, regions.file as place, count(*) as calls, sum(duration_ns) as ns from spans"
+        " join regions using (region) join locations using (location) where regions.name = 'parallel' group by 1, 2"
+    )
+    found = rows(regions, "thread", "place", "calls", "ns")
+    assert len({thread for thread, *_ in found}) == THREADS
+    assert {calls for *_, calls, _ in found} == {STEPS}
+    assert {place.partition(" (")[0] for _, place, *_ in found} == {name}
+    # No worker's region goes on while there is none: it ends with that of its primary thread.
+    assert max(found, key=lambda row: row[3])[0].startswith("OpenMP worker") is False
+
+
+def test_the_verdict_has_the_planted_cause_and_its_place(planted: tuple[str, strobe.Trace, str]) -> None:
+    name, trace, _ = planted
+    verdict = summarise(trace).verdict
+    kind = {"imbalance": "imbalanced", "critical": "lock-bound", "serial": "serial-bound"}[name]
+    critical = {line_of("#pragma omp critical"), line_of("#pragma omp critical") + 1}
+    inside = {line_of(f"static void {name}(") + offset for offset in range(4)}
+    if verdict.kind == "starved":
+        pytest.skip("other programs had the cores, and the verdict is about them")
+    assert verdict.kind == kind
+    assert any(f"threads.c:{line})" in verdict.text for line in (critical if name == "critical" else inside))
+
+
+def test_tasks_and_work_are_spans_and_no_wait_of_the_threads_that_run_them(built: Path, tmp_path: Path) -> None:
+    """One thread makes 40 tasks of 2 ms and the others run them at the barrier: that is not waiting."""
+    workshop, printed = run(built, tmp_path, "tasks")
+    tasks, ns, work, locks = (int(word) for word in printed.split())
+    with strobe.open(workshop.trace) as trace:
+        table = trace.sql(
+            "select regions.name as name, count(*) as calls, sum(duration_ns) as ns from spans"
+            " join regions using (region) where regions.paradigm = 'openmp' group by 1"
+        )
+        calls, lasted = dict(rows(table, "name", "calls")), dict(rows(table, "name", "ns"))
+        waited = sum(ns for state, ns in rows(trace.waits(), "state", "wait_ns") if state == "thread_barrier")
+    # The loop ends with a barrier, one is explicit, and one ends the region.
+    assert (calls["task"], calls["loop"], calls["single"]) == (tasks, work, 1)
+    assert (calls["barrier"], calls["implicit barrier"]) == (2 * THREADS, THREADS)
+    assert calls["lock"] == calls["wait for lock"] == locks
+    assert abs(int(lasted["task"]) - ns) <= 0.1 * ns + 1_000_000
+    assert waited <= lasted["barrier"] + lasted["implicit barrier"] - ns // 2
+
+
+def test_what_the_program_prints_and_returns_is_its_own(built: Path, tmp_path: Path) -> None:
+    plain, recorded = (run(built, tmp_path, "tasks", plain=plain)[1].split() for plain in (True, False))
+    assert [plain[0], *plain[2:]] == [recorded[0], *recorded[2:]]  # all but what it measures
+
+
+def test_a_runtime_without_ompt_is_left_alone(built: Path, tmp_path: Path) -> None:
+    """GCC's own runtime: nothing is recorded, and nothing happens."""
+    if not ctypes.util.find_library("gomp"):
+        pytest.skip("GCC's libgomp is not installed")
+    done = Workshop(tmp_path).recorded("--", str(built / "tasks"))
+    assert done.returncode == 3
+    assert len(done.stdout.split()) == 4
+
+
+def test_a_tool_of_the_users_comes_first(built: Path, tmp_path: Path) -> None:
+    """Tools named before stay in the list, and OMP_TOOL=disabled keeps every tool out, ours too."""
+    done = Workshop(tmp_path).recorded("--", shutil.which("env") or "env", env={"OMP_TOOL_LIBRARIES": "/opt/a.so"})
+    (listed,) = (line for line in done.stdout.splitlines() if line.startswith("OMP_TOOL_LIBRARIES="))
+    first, *others = listed.partition("=")[2].split(os.pathsep)
+    assert first == "/opt/a.so"
+    assert [Path(other).name for other in others] == ["libstrobe_ompt.so"]
+    other = tmp_path / "disabled"
+    other.mkdir()
+    workshop, _ = run(built, other, "tasks", OMP_TOOL="disabled")
+    with pytest.raises(strobe.errors.TraceError, match="no recorded process"):
+        strobe.open(workshop.trace)
