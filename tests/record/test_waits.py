@@ -18,6 +18,8 @@ from tests.record.workshop import Workshop
 pytestmark = pytest.mark.mpi
 STEPS = 200
 Call = tuple[int, int]  # enter and leave
+# Of calls that wait: of others (MPI_Isend) the log has no span.
+SLEEPERS = ((0, "Send"), (1, "Recv"), (2, "Allreduce"), (1, "Bcast"), (2, "Reduce"), (0, "Scan"))
 
 
 def called(folder: Path, ranks: int) -> dict[tuple[str, int], list[list[Call]]]:
@@ -93,6 +95,7 @@ def test_waits_are_those_that_the_ranks_saw(workshop: Workshop, name: str, keep:
         with strobe.open(done.trace) as trace:
             folded = len(trace.folded) > 0
             rows = trace.waits(by="rank").to_pylist()
+            causes = trace.delays(by="cause").to_pylist()
         assert folded == (keep == "10" and late_ms > 0) or name == "openmpi"  # its loop may be found too late
         found = {(row["state"], row["rank"]): row["wait_ns"] + row["uncertain_ns"] for row in rows}
         right = {key: pytest.approx(wait, rel=0.05, abs=STEPS * 50_000) for key, wait in expected.items()}
@@ -102,6 +105,11 @@ def test_waits_are_those_that_the_ranks_saw(workshop: Workshop, name: str, keep:
             share = re.search(r" of a step for one another, ([\d.]+) % of it \(mean of 3 ranks\)", advice["rank.waits"])
             assert share is not None
             assert float(share[1]) / 100 == pytest.approx(waiting_share(workshop.folder, ranks, expected), abs=0.08)
+        waited = sum(row["wait_ns"] for row in rows if not row["state"].endswith(("order", "completion")))
+        assert sum(row["cost_ns"] + row["unexplained_ns"] for row in causes) == waited
+        if late_ms:  # each rank that slept, and the call to which it came late for that
+            known = {(row["rank"], (row["cause"] or "").partition(" (")[0]) for row in causes if row["direct_ns"]}
+            assert {(rank, f"computation before MPI_{call}") for rank, call in SLEEPERS} <= known
         assert not {state for state, _ in found} - {"wrong_order"} - {state for state, _ in expected}
         if not wrong:
             return

@@ -340,6 +340,71 @@ class Analyses:
             UsageError: where an option has no such choice.
         """
 
+    def delays(
+        self,
+        *,
+        by: Literal["cause", "rank", "waiter", "step", "class", "all", "wait"] = "cause",
+    ) -> Table:
+        """What made ranks wait, and what did it cost, directly and through the waits of others?
+
+        Find the causes of waits: delay costs, by Scalasca's definitions (after Boehme et al., ACM TOPC
+        3(2), 2016).
+
+        A rank R waits for a rank S (see strobe waits). Both are compared from where they synchronised last:
+        by a message for which either waited, by a collective (one with a root only with the root), by
+        MPI_Init, else from the beginning of the run. Of the call that did it, only its completion counts:
+        what it still did when the other side was done. What a call path took longer on S than on R, without
+        waits, is a delay; what S waited itself passes the wait on. Both share the wait in proportion.
+        direct_ns: the part of waits that is due to the cause itself. indirect_ns: the part in which the
+        awaited rank waited, in a call that is the cause; it is a cost of what made that rank wait.
+        long_term_ns: what others waited because of these waits, as far as the cause delayed them.
+        unexplained_ns: what is due to nothing known. cost_ns = direct_ns + long_term_ns. cost_ns and
+        unexplained_ns of all rows add up to all waits. Of each rank that waits, direct_ns, indirect_ns and
+        unexplained_ns add up to its waits. A cost that is handed on to a wait of an unknown cause is in
+        long_term_ns of the row without a cause.
+
+        A cause is the function that ran, with what called it. Between two calls of MPI in which nothing was
+        recorded it is `computation before` the second one. Of steps that were folded, calls that wait are
+        known, and the time before them: if either rank has only these, both are compared by them. Where a
+        stream of a GPU is idle, it is what other streams of the GPU do, or else the main thread.
+
+        Classes: computation (also the waiting rank runs the function: the load is out of balance),
+        communication (calls that communicate), single (only the rank that is late runs it).
+
+        Waits shorter than twice the error of the clocks are left out: strobe waits has their sum.
+
+        Options:
+            by: One row per cause and its rank, rank that was late, waiting rank, step, class, all of these,
+                or single wait.
+
+        Columns:
+            start_ns (int64, ns): when the call began that waited [by=wait]
+            rank (int64): rank that was late [by=cause or rank or all or wait]
+            cause (string): function that made it late, null: unknown [by=cause or all]
+            class (string): computation, communication or single; null: unknown [by=cause or class or all]
+            waiting_rank (int64): rank that waited [by=waiter or all or wait]
+            state (string): what it waited for: see strobe waits [by=all or wait]
+            step (int64): number of the step in its process [by=step or all or wait]
+            wait_ns (int64, ns): how long it waited [by=wait]
+            cost_ns (int64, ns): waits that are due to it: direct and long-term [by=cause or rank or waiter
+                or step or class or all]
+            direct_ns (int64, ns): waits for the late rank because of it
+            indirect_ns (int64, ns): waits for the late rank because that waited itself
+            long_term_ns (int64, ns): waits of others because of these waits [by=cause or rank or waiter or
+                step or class or all]
+            unexplained_ns (int64, ns): waits that are due to nothing known
+            carried_ns (int64, ns): what others waited because of it [by=wait]
+            waits (int64): waits that it is a cause of [by=cause or rank or waiter or step or class or all]
+            waiting_ranks (int64): ranks that waited for the late one [by=cause or rank or waiter or step or
+                class or all]
+            call_path (string): the cause, and what called it, a `<` between [by=cause or all]
+            location (uint32): where the wait was that cost most
+            time_ns (int64, ns): when its call began
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
     def devices(self) -> Table:
         """How busy, full and hot was each GPU, and how much energy did it take?
 

@@ -80,7 +80,7 @@ def chain(trace: Trace, builder: Builder, location: int, start_ns: int, end_ns: 
     spans = trace.span_arrays(location, start_ns - 1, end_ns)
     parent = np.searchsorted(spans["row"], spans["parent"])
     parent[spans["parent"] < 0] = -1
-    begins, ends = _tour(parent, spans["depth"].astype(np.int64))
+    begins, ends = tour(parent, spans["depth"].astype(np.int64))
     count = len(parent)
     time, inner = np.zeros(2 * count, dtype=np.int64), np.zeros(2 * count, dtype=np.int64)
     time[begins], inner[begins] = spans["start_ns"], np.arange(count)
@@ -93,7 +93,7 @@ def chain(trace: Trace, builder: Builder, location: int, start_ns: int, end_ns: 
     return Chain(location, main, spans, builder.moments(time, _THREAD), time, inner, begins, ends)
 
 
-def _tour(parent: Ints, depth: Ints) -> tuple[Ints, Ints]:
+def tour(parent: Ints, depth: Ints) -> tuple[Ints, Ints]:
     """Return the places of begin and end of every span among all of these moments of a thread, in order.
 
     When a span begins, all spans before it have begun, and all of them but those around it have ended.

@@ -112,3 +112,8 @@ def _around(spans: Spans, times: Ints, *, late: bool) -> Ints:
         inside = (out < 0) & (at >= 0) & (times <= np.append(spans.end_ns, 0)[at])
         out = np.where(inside, at, out)
     return out
+
+
+def span_around(spans: Spans, times: Ints) -> Spans:
+    """Return the span that each moment lies in, of two that meet there the later one; -1 where there is none."""
+    return spans.or_missing(_around(spans, times, late=False))

@@ -83,6 +83,32 @@ def _of_threads(trace: Trace) -> list[Waits]:
 
 def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     """Return the waits of messages, how many were matched, and how many ends have no partner."""
+    sent, received, messages, unmatched = _matched_sides(trace)
+    late, late_receivers = _late(trace, sent, received)
+    waits = Waits.joined(
+        [late[0], _wrong_order(*late, sent, received), late_receivers[0], *_probes(trace, sent, received)]
+    )
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
+    error = errors_between(trace, process[waits.location], process[waits.cause])
+    return replace(waits, error_ns=error), messages, unmatched
+
+
+def awaited_messages(trace: Trace) -> tuple[Side, Side, Ints, Ints]:
+    """Return sends and receives of all messages; and the places of those whose sender, or receiver, was waited for."""
+    sent, received, *_ = _matched_sides(trace)
+    (_, late_sender), (_, late_receiver) = _late(trace, sent, received)
+    return sent, received, late_sender, late_receiver
+
+
+def _late(trace: Trace, sent: Side, received: Side) -> tuple[tuple[Waits, Ints], tuple[Waits, Ints]]:
+    """Return the waits for senders and for receivers, each with the message."""
+    late = late_senders(sent, received, ~functions_named(trace, _TESTS)[received.call_path])
+    needs = functions_named(trace, NEED_RECEIVER)[sent.call_path]
+    return late, _late_receivers(sent, received, needs, late[0])
+
+
+def _matched_sides(trace: Trace) -> tuple[Side, Side, int, int]:
+    """Return sends and receives of messages whose calls are known; how many were matched, and ends without partner."""
     ranks = ranks_of(trace)
     rows = location_rows(trace)
     ends = message_ends(trace, [(row.location, ranks[row.process]) for row in rows], Texts())
@@ -90,18 +116,7 @@ def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     calls = calls_of(trace, ends, [row.location for row in rows])
     sent, received = Side.of(ends, calls, send), Side.of(ends, calls, receive)
     known = (sent.call_path >= 0) & (received.call_path >= 0)
-    sent, received = sent.chosen(known), received.chosen(known)
-    late = late_senders(sent, received, ~functions_named(trace, _TESTS)[received.call_path])
-    parts = [
-        late[0],
-        _wrong_order(*late, sent, received),
-        _late_receivers(sent, received, functions_named(trace, NEED_RECEIVER)[sent.call_path], late[0]),
-        *_probes(trace, sent, received),
-    ]
-    waits = Waits.joined(parts)
-    process = np.array(processes_of_locations(trace), dtype=np.int64)
-    error = errors_between(trace, process[waits.location], process[waits.cause])
-    return replace(waits, error_ns=error), len(send), len(ends) - 2 * len(send)
+    return sent.chosen(known), received.chosen(known), len(send), len(ends) - 2 * len(send)
 
 
 def _wrong_order(late: Waits, message: Ints, sent: Side, received: Side) -> Waits:
@@ -136,15 +151,17 @@ def _least(values: Ints, first: Ints, last: Ints) -> Ints:
     return out
 
 
-def _late_receivers(sent: Side, received: Side, needs: Bools, late: Waits) -> Waits:
-    """Return the waits of calls that complete sends, but for those that wait for a sender, too."""
+def _late_receivers(sent: Side, received: Side, needs: Bools, late: Waits) -> tuple[Waits, Ints]:
+    """Return the waits of calls that complete sends, but for those that wait for a sender, too; and their messages."""
     came = received.asked_ns
     (at,) = np.nonzero(needs & (sent.end_ns > came) & (came > sent.begin_ns))
     found = waits_of_calls("late_receiver", sent.chosen(at), received.chosen(at), came[at], came[at])
-    found = found.chosen(longest_of_calls(found))
+    longest = longest_of_calls(found)
+    found = found.chosen(longest)
     taken = set(zip(late.location.tolist(), late.call_ns.tolist(), strict=True))
     calls = zip(found.location.tolist(), found.call_ns.tolist(), strict=True)
-    return found.chosen(np.array([call not in taken for call in calls], dtype=bool))
+    own = np.array([call not in taken for call in calls], dtype=bool)
+    return found.chosen(own), at[longest[own]]
 
 
 def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
