@@ -35,6 +35,6 @@ def library() -> str:
     return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe.so")
 
 
-def mpi_library() -> str:
-    """Path of `libstrobe_mpi.so`, which is preloaded into programs that call MPI."""
-    return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe_mpi.so")
+def preloaded_library(adapter: str) -> str:
+    """Path of `libstrobe_mpi.so` or `libstrobe_io.so`, which is preloaded into programs whose calls it records."""
+    return os.path.join(os.path.dirname(core.__file__), "lib", f"libstrobe_{adapter}.so")
