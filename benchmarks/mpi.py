@@ -12,7 +12,7 @@ from pathlib import Path
 
 from measure import ROOT, STROBE, checked, folder, table
 
-from strobe.native import mpi_library
+from strobe.native import adapter_library
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -83,7 +83,7 @@ def main() -> None:
         program = str(build(place))
         runs = {
             "plain": checked([program], place),
-            "preloaded, nothing recorded": checked(["env", f"LD_PRELOAD={mpi_library()}", program], place),
+            "preloaded, nothing recorded": checked(["env", f"LD_PRELOAD={adapter_library('mpi')}", program], place),
             "recorded": checked([STROBE, "run", "--quiet", "-o", "calls.strobe", "--", program], place),
         }
     rows = []

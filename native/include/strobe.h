@@ -30,7 +30,8 @@ enum strobe_paradigm {
   STROBE_OPENCL,
   STROBE_HIP,
   STROBE_KOKKOS,
-  STROBE_ACCELERATOR
+  STROBE_ACCELERATOR,
+  STROBE_POSIX
 };
 // What a region is.
 enum strobe_role {
@@ -46,7 +47,8 @@ enum strobe_role {
   STROBE_ROLE_P2P,
   STROBE_ROLE_COLLECTIVE,
   STROBE_ROLE_DATA,
-  STROBE_ROLE_IDLE
+  STROBE_ROLE_IDLE,
+  STROBE_ROLE_IO
 };
 
 typedef struct strobe_region_info {
@@ -95,6 +97,15 @@ STROBE_API void strobe_unmute(void);
 // Whether what happens now is recorded.
 STROBE_API int strobe_active(void);
 STROBE_API const char* strobe_error(void);
+// What becomes of a record that this thread makes now. STROBE_IN_CHILD: it is recorded, as the first one of a forked
+// child, which gets files of its own by it. A thread that is inside of the recorder (a signal's handler has interrupted
+// it there) records nothing.
+enum { STROBE_NOT_RECORDED = 0, STROBE_RECORDED = 1, STROBE_IN_CHILD = 2 };
+STROBE_API int strobe_recorded_here(void);
+// From now on the recorder takes no memory from the program's malloc: for hooks in functions that an allocator calls.
+STROBE_API void strobe_use_own_memory(void);
+// The folder of the trace, "" before the first recording.
+STROBE_API const char* strobe_folder(void);
 // The process is about to become another user, or to see another root: what it needs in the trace folder is made now.
 STROBE_API void strobe_before_user_changes(void);
 // Seal everything because the process is about to end by _exit with this code.
@@ -244,12 +255,15 @@ typedef struct strobe_gpu_span {
 // What it has recorded, in any order, before the GPUs are taken back. Returns how many were new.
 STROBE_API uint64_t strobe_gpu_ingest(const strobe_gpu_span* spans, size_t count);
 
-// --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost
+// --- totals of communication and of files, the side tables message_totals and io_totals: exact whatever else is
+// folded, throttled or lost
+enum { STROBE_TOTAL_OF_FILE = -2 };
 typedef struct strobe_total_key {
   uint32_t region;        // the function
-  uint32_t communicator;  // text, or 0
+  uint32_t communicator;  // text, or 0; of a file its name
   int32_t peer_rank;      // in the job, or STROBE_NOTHING_32
-  int32_t size_exponent;  // messages of 2^size_exponent bytes and more, less than twice that; -1: all sizes together
+  int32_t size_exponent;  // messages of 2^size_exponent bytes and more, less than twice that; -1: all sizes together;
+                          // STROBE_TOTAL_OF_FILE: a row of io_totals
 } strobe_total_key;
 typedef struct strobe_total_sums {
   uint64_t calls, sent_bytes, received_bytes, ns;

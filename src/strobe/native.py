@@ -35,11 +35,6 @@ def library() -> str:
     return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe.so")
 
 
-def mpi_library() -> str:
-    """Path of `libstrobe_mpi.so`, which is preloaded into programs that call MPI."""
-    return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe_mpi.so")
-
-
-def openmp_library() -> str:
-    """Path of `libstrobe_ompt.so`, which the runtimes of OpenMP load by name."""
-    return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe_ompt.so")
+def adapter_library(adapter: str) -> str:
+    """Path of the library of an adapter that is preloaded, or that a runtime loads by name: `libstrobe_mpi.so`."""
+    return os.path.join(os.path.dirname(core.__file__), "lib", f"libstrobe_{adapter}.so")

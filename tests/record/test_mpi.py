@@ -415,7 +415,7 @@ def test_threads_call_at_once(mpi: Mpi) -> None:
 def test_the_library_is_harmless_without_a_session(mpi: Mpi) -> None:
     solver = mpi.build("solver")
     plain = mpi.run(mpi.mpirun(2, solver))
-    preloaded = mpi.run(mpi.mpirun(2, solver), LD_PRELOAD=native.mpi_library())
+    preloaded = mpi.run(mpi.mpirun(2, solver), LD_PRELOAD=native.adapter_library("mpi"))
     assert (preloaded.stdout, preloaded.returncode) == (plain.stdout, plain.returncode)
     assert "strobe" not in preloaded.stderr
     killed = mpi.recorded(*mpi.mpirun(2, solver), STROBE_DISABLE="1")

@@ -350,13 +350,26 @@ inline constexpr SchemaColumn self_value{"self_value", CellType::real, 3};
 inline constexpr SchemaColumn total_value{"total_value", CellType::real, 4};
 inline TableLayout layout() { return {table, {call_path, metric, unit, self_value, total_value}, false}; }
 }  // namespace path_metrics
+namespace io_totals {
+inline constexpr const char* table = "io_totals";
+inline constexpr uint32_t number = 20;
+inline constexpr SchemaColumn function{"function", CellType::text, 0};
+inline constexpr SchemaColumn file{"file", CellType::text, 1};
+inline constexpr SchemaColumn calls{"calls", CellType::integer, 2};
+inline constexpr SchemaColumn read_bytes{"read_bytes", CellType::integer, 3};
+inline constexpr SchemaColumn written_bytes{"written_bytes", CellType::integer, 4};
+inline constexpr SchemaColumn total_ns{"total_ns", CellType::integer, 5};
+inline constexpr SchemaColumn max_ns{"max_ns", CellType::integer, 6};
+inline TableLayout layout() { return {table, {function, file, calls, read_bytes, written_bytes, total_ns, max_ns},
+    false}; }
+}  // namespace io_totals
 
 inline std::vector<TableLayout> side_tables() {
   return {kernel_spans::layout(), copy_spans::layout(), call_spans::layout(), operator_spans::layout(),
 sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_spans::layout(), arguments::layout(),
 allocations::layout(), samples::layout(), sample_totals::layout(), messages::layout(), folded_collectives::layout(),
 message_totals::layout(), marks::layout(), flows::layout(), lines::layout(), call_edges::layout(),
-path_metrics::layout()};
+path_metrics::layout(), io_totals::layout()};
 }
 
 }  // namespace strobe::schema

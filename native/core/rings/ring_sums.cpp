@@ -27,25 +27,36 @@ void add_total(TotalsEntry& entry, const strobe_total_sums& sums) {
 
 void append_totals(std::string& out, uint32_t location, const TotalsEntry* entries, uint64_t capacity) {
   using namespace schema::message_totals;
+  namespace files = schema::io_totals;
   static const auto* layout = new TableLayout{
       table,
       {function, communicator, peer_rank, size_bytes, calls, sent_bytes, received_bytes, total_ns, max_ns},
       false};
-  TableColumns columns(*layout);
+  static const auto* of_files = new TableLayout{files::table,
+                                                {files::function, files::file, files::calls, files::read_bytes,
+                                                 files::written_bytes, files::total_ns, files::max_ns},
+                                                false};
+  TableColumns columns(*layout), of_file(*of_files);
   for (uint64_t i = 0; i < capacity; i++) {
     const TotalsEntry& e = entries[i];
-    const uint64_t count = e.calls.load(relaxed);
+    const uint64_t count = e.calls.load(relaxed), sent = e.sent_bytes.load(relaxed);
+    const uint64_t received = e.received_bytes.load(relaxed), ns = e.total_ns.load(relaxed),
+                   most = e.max_ns.load(relaxed);
     const uint32_t name = e.function.load(std::memory_order_acquire);
     if (!name) continue;
     using Cell = std::optional<uint64_t>;
-    columns.add({name, e.communicator ? Cell(e.communicator) : Cell(),
-                 e.peer_rank != STROBE_NOTHING_32 ? Cell(int64_t(e.peer_rank)) : Cell(),
-                 e.size_exponent >= 0 && e.size_exponent < 63 ? Cell(uint64_t(1) << e.size_exponent) : Cell(), count,
-                 e.sent_bytes.load(relaxed), e.received_bytes.load(relaxed), e.total_ns.load(relaxed),
-                 e.max_ns.load(relaxed)});
-    if (columns.rows() == kTableChunkRows) columns.append_to(out, location);
+    const Cell text = e.communicator ? Cell(e.communicator) : Cell();
+    if (e.size_exponent == STROBE_TOTAL_OF_FILE)
+      of_file.add({name, text, count, received, sent, ns, most});
+    else
+      columns.add({name, text, e.peer_rank != STROBE_NOTHING_32 ? Cell(int64_t(e.peer_rank)) : Cell(),
+                   e.size_exponent >= 0 && e.size_exponent < 63 ? Cell(uint64_t(1) << e.size_exponent) : Cell(), count,
+                   sent, received, ns, most});
+    for (TableColumns* each : {&columns, &of_file})
+      if (each->rows() == kTableChunkRows) each->append_to(out, location);
   }
   columns.append_to(out, location);
+  of_file.append_to(out, location);
 }
 
 void append_lines(std::string& out, uint32_t location, const strobe_line* counters, uint64_t count,

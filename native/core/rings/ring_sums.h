@@ -43,7 +43,7 @@ uint64_t totals_hash(const strobe_total_key& key);
 template <class FunctionText>
 TotalsEntry* find_total(TotalsEntry* entries, uint64_t mask, const strobe_total_key& key, FunctionText&& function_text);
 void add_total(TotalsEntry& entry, const strobe_total_sums& sums);
-// Appends chunks of the side table message_totals.
+// Appends chunks of the side tables message_totals and io_totals.
 void append_totals(std::string& out, uint32_t location, const TotalsEntry* entries, uint64_t capacity);
 
 template <class FunctionText>

@@ -1,5 +1,6 @@
 // The C API of the core: include/strobe.h.
 #include "core/session/session.h"
+#include "core/system/own_memory.h"
 
 using strobe::Inside;
 using strobe::session;
@@ -29,6 +30,13 @@ void strobe_unmute(void) {
   strobe::turn_streams(STROBE_STREAMS_GO_ON);
 }
 const char* strobe_error(void) { return session().error(); }
+int strobe_recorded_here(void) {
+  const strobe::Producer& p = strobe::producer;
+  if (p.busy || p.writing || p.hidden) return STROBE_NOT_RECORDED;
+  return session().recording() ? STROBE_RECORDED : session().forked() ? STROBE_IN_CHILD : STROBE_NOT_RECORDED;
+}
+void strobe_use_own_memory(void) { strobe::use_own_memory(); }
+const char* strobe_folder(void) { return session().folder(); }
 void strobe_pause(void) {
   const Inside inside;
   session().fork_begins();

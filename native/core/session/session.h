@@ -43,6 +43,9 @@ class Session {
   bool recording(int64_t launched_ns) const { return recording() && launched_ns >= recording_since_ns_; }
   // Whether what comes now is recorded: begins with a forked child, and goes on where the recorder rests.
   bool awake();
+  // A child that was forked and has made no record yet.
+  bool forked() const { return state_.load(std::memory_order_acquire) == kForked && !muted_; }
+  const char* folder() const { return folder_.c_str(); }
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
   // What became known while the process runs, as JSON.

@@ -722,6 +722,52 @@ class Analyses:
             UsageError: where an option has no such choice.
         """
 
+    def io(
+        self,
+        *,
+        by: Literal["file", "function", "rank"] = "file",
+    ) -> Table:
+        """Which files take the time, by which calls, and how fast are they?
+
+        Sum the calls of the C library that `strobe run --trace +io` recorded, and MPI_File_*. Calls, bytes
+        and times are exact for the whole run, whether steps were folded or not, also of a program that was
+        killed.
+
+        bytes = read + written, of calls that read or write: mmap has none, as what is read through a
+        mapping is no call; bandwidth = these bytes / the time of the calls that moved them. Times of
+        threads and ranks add up. A file has the name that the kernel has for it: absolute, without links.
+        `pipe`, `socket` and others are not files: they have rows, but are not in the sentence. Programs
+        that open thousands of files have them by folder (`/data/*`).
+
+        What fprintf, fgets and others write and read inside of the C library is not seen, nor sendfile, nor
+        the I/O of a program that makes system calls itself (Go, io_uring). Rows of the interface `mpi` are
+        about MPI_File_*, whose files are not known; what the MPI library does for them with calls of the C
+        library is in rows of `posix`, too.
+
+        Options:
+            by: What a row is of.
+
+        Columns:
+            interface (string): posix, or mpi
+            rank (int64): rank of the process, null if it has none [by=rank]
+            process (uint32): process [by=rank]
+            file (string): path of the file; `pipe`, `socket`, ...; null where unknown [by=file]
+            function (string): open, read, ... [by=file or function]
+            calls (int64): calls
+            bytes (int64, bytes): bytes read and written
+            total_ns (int64, ns): time in these calls
+            bandwidth_gb_s (float64, GB/s): bytes by the time of the calls that moved them, null: none
+            max_ns (int64, ns): longest call
+            read_bytes (int64, bytes): bytes read
+            written_bytes (int64, bytes): bytes written
+
+        Needs:
+            I/O of files: strobe run --trace +io
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
     def kernels(
         self,
         *,

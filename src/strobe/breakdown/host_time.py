@@ -1,8 +1,8 @@
 """Host time: what the main thread of each rank did in the steps, or in the whole run: from spans, and from samples.
 
-Waiting for data, communication and operators are measured. What is left is split as the samples of the thread are, less
-those of the three: an estimate. Without samples it is `unobserved`. While the thread waits for a core, it is doing what
-it would do with one; `starved_ns` is that time.
+Waiting for data, communication, operators and recorded I/O of files are measured. What is left is split as the samples
+of the thread are, less those of these: an estimate. Without samples it is `unobserved`. While the thread waits for a
+core, it is doing what it would do with one; `starved_ns` is that time.
 """
 
 from __future__ import annotations
@@ -214,13 +214,14 @@ def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: 
         left = Counter({state: round(ns * scale) for state, ns in states.items()})
         waits = round(waited["communication"] * scale)
         _take(left, ("native", "python"), times_ns["operators"])
+        _take(left, ("file", "native"), times_ns["file"])
         _take(left, ("native", *WAITING, "python"), max(0, times_ns["communication"] - waits))
         if waits > times_ns["communication"]:
             rest -= min(rest, waits - times_ns["communication"])
             kinds["communication"] = waits
         whole = sum(left.values())
         for state, ns in left.items():
-            kinds[state] = round(ns / whole * rest) if whole else 0
+            kinds[state] += round(ns / whole * rest) if whole else 0
         kinds["unobserved"] = 0 if whole else rest
         places |= {state: found for state in states if (found := _place(trace, sums, functions, state)) is not None}
     largest = max(kinds, key=kinds.__getitem__)
@@ -255,8 +256,10 @@ def _measured(trace: Trace, selection: Selection, location: int, cells_ns: dict[
     fed = innermost(own.parent, of_data) >= 0
     times_ns, named = {"data": 0}, one_for_each_name(trace)
     places: dict[str, Place] = {}
-    for name in ("communication", "operators"):
-        time_ns = own.own_ns * ((kind == HOST_KINDS.index(name)) & ~fed)
+    of_kind = {name: kind == HOST_KINDS.index(name) for name in ("communication", "operators")}
+    of_kind["file"] = np.array([regions[at].role == "io" for at in own.region.tolist()], dtype=bool)
+    for name, of_name in of_kind.items():
+        time_ns = own.own_ns * (of_name & ~fed)
         times_ns[name] = int(time_ns.sum())
         if times_ns[name] > 0:
             # Calls of MPI have a region for each peer.

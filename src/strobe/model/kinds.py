@@ -11,14 +11,14 @@ from typing import Annotated
 # Who reported a region.
 PARADIGMS = (
     *("other", "python", "torch", "itt", "nvtx", "user", "cuda", "mpi", "onednn", "strobe", "compiler", "openmp"),
-    *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos", "accelerator"),
+    *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos", "accelerator", "posix"),
 )
 # Of them, the interfaces of GPUs and other accelerators (`accelerator`: XPU, MTIA, NPU, HPU, TPU, PrivateUse1).
 GPU_PARADIGMS = ("cuda", "hip", "opencl", "accelerator")
 # What a region is.
 ROLES = (
     *("other", "function", "operator", "range", "wait", "loop", "kernel", "copy", "sync", "p2p", "collective"),
-    *("data", "idle"),
+    *("data", "idle", "io"),
 )
 # What a location is.
 LOCATION_KINDS = ("thread", "stream", "task")
@@ -125,4 +125,5 @@ RECORDED_WITH = {
     "itt": ("ITT ranges", "--trace +itt"),
     "metrics": ("process metrics", "--trace +metrics"),
     "lines": ("source lines", "--lines FUNCTION"),
+    "io": ("I/O of files", "--trace +io"),
 }

@@ -455,6 +455,16 @@ TABLES["path_metrics"] = (
     Column("self_value", "float64", "", "of the call path alone, in `unit`"),
     Column("total_value", "float64", "", "with everything that it calls, null where it does not add up"),
 )
+TABLES["io_totals"] = (
+    Column("location", "uint32", "", "first location of the process that called: rows are about all of it"),
+    Column("function", "string", "", "function that was called: open, read, ..."),
+    Column("file", "string", "", "path of the file; `pipe`, `socket`, ...; null where unknown"),
+    Column("calls", "int64", "", "calls; exact, even where spans were folded or lost"),
+    Column("read_bytes", "int64", "bytes", "bytes that these calls read"),
+    Column("written_bytes", "int64", "bytes", "bytes that these calls wrote"),
+    Column("total_ns", "int64", "ns", "time in these calls"),
+    Column("max_ns", "int64", "ns", "longest call"),
+)
 TABLES["quality"] = (
     Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
     Column("pid", "int64", "", "its number in the operating system"),
@@ -466,5 +476,5 @@ TABLES["quality"] = (
 SPAN_TABLES = tuple(name for name, columns in TABLES.items() if columns[:2] == _OF_SPAN)
 EVENT_TABLES = (
     *("allocations", "samples", "sample_totals", "messages", "folded_collectives", "message_totals"),
-    *("marks", "flows", "lines", "call_edges", "path_metrics"),
+    *("marks", "flows", "lines", "call_edges", "path_metrics", "io_totals"),
 )

@@ -164,6 +164,22 @@ class Adapter(Hooks):
             os.environ[self.injection] = library()
 
 
+def preloaded(adapter: str) -> bool:
+    """Return whether this process was started with the library of an adapter that is preloaded."""
+    return f"libstrobe_{adapter}.so" in os.environ.get("LD_PRELOAD", "")
+
+
+def preloading(adapter: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return LD_PRELOAD with the library of an adapter.
+
+    Last: a tool of the user's that interposes the same calls keeps its place, and hands on to us.
+    """
+    from strobe.native import adapter_library
+
+    before = environment.get("LD_PRELOAD", "")
+    return {"LD_PRELOAD": os.pathsep.join(filter(None, [before, adapter_library(adapter)]))}
+
+
 def described(name: str) -> Adapter:
     """Import the description of an adapter."""
     adapter: Adapter = import_module(f"strobe.record.adapters.{name}").ADAPTER

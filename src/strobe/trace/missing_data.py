@@ -8,6 +8,9 @@ from strobe.model.kinds import RECORDED_WITH
 from strobe.trace.definitions import RegionRow
 from strobe.trace.processes.process_reader import ProcessReader
 
+# What is known by its side table.
+_TABLES = {"lines": "lines", "io": "io_totals"}
+
 
 def first_missing(
     needs: Sequence[str], readers: Sequence[ProcessReader], regions: Sequence[RegionRow], executions: int
@@ -23,8 +26,8 @@ def first_missing(
 def _is_there(need: str, readers: Sequence[ProcessReader], regions: Sequence[RegionRow], executions: int) -> bool:
     if need == "metrics":
         return any(len(metric["value"]) for reader in readers for metric in reader.metrics())
-    if need == "lines":
-        return any(reader.tables().get("lines") for reader in readers)
+    if need in _TABLES:
+        return any(reader.tables().get(_TABLES[need]) for reader in readers)
     if need == "spans":
         return executions > 0
     # PyTorch's ranges come through ITT and NVTX; its operators are known by their role.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strobe.trace.trace import Trace
 
-_SUMS = ("lines", "call_edges", "path_metrics", "message_totals", "sample_totals", "folded_collectives")
+_SUMS = ("lines", "call_edges", "path_metrics", "message_totals", "io_totals", "sample_totals", "folded_collectives")
 
 
 def sums_left_out(trace: Trace, format_name: str) -> list[str]:

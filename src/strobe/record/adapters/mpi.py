@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from strobe.record.adapter import Adapter
+from strobe.record.adapter import Adapter, preloaded, preloading
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from strobe.record.doctor.finding import Finding
     from strobe.record.options.session_settings import Session
 
-LIBRARY = "libstrobe_mpi.so"
 _LAUNCHERS = ("mpirun", "mpiexec", "srun")
 _KINDS = (
     *(("openmpi", "Open MPI"), ("orterun", "Open MPI"), ("prte", "Open MPI"), ("hydra", "MPICH")),
@@ -29,8 +28,7 @@ _KINDS = (
 class _Mpi(Adapter):
     def available(self) -> str:
         """Only `strobe run` can preload a library."""
-        preloaded = LIBRARY in os.environ.get("LD_PRELOAD", "")
-        return "" if preloaded else "MPI calls are recorded under `strobe run` only"
+        return "" if preloaded("mpi") else "MPI calls are recorded under `strobe run` only"
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
         """Whether the program will call MPI."""
@@ -39,10 +37,8 @@ class _Mpi(Adapter):
         return calls_mpi(environment, command)
 
     def environment(self, settings: Session, environment: Mapping[str, str]) -> dict[str, str]:
-        """Preload the library. Last: a tool of the user's that interposes MPI keeps its place, and hands on to us."""
-        from strobe.native import mpi_library
-
-        return {"LD_PRELOAD": os.pathsep.join(filter(None, [environment.get("LD_PRELOAD", ""), mpi_library()]))}
+        """Preload the library."""
+        return preloading("mpi", environment)
 
     def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
         """Return the launchers that are there, and mpi4py."""

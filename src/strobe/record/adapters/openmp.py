@@ -20,10 +20,10 @@ _LIBRARIES = "OMP_TOOL_LIBRARIES"
 
 def _with_ours(libraries: str) -> str:
     """Return a list of tools with ours as the last: the runtime takes the first that wants to be its tool."""
-    from strobe.native import openmp_library
+    from strobe.native import adapter_library
 
-    each = [library for library in libraries.split(os.pathsep) if library and library != openmp_library()]
-    return os.pathsep.join([*each, openmp_library()])
+    each = [library for library in libraries.split(os.pathsep) if library and library != adapter_library("ompt")]
+    return os.pathsep.join([*each, adapter_library("ompt")])
 
 
 class _OpenMP(Adapter):
