@@ -42,8 +42,9 @@ def samples(trace: strobe.Trace, column: str) -> dict[str, int]:
 def test_functions_have_their_cpu_time_and_a_contended_lock_its_waits(workshop: Workshop) -> None:
     trace, known = recorded(workshop, "contended")
     ran, waited = samples(trace, "native_ns"), samples(trace, "lock_ns")
-    for function in ("prepare", "update_table"):
-        assert ran[function] == pytest.approx(known[function], abs=CLOSE_NS)
+    # Which of them runs when the kernel's clock ticks is chance, and not quite: threads wake at ticks, too.
+    assert ran["prepare"] + ran["update_table"] == pytest.approx(known["prepare"] + known["update_table"], abs=CLOSE_NS)
+    assert ran["update_table"] > ran["prepare"] > 0
     assert waited["pthread_mutex_lock(table_lock)"] == pytest.approx(known["waited"], abs=5e6)
     verdict = summarise(trace).verdict
     assert verdict.kind == "lock-bound"
