@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "adapters/sampling/python_stacks.h"
+#include "adapters/sampling/thread_states.h"
 #include "core/system/clock.h"
 #include "core/system/descriptors.h"
 #include "core/system/threads.h"
@@ -43,11 +44,6 @@ constexpr int kResting = 16;                 // looks in a row at a thread that 
 constexpr uint64_t kRestingEvery = 4;        // samples between two looks at such a thread
 constexpr int64_t kWaitingRowNs = 50000000;  // a thread that does nothing gets a row as seldom as that
 
-enum State : uint8_t { kPython, kNative, kCollecting, kReady, kGil, kLock, kFile, kSocket, kSleep, kWaiting, kThreads };
-constexpr const char* kStateNames[] = {"python", "native", "collecting", "ready",   "gil",    "lock",
-                                       "file",   "socket", "sleep",      "waiting", "threads"};
-constexpr size_t kStates = std::size(kStateNames);
-
 // A library that may compute for the program: of an installed package (MPI's does not), an extension module that is
 // none of the standard library's, or the program's own, which ctypes calls.
 bool is_of_package(std::string_view path) {
@@ -56,78 +52,6 @@ bool is_of_package(std::string_view path) {
   if (has("/lib-dynload/")) return has("/_ctypes.");
   return has("-packages/") || has(".cpython-3") || has(".abi3.so") || (!has("/lib") && has(".so"));
 }
-
-constexpr bool ran(State state) { return state <= kCollecting; }
-
-// What a thread that sleeps in this call of the kernel waits for; `file`: whether its first argument is one.
-State waited_for(long call, bool file) {
-  switch (call) {
-    case SYS_futex:
-    case SYS_flock:
-    case SYS_semop:
-    case SYS_semtimedop:
-      return kLock;
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-      return kSleep;
-    case SYS_read:
-    case SYS_write:
-    case SYS_readv:
-    case SYS_writev:
-      return file ? kFile : kSocket;
-    case SYS_pread64:
-    case SYS_pwrite64:
-    case SYS_preadv:
-    case SYS_pwritev:
-    case SYS_preadv2:
-    case SYS_pwritev2:
-    case SYS_sendfile:
-    case SYS_copy_file_range:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_sync:
-    case SYS_syncfs:
-    case SYS_sync_file_range:
-    case SYS_msync:
-    case SYS_ftruncate:
-    case SYS_openat:
-    case SYS_renameat2:
-    case SYS_unlinkat:
-    case SYS_getdents64:
-#ifdef SYS_open  // calls that 64-bit ARM has no more
-    case SYS_open:
-    case SYS_rename:
-    case SYS_unlink:
-    case SYS_stat:
-#endif
-      return kFile;
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_connect:
-    case SYS_ppoll:
-    case SYS_pselect6:
-    case SYS_epoll_pwait:
-#ifdef SYS_poll
-    case SYS_poll:
-    case SYS_select:
-    case SYS_epoll_wait:
-#endif
-      return kSocket;
-    default:
-      return kWaiting;
-  }
-}
-
-int64_t cpu_ns(clockid_t clock) {  // -1: the thread is gone
-  timespec t;
-  return clock_gettime(clock, &t) == 0 ? int64_t(t.tv_sec) * 1000000000 + t.tv_nsec : -1;
-}
-
-clockid_t clock_of_thread(uint64_t id) { return clockid_t((~unsigned(id) << 3) | 6); }  // as pthread_getcpuclockid
 
 // What has been accounted for of a thread.
 struct Account {
@@ -298,32 +222,7 @@ class Sampler {
     return true;
   }
 
-  static std::string small_file(uint64_t id, const char* what) {
-    char path[64], bytes[512];
-    snprintf(path, sizeof path, "/proc/self/task/%llu/%s", (unsigned long long)id, what);
-    const ssize_t n = read_small(path, bytes, sizeof bytes);
-    return n > 0 ? std::string(bytes, size_t(n)) : std::string();
-  }
-
-  static std::string name_of(uint64_t id) {
-    std::string name = small_file(id, "comm");
-    if (!name.empty() && name.back() == '\n') name.pop_back();
-    return name;
-  }
-
-  // Of a thread that is on no processor: whether it wants one or the GIL, or for what it sleeps in a call of the
-  // kernel.
-  State asleep(uint64_t id) {
-    const std::string call = small_file(id, "syscall");
-    if (call.compare(0, 7, "running") == 0) return kReady;
-    char* end;
-    const long number = strtol(call.c_str(), &end, 10);
-    if (end == call.c_str()) return kWaiting;  // the kernel does not tell
-    const auto first = uintptr_t(strtoull(end, nullptr, 16));
-    if (number == SYS_futex && first >= layout_.gil && first < layout_.gil + layout_.gil_bytes) return kGil;
-    const bool moves = number == SYS_read || number == SYS_write || number == SYS_readv || number == SYS_writev;
-    return waited_for(number, moves && is_file_of_program(int(first)));
-  }
+  State asleep(uint64_t id) const { return state_of_sleeper(id, layout_.gil, layout_.gil_bytes); }
 
   // Whoever samples a thread by taking its processor never sees it run: where all processors are busy, the system wakes
   // this thread mostly on the one that it slept on beside the program. From now on it takes any other one.
@@ -339,12 +238,6 @@ class Sampler {
     cpu_set_t others = processors_;
     CPU_CLR(processor, &others);
     if (sched_setaffinity(0, sizeof others, &others) == 0) avoided_ = processor;
-  }
-
-  // Whether a descriptor is a file, not a pipe or a socket.
-  static bool is_file_of_program(int fd) {
-    struct stat facts;
-    return fstat(fd, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISBLK(facts.st_mode));
   }
 
   bool look(uintptr_t at, Thread& t, int64_t now) {

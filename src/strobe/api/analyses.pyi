@@ -1339,7 +1339,7 @@ class Analyses:
         *,
         by: Literal["function", "line", "thread"] = "function",
     ) -> Table:
-        """What were the Python threads doing, by samples: Python, C code, or waiting?
+        """What were the threads doing, by samples: Python, C code, or waiting?
 
         Sum samples by function, by line, or by thread; those of folded steps are among them.
 
@@ -1351,6 +1351,11 @@ class Analyses:
         innermost function; total is the time that ran in it and in what it calls, recursion counted once.
         share: the time that ran as a part of that of everything. By line: the line of the innermost
         function, of steps that were kept. Imported samples without a time count as 1 ns each.
+
+        Of a program without Python, native is CPU time of a function, and what is waited for in pthreads
+        has rows of its own: pthread_mutex_lock(NAME) has all waits for the lock NAME (lock), pthread_join,
+        pthread_cond_wait and pthread_barrier_wait others (waiting). They are measured; other waits are seen
+        20 times a second, without a call stack.
 
         Options:
             by: One row per function, line, or thread.

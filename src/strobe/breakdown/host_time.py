@@ -45,6 +45,8 @@ _FEWEST_SAMPLES = 20
 STRAY = 0.005
 # A function with this share of a kind, or more, is where most of it passes.
 MOSTLY = 0.5
+# A function that calls another one for so much of its time is its caller.
+_ONE_CALLER = 0.9
 # Operators are rather named by the function that calls so many of them.
 _MANY = 0.45
 # One that lasts for more than this of the steps is the step itself.
@@ -149,13 +151,14 @@ class Others:
     """What others do while the main thread waits: other threads of its process, or its children.
 
     who: "4 other threads", "2 child processes". shares: of their sampled time, by state (0 to 1). samples: how many.
-    places: as in `HostTime`.
+    places: as in `HostTime`. ran_ns: CPU time of each.
     """
 
     who: str
     shares: dict[str, float]
     samples: int
     places: dict[str, Place]
+    ran_ns: tuple[int, ...]
 
     @property
     def busy(self) -> float:
@@ -172,7 +175,9 @@ def others_of(trace: Trace, time: HostTime) -> Others | None:
     processes = {each.process: each for each in process_rows(trace)}
     pid = processes[time.process].pid
     threads = [each for each in location_rows(trace) if each.kind == "thread"]
-    own = [each.location for each in threads if each.process == time.process and each.location != main]
+    of_process = [each for each in threads if each.process == time.process]
+    main = next((each.location for each in of_process if each.thread_id == pid), main)
+    own = [each.location for each in of_process if each.location != main]
     beside = [each for each in threads if each.process != time.process]
     children = [each.location for each in beside if processes[each.process].parent_pid == pid]
     both = (_others(trace, time, who, of) for who, of in (("other thread", own), ("child process", children)))
@@ -191,11 +196,15 @@ def _others(trace: Trace, time: HostTime, who: str, locations: Sequence[int]) ->
     samples = sum(each.samples for each in busy)
     if samples < _FEWEST_SAMPLES:
         return None
-    count = len({each.location for each in busy})
+    ran = Counter[int]()
+    for each in busy:
+        ran[each.location] += each.ran_ns
+    count = len(ran)
     found = {state: place for state in states if (place := _place(trace, busy, functions, state)) is not None}
     whole = max(1, sum(states.values()))
     text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
-    return Others(text, {state: ns / whole for state, ns in states.items()}, samples, found)
+    shares = {state: ns / whole for state, ns in states.items()}
+    return Others(text, shares, samples, found, tuple(ran.values()))
 
 
 def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: int, measured: _Measured) -> HostTime:
@@ -343,7 +352,8 @@ def _state(each: SampleSum) -> str:
 
 
 def _of_library(frame: str) -> bool:
-    return any(part in frame for part in OF_LIBRARIES)
+    # Of a shared library without line numbers: `sin (libm.so.6)`.
+    return any(part in frame for part in OF_LIBRARIES) or ".so" in frame.rpartition(" (")[2]
 
 
 def own_frame(stack: Sequence[str]) -> str:
@@ -366,8 +376,22 @@ def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter
     if at and 2 * ns >= functions[frame][state]:
         line = at
     share = functions[frame][state] / sum(each[state] for each in functions.values())
+    caller = _caller_of_wait(sums, frame) if name.startswith("pthread_") else ""
     files = functions[frame]["file"] > STRAY * functions[frame][state]
-    return Place(name, f"{file}:{line}" if file else "", share, generates, files)
+    return Place(name, f"{file}:{line}" if file else "", share, generates, files, caller)
+
+
+def _caller_of_wait(sums: Sequence[SampleSum], frame: str) -> str:
+    """Return who calls a function that waits, as a line of a call stack; "" where several do."""
+    callers = Counter[str]()
+    for each in sums:
+        if each.stack[-1] == frame:
+            callers[each.stack[-2] if len(each.stack) > 1 else ""] += each.other_ns
+    (caller, ns), *_ = callers.most_common(1)
+    name, file, line = frame_of(caller)
+    if ns < _ONE_CALLER * callers.total():
+        return ""
+    return f"{name} ({file.rpartition('/')[2]}:{line})" if file else name
 
 
 def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:

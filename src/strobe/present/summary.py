@@ -25,6 +25,7 @@ from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.path_statistics import path_statistics
 from strobe.sums.weight_unit import weight_unit
 from strobe.tables.table import Table
+from strobe.trace.definition_rows import process_rows
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.info import Info
 from strobe.trace.trace import Trace
@@ -102,7 +103,8 @@ class StepClass:
 class Hot:
     """A row of the table of hot spots: an operator, or a function if no operator ran.
 
-    Self times are in ns, or in what the profile counts: see `Summary.hot_unit`.
+    Self times are in ns, or in what the profile counts: see `Summary.hot_unit`. `calls` of sampled functions are
+    samples.
     """
 
     name: str
@@ -275,14 +277,19 @@ def _classes(usual: Usual) -> tuple[StepClass, ...]:
 
 
 def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
-    """Return the operators, or functions if there are none, with the most self time."""
+    """Return the operators, or functions if there are none, with the most self time; sampled ones with CPU time."""
     for kind, analysis in (("operators", "operators"), ("functions", "profile")):
         if rows := [row for row in rows_of(ask(trace, analysis).head(5)) if row["self_ns"] is not None]:
             return kind, tuple(
                 Hot(row["name"], row["calls"], row["self_ns"], row["share"] or 0.0, row["self_per_step_ns"])
                 for row in rows
             )
-    return "functions", ()
+    sampled = rows_of(ask(trace, "samples").head(5)) if not any(each.python for each in process_rows(trace)) else []
+    return "sampled functions" if sampled else "functions", tuple(
+        Hot(row["name"], row["samples"], row["python_ns"] + row["native_ns"], row["share"], None)
+        for row in sampled
+        if row["share"]
+    )
 
 
 # Rows of the quality table about GPUs that are not losses. Counters have sentences of their own.

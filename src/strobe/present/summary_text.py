@@ -128,14 +128,15 @@ def _hot(summary: Summary, width: int) -> list[str]:
     room = width - 44
     unit, shown = ("time", format_ns) if summary.hot_unit == "ns" else (summary.hot_unit[:12], format_count)
     head = f"Top {summary.hot_kind} by self {unit}{' per step' if per_step else ''}"
-    lines = [f"{_cut(head, room - 1):<{room}}{unit:>14}{'share':>10}{'calls':>10}"]
+    counted = "samples" if summary.hot_kind == "sampled functions" else "calls"
+    lines = [f"{_cut(head, room - 1):<{room}}{unit:>14}{'share':>10}{counted:>10}"]
     for hot in summary.hot:
         time = hot.self_per_step_ns if hot.self_per_step_ns is not None else hot.self_ns
         name = _cut(hot.name.removeprefix(_AUTOGRAD), room - 2)
         lines.append(
             f"  {name:<{room - 2}}{shown(round(time)):>14}{format_share(hot.share):>10}{format_count(hot.calls):>10}"
         )
-    verb = "operators" if summary.hot_kind == "operators" else "profile"
+    verb = {"operators": "operators", "sampled functions": "samples"}.get(summary.hot_kind, "profile")
     return [*lines, f"  ... all: strobe {verb} {_name(summary)}"]
 
 

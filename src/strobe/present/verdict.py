@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strobe.breakdown.data_pipeline import pipelines
-from strobe.breakdown.host_time import IDLE, MEASURED, HostTime, Place, host_times, others_of
+from strobe.breakdown.host_time import IDLE, MEASURED, HostTime, Others, Place, host_times, others_of
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
 from strobe.ranks.waits.thread_waits import team_times
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
 from strobe.tables.column_arrays import Floats
+from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 
 # A loop that waits for data this share of its time while its GPU is idle is input-bound.
@@ -94,7 +95,8 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         return threads
     if usual is None:
         reason = find_steps(trace).reason.partition(": ")[2]
-        do = "; strobe.step() at the end of the loop's body marks its steps" if not trace.info.source else ""
+        marks = not trace.info.source and any(each.python for each in process_rows(trace))
+        do = "; strobe.step() at the end of the loop's body marks its steps" if marks else ""
         if not times:
             return Verdict("no-steps", f"{reason}{f'; {busiest}' if busiest else ''}{do}")
         found = _of_host(trace, times, busiest)
@@ -274,6 +276,8 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
     others = others_of(trace, time)
     if others is None:
         return None
+    if (uneven := _uneven_threads(others)) is not None:
+        return uneven
     names = {kind: tuple(name for name in of if name not in IDLE) for kind, (of, _) in _CAUSES.items()}
     causes = {kind: sum(others.shares.get(name, 0.0) for name in of) for kind, of in names.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
@@ -287,6 +291,21 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
     margin, both = causes[kind] - causes[second], causes[kind] + causes[second]
     confidence = _confidence(margin, both, others.samples)
     return Verdict(kind, text, waits, "medium" if confidence == "high" else confidence)
+
+
+def _uneven_threads(others: Others) -> Verdict | None:
+    """The verdict of threads of which one computes longer than any other, which wait for it in a barrier."""
+    place = others.places.get("waiting")
+    if place is None or not place.name.startswith("pthread_barrier_wait") or len(others.ran_ns) < 2:
+        return None
+    waits, ran = others.shares["waiting"] * place.share, np.array(others.ran_ns, dtype=np.float64)
+    if waits < _UNEVEN or (found := _alone(ran, float(ran.max()))) is None:
+        return None
+    most, usual, lost = found
+    text = f"imbalanced: one of {others.who} computes {format_ns(ran[most])}, the median of the rest"
+    text += f" {format_ns(usual)}; they wait for it {format_share(waits)} of their time"
+    text += f" in {place.name}{f', called by {place.caller}' if place.caller else ''}"
+    return Verdict("imbalanced", text, lost, "medium")
 
 
 def _confidence(margin: float, both: float = 0.0, samples: int = 0) -> str:

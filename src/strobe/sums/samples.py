@@ -18,8 +18,8 @@ RUNNING = ("python", "native", "collecting")
 READY = ("ready", "gil")
 WAITING = ("lock", "file", "socket", "sleep", "waiting", "threads")
 STATES = (*RUNNING, *READY, *WAITING)
-# Of a thread that ran none, or whose stack changed while it was looked at.
-NO_STACK = "<no Python code>"
+# Of a thread that ran no Python, or whose stack changed while it was looked at; of a native one that slept.
+NO_STACK = "<no call stack>"
 _FRAME = re.compile(r"(.+) \((.+):(\d{1,9})\)")
 
 

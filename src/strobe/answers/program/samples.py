@@ -1,4 +1,4 @@
-"""Samples: what Python threads were doing, by function, line or thread; Python, C code and waiting apart."""
+"""Samples: what threads were doing, by function, line or thread; Python, C code and waiting apart."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def run(trace: Trace, *, by: str) -> Table:
         for key in dict.fromkeys([*own, *total])
     ]
     note = "" if rows else "nothing was sampled: strobe run --sample 1000 samples a thousand times a second"
-    table = make_table(ANALYSIS.columns_with(by=by), rows, about="samples of Python threads", note=note)
+    table = make_table(ANALYSIS.columns_with(by=by), rows, about="samples of threads", note=note)
     return table.sort("share")

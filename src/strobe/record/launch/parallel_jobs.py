@@ -88,15 +88,33 @@ def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
     """
     if _rank_of_mpi(environment) is not None:
         return True
-    while command and os.path.basename(command[0]) in _WRAPPERS:
-        # Neither options nor their values are programs.
-        command = next((command[at:] for at in range(1, len(command)) if shutil.which(command[at])), ())
+    command = _wrapped(command)
     executable = shutil.which(command[0]) if command else None
     if executable is None:
         return False
     words = (command[0], *_shell_words(executable, command))
     launchers = (word for word in words if os.path.basename(word) in LAUNCHERS)
     return any(map(shutil.which, launchers)) or contains(executable, b"\0libmpi")
+
+
+def is_native(command: Sequence[str]) -> bool:
+    """Return whether the command is a compiled program, but not a Python, or a script of a shell."""
+    command = _wrapped(command)
+    executable = shutil.which(command[0]) if command else None
+    if executable is None or "python" in os.path.basename(os.path.realpath(executable)):
+        return False
+    with suppress(OSError), open(executable, "rb") as file:
+        begin = file.read(_SCRIPT_BYTES)
+        return begin.startswith(b"\x7fELF") or _FOR_A_SHELL.match(begin) is not None
+    return False
+
+
+def _wrapped(command: Sequence[str]) -> Sequence[str]:
+    """Return the command behind `env` and its like."""
+    while command and os.path.basename(command[0]) in _WRAPPERS:
+        # Neither options nor their values are programs.
+        command = next((command[at:] for at in range(1, len(command)) if shutil.which(command[at])), ())
+    return command
 
 
 def _shell_words(executable: str, command: Sequence[str]) -> Iterator[str]:

@@ -31,9 +31,13 @@ def close_trace(folder: Path) -> None:
 def _resolve(folder: Path) -> None:
     functions: set[symbols.Address] = set()
     callers: set[symbols.Address] = set()
+    variables: set[symbols.Address] = set()
     for files in process_files(folder):
         with suppress(TraceError, OSError):
             reader = process_reader.open_process(files)
             functions.update((row[6], row[1]) for row in reader.core.regions() if symbols.is_address(row))
             callers.update(reader.call_sites.values())
-    symbols.resolve(folder, functions, callers)
+            if not reader.process()["python"]:
+                functions |= symbols.addresses_in(reader.core.texts(), variables=False)
+                variables |= symbols.addresses_in(reader.core.texts(), variables=True)
+    symbols.resolve(folder, functions, callers, variables)

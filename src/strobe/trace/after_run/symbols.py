@@ -1,5 +1,5 @@
-"""Names, files and lines of C and C++ functions and of callers of MPI, found after the run from the files that held
-them.
+"""Names, files and lines of C and C++ functions, of callers of MPI and of sampled call stacks, found after the run from
+the files that held them.
 
 The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) finds its name and
 source line; without it the file's own table of symbols has the names. They are kept in `symbols.json` of the trace,
@@ -23,7 +23,9 @@ FILE = "symbols.json"
 MPI, COMPILER, OPENMP = 7, 10, 11  # model/kinds.py: paradigm
 _OUTLINED = re.compile(r"\._omp_fn\.\d+|\.omp_outlined\S*")  # compilers make functions of parallel regions
 _TIMEOUT_S = 120
-_SYMTAB, _DYNSYM, _FUNCTION = 2, 11, 2
+_SYMTAB, _DYNSYM, _NAMED = 2, 11, (1, 2)  # of variables and functions
+# An address in a text of samples: of a function that ran, or, behind a function that waits, of what it waits for.
+_ADDRESS = re.compile(r"(\()?(/[^\n]*?)\+(0x[0-9a-f]+)(?=$|\n|\))", re.MULTILINE)
 
 Region = tuple[int, str, int, int, str, int, str]  # id, name, paradigm, role, file, line, module
 Place = tuple[str, str, int]  # name, file, line
@@ -36,13 +38,15 @@ def is_address(region: Region) -> bool:
     return region[2] == COMPILER and region[1].startswith("0x")
 
 
-def resolve(folder: Path, functions: Set[Address], callers: Set[Address]) -> None:
-    """Find the places of functions and of callers, and keep them beside the trace.
+def resolve(
+    folder: Path, functions: Set[Address], callers: Set[Address], variables: Set[Address] = frozenset()
+) -> None:
+    """Find the places of functions and of callers, and the names of variables, and keep them beside the trace.
 
     The name of a caller begins with the functions that were inlined there. Raises OSError if they cannot be written.
     """
     wanted: dict[str, set[str]] = {}
-    for module, address in functions | callers:
+    for module, address in functions | callers | variables:
         wanted.setdefault(module, set()).add(address)
     if not wanted:
         return
@@ -54,7 +58,7 @@ def resolve(folder: Path, functions: Set[Address], callers: Set[Address]) -> Non
                 at: (" < ".join([*map(_with_line, frames[:-1]), frames[-1][0]]), *frames[-1][1:])
                 if (module, at) in callers
                 else frames[-1]
-                for at, frames in _places(module, new).items()
+                for at, frames in _places(module, new, {at for of, at in variables if of == module}).items()
             }
             found[module] = {**found.get(module, {}), **places}
     text = json.dumps(found, ensure_ascii=False)
@@ -98,6 +102,28 @@ def with_places(region: Region, places: Mapping[str, Mapping[str, Place]], sites
     return number, name or f"{short}+{address}", paradigm, role, file, line, short
 
 
+def addresses_in(texts: Iterable[str], *, variables: bool) -> set[Address]:
+    """Return the addresses of functions or of variables in call stacks of native programs."""
+    found = (each for text in texts if "+0x" in text for each in _ADDRESS.finditer(text))
+    return {(each[2], each[3]) for each in found if bool(each[1]) == variables}
+
+
+def with_names(texts: Sequence[str], places: Mapping[str, Mapping[str, Place]]) -> list[str]:
+    """Return call stacks of native programs with `function (file:line)` for addresses; without line numbers with the
+    library, if it is one; `solver+0x1139` where nothing is known."""
+
+    def shown(found: re.Match[str]) -> str:
+        before, module, address = found.groups(default="")
+        short = module.rpartition("/")[2]
+        name, file, line = places.get(module, {}).get(address) or (f"{short}+{address}", "", 0)
+        if before:
+            return before + name
+        where = f"{file}:{line}" if line else short if ".so" in short else ""
+        return f"{name} ({where})" if where else name
+
+    return [_ADDRESS.sub(shown, text) if "+0x" in text else text for text in texts]
+
+
 def _shown(site: str, places: Mapping[str, Mapping[str, Place]], sites: CallSites) -> str:
     module, address = sites.get(site, ("", ""))
     place = places.get(module, {}).get(address)
@@ -110,10 +136,11 @@ def _with_line(place: Place) -> str:
     return f"{name} ({file.rpartition('/')[2]}:{line})"
 
 
-def _places(module: str, addresses: Sequence[str]) -> dict[str, list[Place]]:
-    """Return the functions at each address, innermost first: those that were inlined there, then the one around."""
-    tool = shutil.which("addr2line")
-    places = _addr2line(tool, module, addresses) if tool else {}
+def _places(module: str, addresses: Sequence[str], variables: Set[str]) -> dict[str, list[Place]]:
+    """Return the functions at each address, innermost first: those that were inlined there, then the one around; or
+    the variable."""
+    tool, code = shutil.which("addr2line"), [address for address in addresses if address not in variables]
+    places = _addr2line(tool, module, code) if tool and code else {}
     missing = [address for address in addresses if address not in places]
     return {**places, **_symbols(module, missing)} if missing else places
 
@@ -176,7 +203,7 @@ def _functions(data: bytes) -> Iterable[tuple[int, int, str]]:
         texts = sections[section[6]]
         for at in range(section[4], section[4] + section[5], 24):
             name, info, _, home, value, size = struct.unpack_from("<IBBHQQ", data, at)
-            if info & 15 == _FUNCTION and home:
+            if info & 15 in _NAMED and home:
                 begin = texts[4] + name
                 yield value, size, data[begin : data.index(b"\0", begin)].decode("utf-8", "replace")
 

@@ -243,6 +243,12 @@ class RecordedProcess:
         places = symbols.known_places(self._folder)
         return [symbols.with_places(row, places, self.call_sites) for row in rows]
 
+    def texts(self) -> list[str]:
+        """Return the texts that side tables refer to; functions of native programs have their names."""
+        texts: list[str] = self.core.texts()
+        described = self._begun[0].get("description") or {}
+        return texts if described.get("python") else symbols.with_names(texts, symbols.known_places(self._folder))
+
     def source_loops(self) -> dict[int, str]:
         """Return what the loops of functions call, by region, as it was recorded, or exported."""
         found: dict[int, str] = self.core.source_loops()

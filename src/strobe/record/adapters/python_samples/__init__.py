@@ -32,7 +32,7 @@ ADAPTER = _PythonSamples(
     options=(
         Option(
             "sample",
-            "Sample every Python thread HZ times per second (0 disables sampling).",
+            "Sample every thread HZ times per second, native programs per second of CPU time (0 disables sampling).",
             group="what",
             parse=per_second,
             metavar="HZ",

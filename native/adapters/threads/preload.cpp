@@ -1,0 +1,195 @@
+// preload.cpp - libstrobe_threads.so, loaded by LD_PRELOAD: programs without Python are sampled from their beginning,
+// with the threads that pthread_create makes. It is silent in a Python, which samples itself, in a shell, and in
+// programs of the system that others start.
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "adapters/threads/collector.h"
+#include "adapters/threads/thread_samples.h"
+#include "include/strobe.h"
+
+namespace strobe::threads {
+
+namespace {
+
+constexpr size_t kSmallStack = 64 << 10;  // has no room for the handler of a signal
+constexpr std::string_view kShells[] = {"ash", "bash", "dash", "ksh", "sh", "zsh"};
+
+std::atomic<bool> following{false};
+int64_t period_ns = 0;
+
+bool is_worth_it() {
+  char path[4096];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+  const std::string_view program(path, size_t(std::max<ssize_t>(n, 0)));
+  const std::string_view name = program.substr(program.rfind('/') + 1);
+  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized") || std::ranges::find(kShells, name) != std::end(kShells)) return false;
+  const char* supervisor = getenv("STROBE_THREADS_OF");
+  const bool main = supervisor && atoi(supervisor) == getppid();
+  return main || !(program.starts_with("/usr/bin/") || program.starts_with("/bin/"));
+}
+
+void finish() {
+  if (!following.exchange(false)) return;
+  give_way();
+  stop_collector();
+}
+
+[[gnu::constructor]] void begin() {
+  const char* rate = getenv("STROBE_THREADS_HZ");
+  if (!rate || !atoi(rate) || !is_worth_it() || !prepare() || !strobe_begin()) return give_way();
+  period_ns = 1000000000 / atoi(rate);
+  if (!start_collector()) return give_way();
+  pthread_atfork(nullptr, nullptr, [] { following = false, forked(); });
+  begin_thread(period_ns);
+  following = true;
+  atexit(finish);  // before strobe_stop, which strobe_begin has put there
+}
+
+struct Start {
+  void* (*function)(void*);
+  void* argument;
+};
+
+void* run_thread(void* argument) {
+  const Start start = *static_cast<Start*>(argument);
+  free(argument);
+  begin_thread(period_ns);
+  return start.function(start.argument);
+}
+
+// Whether the recorder itself calls.
+bool is_own(void* caller) {
+  static void *const core = base_of(reinterpret_cast<uintptr_t>(&strobe_begin)), *const own = base_of(
+                                                                                     reinterpret_cast<uintptr_t>(
+                                                                                         &begin));
+  void* const base = base_of(reinterpret_cast<uintptr_t>(caller));
+  return base && (base == core || base == own);
+}
+
+// A set of signals without SIGPROF, while that is ours: who blocks all signals, or waits for any, does not mean it.
+class WithoutOurs {
+ public:
+  explicit WithoutOurs(const sigset_t* set) : set_(set) {
+    if (!set || !before()) return;
+    mine_ = *set;
+    sigdelset(&mine_, SIGPROF);
+    set_ = &mine_;
+  }
+  operator const sigset_t*() const { return set_; }
+
+ private:
+  const sigset_t* set_;
+  sigset_t mine_;
+};
+
+// Calls that no flag of a signal's handler restarts: where it was ours that interrupted, they are made again. A thread
+// is interrupted only while it runs, hence before it has waited: what is left of its time is all of it.
+template <class Call>
+auto again(Call&& call) {
+  for (;;) {
+    const uint32_t seen = interruptions;
+    const auto result = call();
+    if (result != -1 || errno != EINTR || seen == interruptions) return result;
+  }
+}
+
+}  // namespace
+
+}  // namespace strobe::threads
+
+using namespace strobe::threads;
+
+#define NEXT(name) static const auto real = next<decltype(&::name)>(#name)
+
+extern "C" {
+
+STROBE_API int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
+                              void* argument) {
+  NEXT(pthread_create);
+  size_t stack = kSmallStack;
+  if (attributes) pthread_attr_getstacksize(attributes, &stack);
+  auto* start = following && stack >= kSmallStack && !is_own(__builtin_return_address(0))
+                    ? static_cast<Start*>(malloc(sizeof(Start)))
+                    : nullptr;
+  if (!start) return real(thread, attributes, function, argument);
+  *start = {function, argument};
+  const int error = real(thread, attributes, run_thread, start);
+  if (error) free(start);
+  return error;
+}
+
+STROBE_API int sigaction(int number, const struct sigaction* to, struct sigaction* from) {
+  NEXT(sigaction);
+  if (number == SIGPROF && before() && !to) {
+    if (from) *from = *before();
+    return 0;
+  }
+  if (number == SIGPROF) give_way();
+  return real(number, to, from);
+}
+
+STROBE_API sighandler_t signal(int number, sighandler_t handler) {
+  NEXT(signal);
+  if (number == SIGPROF) give_way();
+  return real(number, handler);
+}
+
+STROBE_API int setitimer(__itimer_which_t which, const itimerval* to, itimerval* from) noexcept {
+  NEXT(setitimer);
+  if (which == ITIMER_PROF) give_way();
+  return real(which, to, from);
+}
+
+STROBE_API int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  NEXT(pthread_sigmask);
+  if (how == SIG_UNBLOCK) return real(how, set, old);
+  return real(how, WithoutOurs(set), old);
+}
+
+STROBE_API int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  NEXT(sigprocmask);
+  if (how == SIG_UNBLOCK) return real(how, set, old);
+  return real(how, WithoutOurs(set), old);
+}
+
+STROBE_API int poll(pollfd* files, nfds_t count, int timeout) {
+  NEXT(poll);
+  return again([&] { return real(files, count, timeout); });
+}
+
+STROBE_API int epoll_wait(int file, epoll_event* events, int count, int timeout) {
+  NEXT(epoll_wait);
+  return again([&] { return real(file, events, count, timeout); });
+}
+
+STROBE_API int nanosleep(const timespec* time, timespec* left) {
+  NEXT(nanosleep);
+  return again([&] { return real(time, left); });
+}
+
+STROBE_API int usleep(useconds_t time) {
+  NEXT(usleep);
+  return again([&] { return real(time); });
+}
+
+STROBE_API int sem_timedwait(sem_t* semaphore, const timespec* until) {
+  NEXT(sem_timedwait);
+  return again([&] { return real(semaphore, until); });
+}
+
+}  // extern "C"

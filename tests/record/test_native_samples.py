@@ -1,0 +1,93 @@
+"""Programs without Python: what is sampled and waited for equals what they measured themselves."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe.present.summary import summarise
+from tests.record.workshop import Workshop
+
+HERE = Path(__file__).parent / "threads"
+# Of times that add up to some hundred ms: a sample's period (10 ms where the kernel ticks 100 times a second) for each
+# of a few threads.
+CLOSE_NS = 60e6
+
+
+def compiled(workshop: Workshop, name: str) -> str:
+    """The program NAME.c of this test's folder."""
+    path = workshop.folder / name
+    subprocess.run(["gcc", "-O2", "-g", "-pthread", str(HERE / f"{name}.c"), "-o", str(path)], check=True)
+    return str(path)
+
+
+def measured(stdout: str) -> dict[str, int]:
+    """What a program printed of its own clocks, ns."""
+    return {name: int(ns) for name, ns in map(str.split, stdout.splitlines())}
+
+
+def recorded(workshop: Workshop, name: str) -> tuple[strobe.Trace, dict[str, int]]:
+    """Its trace, and what it knows itself."""
+    done = workshop.recorded("--", compiled(workshop, name))
+    assert (done.returncode, done.stderr) == (0, "")
+    return strobe.open(done.trace), measured(done.stdout)
+
+
+def samples(trace: strobe.Trace, column: str) -> dict[str, int]:
+    """A column of `strobe samples` by function."""
+    return {row["name"]: row[column] for row in trace.samples().to_pylist()}
+
+
+def test_functions_have_their_cpu_time_and_a_contended_lock_its_waits(workshop: Workshop) -> None:
+    trace, known = recorded(workshop, "contended")
+    ran, waited = samples(trace, "native_ns"), samples(trace, "lock_ns")
+    # Which of them runs when the kernel's clock ticks is chance, and not quite: threads wake at ticks, too.
+    assert ran["prepare"] + ran["update_table"] == pytest.approx(known["prepare"] + known["update_table"], abs=CLOSE_NS)
+    assert ran["update_table"] > ran["prepare"] > 0
+    assert waited["pthread_mutex_lock(table_lock)"] == pytest.approx(known["waited"], abs=5e6)
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "lock-bound"
+    assert "4 other threads" in verdict.text
+    assert "pthread_mutex_lock(table_lock), called by work (contended.c:14)" in verdict.text
+
+
+def test_a_serial_part_is_named(workshop: Workshop) -> None:
+    trace, known = recorded(workshop, "serial")
+    ran = samples(trace, "native_ns")
+    for function in ("assemble", "solve"):
+        assert ran[function] == pytest.approx(known[function], abs=CLOSE_NS)
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "compute-bound"
+    assert "in assemble (serial.c:10)" in verdict.text
+    assert verdict.share is not None
+    assert verdict.share == pytest.approx(known["serial"] / known["whole"], abs=0.1)
+
+
+def test_a_thread_with_more_work_keeps_others_in_the_barrier(workshop: Workshop) -> None:
+    trace, known = recorded(workshop, "imbalanced")
+    waited = sum(known[f"waited{thread}"] for thread in range(3))
+    assert samples(trace, "waiting_ns")["pthread_barrier_wait(barrier)"] == pytest.approx(waited, abs=5e6)
+    threads = {row["location"]: row["native_ns"] for row in trace.samples(by="thread").to_pylist()}
+    computed = sorted(known[f"computed{thread}"] for thread in range(3))
+    assert sorted(threads.values())[-3:] == pytest.approx(computed, abs=2e6)
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "imbalanced"
+    assert "in pthread_barrier_wait(barrier), called by work" in verdict.text
+
+
+def test_the_program_notices_nothing(workshop: Workshop) -> None:
+    program = compiled(workshop, "careful")
+    plain, seen = workshop.plain("--", program), workshop.recorded("--", program)
+    assert seen.visible == plain.visible
+    assert "SIGPROF was free" in plain.stdout
+    assert plain.returncode == 3
+    assert sum(samples(strobe.open(seen.trace), "native_ns").values()) > 60e6  # before it took the signal
+
+
+def test_a_shell_leaves_the_trace_to_the_program_that_it_starts(workshop: Workshop) -> None:
+    program = compiled(workshop, "serial")
+    done = workshop.recorded("--", "bash", "-c", f"true; {program}; true")
+    trace = strobe.open(done.trace)
+    assert len(trace.processes) == 1
+    assert samples(trace, "native_ns")["assemble"] == pytest.approx(measured(done.stdout)["assemble"], abs=CLOSE_NS)
