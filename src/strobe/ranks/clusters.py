@@ -28,6 +28,7 @@ _OUTLIER_MADS = 6
 MOST_CLUSTERS = 16  # in a role
 _MOST_ROLES = 16  # with more, nearly every rank would have a role of its own
 _MOST_LINKED = 2000  # profiles: the distances of all pairs fit into 32 MB
+_BATCH = 500  # of more: so large a part of them, which takes some 50 ms
 _ROUNDS = 4
 
 
@@ -292,7 +293,7 @@ def _by_medoids(points: Floats, times: Ints, count: int | None) -> tuple[Ints, I
     Mini-batch k-medoids: as Sculley, "Web-scale k-means clustering", 2010, with medoids, and every n-th of the sorted
     points as a batch instead of random ones.
     """
-    batches = -(-len(points) // _MOST_LINKED)
+    batches = -(-len(points) // _BATCH)
     _, medoids = _linked(points[::batches], times[::batches], count)
     medoids = medoids * batches
     for turn in range(min(batches, _ROUNDS)):

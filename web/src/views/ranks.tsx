@@ -4,14 +4,14 @@ import { asSentence } from "../base/names";
 import { formatDuration, length, type TimeRange } from "../base/time";
 import { around } from "../base/viewport";
 import { fetchAnalysis } from "../data/analysisTable";
-import { fetchRankSteps, fetchWaits, type RankWaits, rankPart, STEP_VALUES, type Wait } from "../data/rankWaits";
+import { fetchRankSteps, fetchWaits, rankPart, STEP_VALUES, type Wait } from "../data/rankWaits";
 import { type Run, ranksOf } from "../data/run";
 import { load, useLasting, useSession } from "../data/session";
 import type { Parameters } from "../data/wire/api";
 import { INITIAL } from "../state/address";
 import type { View } from "../state/view";
 import { Button, Choices, Select } from "../widgets/controls";
-import { Await, AwaitWithRun } from "../widgets/Loading";
+import { Await } from "../widgets/Loading";
 import { StepTiles } from "../widgets/ranks/StepTiles";
 import { WaitStates } from "../widgets/ranks/WaitStates";
 import { WaitTiles } from "../widgets/ranks/WaitTiles";
@@ -22,26 +22,26 @@ const NAME = "ranks";
 const FEWEST = 2;
 
 function RanksPage() {
-  const session = useSession();
-  const asked = JSON.stringify(rankPart(session.state.value));
-  const part = useMemo((): Parameters => JSON.parse(asked), [asked]);
-  const loading = useMemo(() => load(() => fetchWaits(session.api, part)), [session, part]);
-  const waits = useLasting(loading.value);
   return (
-    <AwaitWithRun of={waits} what="Looking for waits">
-      {(run, value) =>
+    <Await of={useSession().run.value} what="Opening the trace">
+      {(run) =>
         ranksOf(run).length < FEWEST ? (
           <p class="empty">This run has fewer than two ranks, so that no rank waited for another.</p>
         ) : (
-          <Ranks run={run} waits={value} part={part} />
+          <Ranks run={run} />
         )
       }
-    </AwaitWithRun>
+    </Await>
   );
 }
 
-function Ranks({ run, waits, part }: { run: Run; waits: RankWaits; part: Parameters }) {
+/** Its parts come one by one: of many ranks, each takes the server a while. */
+function Ranks({ run }: { run: Run }) {
   const session = useSession();
+  const asksFor = JSON.stringify(rankPart(session.state.value));
+  const part = useMemo((): Parameters => JSON.parse(asksFor), [asksFor]);
+  const loading = useMemo(() => load(() => fetchWaits(session.api, part)), [session, part]);
+  const waits = useLasting(loading.value);
   const [view, change] = useTableView(NAME);
   const { by: model } = view;
   const asked = useMemo(
@@ -82,7 +82,7 @@ function Ranks({ run, waits, part }: { run: Run; waits: RankWaits; part: Paramet
   return (
     <div class="overview rows gap-14">
       <p>
-        {[waits.note, table?.note].map((note) => note && `${asSentence(note)} `)}
+        {[waits.status === "ready" && waits.value.note, table?.note].map((note) => note && `${asSentence(note)} `)}
         {chosen.length > 0 ? (
           <>
             <span class="weak">Waits and steps are of {chosen.join(", ")}.</span>{" "}
@@ -117,14 +117,18 @@ function Ranks({ run, waits, part }: { run: Run; waits: RankWaits; part: Paramet
           <header>
             <h2 id="pairs-title">Who waited for whom</h2>
           </header>
-          <WaitTiles ranks={ranks} waits={waits.byPair} onChoose={showWait} />
+          <Await of={waits} what="Looking for waits">
+            {({ byPair }) => <WaitTiles ranks={ranks} waits={byPair} onChoose={showWait} />}
+          </Await>
         </section>
       </div>
       <section class="card surface" aria-labelledby="states-title">
         <header>
           <h2 id="states-title">What ranks waited for</h2>
         </header>
-        <WaitStates ranks={ranks} waits={waits.byRank} onChoose={showWait} />
+        <Await of={waits} what="Looking for waits">
+          {({ byRank }) => <WaitStates ranks={ranks} waits={byRank} onChoose={showWait} />}
+        </Await>
       </section>
       <StepsOfRanks part={part} onOpen={showStep} />
     </div>

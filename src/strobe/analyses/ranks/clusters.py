@@ -6,10 +6,10 @@ calls` is the time of the main thread in none of the recorded calls. Distance: t
 distances of two profiles by function and by group of functions, 0 to 1. Functions that have less than 1 % in every
 rank count as one.
 
-Ranks whose roles differ are in different clusters: a role is in which collectives a rank takes part, and to and
-from whom it sends messages, counted from itself (modulo the number of ranks), at least once a step. With more than 16
-roles, these are not looked at. Ranks of a role are joined by average linkage, up to the largest gap in the distances of
-what is joined, if the mean silhouette is 0.25 or more; else they are one cluster. Distances below 0.05 separate
+Ranks whose roles differ are in different clusters: a role is in which collectives a rank takes part, and to and from
+whom it sends messages, counted from itself (modulo the number of ranks), at least once a step. With more than 16
+roles, these are not looked at. Ranks of a role are joined by average linkage, up to the largest gap in the distances
+of what is joined, if the mean silhouette is 0.25 or more; else they are one cluster. Distances below 0.05 separate
 nothing. Of more than 2000 different profiles, every n-th is joined in this way; the others belong to the nearest
 medoid (mini-batch k-medoids). Nothing is random.
 
