@@ -27,7 +27,7 @@ const NAME_LENGTH = 28;
 const METHOD =
   "Distance: the Hellinger distance of exclusive time by region and by group, 0 to 1. " +
   "Clusters: average linkage. " +
-  "Automatic: as many clusters as stand out, one where no process is more than 5 % away. Nothing is random.";
+  "Automatic: as many clusters as stand out; distances below 0.05 separate nothing. Nothing is random.";
 
 type Props = { readonly run: Run; readonly range: TimeRange };
 
