@@ -91,7 +91,10 @@ def _of_events(trace: Trace, grid: StepGrid, value: str) -> Floats:
     if value == WAIT:
         waits = wait_states(trace).waits
         waits = waits.chosen(waits.for_another & ~waits.uncertain)
-        process = np.array(processes_of_locations(trace), dtype=np.int64)[waits.location]
+        of_location = np.array(processes_of_locations(trace), dtype=np.int64)
+        # Threads of a process that wait for each other wait for no other rank.
+        waits = waits.chosen(of_location[waits.location] != of_location[waits.cause])
+        process = of_location[waits.location]
         out = np.zeros(grid.start_ns.shape)
         row, column = places(trace, grid, process, waits.call_ns)
         np.add.at(out, (row[row >= 0], column[row >= 0]), waits.wait_ns[row >= 0])
