@@ -13,7 +13,8 @@ from strobe.answers.ranks.waits import note_of
 from strobe.errors import UsageError
 from strobe.model.schema import Column
 from strobe.ranks.step_grid import VALUES, StepGrid, places, step_grid, step_values
-from strobe.ranks.waits.wait_states import STATES, wait_states
+from strobe.ranks.waits.wait_columns import STATES
+from strobe.ranks.waits.wait_states import wait_states
 from strobe.server.routing.endpoints import END_NS, LOOP, MB, START_NS, parameter, route
 from strobe.server.run.step_list import even_edges
 from strobe.server.trace_context import TraceContext

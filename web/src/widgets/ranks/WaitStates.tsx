@@ -5,8 +5,8 @@ import { formatDuration } from "../../base/time";
 import type { Wait } from "../../data/rankWaits";
 import { useSession } from "../../data/session";
 import { Button } from "../controls";
-import { PART_OF, sumsByState, titleOf, total } from "./waitSums";
 import { WaitTiles } from "./WaitTiles";
+import { PART_OF, sumsByState, titleOf, total } from "./waitSums";
 
 /** More ranks than this are tiles. */
 const MOST_BARS = 64;
