@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.ranks import wait_archives
+from tests.ranks.test_rank_pictures import LATE_STEP, late_rank
 from tests.ranks.wait_case import Case, mpi_collective
 from tests.ranks.wait_cases_of_collectives import CASES_OF_COLLECTIVES
 from tests.ui.conftest import view, watched_page
@@ -147,6 +148,31 @@ def test_ranks_that_never_waited_have_a_sentence(browser: Browser, tmp_path: Pat
         page.goto(f"{address}#page=ranks")
         expect(page.get_by_role("region", name="What ranks waited for")).to_contain_text("No rank is known to have")
         expect(page.get_by_role("region", name="Who waited for whom")).to_contain_text("0 ns")
+
+
+def test_steps_of_all_ranks_lead_to_the_timeline_and_parts_follow_its_window(browser: Browser, tmp_path: Path) -> None:
+    """In step 7 rank 1 computes for 9000 ns, 3000 more than the others, which wait for it."""
+    with view(wait_archives.write(late_rank(), tmp_path / "late")) as address, watched_page(browser, address) as page:
+        page.goto(f"{address}#page=ranks")
+        page.get_by_label("shown").select_option("computation")
+        steps = tiles(page, "steps of ranks")
+        steps.focus()
+        # The first key enters the picture.
+        for key in ("ArrowRight", *["ArrowRight"] * LATE_STEP, "ArrowDown"):
+            page.keyboard.press(key)
+        expect(page.get_by_role("tooltip")).to_have_text(f"rank 1, step {LATE_STEP}: 9.00 µs")
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(f"page=timeline.*&step={LATE_STEP}"))
+        expect(page.locator(".gutter").first).to_contain_text("rank 1")
+        page.get_by_role("button", name="Ranks").click()
+        main = page.get_by_role("main")
+        expect(main).to_contain_text("Waits and steps are of what the timeline shows")
+        expect(main).to_contain_text("Ranks waited 6.00 us for one another")
+        expect(page.get_by_role("region", name="Efficiency")).to_contain_text("of the whole run")
+        expect(tiles(page, "steps of ranks")).to_have_attribute("aria-label", re.compile("^[1-3] steps"))
+        page.get_by_role("button", name="Whole run").click()
+        expect(main).to_contain_text("All figures are of the whole run.")
+        expect(tiles(page, "steps of ranks")).to_have_attribute("aria-label", re.compile("^(39|40) steps"))
 
 
 def test_a_run_without_ranks_does_not_offer_the_page(page: Page, ranks: Page, address: str) -> None:

@@ -88,6 +88,56 @@ class Analyses:
             UsageError: where an option has no such choice.
         """
 
+    def clusters(
+        self,
+        *,
+        by: Literal["cluster", "function", "rank"] = "cluster",
+    ) -> Table:
+        """Which ranks behave alike, and what separates them from the others?
+
+        A profile is how a rank spends its steady steps, also folded ones (the whole run, if no steps were
+        found): the time of each function without what it calls, in all of the rank's threads and streams,
+        as a part of all of it; `outside of calls` is the time of the main thread in none of the recorded
+        calls. Distance: the quadratic mean of the Hellinger distances of two profiles by function and by
+        group of functions, 0 to 1. Functions that have less than 1 % in every rank count as one.
+
+        Ranks whose roles differ are in different clusters: a role is in which collectives a rank takes
+        part, and to and from whom it sends messages, counted from itself (modulo the number of ranks), at
+        least once a step. With more than 16 roles, these are not looked at. Ranks of a role are joined by
+        average linkage, up to the largest gap in the distances of what is joined, if the mean silhouette is
+        0.25 or more; else they are one cluster. Distances below 0.05 separate nothing. Of more than 2000
+        different profiles, every n-th is joined in this way; the others belong to the nearest medoid
+        (mini-batch k-medoids). Nothing is random.
+
+        The medoid is the rank of a cluster that is nearest to all others, the worst rank the one that is
+        farthest from it. Outliers are farther than the median by more than 6 median absolute deviations.
+        Functions separate a cluster by the difference of their mean shares inside and outside, divided by
+        the pooled median absolute deviation.
+
+        Options:
+            by: One row per cluster, separating function, or rank.
+
+        Columns:
+            rank (int64): rank of the process, null if it has none [by=rank]
+            cluster (int64): number of the cluster, 0 is the largest
+            size (int64): ranks in it [by=cluster]
+            medoid_rank (int64): the rank that is nearest to all others of it [by=cluster]
+            worst_rank (int64): the rank that is farthest from the medoid [by=cluster]
+            function (string): the function that separates it most, null of a single cluster [by=cluster or
+                function]
+            inside_ns (float64, ns): mean time of it on the ranks inside [by=cluster or function]
+            outside_ns (float64, ns): mean time of it on all other ranks [by=cluster or function]
+            inside_share (float64): mean part of the time inside [by=cluster or function]
+            outside_share (float64): mean part of the time on all other ranks [by=cluster or function]
+            outliers (string): ranks that are far from the medoid, the farthest first [by=cluster]
+            role (string): with whom its ranks communicate once a step [by=cluster]
+            distance (float64): to the medoid [by=rank]
+            outlier (bool): whether it is an outlier [by=rank]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
     def collectives(
         self,
         *,

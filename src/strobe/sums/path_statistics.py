@@ -6,17 +6,20 @@ Array code: one pass over each location, no Python per span.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strobe.steps.selection import Selection
+from strobe.steps.step_times import known_steps
+from strobe.steps.thread_spans import main_location
 from strobe.tables.column_arrays import Bools, Ints
-from strobe.trace.definition_rows import Region, path_tree
+from strobe.trace.definition_rows import Region, location_rows, path_tree
 from strobe.trace.folded import ALL, PART, Folded, bucket_edges_ns
 from strobe.trace.spans import PathSums
 from strobe.trace.trace import Trace
@@ -104,6 +107,33 @@ def caller_of(sums: PathStatistics, regions: Sequence[Region], region_of_call: I
 def location_statistics(trace: Trace, selection: Selection, location: int) -> PathStatistics:
     """Sum up by call path what was selected in one location."""
     return _statistics(trace, _path_sums(trace, selection, tasks=True, only=location)["rows"])
+
+
+def process_sums(trace: Trace, selection: Selection) -> Mapping[str, pa.Table]:
+    """Sum up what was selected by process.
+
+    `rows`: process, call path and its time without children in all threads and streams, ns. `outside`: process, and the
+    time of its main thread outside of all recorded calls.
+    """
+    return over_processes(trace, _PROCESS_SUMS, known=known_steps(trace), selection=selection)
+
+
+def _process_sums(part: Trace, selection: Selection) -> dict[str, pa.Table]:
+    rows = _path_sums(part, selection, tasks=False)["rows"].select(["call_path", "own_ns"])
+    main = main_location(part, 0)
+    inside, elapsed = 0, 0
+    if main is not None:
+        inside = pc.sum(_path_sums(part, selection, tasks=True, only=main)["rows"].column("own_ns")).as_py() or 0
+        facts = location_rows(part)[main]
+        begin, end = selection.stretches(main) or (np.array([facts.first_ns]), np.array([facts.last_ns]))
+        elapsed = int((end - begin).sum())
+    return {
+        "rows": rows.append_column("process", pa.array(np.zeros(len(rows), dtype=np.int64))),
+        "outside": pa.table({"process": [0], "own_ns": [max(0, elapsed - inside)]}),
+    }
+
+
+_PROCESS_SUMS = MapCombine(_process_sums, Tables({"rows": Join(), "outside": Join()}))
 
 
 def _path_sums(

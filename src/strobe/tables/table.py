@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from strobe.errors import UsageError
@@ -204,6 +205,11 @@ def _finite(value: object) -> object:
 
 def arrow_schema(columns: Iterable[Column], *, source: str = "spans") -> pa.Schema:
     """Return the Arrow schema for columns of model/schema.py, with unit and meaning in the field metadata."""
+    return _schema(tuple(columns), source)
+
+
+@cache  # made for every process and table
+def _schema(columns: tuple[Column, ...], source: str) -> pa.Schema:
     fields = []
     for column in columns:
         metadata = {"meaning": column.meaning, **({"unit": column.unit} if column.unit else {})}

@@ -1,29 +1,51 @@
-// How long ranks waited for each other, in sums over the whole run: by rank, and by pair of ranks.
-import type { Api } from "./wire/api";
-import type { RowOf } from "./wire/arrowTable";
+// Ranks in a part of the run: how long they waited for each other, by rank and by pair; and their steps side by side.
+import type { TimeRange } from "../base/time";
+import { type Api, aboutOf, type Parameters, type RowOfRoute, stretchOf } from "./wire/api";
+import type { GridAbout, Routes } from "./wire/wire.generated";
 
-const LONGEST = { max_ns: "number", location: "number", time_ns: "number" } as const;
-const SUMS = { state: "text", rank: "number?", wait_ns: "number", ...LONGEST } as const;
+/** Waits of a tile of ranks in a state; of pairs, for another tile. The others: the longest, who, and where and when it began. */
+export type Wait = RowOfRoute<"ranks/waits">;
 
-/** Waits of a rank in a state; of pairs, for another rank. `maxNs`, `location`, `timeNs`: the longest, and where and when it began. */
-export type Wait = RowOf<typeof SUMS> & { readonly awaitedRank?: number | undefined };
+export type RankWaits = { readonly byRank: readonly Wait[]; readonly byPair: readonly Wait[]; readonly note: string };
 
-export type RankWaits = {
-  readonly byRank: readonly Wait[];
-  readonly byPair: readonly Wait[];
-  readonly note: string;
-  /** Sums by pair that were not sent: the shortest. */
-  readonly left: number;
+type Chosen = {
+  readonly window: TimeRange | undefined;
+  readonly steps: { readonly classes: readonly string[] };
+  readonly level: string;
 };
 
-export async function fetchWaits(api: Api): Promise<RankWaits> {
-  const ask = (by: string) => api.analysis("waits", { by });
+/** The part of the run that other pages chose: what the timeline shows, and classes of steps. */
+export const rankPart = ({ window, steps, level }: Chosen): Parameters => ({
+  ...(window ? stretchOf(window) : {}),
+  ...(steps.classes.length ? { classes: steps.classes.join("~") } : {}),
+  ...(level ? { level } : {}),
+});
+
+export async function fetchWaits(api: Api, part: Parameters): Promise<RankWaits> {
+  const ask = (by: "rank" | "pair") => api.table("ranks/waits", { ...part, by });
   const [ranks, pairs] = await Promise.all([ask("rank"), ask("pair")]);
-  const certain = ({ waitNs }: Wait): boolean => waitNs > 0;
-  return {
-    byRank: ranks.rowsAs(SUMS).filter(certain),
-    byPair: pairs.rowsAs({ ...SUMS, awaited_rank: "number?" }).filter(certain),
-    note: ranks.metadata("note") ?? "",
-    left: Number(pairs.metadata("rows") ?? pairs.rows) - pairs.rows,
-  };
+  return { byRank: ranks.rowsOf(), byPair: pairs.rowsOf(), note: ranks.metadata("note") ?? "" };
+}
+
+/** What cells of the picture of steps may be, in the order in which they are offered. */
+export const STEP_VALUES = [
+  "duration",
+  "computation",
+  "communication",
+  "wait",
+  "lateness",
+  "gpu_wait",
+  "gpu_call",
+  "operators",
+  "data_wait",
+  "host",
+] as const satisfies readonly NonNullable<Routes["ranks/steps"]["value"]>[];
+export type StepValue = (typeof STEP_VALUES)[number];
+
+/** Steps of all ranks, row by row; NaN where nothing is known. */
+export type RankSteps = GridAbout & { readonly valuesNs: Float64Array };
+
+export async function fetchRankSteps(api: Api, value: StepValue, part: Parameters): Promise<RankSteps> {
+  const table = await api.table("ranks/steps", { ...part, value });
+  return { ...aboutOf("ranks/steps", table.metadata("about")), valuesNs: table.columns().valueNs };
 }

@@ -1,16 +1,20 @@
 // Page 10: who waited for whom, in what, and how much of the time of ranks was useful.
 import { useMemo } from "preact/hooks";
 import { asSentence } from "../base/names";
+import { formatDuration, length, type TimeRange } from "../base/time";
 import { around } from "../base/viewport";
 import { fetchAnalysis } from "../data/analysisTable";
-import { fetchWaits, type RankWaits, type Wait } from "../data/rankWaits";
+import { fetchRankSteps, fetchWaits, rankPart, STEP_VALUES, type Wait } from "../data/rankWaits";
 import { type Run, ranksOf } from "../data/run";
 import { load, useLasting, useSession } from "../data/session";
+import type { Parameters } from "../data/wire/api";
+import { INITIAL } from "../state/address";
 import type { View } from "../state/view";
-import { Choices } from "../widgets/controls";
-import { Await, AwaitWithRun } from "../widgets/Loading";
-import { TilePicture } from "../widgets/ranks/TilePicture";
+import { Button, Choices, Select } from "../widgets/controls";
+import { Await } from "../widgets/Loading";
+import { StepTiles } from "../widgets/ranks/StepTiles";
 import { WaitStates } from "../widgets/ranks/WaitStates";
+import { WaitTiles } from "../widgets/ranks/WaitTiles";
 import { type Factor, factorsOf, titleOf } from "../widgets/ranks/waitSums";
 import { useTableView } from "../widgets/tables/TablePage";
 
@@ -18,23 +22,26 @@ const NAME = "ranks";
 const FEWEST = 2;
 
 function RanksPage() {
-  const session = useSession();
-  const waits = useMemo(() => load(() => fetchWaits(session.api)), [session]);
   return (
-    <AwaitWithRun of={waits.value} what="Looking for waits">
-      {(run, value) =>
+    <Await of={useSession().run.value} what="Opening the trace">
+      {(run) =>
         ranksOf(run).length < FEWEST ? (
           <p class="empty">This run has fewer than two ranks, so that no rank waited for another.</p>
         ) : (
-          <Ranks run={run} waits={value} />
+          <Ranks run={run} />
         )
       }
-    </AwaitWithRun>
+    </Await>
   );
 }
 
-function Ranks({ run, waits }: { run: Run; waits: RankWaits }) {
+/** Its parts come one by one: of many ranks, each takes the server a while. */
+function Ranks({ run }: { run: Run }) {
   const session = useSession();
+  const asksFor = JSON.stringify(rankPart(session.state.value));
+  const part = useMemo((): Parameters => JSON.parse(asksFor), [asksFor]);
+  const loading = useMemo(() => load(() => fetchWaits(session.api, part)), [session, part]);
+  const waits = useLasting(loading.value);
   const [view, change] = useTableView(NAME);
   const { by: model } = view;
   const asked = useMemo(
@@ -45,25 +52,53 @@ function Ranks({ run, waits }: { run: Run; waits: RankWaits }) {
   const table = efficiency.status === "ready" ? efficiency.value : undefined;
   const models = table?.options.find(({ name }) => name === "model");
   const ranks = useMemo(() => ranksOf(run), [run]);
-  /** Shows a wait on the timeline, at the top who waited and, where it is known, who was waited for. */
-  const show = ({ location, timeNs, maxNs, awaitedRank }: Wait): void => {
-    const range = { startNs: timeNs, endNs: timeNs + maxNs };
-    const process = run.processes.find(({ rank }) => rank !== undefined && rank === awaitedRank)?.process;
-    const awaited = run.locations.find((one) => one.process === process && one.kind === "thread")?.location;
-    const pinned = [location, awaited].flatMap((one) => (one === undefined ? [] : `l${one}`));
+  const { window, steps: filter } = session.state.value;
+  const chosen = [
+    window && `what the timeline shows, ${formatDuration(length(window))}`,
+    filter.classes.length > 0 && `steps of class ${filter.classes.join(", ")}`,
+  ].filter(Boolean);
+  const wholeRun = () =>
+    session.update({ window: undefined, trail: [], steps: { ...filter, classes: INITIAL.steps.classes } }, "push");
+  /** Shows a stretch of time on the timeline, with some locations at the top. */
+  const show = (range: TimeRange, room: number, locations: readonly (number | undefined)[], step?: number): void => {
+    const pinned = locations.flatMap((one) => (one === undefined ? [] : `l${one}`));
     const rows = { ...session.state.value.rows, preset: "all", pinned } as const;
-    session.update({ page: "timeline", window: around(range, run.bounds, 1), trail: [undefined], rows, range }, "push");
+    const shown = around(range, run.bounds, room);
+    session.update({ page: "timeline", window: shown, trail: [undefined], rows, range, step }, "push");
+  };
+  const threadOf = (process: number | undefined): number | undefined =>
+    run.locations.find((one) => one.process === process && one.kind === "thread")?.location;
+  /** Shows a wait, at the top who waited and, where it is known, who was waited for. */
+  const showWait = ({ location, timeNs, maxNs, awaitedRank }: Wait): void => {
+    const process = run.processes.find(({ rank }) => rank !== undefined && rank === awaitedRank)?.process;
+    show({ startNs: timeNs, endNs: timeNs + maxNs }, 1, [location, threadOf(process)], session.state.value.step);
+  };
+  const showStep = async (question: Parameters & { row: number; column: number }): Promise<void> => {
+    const step = await session.ask(session.api.json("ranks/steps/cell", question));
+    if (!step) return;
+    const range = { startNs: step.start_ns, endNs: step.start_ns + step.duration_ns };
+    show(range, 0.08, [threadOf(step.process)], step.step);
   };
   return (
     <div class="overview rows gap-14">
       <p>
-        {[waits.note, table?.note].map((note) => note && `${asSentence(note)} `)}
-        <span class="weak">All figures are of the whole run.</span>
+        {[waits.status === "ready" && waits.value.note, table?.note].map((note) => note && `${asSentence(note)} `)}
+        {chosen.length > 0 ? (
+          <>
+            <span class="weak">Waits and steps are of {chosen.join(", ")}.</span>{" "}
+            <Button class="link" onClick={wholeRun}>
+              Whole run
+            </Button>
+          </>
+        ) : (
+          <span class="weak">All figures are of the whole run.</span>
+        )}
       </p>
       <div class="columns rows gap-14">
         <section class="card surface" aria-labelledby="efficiency-title">
           <header>
             <h2 id="efficiency-title">Efficiency</h2>
+            {chosen.length > 0 && <span class="weak">of the whole run</span>}
             <span class="spacer" />
             {models && (
               <Choices
@@ -81,18 +116,52 @@ function Ranks({ run, waits }: { run: Run; waits: RankWaits }) {
         <section class="card surface" aria-labelledby="pairs-title">
           <header>
             <h2 id="pairs-title">Who waited for whom</h2>
-            {waits.left > 0 && <span class="weak">without the {waits.left} shortest sums</span>}
           </header>
-          <TilePicture ranks={ranks} waits={waits.byPair} onChoose={show} />
+          <Await of={waits} what="Looking for waits">
+            {({ byPair }) => <WaitTiles ranks={ranks} waits={byPair} onChoose={showWait} />}
+          </Await>
         </section>
       </div>
       <section class="card surface" aria-labelledby="states-title">
         <header>
           <h2 id="states-title">What ranks waited for</h2>
         </header>
-        <WaitStates ranks={ranks} waits={waits.byRank} onChoose={show} />
+        <Await of={waits} what="Looking for waits">
+          {({ byRank }) => <WaitStates ranks={ranks} waits={byRank} onChoose={showWait} />}
+        </Await>
       </section>
+      <StepsOfRanks part={part} onOpen={showStep} />
     </div>
+  );
+}
+
+type StepsProps = {
+  readonly part: Parameters;
+  readonly onOpen: (question: Parameters & { row: number; column: number }) => void;
+};
+
+function StepsOfRanks({ part, onOpen }: StepsProps) {
+  const session = useSession();
+  const [view, change] = useTableView("rank-steps");
+  const value = STEP_VALUES.find((one) => one === view.by) ?? STEP_VALUES[0];
+  const asked = useMemo(() => load(() => fetchRankSteps(session.api, value, part)), [session, value, part]);
+  return (
+    <section class="card surface" aria-labelledby="steps-title">
+      <header>
+        <h2 id="steps-title">Steps of all ranks</h2>
+        <span class="spacer" />
+        <Select
+          words="shown"
+          choices={STEP_VALUES}
+          value={value}
+          titleOf={titleOf}
+          onChoose={(by) => change({ ...view, by })}
+        />
+      </header>
+      <Await of={useLasting(asked.value)} what="Looking for steps">
+        {(steps) => <StepTiles of={steps} onOpen={(column, row) => onOpen({ ...part, value, row, column })} />}
+      </Await>
+    </section>
   );
 }
 

@@ -36,10 +36,10 @@ def run(trace: Trace, *, by: str) -> Table:
     found = wait_states(trace)
     keys = _Keys(trace, found.waits)
     rows = keys.each() if by == "wait" else keys.sums(_KEYS[by])
-    matched = found.messages + found.collectives + found.epochs
     about = f"{format_count(found.messages)} messages, {format_count(found.collectives)} collectives"
     about += f", {format_number_of(found.epochs, 'epoch')} of one-sided communication" * (found.epochs > 0)
-    note = _note(trace, found, keys) if matched or len(found.waits) else _NOTHING
+    lasted_ns = sum(row.ended_ns - row.started_ns for row in process_rows(trace) if row.rank is not None)
+    note = note_of(trace, found, lasted_ns)
     table = make_table(ANALYSIS.columns_with(by=by), rows, about=about, note=note)
     return table.sort("wait_ns")
 
@@ -144,15 +144,20 @@ class _Keys:
         ]
 
 
-def _note(trace: Trace, found: Found, keys: _Keys) -> str:
-    """Return sentences: how much ranks waited, most of it where and for whom, and what is not known."""
+def note_of(trace: Trace, found: Found, lasted_ns: int) -> str:
+    """Return sentences: how much ranks waited, most of it where and for whom, and what is not known.
+
+    lasted_ns: how long all ranks lasted together, 0 if not known.
+    """
+    if not (found.messages + found.collectives + found.epochs or len(found.waits)):
+        return _NOTHING
+    keys = _Keys(trace, found.waits)
     of_others = np.where(keys.certain & found.waits.for_another, found.waits.wait_ns, 0)
     wait = np.where(keys.numbers["awaited_rank"] == keys.process, 0, of_others)
     total, of_threads = int(wait.sum()), int(of_others.sum() - wait.sum())
     notes = ["no rank is known to have waited for another"]
     if total:
-        lasted = sum(row.ended_ns - row.started_ns for row in process_rows(trace) if row.rank is not None)
-        part = f", {format_share(total / lasted)} of their time" if lasted > total else ""
+        part = f", {format_share(total / lasted_ns)} of their time" if lasted_ns > total else ""
         notes = [f"ranks waited {format_ns(total)} for one another{part}"]
         for key, words in (("state", "most in {}"), ("awaited_rank", "for rank {} most")):
             numbers = keys.numbers[key]

@@ -40,6 +40,7 @@ from strobe.server.time_range import (  # noqa: F401
     message_matrix,
     process_bars,
     range_sums,
+    rank_pictures,
     region_durations,
     spans_in_range,
 )

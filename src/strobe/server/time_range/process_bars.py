@@ -7,10 +7,10 @@ from typing import TypedDict
 import numpy as np
 
 from strobe.model.kinds import GROUPS, Group
+from strobe.ranks.clusters import MOST_CLUSTERS, cluster_ranks, vectors
 from strobe.server.routing.endpoints import MB, TIME_RANGE, parameter, route
 from strobe.server.time_range.range_sums import process_sums
 from strobe.server.trace_context import TraceContext
-from strobe.sums.clusters import MOST_CLUSTERS, cluster_profiles
 from strobe.tables.column_arrays import Bools, Floats, Ints
 
 BY = ("group", "region")
@@ -30,7 +30,7 @@ class BarPart(TypedDict):
 
 
 class Bar(TypedDict):
-    """The time of a process by part, its cluster, and how far it is from the centre of that."""
+    """The time of a process by part, its cluster, and how far it is from the medoid of that, 0 to 1."""
 
     process: int
     cluster: int
@@ -78,15 +78,18 @@ def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", c
     """Where the time of every process went in a time range, and clusters of those that are alike.
 
     parts: what `ns` of a bar and of a cluster is of, in order. bars: those of at most `MOST_BARS` processes, of more
-    those that are farthest from the centres of their clusters, in order of process; `processes` is the number of
-    all. clusters: see `strobe.sums.clusters`, which compares times by region whatever `by` is; `ns` is the mean of
+    those that are farthest from the medoids of their clusters, in order of process; `processes` is the number of
+    all. clusters: see `strobe.ranks.clusters`, which compares times by region whatever `by` is; `ns` is the mean of
     the members, and `differs` names the regions in which their mean differs most from that of all others.
     """
     process, profiles, folded = _profiles(context, start_ns, end_ns)
     regions = np.flatnonzero(profiles.any(axis=0)) if len(process) else np.zeros(0, dtype=np.int64)
     profiles = profiles[:, regions]
     parts, shown = _parts(context, regions, profiles, folded, by)
-    found = cluster_profiles(np.column_stack((profiles, folded)), clusters or None)
+    # Folded steps have no group: each of their parts is one.
+    groups = [*(GROUPS.index(context.names.groups[each]) for each in regions.tolist()), *range(-folded.shape[1], 0)]
+    points = vectors(np.column_stack((profiles, folded)), np.array(groups, dtype=np.int64))
+    found = cluster_ranks(points, np.zeros(len(points), dtype=np.int64), clusters or None)
     sent = np.sort(np.argsort(-found.distance, kind="stable")[:MOST_BARS])
     return {
         "parts": parts,
@@ -109,7 +112,7 @@ def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", c
                 "ns": shown[found.cluster == number].mean(axis=0).astype(np.int64).tolist(),
                 "differs": _differs(context, regions, profiles, found.cluster == number),
             }
-            for number, typical in enumerate(found.typical.tolist())
+            for number, typical in enumerate(found.medoid.tolist())
         ],
     }
 

@@ -75,6 +75,12 @@ const spanFacts = object({ location: number, start_ns: number, duration_ns: numb
   folded: maybe(foldedInside), complete: flag, region: number, paradigm: text, role: text, file: maybe(text),
   line: maybe(number), module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters) });
 export type SpanFacts = ReturnType<typeof spanFacts>;
+const gridAbout = object({ first_rank: list(number), last_rank: list(number), first_step: list(number),
+  last_step: list(number), steps: number });
+export type GridAbout = ReturnType<typeof gridAbout>;
+const gridPlace = object({ rank: maybe(number), process: number, step: number, start_ns: number, duration_ns: number,
+  value_ns: number });
+export type GridPlace = ReturnType<typeof gridPlace>;
 const rowPlace = object({ title: text, kind: text, locations: list(number) });
 export type RowPlace = ReturnType<typeof rowPlace>;
 const classFacts = object({ name: text, rank: number, count: number, median_ns: number, outliers: number });
@@ -153,6 +159,9 @@ const LOCATIONS = { location: "number", process: "number", name: "text", thread_
 const PROCESSES = { process: "number", pid: "number", parent_pid: "number", main: "flag", started_ns: "number",
   ended_ns: "number", end_state: "text", exit_code: "number?", argv: "text", host: "text", python: "text",
   rank: "number?", name: "text" } as const;
+const RANKS_STEPS = { value_ns: "number?" } as const;
+const RANKS_WAITS = { state: "text", rank: "number?", awaited_rank: "number?", wait_ns: "number", max_ns: "number",
+  location: "number", time_ns: "number" } as const;
 const READINGS = { series: "number", time_ns: "number", low: "number", mean: "number", high: "number" } as const;
 const ROWS_VALUES = { location: "number", value: "number" } as const;
 const SEARCH_DENSITY = { count: "number" } as const;
@@ -187,6 +196,7 @@ export const ANSWERS = {
   links: links,
   meta: meta,
   neighbour: maybe(spanFacts),
+  "ranks/steps/cell": maybe(gridPlace),
   "rows/places": list(rowPlace),
   span: maybe(spanFacts),
   step: maybe(stepPlace),
@@ -202,6 +212,8 @@ export const TABLES = {
   behind: BEHIND,
   locations: LOCATIONS,
   processes: PROCESSES,
+  "ranks/steps": RANKS_STEPS,
+  "ranks/waits": RANKS_WAITS,
   readings: READINGS,
   "rows/values": ROWS_VALUES,
   "search/density": SEARCH_DENSITY,
@@ -221,6 +233,7 @@ export const TABLES = {
 /** JSON that comes with a table or a picture. */
 export const ABOUTS = {
   iterations: stackHeader,
+  "ranks/steps": gridAbout,
   steps: stepsAbout,
   tree: treeAbout,
   table: list(tableOption),
@@ -247,6 +260,10 @@ export type Routes = {
   neighbour: { readonly location: number; readonly start_ns: number; readonly depth: number;
   readonly way: "next" | "previous" | "parent" | "child"; readonly level?: string };
   processes: Record<never, never>;
+  "ranks/steps": { readonly value?: "duration" | "computation" | "wait" | "lateness" | "communication" | "gpu_wait" | "gpu_call" | "operators" | "data_wait" | "host"; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string; readonly level?: string };
+  "ranks/steps/cell": { readonly value?: "duration" | "computation" | "wait" | "lateness" | "communication" | "gpu_wait" | "gpu_call" | "operators" | "data_wait" | "host"; readonly row: number; readonly column: number; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string; readonly level?: string };
+  "ranks/waits": { readonly by?: "rank" | "pair"; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string;
+  readonly level?: string };
   readings: { readonly series?: string | number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
   "rows/cells": { readonly place: number; readonly row_level: number; readonly first: number; readonly count: number;
   readonly level: number; readonly tile: number };

@@ -25,9 +25,9 @@ const CLUSTERS = Array.from({ length: MOST_CLUSTERS + 1 }, (_, count) => String(
 /** Characters of a name of a region. */
 const NAME_LENGTH = 28;
 const METHOD =
-  "Distance: the sum of differences of exclusive time by region (L1), as a part of the mean total. " +
-  "Centres: farthest first (Gonzalez 1985), then k-medians. " +
-  "Automatic: as many clusters as stand out, one where no process is more than 5 % away. Nothing is random.";
+  "Distance: the Hellinger distance of exclusive time by region and by group, 0 to 1. " +
+  "Clusters: average linkage. " +
+  "Automatic: as many clusters as stand out; distances below 0.05 separate nothing. Nothing is random.";
 
 type Props = { readonly run: Run; readonly range: TimeRange };
 
@@ -142,7 +142,7 @@ function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
   const members = `${asRanges(ranks)}${cluster.members.length < cluster.size ? ", …" : ""}`;
   const [first] = cluster.differs;
   const title = [
-    `typical: ${processTitle(run, cluster.typical)}; farthest ${formatShare(cluster.farthest)} away`,
+    `typical: ${processTitle(run, cluster.typical)}; farthest ${cluster.farthest.toFixed(2)} away`,
     ...differs,
   ].join("\n");
   return (

@@ -1,50 +1,48 @@
-// Waits of ranks for each other, or by state, as tiles: walked by the pointer or by keys, and each leads to its longest wait.
+// A picture of tiles, brighter for more: walked by the pointer or by keys, and each can be opened.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { css, pack, radarColor } from "../../base/color";
 import { formatDuration } from "../../base/time";
-import type { Wait } from "../../data/rankWaits";
 import { useSession } from "../../data/session";
 import { Scale } from "../figures";
-import { longestOf, sideOfRanks, sumsByState, tilesOf, titleOf, total } from "./waitSums";
 
 type Place = readonly [column: number, row: number];
 const STEPS = new Map<string, Place>([["ArrowLeft", [-1, 0]], ["ArrowRight", [1, 0]], ["ArrowUp", [0, -1]], ["ArrowDown", [0, 1]]]); // biome-ignore format: a line
 const SHARES = Array.from({ length: 17 }, (_, i) => i / 16);
 /** How strong a sum is drawn: by its root, so that much shorter ones differ from none, too. */
-const strength = (share: number): number => (share ? 0.08 + 0.92 * Math.sqrt(share) : 0);
+const strength = (share: number): number => (share > 0 ? 0.08 + 0.92 * Math.sqrt(share) : 0);
 
 type Props = {
-  readonly ranks: readonly number[];
-  readonly waits: readonly Wait[];
-  /** What the rows are; undefined: ranks that wait, and the columns are those that are waited for. */
-  readonly states?: readonly string[];
-  readonly onChoose: (wait: Wait) => void;
+  readonly class: string;
+  readonly label: string;
+  readonly columns: number;
+  readonly rows: number;
+  /** By row * columns + column; below 0 and not known are as 0. */
+  readonly valuesNs: Float64Array;
+  /** What is left of the tiles, and below them. */
+  readonly left: ComponentChildren;
+  readonly below: readonly ComponentChildren[];
+  /** What 0 is called. */
+  readonly none: string;
+  readonly tooltipOf: (column: number, row: number) => ComponentChildren;
+  readonly onOpen: (column: number, row: number) => void;
 };
 
-export function TilePicture({ ranks, waits, states, onChoose }: Props) {
-  const { count: columns, placeOf, nameOf } = useMemo(() => sideOfRanks(ranks), [ranks]);
-  const rows = states?.length ?? columns;
-  const tiles = useMemo(
-    () =>
-      tilesOf(waits, columns, ({ rank, awaitedRank, state }) =>
-        states ? [placeOf(rank), states.indexOf(state)] : [placeOf(awaitedRank), placeOf(rank)],
-      ),
-    [waits, columns, placeOf, states],
-  );
+export function TilePicture({ columns, rows, valuesNs, left, below, none, tooltipOf, onOpen, ...about }: Props) {
   const theme = useSession().theme.value;
   const canvas = useRef<HTMLCanvasElement>(null);
   const cursor = useSignal<Place | undefined>(undefined);
-  const most = useMemo(() => [...tiles.values()].reduce((ns, own) => Math.max(ns, total(own)), 0), [tiles]);
+  const most = valuesNs.reduce((most, ns) => (ns > most ? ns : most), 0);
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!context) return;
     const image = context.createImageData(columns, rows);
-    const pixels = new Uint32Array(image.data.buffer).fill(pack(radarColor(0, theme)));
-    for (const [at, own] of tiles) pixels[at] = pack(radarColor(strength(total(own) / most), theme));
+    const pixels = new Uint32Array(image.data.buffer);
+    for (const [at, ns] of valuesNs.entries()) pixels[at] = pack(radarColor(strength(ns / most), theme));
     context.putImageData(image, 0, 0);
     performance.mark("rank-tiles");
-  }, [tiles, theme]);
+  }, [valuesNs, theme]);
 
   const move = (column: number, row: number): void => {
     const [right, bottom] = [columns - 1, rows - 1];
@@ -55,9 +53,8 @@ export function TilePicture({ ranks, waits, states, onChoose }: Props) {
     move(Math.floor((offsetX / clientWidth) * columns), Math.floor((offsetY / clientHeight) * rows));
   };
   const [column, row] = cursor.value ?? [-1, -1];
-  const own = tiles.get(row * columns + column) ?? [];
   const open = (): void => {
-    if (own.length) onChoose(longestOf(own));
+    if (cursor.value) onOpen(column, row);
   };
   const press = (event: KeyboardEvent): void => {
     const step = STEPS.get(event.key);
@@ -74,20 +71,12 @@ export function TilePicture({ ranks, waits, states, onChoose }: Props) {
   };
   const stops = SHARES.map((share) => css(radarColor(strength(share), theme)));
   return (
-    <div class={states ? "rank-tiles cells" : "rank-tiles pairs cells"}>
-      {states ? (
-        <ol class="fine">
-          {states.map((state) => (
-            <li key={state}>{titleOf(state)}</li>
-          ))}
-        </ol>
-      ) : (
-        <Scale of={[ranks[0], "waiting rank", ranks.at(-1)]} />
-      )}
+    <div class={`rank-tiles cells ${about.class}`}>
+      {left}
       <div
         class="anchor"
         role="application"
-        aria-label={`Waits of ${ranks.length} ranks ${states ? "by state" : "for each other"}`}
+        aria-label={about.label}
         tabindex={0}
         onPointerMove={point}
         onPointerLeave={() => (cursor.value = undefined)}
@@ -100,24 +89,14 @@ export function TilePicture({ ranks, waits, states, onChoose }: Props) {
           <>
             <span class="tile-cursor" style={cell} />
             <div class="tooltip" style={tooltip} role="tooltip" aria-live="polite">
-              <b>
-                {states
-                  ? `${nameOf(column)}, ${titleOf(states[row] ?? "")}`
-                  : `${nameOf(row)} waited for ${nameOf(column)}`}
-                : {formatDuration(total(own))}
-              </b>
-              {sumsByState(own).map(({ state, ns, longest }) => (
-                <div key={state}>
-                  {titleOf(state)}: {formatDuration(ns)}, longest {formatDuration(longest.maxNs)}
-                </div>
-              ))}
+              {tooltipOf(column, row)}
             </div>
           </>
         )}
       </div>
-      <Scale of={[ranks[0], states ? "rank" : "awaited rank", ranks.at(-1)]} />
+      <Scale of={below} />
       <p class="row weak finer">
-        no wait
+        {none}
         <span class="scale-bar fixed" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
         {formatDuration(most)}
       </p>

@@ -5,7 +5,7 @@ import { formatDuration } from "../../base/time";
 import type { Wait } from "../../data/rankWaits";
 import { useSession } from "../../data/session";
 import { Button } from "../controls";
-import { TilePicture } from "./TilePicture";
+import { WaitTiles } from "./WaitTiles";
 import { PART_OF, sumsByState, titleOf, total } from "./waitSums";
 
 /** More ranks than this are tiles. */
@@ -25,7 +25,7 @@ export function WaitStates(props: Props) {
   if (!states.length) return <p class="weak">No rank is known to have waited for another.</p>;
   return (
     <>
-      {bars ? <Bars {...props} states={states} /> : <TilePicture {...props} states={states} />}
+      {bars ? <Bars {...props} states={states} /> : <WaitTiles {...props} states={states} />}
       <ul class="classes wraps fine" aria-label="Waits by state">
         {sums.map(({ state, ns, longest }) => (
           <li key={state} class="row">
