@@ -143,6 +143,7 @@ LOSSES = {
 }
 # Good to know; nothing is missing.
 REMARKS = {
+    "openmp_locks_held_across_spans": "locks of OpenMP that were held beyond the call that took them (no span)",
     "weights_are_no_time": "call paths weighted by samples, bytes or events (each shown as 1 ns: times are unknown)",
     "messages_checked": "messages between nodes compared with the clocks",
     "collectives_checked": "collectives of several nodes compared with the clocks",

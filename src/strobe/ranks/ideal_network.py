@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe._native import on_ideal_network
+from strobe.native import core
 from strobe.ranks.collectives import ALL_NEED_ALL, FROM_ROOT, PREFIXES, TO_ROOT, Collectives, collectives
 from strobe.ranks.messages import from_the_first, matched, message_ends
 from strobe.ranks.waits.message_calls import NEED_RECEIVER, calls_of, functions_named
@@ -92,7 +92,7 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int) -> 
     for location in np.unique(moments.location).tolist():
         own = moments.location == location
         computed[own] = clocks[location].computed_ns(moments.time_ns[own], of_location.get(location))
-    came = on_ideal_network(
+    came = core.on_ideal_network(
         moments.location,
         computed,
         moments.meeting,
