@@ -17,6 +17,8 @@ Kind kind_of_region(std::string_view name, uint8_t paradigm, uint8_t role) {
     return kCommunication;
   if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP || paradigm == STROBE_OPENCL || paradigm == STROBE_ACCELERATOR)
     return role == STROBE_ROLE_SYNC ? kGpuWait : kGpuCall;
+  // Code of its constructs may run on the host.
+  if (paradigm == STROBE_OPENACC && role != STROBE_ROLE_RANGE) return role == STROBE_ROLE_SYNC ? kGpuWait : kGpuCall;
   // What is waited for, or what else is done, in ranges that hold operators is not known from them. An update is
   // Python around its operators: a profile with stacks shows that, one without them must not tell another story.
   const int8_t part = part_of_region(name, paradigm);

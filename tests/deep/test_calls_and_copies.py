@@ -68,7 +68,7 @@ def test_copies_by_direction_and_memory(tmp_path):
 
 def test_what_is_missing_is_said(tmp_path):
     trace = profile(tmp_path, operator("aten::mm", 0, 5))
-    assert "no calls of CUDA, HIP or OpenCL" in trace.calls().note
+    assert "no calls of CUDA, HIP, OpenCL or OpenACC" in trace.calls().note
     assert "no GPU did anything" in trace.copies().note
     assert "no GPU copied" in profile(tmp_path, kernel("gemm", 0, 5)).copies().note
 

@@ -174,6 +174,7 @@ def test_only_the_documented_variables_are_added_to_the_environment(workshop: Wo
         "CUDA_INJECTION64_PATH",
         "OPENCL_LAYERS",
         "OMP_TOOL_LIBRARIES",
+        "ACC_PROFLIB",
     }
     assert added <= {"PYTHONPATH", *injected}
 

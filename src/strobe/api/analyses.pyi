@@ -54,7 +54,7 @@ class Analyses:
         *,
         by: Literal["name", "thread"] = "name",
     ) -> Table:
-        """Which calls of CUDA, HIP or OpenCL take the time of the host?
+        """Which calls of CUDA, HIP, OpenCL or OpenACC take the time of the host?
 
         Sum the calls of the runtime and the driver of CUDA or HIP, of every process; by name, or by name
         and thread.

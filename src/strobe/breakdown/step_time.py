@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans
 from strobe.gpu.work import KINDS, kind_of_region
-from strobe.model.kinds import GPU_PARADIGMS
+from strobe.model.kinds import GPU_CALL_PARADIGMS
 from strobe.steps.batch_makers import making_regions
 from strobe.steps.thread_spans import Ints, outermost
 from strobe.steps.training_activities import PROFILER_STEP, STEP_HINT
@@ -123,7 +123,7 @@ def _role_on_thread(region: Region) -> int:
         return _DATA_LOADER
     if paradigm == "mpi" or name.startswith(_COLLECTIVES):
         return _COMMUNICATION
-    if paradigm in GPU_PARADIGMS:
+    if paradigm in GPU_CALL_PARADIGMS and region.role != "range":
         return _RUNTIME
     if paradigm in _NO_WORK or name.startswith(PROFILER_STEP) or name == STEP_HINT:
         return _NONE

@@ -15,6 +15,9 @@ PARADIGMS = (
 )
 # Of them, the interfaces of GPUs and other accelerators (`accelerator`: XPU, MTIA, NPU, HPU, TPU, PrivateUse1).
 GPU_PARADIGMS = ("cuda", "hip", "opencl", "accelerator")
+# Of all, those whose functions and waits are calls of a GPU's interface. (Constructs of OpenACC are ranges: their code
+# may run on the host.)
+GPU_CALL_PARADIGMS = (*GPU_PARADIGMS, "openacc")
 # What a region is.
 ROLES = (
     *("other", "function", "operator", "range", "wait", "loop", "kernel", "copy", "sync", "p2p", "collective"),

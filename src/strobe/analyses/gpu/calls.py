@@ -1,4 +1,4 @@
-"""Which calls of CUDA, HIP or OpenCL the host spends its time in: launches, copies, allocations, and waits for the GPU.
+"""Which calls of CUDA, HIP, OpenCL or OpenACC take the time of the host: launches, copies, allocations, waits.
 
 Sum the calls of the runtime and the driver of CUDA or HIP, of every process; by name, or by name and thread.
 
@@ -14,7 +14,7 @@ from strobe.model.plugins import Analysis
 
 ANALYSIS = Analysis(
     __name__,
-    "Which calls of CUDA, HIP or OpenCL take the time of the host?",
+    "Which calls of CUDA, HIP, OpenCL or OpenACC take the time of the host?",
     options=(one_of("by", "One row per function, or per function and thread.", "name", "thread"),),
     columns=(
         RANK,

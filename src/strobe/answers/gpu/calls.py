@@ -1,4 +1,4 @@
-"""Which calls of CUDA, HIP or OpenCL the host spends its time in: launches, copies, allocations, waits for the GPU."""
+"""Which calls of CUDA, HIP, OpenCL or OpenACC take the time of the host: launches, copies, allocations, waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from strobe.analyses.gpu.calls import ANALYSIS
 from strobe.gpu.launches import with_calls
-from strobe.model.kinds import GPU_PARADIGMS
+from strobe.model.kinds import GPU_CALL_PARADIGMS
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread
 from strobe.tables.table import Table, make_table
@@ -17,23 +17,24 @@ from strobe.trace.definition_rows import location_rows, path_tree, ranks_of, reg
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
+_NO_CALLS = ("kernel", "copy", "range")
 _NOTHING = (
-    "no calls of CUDA, HIP or OpenCL are in this trace: `strobe run` records those of programs that use NVIDIA GPUs"
-    " (`strobe doctor` checks what that needs) or OpenCL; profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold"
-    " them, too"
+    "no calls of CUDA, HIP, OpenCL or OpenACC are in this trace: `strobe run` records those of programs that use NVIDIA"
+    " GPUs (`strobe doctor` checks what that needs), OpenCL or OpenACC; profiles of PyTorch, Nsight Systems and nvprof"
+    " (.nvvp) hold them, too"
 )
 
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.calls`."""
     rows = rows_of_processes(trace, _of_process, by=by)
-    about = "calls of CUDA, HIP or OpenCL of all processes"
+    about = "calls of CUDA, HIP, OpenCL or OpenACC of all processes"
     return Table(rows, about=about, note="" if len(rows) else _NOTHING).sort("total_ns")
 
 
 def _of_process(part: Trace, by: str) -> pa.Table:
     regions, ranks, threads = region_rows(part), ranks_of(part), location_rows(part)
-    wanted = regions_where(part, lambda r: r.paradigm in GPU_PARADIGMS and r.role not in ("kernel", "copy"))
+    wanted = regions_where(part, lambda r: r.paradigm in GPU_CALL_PARADIGMS and r.role not in _NO_CALLS)
     # Calls that were reported late lie beside their threads.
     beside = with_calls(part, [each.location for each in threads if each.kind == "task"])
     groups, durations = Groups(), Spread()

@@ -19,7 +19,7 @@ from strobe.gpu.unclassified import unclassified_note
 from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.gpu.xla_operations import XlaOperations
 from strobe.model.gpu_metrics import METRICS
-from strobe.model.kinds import GPU_PARADIGMS
+from strobe.model.kinds import GPU_CALL_PARADIGMS
 from strobe.model.schema import Column
 from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers, product, reals
@@ -207,7 +207,7 @@ def _function_of_path(trace: Trace) -> Ints:
     The entry at -1, for what has no path, is the one after the last.
     """
     parent, region = path_tree(trace)
-    is_function = [each.role == "function" and each.paradigm not in GPU_PARADIGMS for each in region_rows(trace)]
+    is_function = [each.role == "function" and each.paradigm not in GPU_CALL_PARADIGMS for each in region_rows(trace)]
     path = innermost(parent, np.array(is_function, dtype=bool)[region])
     return np.append(np.append(region, -1)[path], -1)
 

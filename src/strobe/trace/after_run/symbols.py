@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 FILE = "symbols.json"
-MPI, COMPILER, OPENMP = 7, 10, 11  # model/kinds.py: paradigm
+MPI, COMPILER, OPENMP, OPENACC = 7, 10, 11, 14  # model/kinds.py: paradigm
 _OUTLINED = re.compile(r"\._omp_fn\.\d+|\.omp_outlined\S*")  # compilers make functions of parallel regions
 _TIMEOUT_S = 120
 _SYMTAB, _DYNSYM, _NAMED = 2, 11, (1, 2)  # of variables and functions
@@ -89,12 +89,16 @@ def _read(path: Path, *_: int) -> Mapping[str, Mapping[str, Place]]:
 
 def with_places(region: Region, places: Mapping[str, Mapping[str, Place]], sites: CallSites) -> Region:
     """Return a region with the name of its address (without one, it is made from its file), a call of MPI or construct
-    of OpenMP with the lines of its callers where they are known."""
+    of OpenMP with the lines of its callers where they are known, a construct of OpenACC with its file and line."""
     number, address, paradigm, role, text, first_line, module = region
     if paradigm in (MPI, OPENMP) and text:
         peers, separator, path = text.rpartition("; ")
         shown = (_shown(site, places, sites) for site in path.split(" < "))
         return number, address, paradigm, role, peers + separator + " < ".join(shown), first_line, module
+    if paradigm == OPENACC and text in sites:
+        object_file, at = sites[text]
+        _, file, line = places.get(object_file, {}).get(at) or ("", "", 0)
+        return (number, address, paradigm, role, file, line, module) if line else region
     if not is_address(region):
         return region
     name, file, line = places.get(module, {}).get(address) or ("", "", 0)
