@@ -57,6 +57,47 @@ int main() {
   std::printf("%d\\n", sum);
 }
 """
+FORTRAN_PROGRAM = """\
+module solver
+contains
+  subroutine step(x)
+    integer, intent(inout) :: x
+    x = next(x)
+  contains
+    integer function next(y)
+      integer, intent(in) :: y
+      next = y + 1
+    end function
+  end subroutine
+end module
+subroutine solve_all(x)
+  use solver
+  integer, intent(inout) :: x
+  integer :: i
+  do i = 1, 10
+    call step(x)
+  end do
+end subroutine
+program main_program
+  integer :: x
+  x = 0
+  call solve_all(x)
+  print '(i0)', x
+end program
+"""
+# The same by the names that gfortran gives them, where there is none.
+AS_OF_FORTRAN = """\
+#include <stdio.h>
+#line 6
+static int next(int y) __asm__("next.0");
+static int next(int y) { return y + 1; }
+#line 3
+void __solver_MOD_step(int* x) { *x = next(*x); }
+#line 13
+void solve_all_(int* x) { for (int i = 0; i < 10; i++) __solver_MOD_step(x); }
+void MAIN__(void) { int x = 0; solve_all_(&x); printf("%d\\n", x); }
+int main(void) { MAIN__(); return 0; }
+"""
 # An allocator with a lock: a hook in `carve` that allocated would wait for the thread that it runs in.
 ALLOCATOR = """\
 #include <errno.h>
@@ -227,6 +268,31 @@ def test_functions_of_a_c_program_are_recorded_with_threads_forks_and_jumps(work
     assert regions["branch"]["line"] == 9
     assert regions["branch"]["paradigm"] == "compiler"
     assert regions["branch"]["module"] == "c_program"
+
+
+@pytest.mark.parametrize("compiler", ["gfortran", "gcc"])
+def test_procedures_of_fortran_have_the_names_of_the_source(workshop: Workshop, compiler: str) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    workshop.write("solver.f90", FORTRAN_PROGRAM if compiler == "gfortran" else AS_OF_FORTRAN)
+    language = [] if compiler == "gfortran" else ["-x", "c"]
+    command = [STROBE, "cc", compiler, "-o", "solver", *language, "solver.f90"]
+    cache = environment({"STROBE_CACHE": str(workshop.folder / "cache")})
+    subprocess.run(command, cwd=workshop.folder, env=cache, check=True)
+    assert workshop.recorded("--", "./solver").visible == ("10\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        found = calls(trace)
+        lines = {row["name"]: row["line"] for row in trace.regions.to_pylist()}
+    assert found == Counter(
+        {
+            ("main", ""): 1,
+            ("MAIN__", "main"): 1,
+            ("solve_all", "MAIN__"): 1,
+            ("solver::step", "solve_all"): 10,
+            ("next", "solver::step"): 10,
+        }
+    )
+    assert [lines[each] for each in ("solver::step", "next", "solve_all")] == [3, 7, 13]
 
 
 def test_short_functions_of_a_c_program_are_in_sums_only(workshop: Workshop, built: Path) -> None:

@@ -1,4 +1,4 @@
-"""`strobe cc -- make`: build C and C++ programs so that `strobe run` records their functions."""
+"""`strobe cc -- make`: build C, C++ and Fortran programs so that `strobe run` records their functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Run a build with compilers that put a hook of the recorder into every C and C++ function (-finstrument-functions -g).
+Run a build with compilers that put a hook of the recorder into every function of C, C++ and Fortran
+(-finstrument-functions -g).
 The programs run as before, with or without strobe; `strobe run -- ./program` records their functions.
 """
 _EPILOG = """\
@@ -44,6 +45,7 @@ COMPILERS = {
     "c++": "CXX",
     "g++": "CXX",
     "clang++": "CXX",
+    "gfortran": "FC",
 }
 _WRAPPER = """\
 #!/bin/sh
@@ -129,7 +131,7 @@ def wrappers(more: list[str]) -> str:
         if words[0]:
             made[name] = _WRAPPER.format(real=shlex.join(words), flags=added, archive=archive)
     if not made:
-        raise RecordError("no C or C++ compiler is installed", do="Install gcc or clang.", exit_code=127)
+        raise RecordError("no compiler of C, C++ or Fortran is installed", do="Install gcc or clang.", exit_code=127)
     digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]
     folder = os.path.join(cache_folder(), f"cc-{digest}")
     try:
@@ -156,4 +158,4 @@ def _real(name: str) -> str:
     return shutil.which(name, path=path) or ""
 
 
-VERB = Verb("cc", "Build a C or C++ program so that its functions can be recorded", run)
+VERB = Verb("cc", "Build a C, C++ or Fortran program so that its functions can be recorded", run)

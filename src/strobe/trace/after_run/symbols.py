@@ -1,5 +1,5 @@
-"""Names, files and lines of C and C++ functions, of callers of MPI and of sampled call stacks, found after the run from
-the files that held them.
+"""Names, files and lines of C, C++ and Fortran functions, of callers of MPI, of constructs of OpenACC and of sampled
+call stacks, found after the run from the files that held them.
 
 The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) finds its name and
 source line; without it the file's own table of symbols has the names. They are kept in `symbols.json` of the trace,
@@ -23,6 +23,10 @@ FILE = "symbols.json"
 MPI, COMPILER, OPENMP, OPENACC = 7, 10, 11, 14  # model/kinds.py: paradigm
 _OUTLINED = re.compile(r"\._omp_fn\.\d+|\.omp_outlined\S*")  # compilers make functions of parallel regions
 _TIMEOUT_S = 120
+# What gfortran makes of a procedure of a module; and, in files of Fortran, of one in another one, and of one outside.
+_OF_MODULE = re.compile(r"__(\w+?)_MOD_(\w+)")
+_ALONE = re.compile(r"(\w+?)(\.\d+|_)")
+_FORTRAN = re.compile(r".*\.(f|for|ftn|fpp|f77|f90|f95|f03|f08)", re.IGNORECASE)
 _SYMTAB, _DYNSYM, _NAMED = 2, 11, (1, 2)  # of variables and functions
 # An address in a text of samples: of a function that ran, or, behind a function that waits, of what it waits for.
 _ADDRESS = re.compile(r"(\()?(/[^\n]*?)\+(0x[0-9a-f]+)(?=$|\n|\))", re.MULTILINE)
@@ -175,7 +179,8 @@ def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, li
             file, _, number = where.partition(" (discriminator")[0].rpartition(":")
             if not name.startswith("??"):
                 known_file = not file.startswith("??")
-                place = name, file if known_file else "", int(number) if known_file and number.isdigit() else 0
+                at = int(number) if known_file and number.isdigit() else 0
+                place = of_fortran(name, file), file if known_file else "", at
                 places.setdefault(address, []).append(place)
     return places
 
@@ -212,10 +217,18 @@ def _functions(data: bytes) -> Iterable[tuple[int, int, str]]:
                 yield value, size, data[begin : data.index(b"\0", begin)].decode("utf-8", "replace")
 
 
+def of_fortran(name: str, file: str) -> str:
+    """Return the name of a procedure of gfortran's (`module::procedure`) as the source has it; others as they are."""
+    if parts := _OF_MODULE.fullmatch(name):
+        return "::".join(parts.groups())
+    alone = _ALONE.fullmatch(name) if _FORTRAN.fullmatch(file) and name != "MAIN__" else None
+    return alone[1] if alone else name
+
+
 def readable(name: str) -> str:
     """Return the C++ name behind a mangled one, as the C++ library of this machine has it; others as they are."""
     if not name.startswith("_Z"):
-        return name
+        return of_fortran(name, "")
     import ctypes
 
     try:
