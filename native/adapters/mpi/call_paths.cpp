@@ -93,9 +93,7 @@ const CallPath* path_of(const std::vector<uint64_t>& addresses, size_t& used) {
     bool binding = place.object.rfind("MPI.", 0) == 0 && place.object.find(".so") != std::string::npos;
     if (module.empty()) module = binding ? "mpi4py" : place.object;
     if (binding) continue;
-    char offset[32];
-    snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(place.offset + 1));
-    const std::string site = (place.function.empty() ? place.object : place.function) + offset;
+    const std::string site = call_site(place);
     if (noted->insert(site).second) strobe_note_call_site(site.c_str(), place.path.c_str(), place.address);
     if (!text.empty()) text += " < ";
     text += site;

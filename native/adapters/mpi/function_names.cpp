@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -115,6 +116,12 @@ Place find_place(const void* address) {
     place.offset = reinterpret_cast<uint64_t>(address) - reinterpret_cast<uint64_t>(info.dli_saddr);
   }
   return place;
+}
+
+std::string call_site(const Place& place) {
+  char offset[32];
+  snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(place.offset + 1));
+  return (place.function.empty() ? place.object : place.function) + offset;
 }
 
 }  // namespace strobe::mpi

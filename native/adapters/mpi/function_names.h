@@ -17,5 +17,7 @@ struct Place {
 // Slow (it reads the object's file): for the first sight of an address only. dladdr alone would know exported functions
 // only, of an executable usually none.
 Place find_place(const void* address);
+// "main+0x1f" of the place before a return address: a call may be the last instruction of its function.
+std::string call_site(const Place& place);
 
 }  // namespace strobe::mpi

@@ -106,11 +106,8 @@ uint32_t make_region(const Key& key) {
   if (region) return region;
   auto [site, fresh] = sites.try_emplace(key.site);
   if (fresh && key.site) {
-    // One before the return address: a call may be the last instruction of its function.
     const mpi::Place place = mpi::find_place(static_cast<const char*>(key.site) - 1);
-    char offset[32];
-    snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(place.offset + 1));
-    site->second = (place.function.empty() ? place.object : place.function) + offset;
+    site->second = mpi::call_site(place);
     strobe_note_call_site(site->second.c_str(), place.path.c_str(), place.address);
   }
   // As MPI's peers are: what tells calls apart, then the call site.

@@ -3,7 +3,6 @@
 // something happens on. No event has a time of the device: what runs there is recorded by the interface below OpenACC.
 #include <errno.h>
 #include <link.h>
-#include <stdio.h>
 #include <unwind.h>
 
 #include <algorithm>
@@ -89,11 +88,8 @@ std::string call_site() {
   const std::lock_guard lock(mutex);
   const auto [site, fresh] = sites.try_emplace(caller.address);
   if (fresh) {
-    // One before the return address: a call may be the last instruction of its function.
     const mpi::Place place = mpi::find_place(reinterpret_cast<const void*>(caller.address - 1));
-    char offset[32];
-    snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(place.offset + 1));
-    site->second = (place.function.empty() ? place.object : place.function) + offset;
+    site->second = mpi::call_site(place);
     strobe_note_call_site(site->second.c_str(), place.path.c_str(), place.address);
   }
   return site->second;

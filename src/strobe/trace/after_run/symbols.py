@@ -179,8 +179,8 @@ def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, li
             file, _, number = where.partition(" (discriminator")[0].rpartition(":")
             if not name.startswith("??"):
                 known_file = not file.startswith("??")
-                at = int(number) if known_file and number.isdigit() else 0
-                place = of_fortran(name, file), file if known_file else "", at
+                line_no = int(number) if known_file and number.isdigit() else 0
+                place = of_fortran(name, file), file if known_file else "", line_no
                 places.setdefault(address, []).append(place)
     return places
 
