@@ -90,9 +90,11 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
     `busiest`: a phrase for what takes most of the recorded time, or "".
     """
     times = host_times(trace)
-    unknown = len(times) < 2 and (not times or _of_host(trace, times, busiest).kind == "host-bound")
-    if not on_gpus and unknown and (threads := _of_teams(trace)) is not None:
-        return threads
+    if not on_gpus and len(times) < 2 and (threads := _of_teams(trace)) is not None:
+        main = _of_host(trace, times, busiest).kind if times else "host-bound"
+        native = not any(each.python for each in process_rows(trace))
+        if main == "host-bound" or (native and (threads.kind in _BETWEEN_THREADS or main not in _NAMES_THE_WAIT)):
+            return threads
     if usual is None:
         reason = find_steps(trace).reason.partition(": ")[2]
         marks = not trace.info.source and any(each.python for each in process_rows(trace))
@@ -175,6 +177,9 @@ def _is_in(place: Place, other: Place | None) -> bool:
     return other is not None and other.name == place.name
 
 
+# What threads lose by one another is not seen in the main one alone. Why it works by itself, it may be: for files.
+_BETWEEN_THREADS = ("imbalanced", "lock-bound")
+_NAMES_THE_WAIT = ("io-bound", "input-bound", "communication-bound")
 _OF_TEAMS = {
     "imbalance": ("imbalanced", "threads wait {} of their time at barriers for the last one, most at the end of {}"),
     "locks": ("lock-bound", "threads wait {} of their time for one another's locks, most in {}"),

@@ -144,7 +144,10 @@ def command_not_recorded(command: tuple[str, ...]) -> str:
     start = Start("start", 0, 0, 0, True, command[0] if command else "", "", command, "")
     if start.python:
         return f"{start.command} was not recorded: {_reason(start.python)}."
-    return "The program is linked statically, or its C library is not glibc 2.35 or newer, or samples were refused."
+    return (
+        "The program is a shell or a command of the system, is linked statically, or has another C library than glibc "
+        "2.35 or newer; or samples were refused."
+    )
 
 
 def names_of_left_out(left_out: Mapping[str, int]) -> str:
