@@ -112,7 +112,10 @@ def test_efficiencies_are_those_of_the_chosen_model(ranks: Page) -> None:
     assert value("parallel efficiency") == "0.27"  # 2380 / (3 * 2950)
     assert value("load balance") == "0.62"  # 2380 / 3 / 1280
     assert value("communication efficiency") == "0.43"  # 1280 / 2950
-    assert value("transfer efficiency") == "not known"
+    # Without transfers rank 1 passes the broadcast at 1000, its second send at 2670 (when rank 2 asks for it: 1000 + 130
+    # + 290, the first message at 2130, + 540), and comes to the barrier at 2770: 2670 after its beginning.
+    assert value("transfer efficiency") == "0.91"  # 2670 / 2950
+    assert value("serialisation efficiency") == "0.48"  # 1280 / 2670
     ranks.get_by_role("button", name="talp").click()
     expect(factors.filter(has_text="MPI parallel efficiency")).to_contain_text("0.42")  # (2950 - 1700) / 2950
     assert value("MPI communication efficiency") == "0.50"  # (2950 - 1480) / 2950
@@ -200,3 +203,15 @@ def test_nothing_is_wider_than_the_screen(browser: Browser, three: str, many: st
 def test_axe_finds_nothing_to_complain_about(browser: Browser, three: str, many: str, scheme: str) -> None:
     for address in (three, many):
         assert complaints(browser, f"{address}#page=ranks", scheme, ".factors") == []
+
+
+def test_what_made_a_rank_late_is_named_and_leads_to_the_wait(browser: Browser, many: str) -> None:
+    with watched_page(browser, many) as page:
+        page.goto(f"{many}#page=ranks")
+        cause = page.get_by_role("list", name="Causes of waits").get_by_role("listitem")
+        expect(cause).to_have_count(1)
+        # The last one makes all others wait: for 100 ns * (1 + 2 + ... + 69).
+        expect(cause).to_contain_text("rank 69, computation before MPI_Barrier")
+        expect(cause).to_contain_text("242 µs")
+        cause.get_by_role("button").click()
+        expect(page.locator(".gutter").first).to_contain_text("rank 69")

@@ -15,11 +15,12 @@ import { Await } from "../widgets/Loading";
 import { StepTiles } from "../widgets/ranks/StepTiles";
 import { WaitStates } from "../widgets/ranks/WaitStates";
 import { WaitTiles } from "../widgets/ranks/WaitTiles";
-import { type Factor, factorsOf, titleOf } from "../widgets/ranks/waitSums";
+import { type Cause, causesOf, type Factor, factorsOf, titleOf } from "../widgets/ranks/waitSums";
 import { useTableView } from "../widgets/tables/TablePage";
 
 const NAME = "ranks";
 const FEWEST = 2;
+const MOST_CAUSES = 8;
 
 function RanksPage() {
   return (
@@ -72,6 +73,10 @@ function Ranks({ run }: { run: Run }) {
   const showWait = ({ location, timeNs, maxNs, awaitedRank }: Wait): void => {
     const process = run.processes.find(({ rank }) => rank !== undefined && rank === awaitedRank)?.process;
     show({ startNs: timeNs, endNs: timeNs + maxNs }, 1, [location, threadOf(process)], session.state.value.step);
+  };
+  const showCause = ({ rank, location, timeNs }: Cause): void => {
+    const process = run.processes.find((one) => one.rank === rank)?.process;
+    show({ startNs: timeNs, endNs: timeNs + 1 }, 1e6, [location, threadOf(process)], session.state.value.step);
   };
   const showStep = async (question: Parameters & { row: number; column: number }): Promise<void> => {
     const step = await session.ask(session.api.json("ranks/steps/cell", question));
@@ -130,8 +135,50 @@ function Ranks({ run }: { run: Run }) {
           {({ byRank }) => <WaitStates ranks={ranks} waits={byRank} onChoose={showWait} />}
         </Await>
       </section>
+      <CausesOfWaits wholeRun={chosen.length > 0} onChoose={showCause} />
       <StepsOfRanks part={part} onOpen={showStep} />
     </div>
+  );
+}
+
+function CausesOfWaits({ wholeRun, onChoose }: { wholeRun: boolean; onChoose: (cause: Cause) => void }) {
+  const session = useSession();
+  const asked = useMemo(() => load(() => fetchAnalysis(session.api, "delays", {})), [session]);
+  return (
+    <section class="card surface" aria-labelledby="causes-title">
+      <header>
+        <h2 id="causes-title">What made ranks late</h2>
+        {wholeRun && <span class="weak">of the whole run</span>}
+      </header>
+      <Await of={useLasting(asked.value)} what="Looking for causes">
+        {(table) => <Causes of={causesOf(table, MOST_CAUSES)} onChoose={onChoose} />}
+      </Await>
+    </section>
+  );
+}
+
+function Causes({ of: causes, onChoose }: { of: readonly Cause[]; onChoose: (cause: Cause) => void }) {
+  const [first] = causes;
+  if (!first) return <p class="weak">No cause of a wait is known.</p>;
+  const most = first.directNs + first.onNs;
+  return (
+    <ul class="ladder causes rows" aria-label="Causes of waits">
+      {causes.map((cause) => (
+        <li key={`${cause.rank} ${cause.name}`} class="rung cells">
+          <Button class="link" onClick={() => onChoose(cause)}>
+            {`rank ${cause.rank}, ${cause.name}`}
+          </Button>
+          <span class="rung-bar flex" aria-hidden="true">
+            <span class="rung-share" style={{ width: `${(100 * cause.directNs) / most}%` }} />
+            <span class="rung-lost" style={{ width: `${(100 * cause.onNs) / most}%` }} />
+          </span>
+          <span class="number">
+            <b>{formatDuration(cause.directNs + cause.onNs)}</b>
+            {cause.onNs > 0 && <span class="weak"> {formatDuration(cause.onNs)} passed on</span>}
+          </span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

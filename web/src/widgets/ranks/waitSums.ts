@@ -1,4 +1,4 @@
-// Sums of waits by state and by tile of a picture, and the factors of an efficiency as a tree.
+// Sums of waits by state and by tile of a picture, what caused them, and the factors of an efficiency as a tree.
 import { grouped } from "../../base/grouped";
 import { type AnalysisTable, numberIn, textIn } from "../../data/analysisTable";
 import type { Wait } from "../../data/rankWaits";
@@ -67,4 +67,29 @@ export function factorsOf(table: AnalysisTable): Factor[] {
     depths.set(name, depth);
     return { name, value: numberIn(table, "value", row), depth };
   });
+}
+
+/** What made a rank late, and what that cost all others: those that waited for it, and those that waited for these. */
+export type Cause = {
+  readonly rank: number | undefined;
+  readonly name: string;
+  readonly directNs: number;
+  readonly onNs: number;
+  readonly location: number;
+  readonly timeNs: number;
+};
+
+/** The first causes, in their order; waits without a known cause are left out. */
+export function causesOf(table: AnalysisTable, most: number): Cause[] {
+  const number = (name: string, row: number) => numberIn(table, name, row) ?? 0;
+  return Array.from({ length: table.rows }, (_, row) => ({
+    rank: numberIn(table, "rank", row),
+    name: textIn(table, "cause", row),
+    directNs: number("direct_ns", row),
+    onNs: number("long_term_ns", row),
+    location: number("location", row),
+    timeNs: number("time_ns", row),
+  }))
+    .filter(({ directNs, onNs }) => directNs + onNs > 0)
+    .slice(0, most);
 }
