@@ -112,8 +112,8 @@ def test_efficiencies_are_those_of_the_chosen_model(ranks: Page) -> None:
     assert value("parallel efficiency") == "0.27"  # 2380 / (3 * 2950)
     assert value("load balance") == "0.62"  # 2380 / 3 / 1280
     assert value("communication efficiency") == "0.43"  # 1280 / 2950
-    # Without transfers rank 1 passes the broadcast at 1000, its second send at 2670 (when rank 2 asks for it: 1000 + 130
-    # + 290, the first message at 2130, + 540), and comes to the barrier at 2770: 2670 after its beginning.
+    # Without transfers rank 1 passes the broadcast at 1000, its second send at 2670 (rank 2 asks for it after 130 and
+    # 290, the first message at 2130, and 540), and comes to the barrier at 2770: 2670 after its beginning.
     assert value("transfer efficiency") == "0.91"  # 2670 / 2950
     assert value("serialisation efficiency") == "0.48"  # 1280 / 2670
     ranks.get_by_role("button", name="talp").click()
