@@ -1,24 +1,32 @@
-"""Rule `rank.waits`: ranks spend much of their steps waiting for one another; for whom, in what, and where."""
+"""Rule `rank.waits`: ranks spend much of their steps waiting for one another; for whom, why, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
+from strobe.ranks.delays.timelines import BEFORE, Causes
+from strobe.ranks.step_waits import StepWaits, step_waits
 from strobe.ranks.waits.wait_columns import STATES
-from strobe.ranks.waits.wait_states import wait_states
-from strobe.steps.steps import find_steps
-from strobe.tables.column_arrays import Ints
-from strobe.trace.definition_rows import location_rows, ranks_of
+from strobe.steps.thread_spans import main_location
+from strobe.tables.column_arrays import Bools, Ints
+from strobe.trace.definition_rows import ranks_of, regions_where
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05  # of the steps: less is not worth a line
-MOST_ROWS = 500_000  # of messages and collectives: about a second
-_LOG = ("messages", "collective_spans", "folded_collectives")
+_UNEVEN = 0.5  # a rank that waits less than this part of the mean has more to do
+_MOSTLY = 0.5
+_ALONE = 0.2  # what the others spend less of the same time in is work of one rank
+# Of waits for whoever happens to be late: noise of a busy machine is up to a tenth, and its median is far below its
+# mean, which waits for repeated work are not.
+_ROTATES, _REPEATED = 0.1, 0.5
+# Part of the waits for messages in which the sender had waited itself: 1/3 in a chain of three ranks, more in longer.
+_CHAINED = 0.25
 _WORDS = {
     "late_sender": "until a message is sent",
     "late_receiver": "until a message is received",
@@ -36,47 +44,40 @@ _WORDS = {
 
 
 def run(trace: Trace) -> Iterator[Finding]:
-    """Yield a finding where ranks wait more than 5 % of their steps for one another.
+    """Yield a finding where ranks wait more than 5 % of their steps for one another, with the cause if it is known.
 
     Share: waits that are longer than twice the error of the clocks, by the steps in which they began, of the steady
-    steps of all ranks.
+    steps of all ranks. Silent if a needless barrier is the cause, which is a rule of its own.
     """
-    ranks = ranks_of(trace)
-    steps = [each for each in find_steps(trace).processes if ranks[each.process] is not None and each.steady.any()]
-    rows = sum(reader.tables().get(name, 0) for reader in trace.readers for name in _LOG)
-    if len(steps) < 2 or rows > MOST_ROWS:
+    found = step_waits(trace)
+    if found is None or found.wait_ns < LEAST_SHARE * found.duration_ns or found.barrier is not None:
         return
-    waits = wait_states(trace).waits
-    counted = waits.for_another & ~waits.uncertain
-    process = np.array([row.process for row in location_rows(trace)], dtype=np.int64)
-    counted &= process[waits.location] != process[waits.cause]  # not of threads for one another
-    begins, duration_ns = np.zeros(len(waits), dtype=bool), 0
-    for each in steps:
-        (own,) = np.nonzero(process[waits.location] == each.process)
-        step = np.searchsorted(each.start_ns, waits.call_ns[own], side="right") - 1
-        begins[own] = (step >= 0) & each.steady[step] & (waits.call_ns[own] < each.end_ns[step])
-        duration_ns += int(each.duration_ns[each.steady].sum())
-    waits = waits.chosen(counted & begins)
-    total = int(waits.wait_ns.sum())
-    if total < LEAST_SHARE * duration_ns:
-        return
-    step_ns = total / sum(int(each.steady.sum()) for each in steps)
+    waits, ranks, count = found.waits, ranks_of(trace), len(found.processes)
+    step_ns = found.wait_ns / count / found.steps
     state, of_state = _most(waits.state, waits.wait_ns)
     in_state = waits.chosen(waits.state == state)
     path, of_path = _most(in_state.call_path, in_state.wait_ns)
-    awaited, of_awaited = _most(process[waits.cause], waits.wait_ns)
-    longest = in_state.chosen(in_state.call_path == path)
+    cause = _cause(trace, found)
+    if cause is None:
+        longest = in_state.chosen(in_state.call_path == path)
+        awaited, of_awaited = _most(found.late, waits.wait_ns)
+        why = f"{format_share(of_state)} of that {_WORDS[STATES[state]]}"
+        do = f"rank {ranks[awaited]} is waited for most, {format_share(of_awaited)}: look at what it does before that"
+        do, where = f"{do}; strobe waits --by pair", call_path_text(trace, path) if path >= 0 else ""
+        confidence, gain_ns = "high" if of_path > _MOSTLY else "medium", 0
+    else:
+        longest, why, do, where = waits.chosen(cause.waits), cause.why, cause.do, cause.where
+        confidence, gain_ns = "high" if cause.share > _MOSTLY else "medium", round(cause.gain_ns / found.steps)
     at = int(longest.wait_ns.argmax())
-    where = call_path_text(trace, path) if path >= 0 else ""
     yield Finding(
         rule="rank.waits",
-        what=f"ranks wait {format_ns(step_ns)} of a step for one another, {format_share(total / duration_ns)} of it "
-        f"(mean of {len(steps)} ranks): {format_share(of_state)} of that {_WORDS[STATES[state]]}",
-        do=f"rank {ranks[awaited]} is waited for most, {format_share(of_awaited)}: look at what it does before that; "
-        "strobe waits --by pair",
+        what=f"ranks wait {format_ns(step_ns)} of a step for one another, "
+        f"{format_share(found.wait_ns / found.duration_ns)} of it (mean of {count} ranks): {why}",
+        do=do,
         where=where,
-        confidence="high" if of_path > 1 / 2 else "medium",
-        informative=True,
+        gain_high_ns=gain_ns,
+        confidence=confidence,
+        informative=cause is None,
         evidence=(
             {
                 "start_ns": int(longest.call_ns[at]),
@@ -87,11 +88,150 @@ def run(trace: Trace) -> Iterator[Finding]:
     )
 
 
-def _most(group: Ints, wait_ns: Ints) -> tuple[int, float]:
-    """Return the group that waits most, and its part of all."""
+@dataclass(frozen=True)
+class _Cause:
+    """Why ranks wait. waits: those of this cause. share: of all waits. gain_ns: at most, of a rank in all steps."""
+
+    why: str
+    do: str
+    where: str
+    waits: Bools
+    share: float
+    gain_ns: float
+
+
+def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
+    """Return the cause of most waits; None if it is itself communication, or not known."""
+    costs, waits, causes = found.costs, found.waits, found.causes
+    cost_ns = costs.direct_ns + costs.long_term_ns
+    late = found.late[costs.wait]
+    key, _ = _most(late * (causes.unknown + 1) + costs.cause, cost_ns)
+    process, number = divmod(key, causes.unknown + 1)
+    if number == causes.unknown or causes.communicates(np.array([number]))[0]:
+        return None
+    of_cause, of_rank = costs.cause == number, late == process
+    delayed = np.zeros(len(waits), dtype=bool)
+    delayed[costs.wait[of_cause & of_rank & (costs.direct_ns > 0)]] = True
+    state = STATES[_most(waits.state[delayed], waits.wait_ns[delayed])[0]]
+    waited = np.array([waits.wait_ns[found.waiting == each].sum() for each in found.processes.tolist()])
+    own_ns, mean_ns = float(waited[found.processes == process][0]), float(waited.mean())
+    function, where = _function(trace, causes, process, number), causes.path(number) or ""
+    rank = f"rank {ranks_of(trace)[process]}"
+    on_ranks = np.array([cost_ns[of_cause & (late == each)].sum() for each in found.processes.tolist()])
+    total = found.wait_ns
+    share = float(on_ranks.max()) / total
+    step_ns = share * mean_ns / found.steps
+    for_it = f"{format_ns(step_ns)} of that for {rank}, because of {function}"
+    if own_ns < _UNEVEN * mean_ns and cost_ns[of_rank].sum() > _MOSTLY * total:
+        own = f"{rank} itself waits {format_ns(own_ns / found.steps)}"
+        if causes.is_before(np.array([number]))[0]:
+            others = [each for each in found.processes.tolist() if each != process]
+            usual = np.median([_gaps(trace, causes, each, number)[1].sum() for each in others])
+            alone = bool(usual < _ALONE * _gaps(trace, causes, process, number)[1].sum())
+        else:
+            alone = not costs.on_both[of_cause & of_rank].any()
+        if alone and state == "late_broadcast":
+            why = f"{for_it}, which the root does alone while the others wait; {own}"
+            do = f"divide {function} among the ranks, or let them compute meanwhile: a non-blocking collective"
+        else:
+            why = f"{for_it}, which {'only it does' if alone else 'takes it longer than the others'}; {own}"
+            do = f"give {rank} less of {function}, or divide that among the ranks"
+        return _Cause(why, do, where, delayed, share, mean_ns - own_ns)
+    share = float(on_ranks.sum()) / total
+    if _rotates(found, state):
+        several = np.isin(np.arange(len(waits)), costs.wait[of_cause & (costs.direct_ns > 0)])
+        why = f"{format_share(share)} of that because of {function}, on another rank each time: no rank is late most"
+        do = f"let all ranks do the longer part of {function} in the same step, or some of it in every step"
+        return _Cause(why, do, where, several, share, mean_ns)
+    on_direct = [costs.direct_ns[of_cause & (late == each)].sum() for each in found.processes.tolist()]
+    messages = np.flatnonzero(waits.state == STATES.index("late_sender"))
+    of_messages = np.isin(costs.wait, messages)
+    chained = costs.indirect_ns[of_messages].sum() / max(1, waits.wait_ns[messages].sum())
+    if len(found.processes) > 2 and chained > _CHAINED and (on_ranks > 0).sum() > 1 and share > _MOSTLY:
+        middle = int(found.processes[np.argmax(on_direct)])
+        function = _function(trace, causes, middle, number)
+        chain = f"ranks do {function} one after the other, each when it has the message of the one before"
+        why = f"{format_share(share)} of that because {chain}"
+        do = f"send before {function} what does not depend on it, or receive after it; else divide it into blocks and "
+        return _Cause(why, f"{do}send each when it is done", where, delayed, share, mean_ns)
+    if state == "late_sender":
+        why = f"{for_it}, which it does before it sends"
+        do = f"let {rank} send first, and do {function} after that, if what it sends does not depend on it"
+        return _Cause(why, do, where, delayed, share, mean_ns)
+    return None
+
+
+def _rotates(found: StepWaits, state: str) -> bool:
+    """Return whether ranks wait for each other in turn, at the same calls, and about as long each time."""
+    waits = found.waits
+    of_state = waits.state == STATES.index(state)
+    size = int(found.processes.max()) + 1
+    mutual, paths = 0.0, np.unique(waits.call_path[of_state])
+    for path in paths.tolist():
+        (own,) = np.nonzero(of_state & (waits.call_path == path))
+        pairs = np.zeros((size, size))
+        np.add.at(pairs, (found.waiting[own], found.late[own]), waits.wait_ns[own])
+        mutual += float(np.minimum(pairs, pairs.T).sum())
+    (own,) = np.nonzero(of_state)
+    _, which = np.unique(waits.cause_ns[own], return_inverse=True)
+    each = np.bincount(which, waits.wait_ns[own])
+    repeated = np.median(each) > _REPEATED * each.mean()
+    return bool(repeated and mutual > max(_MOSTLY * waits.wait_ns[own].sum(), _ROTATES * found.duration_ns))
+
+
+def _function(trace: Trace, causes: Causes, process: int, cause: int) -> str:
+    """Return the name of a cause; of a time before a call of MPI where it is: see `_between`."""
+    name = f"`{causes.name(cause)}`"
+    before, gap_ns = _gaps(trace, causes, process, cause)
+    if not len(before):
+        return name
+    paths = [causes.path(_most(before, gap_ns)[0]), causes.path(cause)]
+    return _between(*((path or "").removeprefix(BEFORE).split(" < ") for path in paths))
+
+
+def _gaps(trace: Trace, causes: Causes, process: int, cause: int) -> tuple[Ints, Ints]:
+    """Return the causes of the calls of MPI from whose end a process's time before a call runs, and how long, ns.
+
+    In detail only; empty for other causes.
+    """
+    location = main_location(trace, process)
+    if location is None or not causes.is_before(np.array([cause]))[0]:
+        return np.zeros((2, 0), dtype=np.int64)[0], np.zeros(0, dtype=np.int64)
+    spans = trace.span_arrays(location)
+    (at,) = np.nonzero(regions_where(trace, lambda region: region.paradigm == "mpi")[spans["region"]])
+    calls, start, duration = (spans[name][at].astype(np.int64) for name in ("call_path", "start_ns", "duration_ns"))
+    calls = causes.of(calls)
+    own = causes.before(calls[1:]) == cause
+    return calls[:-1][own], np.maximum(0, (start[1:] - start[:-1] - duration[:-1])[own])
+
+
+def _between(first: Sequence[str], last: Sequence[str]) -> str:
+    """Return where the time between two calls passes, each with its callers: `the work of main between swap (a.c:4)`.
+
+    That is the innermost function that both calls come from. Its lines are those that call what leads to each.
+    """
+    common = -1
+    for place, (one, other) in enumerate(zip(reversed(first), reversed(last), strict=False)):
+        if one.partition(" (")[0] != other.partition(" (")[0]:
+            break
+        common = place
+        if one != other:
+            break
+    common = min(common, len(first) - 2, len(last) - 2)
+    ends = []
+    for frames in (first, last):
+        frame, inner = (frames[-1 - common], frames[-2 - common]) if common >= 0 else ("", frames[0])
+        name, _, place_of_call = frame.partition(" (")
+        ends.append(" (".join(filter(None, (inner.partition(" (")[0], place_of_call))))
+    both = f"before each {ends[0]}" if ends[0] == ends[1] else f"between {ends[0]} and {ends[1]}"
+    return f"the work {'' if common < 0 else f'of {name} '}{both}"
+
+
+def _most(group: Ints, amount: Ints) -> tuple[int, float]:
+    """Return the group that has most, and its part of all."""
     numbers, which = np.unique(group, return_inverse=True)
-    sums = np.bincount(which, wait_ns)
-    return int(numbers[sums.argmax()]), float(sums.max() / sums.sum())
+    sums = np.bincount(which, amount)
+    return int(numbers[sums.argmax()]), float(sums.max() / max(1, sums.sum()))
 
 
-RULE = Rule("rank.waits", "Ranks wait for one another", run)
+RULE = Rule("rank.waits", "Ranks wait for one another, and why", run)

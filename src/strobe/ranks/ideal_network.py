@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,13 +57,14 @@ class _Waiting(Columns):
     end_ns: Ints
 
 
-def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int) -> Floats:
+def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, without: Ints | None = None) -> Floats:
     """Return how long each window of a run would last on an ideal network; NaN where that is not known.
 
     Between two calls that can wait, a rank computes as long as it did. A receive is over when the send has begun, a
     send that waited for its receiver when the receive has, a collective when all have come that the rank needs
     (Collectives.awaited). A window is as long as that of its slowest rank. Not known: where kernels communicate, or
-    much of the communication is of calls whose other side is not in the trace.
+    much of the communication is of calls whose other side is not in the trace. without: places in
+    `collectives(trace)` in which nobody waits for anybody.
     """
     met = collectives(trace)
     out = np.full(windows, np.nan)
@@ -71,7 +72,10 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int) -> 
         return out
     messages, calls, count, unmatched = _of_messages(trace)
     unmatched += int((met.collective < 0).sum())
-    parts = [messages, *_of_collectives(met, count)]
+    kept = met.collective.copy()
+    if without is not None:
+        kept[without] = -1
+    parts = [messages, *_of_collectives(replace(met, collective=kept), count)]
     calls = _Waiting.joined([calls, _Waiting(met.location, met.call_ns, met.end_ns).chosen(met.collective >= 0)])
     clocks = {
         location: _Clock(calls.chosen(calls.location == location)) for location in range(len(location_rows(trace)))

@@ -25,7 +25,7 @@ from strobe.trace.folded import ALL, PART
 from strobe.trace.trace import Trace
 
 _AT_A_TIME = 1 << 21  # pieces of intervals that are summed up at once
-_BEFORE = "computation before "
+BEFORE = "computation before "  # what the names of such causes begin with
 
 
 class Causes:
@@ -71,7 +71,7 @@ class Causes:
         if cause == self.unknown:
             return None
         text = call_path_text(self._trace, cause % self._paths, peers=False)
-        return _BEFORE + text if cause >= self._paths else text
+        return BEFORE + text if cause >= self._paths else text
 
     def name(self, cause: int) -> str | None:
         """Return the function of a cause; of one that MPI is about with the place where the program calls MPI."""
@@ -79,7 +79,7 @@ class Causes:
         if path is None:
             return None
         region = region_rows(self._trace)[int(self._region[cause % self._paths])]
-        name = _BEFORE * (cause >= self._paths) + region.name
+        name = BEFORE * (cause >= self._paths) + region.name
         caller = path.split(" < ")[1] if region.paradigm == "mpi" and " < " in path else ""
         place = caller[caller.rfind("(") :] if caller.endswith(")") and ":" in caller else ""
         return f"{name} {place}".strip()

@@ -1,0 +1,78 @@
+"""Waits of ranks for one another in their steady steps, and what they cost by cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strobe.ranks.delays.delay_costs import Costs, delays
+from strobe.ranks.delays.timelines import Causes
+from strobe.ranks.needless_barriers import NeedlessBarrier, needless_barrier
+from strobe.ranks.waits.wait_columns import Waits
+from strobe.steps.steps import find_steps
+from strobe.tables.column_arrays import Ints
+from strobe.trace.definition_rows import processes_of_locations, ranks_of
+from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
+
+MOST_ROWS = 500_000  # of messages and collectives: about a second
+_LOG = ("messages", "collective_spans", "folded_collectives")
+
+
+@dataclass(frozen=True)
+class StepWaits:
+    """Waits that began in steady steps and are longer than twice the error of the clocks.
+
+    late, waiting: process that was waited for, and that waited, by wait. costs: their wait is the place in `waits`.
+    processes: those that have a rank and steps. steps: how many steady ones each has, in the mean. duration_ns: of
+    all of these. barrier: the one without which ranks would hardly wait.
+    """
+
+    waits: Waits
+    late: Ints
+    waiting: Ints
+    costs: Costs
+    causes: Causes
+    processes: Ints
+    steps: float
+    duration_ns: int
+    barrier: NeedlessBarrier | None
+
+    @property
+    def wait_ns(self) -> int:
+        """Of all ranks together."""
+        return int(self.waits.wait_ns.sum())
+
+
+@cached_on_trace
+def step_waits(trace: Trace) -> StepWaits | None:
+    """Return the waits in steady steps; None for less than two ranks with steps, and for a log that takes long."""
+    ranks = ranks_of(trace)
+    steps = [each for each in find_steps(trace).processes if ranks[each.process] is not None and each.steady.any()]
+    rows = sum(reader.tables().get(name, 0) for reader in trace.readers for name in _LOG)
+    if len(steps) < 2 or rows > MOST_ROWS:
+        return None
+    found = delays(trace)
+    waits, process = found.waits, np.array(processes_of_locations(trace), dtype=np.int64)
+    waiting, late = process[waits.location], process[waits.cause]
+    counted, duration_ns = np.zeros(len(waits), dtype=bool), 0
+    for each in steps:
+        (own,) = np.nonzero((waiting == each.process) & (late != waiting))  # not of threads for one another
+        step = np.searchsorted(each.start_ns, waits.call_ns[own], side="right") - 1
+        counted[own] = (step >= 0) & each.steady[step] & (waits.call_ns[own] < each.end_ns[step])
+        duration_ns += int(each.duration_ns[each.steady].sum())
+    costs = found.costs.chosen(counted[found.costs.wait])
+    costs.wait[:] = (np.cumsum(counted) - 1)[costs.wait]
+    waits = waits.chosen(counted)
+    return StepWaits(
+        waits,
+        late[counted],
+        waiting[counted],
+        costs,
+        found.causes,
+        np.array([each.process for each in steps], dtype=np.int64),
+        sum(int(each.steady.sum()) for each in steps) / len(steps),
+        duration_ns,
+        needless_barrier(trace, waits, duration_ns, len(steps)),
+    )
