@@ -148,7 +148,8 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
     of_messages = np.isin(costs.wait, messages)
     chained = costs.indirect_ns[of_messages].sum() / max(1, waits.wait_ns[messages].sum())
     if len(found.processes) > 2 and chained > _CHAINED and (on_ranks > 0).sum() > 1 and share > _MOSTLY:
-        middle = int(found.processes[np.argmax(on_direct)])
+        receives = np.isin(found.processes, found.waiting[messages])  # the first of a chain does not
+        middle = int(found.processes[np.argmax(np.where(receives, on_direct, -1))])
         function = _function(trace, causes, middle, number)
         chain = f"ranks do {function} one after the other, each when it has the message of the one before"
         why = f"{format_share(share)} of that because {chain}"
