@@ -13,6 +13,7 @@ import pytest
 import strobe
 from strobe.advice.rank import findings
 from strobe.model.plugins import Finding
+from strobe.present.summary import summarise
 from tests.ranks import wait_archives
 from tests.ranks.wait_case import Case, Event, around, mpi_collective, mpi_recv, mpi_send, of_other, of_root
 
@@ -198,3 +199,12 @@ def test_many_small_messages_are_counted_and_timed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "each_us"), [(8, 250), (50, 4)])
 def test_few_messages_or_short_ones_are_none(tmp_path: Path, count: int, each_us: int) -> None:
     assert "rank.small_messages" not in advice(tmp_path, 2, lambda rank, _, at: column(rank, at, count, each_us))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_verdict_of_ranks_that_wait_has_the_share_of_it(tmp_path: Path, *, waits: bool) -> None:
+    steps = {rank: [each for n in range(STEPS) for each in chain(rank, n * STEP, waits=waits)] for rank in range(4)}
+    with strobe.open(wait_archives.write(Case("", "", steps, []), tmp_path / "archive")) as trace:
+        verdict = summarise(trace).verdict
+    # They wait 0, 2.00, 4.02 and 6.04 ms for messages, then 6.06, 4.04, 2.02 and 0 ms for the last: 24.18 of 40 ms.
+    assert ("ranks wait 60 % of their steps" in verdict.text) == waits
