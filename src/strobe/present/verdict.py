@@ -118,7 +118,7 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         if kind == "host-bound":
             text += f"; {_of_host(trace, times, '').text.partition(': ')[2]}"
         return Verdict(kind, text, share, _confidence(margin))
-    found = _uneven(times) or _of_batches(usual, _of_waits(trace, _of_host(trace, times, busiest)), len(times))
+    found = _uneven(times) or _of_batches(usual, _of_waits(trace, times, _of_host(trace, times, busiest)), len(times))
     if trace.info.source and any(map(_launches, trace.regions.texts("name"), trace.regions.texts("paradigm"))):
         # A file that was cut off or trimmed: GPUs come last in it.
         text = f"{found.text}; kernels were launched, but what the GPU did is not in the file"
@@ -141,15 +141,17 @@ def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:
     return Verdict("input-bound", text, made, _confidence(made - max(shares.values())))
 
 
-def _of_waits(trace: Trace, found: Verdict) -> Verdict:
+def _of_waits(trace: Trace, times: Sequence[HostTime], found: Verdict) -> Verdict:
     """The verdict of ranks that mostly wait for one another, where no other cause is known; else the one found."""
     waits = step_waits(trace) if found.kind in ("host-bound", "communication-bound") else None
     if waits is None or waits.wait_ns < _UNEVEN * waits.duration_ns:
         return found
-    share = waits.wait_ns / waits.duration_ns
-    text = f"communication-bound: ranks wait {format_share(share)} of their steps for one another"
-    text += f"; {found.text.partition(': ')[2]}"
-    return Verdict("communication-bound", text, share, found.confidence if found.kind != "host-bound" else "medium")
+    text = f"communication-bound: ranks wait {format_share(waits.wait_ns / waits.duration_ns)} of their steps for one "
+    text += f"another; {found.text.partition(': ')[2]}"
+    whole = sum(each.duration_ns for each in times)
+    communicates = sum(each.kinds_ns["communication"] for each in times) / max(1, whole)
+    confidence = "medium" if found.kind == "host-bound" else found.confidence
+    return Verdict("communication-bound", text, communicates, confidence)
 
 
 def _uneven(times: Sequence[HostTime]) -> Verdict | None:
