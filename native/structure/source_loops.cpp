@@ -43,7 +43,7 @@ SourceLoops::SourceLoops(std::string_view text) : around_{0}, too_long_(text == 
       else if (called == "await")
         awaits_ = true;
       else if (called == "yield" || called == "yield-from")
-        yields_ |= loop > 0 || called != "yield";
+        (loop > 0 || called != "yield") ? void(yields_ = true) : void(yields_once_++);
       else if (!called.empty())  // empty: behind a loop
         sites_.push_back({std::string(called.substr(begin)), std::string(called.substr(0, begin)), loop, always});
     }
@@ -53,7 +53,7 @@ SourceLoops::SourceLoops(std::string_view text) : around_{0}, too_long_(text == 
 
 SourceLoops::Calls SourceLoops::calls_of(std::string_view name) const {
   Calls calls;
-  bool varies = false;
+  bool varies = false, in_loops = false;
   const Site* first = nullptr;
   for (const Site& site : sites_) {
     if (!same_name(site.name, name)) continue;
@@ -66,12 +66,14 @@ SourceLoops::Calls SourceLoops::calls_of(std::string_view name) const {
     if (calls.loop == 0)
       calls.loop = site.loop;
     else if (is_within(calls.loop, site.loop) && calls.loop != site.loop)
-      calls.loop = site.loop, varies = true;
+      calls.loop = site.loop, varies = in_loops = true;
     else if (!is_within(site.loop, calls.loop))
       return {};
     varies |= site.loop != calls.loop || !site.always;
+    in_loops |= site.loop != calls.loop;
     calls.times++;
   }
+  if (!in_loops) calls.most = calls.times;
   if (varies) calls.times = 0;
   return calls;
 }

@@ -19,6 +19,7 @@ class SourceLoops {
   struct Calls {
     uint32_t loop = 0;    // the innermost one that holds them all; 0: none, or they lie in several
     uint32_t times = 0;   // in an iteration; 0: not the same number in each
+    uint32_t most = 0;    // in an iteration; 0: not known, some lie in loops inside of it
     uint32_t before = 0;  // that come before the loop
   };
   Calls calls_of(std::string_view name) const;
@@ -30,6 +31,8 @@ class SourceLoops {
   // Whether it is a generator of many items: it yields in a loop, or all items of another one. What yields once is a
   // context manager, mostly.
   bool yields() const { return yields_; }
+  // How often it runs for each call: a context manager until it yields, and once more.
+  uint32_t runs_of_call() const { return !yields_ && yields_once_ == 1 ? 2 : 1; }
   // Whether it is a coroutine that waits for something: what resumes it calls nothing.
   bool awaits() const { return awaits_; }
   // Those that lie in no other loop.
@@ -63,6 +66,7 @@ class SourceLoops {
   std::vector<Inner> inner_;      // by loop, up to the last that is something special
   std::vector<uint32_t> whiles_;
   uint32_t own_ = 0;
+  uint32_t yields_once_ = 0;  // outside of loops
   bool yields_ = false, awaits_ = false;
   bool too_long_;
 };

@@ -376,15 +376,21 @@ std::optional<Beginning> beginning_of(const Sequence& events, const Level& chose
     return times;
   };
   // What marks the level may be called by something that the source calls: then any loop of the function may hold it.
-  const SourceLoops::Calls marks = holder->loops.calls_of(marked->name);
-  const auto all =
-      marks.times ? (double(called[marked].count) - marks.before) / marks.times : double(found.calls.size());
+  const auto calls_of = [&](std::string_view name, const SourceCode* code) {
+    SourceLoops::Calls calls = holder->loops.calls_of(name);
+    for (uint32_t* each : {&calls.times, &calls.most, &calls.before}) *each *= code->loops.runs_of_call();
+    return calls;
+  };
+  const SourceLoops::Calls marks = calls_of(marked->name, marked);
+  const auto all = marks.times ? (double(called[marked].count) - marks.before) / marks.times
+                               : double(found.calls.size()) / std::max(1u, marks.most);
   for (const uint32_t loop : marks.loop ? std::vector{marks.loop} : holder->loops.outermost())
     for (const std::string& name : holder->loops.in_each_iteration(loop)) {
-      const SourceLoops::Calls calls = holder->loops.calls_of(name);
       const auto of_name = [&](const auto& each) { return each.first && each.first->is_called(name); };
       const auto it = std::ranges::find_if(called, of_name);
-      if (!calls.times || it == called.end() || std::ranges::count_if(called, of_name) > 1) continue;
+      if (it == called.end() || std::ranges::count_if(called, of_name) > 1) continue;
+      const SourceLoops::Calls calls = calls_of(name, it->first);
+      if (!calls.times) continue;
       if (calls.before && (found.holders.size() > 1 || events.begins_before)) continue;
       const auto& [code, each] = *it;
       const double iterations = (double(each.count) - calls.before) / calls.times;
@@ -398,7 +404,8 @@ std::optional<Beginning> beginning_of(const Sequence& events, const Level& chose
       beginning.with = each.first;
       beginning.marks.every = calls.times;
       beginning.source = "the loop in " + holder->name + " calls " + code->name + " ";
-      beginning.source += calls.times == 1 ? std::string("once") : std::to_string(calls.times).append(" times");
+      const uint32_t times = calls.times / code->loops.runs_of_call();
+      beginning.source += times == 1 ? std::string("once") : std::to_string(times).append(" times");
       beginning.source += " in each iteration";
       std::map<const SourceCode*, uint32_t>
           in_front;  // what is called in front at times, and how often before the loop

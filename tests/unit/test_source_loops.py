@@ -119,6 +119,20 @@ def test_calls_of_a_loop_are_its_steps_whatever_came_before_them() -> None:
     assert starts == [each.start_ns for each in days]
 
 
+def test_a_context_manager_runs_twice_for_each_call() -> None:
+    """`with timed():` is two calls of the generator, one until it yields, and one from there on."""
+    timed = [("timed", 1000), ("timed", 1000)]
+    load, send, solve = ([*timed[:1], (name, MS), *timed[1:]] for name in ("load", "send", "solve"))
+    main = "range (timed load timed send)"
+    for often, source in ((1000, main), (3, f"{main[:-1]} timed? solve?)")):
+        calls = [call for n in range(60) for call in [*load, *send, *(solve if n % often == 1 else [])]]
+        calls = calls if often == 3 else [call for _ in range(60) for call in load + send]
+        spans = tuple(one_after_the_other(calls))
+        whole = span("main", 0, spans[-1].end_ns + MS, *spans)
+        found, reason = found_in({"main": source, "timed": "yield"}, whole)
+        assert len(found) == 60, reason
+
+
 @pytest.mark.parametrize(
     ("name", "calls", "count"), [("item", (), 300), ("<genexpr>", ("step",), 300), ("<genexpr>", (), 0)]
 )
