@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import strobe
+from strobe.model.units import format_ns
 from strobe.present.summary import summarise
 from tests.record.workshop import STROBE, TIMEOUT_S, Workshop, environment
 
@@ -41,6 +42,10 @@ def test_calls_bytes_and_files_are_those_that_a_program_counts_with_threads_and_
             spans = f"select 1 from spans where role = 'io' and name = '{name}'"
             assert len(trace.sql(spans)) == sum(row["calls"] for row in rows if row["function"] == name)
         assert all(0 < row["max_ns"] <= row["total_ns"] for row in rows)
+        of_files = [row for row in rows if row["file"] and row["file"].startswith("/")]
+        most, whole = max(of_files, key=lambda row: row["total_ns"]), sum(row["total_ns"] for row in of_files)
+        assert trace.io().note.startswith(f"I/O of files takes {format_ns(whole)}, ")
+        assert trace.io().note.endswith(f"of it {most['function']} of {most['file']}")
         assert [row["rank"] for row in trace.io(by="rank").to_pylist()] == [None, None]  # the program and its child
 
 
@@ -94,7 +99,7 @@ def test_a_python_program_has_its_files_and_none_of_the_recorder(workshop: Works
         assert rows[name, "open"]["calls"] == 6
         assert rows[name, "read"]["bytes"] == 3 * 81920
         assert not [file for file, _ in rows if file and str(workshop.trace) in file]
-        assert trace.io().about.startswith("I/O of files takes ")
+        assert trace.io().note.startswith("I/O of files takes ")
     plain = workshop.folder / "plain.strobe"
     command = [STROBE, "run", "--quiet", "-o", str(plain), "-c", "open('/dev/null').close()"]
     subprocess.run(command, env=environment(), check=True, timeout=TIMEOUT_S)

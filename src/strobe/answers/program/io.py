@@ -38,8 +38,8 @@ def run(trace: Trace, *, by: str) -> Table:
         key = (each.interface, *(getattr(each, name) for name in _KEYS[by]))
         groups.setdefault(key, []).append(each)
     rows = [{**dict(zip(("interface", *_KEYS[by]), key, strict=True)), **_sums(own)} for key, own in groups.items()]
-    note = "" if rows else trace.missing(ANALYSIS.needs)
-    return make_table(ANALYSIS.columns_with(by=by), rows, about=_sentence(totals), note=note).sort("total_ns")
+    note = _sentence(totals) if rows else trace.missing(ANALYSIS.needs)
+    return make_table(ANALYSIS.columns_with(by=by), rows, note=note).sort("total_ns")
 
 
 def _totals(trace: Trace, interface: str) -> Iterator[_Total]:
