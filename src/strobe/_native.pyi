@@ -381,6 +381,17 @@ def classes_of_sets(
     known: int,
     path_parents: NDArray[int64],
 ) -> list[list[list[int]]]: ...
+def match_fifo(
+    sender: NDArray[int64],
+    receiver: NDArray[int64],
+    communicator: NDArray[int64],
+    tag: NDArray[int64],
+    asked_ns: NDArray[int64],
+    sent: NDArray[uint8],
+    complete: bool,
+) -> tuple[NDArray[int64], NDArray[int64]]: ...
+def in_order_of(group: NDArray[int64], groups: int) -> NDArray[int64]: ...
+def least_in_ranges(values: NDArray[int64], first: NDArray[int64], last: NDArray[int64]) -> NDArray[int64]: ...
 def on_ideal_network(
     rank: NDArray[int64],
     computed_ns: NDArray[int64],

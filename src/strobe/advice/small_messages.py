@@ -10,13 +10,12 @@ from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_bytes, format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.collectives import collectives
-from strobe.ranks.messages import MessageEnds, all_message_ends, numbered
+from strobe.ranks.messages import MessageEnds, message_ends, numbered
 from strobe.ranks.waits.message_calls import Calls, calls_of
 from strobe.steps.step_times import step_of_process
 from strobe.steps.steps import find_steps
-from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Ints, interval_at
-from strobe.trace.definition_rows import location_rows, processes_of_locations
+from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05  # of the sender's steps, in the calls
@@ -34,9 +33,9 @@ def run(trace: Trace) -> Iterator[Finding]:
     if sum(reader.tables().get("messages", 0) for reader in trace.readers) > MOST_ROWS:
         return
     findings, process = list[Finding](), np.array(processes_of_locations(trace), dtype=np.int64)
-    ends = all_message_ends(trace, Texts())
+    ends = message_ends(trace)
     ends = ends.chosen(np.lexsort((ends.time_ns, ends.place)))
-    calls = calls_of(trace, ends, [row.location for row in location_rows(trace)])
+    calls = calls_of(trace, ends)
     run_of, length = _runs(trace, ends, calls)
     many = ends.sent & (length[run_of] >= _LEAST_COUNT) & (calls.call_path >= 0) & (ends.size_bytes >= 0)
     for each in find_steps(trace).processes:

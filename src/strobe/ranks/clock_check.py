@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.ranks.collective_kinds import kind_of
-from strobe.ranks.messages import MessageEnds, all_message_ends, matched, numbered, places
+from strobe.ranks.messages import MessageEnds, matched, message_ends, numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Floats, Ints, place_of
@@ -145,7 +145,7 @@ def meetings(trace: Trace) -> Meetings:
     clock_of = np.array([clocks.index(name) for name in trace.clocks], dtype=np.int64)
     until = np.array([_complete_until(trace, process) for process in range(len(clock_of))], dtype=np.int64)
     texts = Texts()
-    ends = _messages(trace, texts, until)
+    ends = _messages(trace, until)
     process = np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
     send, receive = matched(ends, complete=bool((until == _ALWAYS).all()))
     between = clock_of[process[send]] != clock_of[process[receive]]
@@ -171,9 +171,9 @@ def _complete_until(trace: Trace, process: int) -> int:
     return int(records.start_ns[records.detail != 2].min(initial=_ALWAYS))
 
 
-def _messages(trace: Trace, texts: Texts, until: Ints) -> MessageEnds:
+def _messages(trace: Trace, until: Ints) -> MessageEnds:
     """Return the sends and receives between known ranks; `place` is the location."""
-    ends = all_message_ends(trace, texts)
+    ends = message_ends(trace)
     process = np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
     return ends.chosen((ends.sender >= 0) & (ends.receiver >= 0) & (ends.time_ns < until[process]))
 

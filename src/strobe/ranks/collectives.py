@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
+from strobe.native import core
 from strobe.ranks.clock_errors import clock_errors
 from strobe.ranks.collective_kernels import (
     blocks,
@@ -25,8 +27,9 @@ from strobe.ranks.collective_kinds import kind_of
 from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
+from strobe.sums.side_columns import side_columns
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
-from strobe.trace.definition_rows import Region, location_rows, path_tree, ranks_of, regions_where
+from strobe.trace.definition_rows import Region, path_tree, processes_of_locations, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -270,7 +273,8 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
             work = each.work
             path = at_root[work.region]
             calls = _Calls(work.location.astype(np.int64), work.row, work.start_ns, work.end_ns, path)
-            parts.append(_found(each.attributes, in_name[work.region], calls, texts, device.rank, on_gpu=True))
+            numbers = _read_columns(each.attributes, texts)
+            parts.append(_found(numbers, in_name[work.region], calls, texts, device.rank, on_gpu=True))
         yield Party(device.process, device.rank, device.number, on_gpu=True), _Found.joined(parts)
 
 
@@ -284,7 +288,6 @@ def _on_threads(
     # Without a row: blocking ones of MPI by their name. A call of NCCL without a row is part of one of PyTorch, which
     # has it.
     in_name = kinds_by_name(trace, texts, lambda region: not to_gpu and blocks(region), _kind)
-    path_region = np.array(trace.definitions.path_region, dtype=np.int64)
     parts: dict[int, list[_Found]] = {}
     for location, spans, own in thread_spans(trace, _COLUMNS):
         rows = own.between(int(spans["row"][0]), int(spans["row"][-1]))
@@ -300,19 +303,37 @@ def _on_threads(
         where, path = np.full(len(at), location.location), spans["call_path"][at].astype(np.int64)
         calls = _Calls(where, spans["row"][at], start, start + spans["duration_ns"][at], path)
         attributes = pa.concat_tables([rows, nothing])
-        found = _found(attributes, in_name[spans["region"][at]], calls, texts, ranks[location.process])
+        numbers = _read_columns(attributes, texts)
+        found = _found(numbers, in_name[spans["region"][at]], calls, texts, ranks[location.process])
         parts.setdefault(location.process, []).append(found)
-    for location in location_rows(trace):
-        for batch in trace.side_batches("folded_collectives", location.location):
-            path = integers(batch.column("call_path"))
-            batch = batch.filter(pa.array(relevant[path_region[path]] & (path >= 0)))
-            path, start = integers(batch.column("call_path")), integers(batch.column("time_ns"))
-            where, nowhere = np.full(len(path), location.location), np.full(len(path), -1)
-            calls = _Calls(where, nowhere, start, start + integers(batch.column("duration_ns")), path)
-            found = _found(batch, nowhere, calls, texts, ranks[location.process])
-            parts.setdefault(location.process, []).append(found)
+    for process, calls, attributes in _folded(trace, relevant, texts):
+        found = _found(attributes, np.full(len(calls), -1), calls, texts, ranks[process])
+        parts.setdefault(process, []).append(found)
     for process in sorted(parts):
         yield Party(process, ranks[process], None, on_gpu=False, hands_over=to_gpu), _Found.joined(parts[process])
+
+
+def _folded(trace: Trace, relevant: Bools, texts: Texts) -> Iterator[tuple[int, _Calls, Mapping[str, Ints]]]:
+    """Yield the calls of iterations that were folded, by process, with their attributes; of relevant regions."""
+    names = ("time_ns", "duration_ns", "call_path", *_COLUMNS)
+    location, cells = side_columns(trace, "folded_collectives", names, texts)
+    process = np.array(processes_of_locations(trace), dtype=np.int64)[location]
+    region = np.append(trace.definitions.path_region, -1)[cells["call_path"]]
+    wanted = np.append(relevant, False)[region]
+    bounds = np.searchsorted(process, np.arange(len(trace.readers) + 1)).tolist()
+    for number, (first, last) in enumerate(pairwise(bounds)):
+        own = first + np.flatnonzero(wanted[first:last])
+        if not len(own):
+            continue
+        time, duration, path, *attributes = (cells[name][own] for name in names)
+        calls = _Calls(location[own], np.full(len(own), -1), time, time + duration, path)
+        yield number, calls, dict(zip(_COLUMNS, attributes, strict=True))
+
+
+def _read_columns(table: pa.Table, texts: Texts) -> dict[str, Ints]:
+    """Return the attributes of collectives as numbers, texts as those in `texts`."""
+    found = {name: texts.numbers(table.column(name)) for name in _TEXTS}
+    return {**found, **{name: integers(table.column(name)) for name in _COLUMNS[len(_TEXTS) :]}}
 
 
 def _kind(name: str | None) -> str | None:
@@ -321,14 +342,13 @@ def _kind(name: str | None) -> str | None:
 
 
 def _found(
-    attributes: pa.Table, kind: Ints, calls: _Calls, texts: Texts, rank: int | None, *, on_gpu: bool = False
+    attributes: Mapping[str, Ints], kind: Ints, calls: _Calls, texts: Texts, rank: int | None, *, on_gpu: bool = False
 ) -> _Found:
     """Return the collectives among calls or kernels; what the side table knows of the kind comes first."""
-    name, group, ranks, communicator, sources = (texts.numbers(attributes.column(column)) for column in _TEXTS)
+    name, group, ranks, communicator, sources = (attributes[column] for column in _TEXTS)
     # Under its own name, a broadcast remains one whatever the kernel is called.
     kind = np.where(name >= 0, kinds_of_texts(texts, _kind)[name], kind)
-    numbers = (integers(attributes.column(column)) for column in _COLUMNS[len(_TEXTS) :])
-    sequence, root, own, size, sent, received, pending = numbers
+    sequence, root, own, size, sent, received, pending = (attributes[column] for column in _COLUMNS[len(_TEXTS) :])
     # The place in a group of PyTorch; of one of NCCL it is not known.
     groups, which = np.unique(ranks, return_inverse=True)
     places = np.array([_place(texts.text(each), rank) for each in groups.tolist()], dtype=np.int64)
@@ -452,7 +472,9 @@ def _errors(found: Collectives) -> Ints:
     count = np.diff(begin, append=len(at))
     middle = found.end_ns[at][begin + (count - 1) // 2]
     apart = np.abs(found.end_ns[at] - np.repeat(middle, count))
+    by_party = core.in_order_of(found.party[at], len(found.parties))
+    bounds = np.searchsorted(found.party[at[by_party]], np.arange(len(found.parties) + 1))
     for party in np.flatnonzero(out < 0).tolist():
-        own = apart[found.party[at] == party]
+        own = apart[by_party[bounds[party] : bounds[party + 1]]]
         out[party] = int(np.ceil(np.quantile(own, _WITHIN))) if len(own) else 0
     return out

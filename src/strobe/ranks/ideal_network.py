@@ -9,11 +9,9 @@ import numpy as np
 
 from strobe.native import core
 from strobe.ranks.collectives import ALL_NEED_ALL, FROM_ROOT, PREFIXES, TO_ROOT, Collectives, collectives
-from strobe.ranks.messages import from_the_first, matched, message_ends
-from strobe.ranks.waits.message_calls import NEED_RECEIVER, calls_of, functions_named
-from strobe.sums.groups import Texts
+from strobe.ranks.waits.message_calls import NEED_RECEIVER, functions_named, messages
 from strobe.tables.column_arrays import Columns, Floats, Ints
-from strobe.trace.definition_rows import location_rows, ranks_of
+from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 _KNOWN = 0.9  # part of the communication that must be known from both sides
@@ -115,10 +113,8 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, wit
 
 def _of_messages(trace: Trace) -> tuple[_Moments, _Waiting, int, int]:
     """Return the moments of matched messages, the calls that complete them, and how many ends these and others have."""
-    ranks, rows = ranks_of(trace), location_rows(trace)
-    ends = message_ends(trace, [(row.location, ranks[row.process]) for row in rows], Texts())
-    calls = calls_of(trace, ends, [row.location for row in rows])
-    send, receive = matched(ends, complete=not from_the_first(trace))
+    log = messages(trace)
+    ends, calls, send, receive = log.ends, log.calls, log.send, log.receive
     known = (calls.call_path[send] >= 0) & (calls.call_path[receive] >= 0)
     send, receive = send[known], receive[known]
     count = len(send)

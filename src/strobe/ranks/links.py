@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.ranks.collectives import collectives
-from strobe.ranks.messages import all_message_ends, matched, numbered
+from strobe.ranks.messages import matched, message_ends, numbered
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints
@@ -225,7 +225,7 @@ class _Moments:
 
 @cached_on_trace
 def _matched_messages(trace: Trace) -> _Moments:
-    ends = all_message_ends(trace, Texts())
+    ends = message_ends(trace)
     ends = ends.chosen(np.lexsort((ends.time_ns, ends.place)))
     send, receive = matched(ends)
     other = np.full(len(ends), -1, dtype=np.int64)

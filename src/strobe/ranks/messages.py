@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.sums.attributes import integers
+from strobe.native import core
 from strobe.sums.groups import Texts
+from strobe.sums.side_columns import side_columns
 from strobe.tables.column_arrays import Bools, Columns, Ints, alike
-from strobe.trace.definition_rows import location_rows, ranks_of
+from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 MESSAGES, ONE_SIDED = ("send", "receive"), ("put", "get", "atomic")
 LOCKS = ("lock", "shared_lock")
@@ -27,8 +29,8 @@ class MessageEnds(Columns):
     Of epochs, a post is sent and the start receives it, a complete is sent and the wait receives it. A lock is sent to
     its target (receiver -1: to all), and its unlock is the other end.
 
-    kind: number of the text of the direction. sender, receiver: -1 unknown; a get is sent by its target. `place`: index
-    of the location in the list that was read. time_ns: when it was sent, or had been received.
+    kind: number of the text of the direction. sender, receiver: -1 unknown; a get is sent by its target. `place`: its
+    location. time_ns: when it was sent, or had been received.
     pending_ns: from request to completion, -1 where the call blocks. in_call_ns: of the call that completes it, from
     its begin until then; call_path: of that call; -1 where the trace lacks them. size_bytes: -1 unknown.
     """
@@ -63,49 +65,54 @@ class MessageEnds(Columns):
         return np.where(self.sent, self.time_ns + np.maximum(known, 0), self.time_ns)
 
 
-def all_message_ends(trace: Trace, texts: Texts, kinds: Sequence[str] = MESSAGES) -> MessageEnds:
-    """Return the sends and receives of all processes that have a rank; `place` is the location."""
-    ranks = ranks_of(trace)
-    return message_ends(trace, [(at.location, ranks[at.process]) for at in location_rows(trace)], texts, kinds)
+_CELLS = (
+    *("direction", "peer_rank", "communicator", "tag", "time_ns", "size_bytes", "request", "pending_ns", "in_call_ns"),
+    "call_path",
+)
 
 
-def message_ends(
-    trace: Trace, locations: Sequence[tuple[int, int | None]], texts: Texts, kinds: Sequence[str] = MESSAGES
-) -> MessageEnds:
-    """Return the sends and receives of locations, each given with its rank, in the order of the list.
+@cached_on_trace
+def message_texts(trace: Trace) -> Texts:
+    """Return the texts that kinds and communicators of messages are numbers of."""
+    return Texts()
+
+
+def message_ends(trace: Trace, kinds: Sequence[str] = MESSAGES) -> MessageEnds:
+    """Return the sends and receives of all locations of ranks, in order of location; `place` is the location.
 
     `kinds`: the directions that are wanted; of one-sided communication ONE_SIDED and EPOCHS; `probe`.
     """
-    parts = []
+    every, texts = _all_ends(trace), message_texts(trace)
+    wanted = np.array([text in kinds for text in texts.texts] + [False], dtype=bool)[every.kind]
+    return every if wanted.all() else every.chosen(wanted)
+
+
+@cached_on_trace
+def _all_ends(trace: Trace) -> MessageEnds:
+    texts = message_texts(trace)
+    place, cells = side_columns(trace, "messages", _CELLS, texts)
     get, unlock, *ends_at = (texts.number(kind) for kind in ("get", "unlock", *_ENDS))
-    wanted = [texts.number(kind) for kind in kinds]
-    for place, (location, rank) in enumerate(locations):
-        if rank is None:
-            continue
-        for batch in trace.side_batches("messages", location):
-            direction = texts.numbers(batch.column("direction"))
-            sent = ~np.isin(direction, ends_at)
-            outward = (sent & (direction != get)) | (direction == unlock)
-            peer = integers(batch.column("peer_rank"))
-            # A file may have a request without the time that it took.
-            pending = np.maximum(integers(batch.column("pending_ns")), np.minimum(integers(batch.column("request")), 0))
-            ends = MessageEnds(
-                kind=direction,
-                sender=np.where(outward, rank, peer),
-                receiver=np.where(outward, peer, rank),
-                communicator=texts.numbers(batch.column("communicator")),
-                tag=integers(batch.column("tag")),
-                place=np.full(len(sent), place),
-                time_ns=integers(batch.column("time_ns")),
-                sent=sent,
-                size_bytes=integers(batch.column("size_bytes")),
-                pending_ns=pending,
-                in_call_ns=integers(batch.column("in_call_ns")),
-                call_path=integers(batch.column("call_path")),
-            )
-            every = np.isin(direction, wanted)
-            parts.append(ends if every.all() else ends.chosen(every))
-    return MessageEnds.joined(parts)
+    ranks = np.array([-1 if rank is None else rank for rank in ranks_of(trace)], dtype=np.int64)
+    rank = ranks[np.array(processes_of_locations(trace), dtype=np.int64)][place]
+    direction = cells["direction"]
+    sent = np.array([number not in ends_at for number in range(len(texts.texts))] + [True], dtype=bool)[direction]
+    outward = (sent & (direction != get)) | (direction == unlock)
+    ends = MessageEnds(
+        kind=direction,
+        sender=np.where(outward, rank, cells["peer_rank"]),
+        receiver=np.where(outward, cells["peer_rank"], rank),
+        communicator=cells["communicator"],
+        tag=cells["tag"],
+        place=place,
+        time_ns=cells["time_ns"],
+        sent=sent,
+        size_bytes=cells["size_bytes"],
+        # A file may have a request without the time that it took.
+        pending_ns=np.maximum(cells["pending_ns"], np.minimum(cells["request"], 0)),
+        in_call_ns=cells["in_call_ns"],
+        call_path=cells["call_path"],
+    )
+    return ends if (rank >= 0).all() else ends.chosen(rank >= 0)
 
 
 def from_the_first(trace: Trace) -> bool:
@@ -120,19 +127,11 @@ def matched(ends: MessageEnds, *, complete: bool = True) -> tuple[Ints, Ints]:
     """Return the entries of sends and of their receives, in order of sender, receiver, communicator, tag and time.
 
     The n-th send of these four is the n-th receive, in the order in which they were asked for. `complete`: all ends are
-    there, so that nothing is known where there are more of one kind than of the other.
+    there, so that nothing is known where there are more of one kind than of the other. Without a sender or receiver, an
+    end is of no message.
     """
-    group = numbered(ends.sender, ends.receiver, ends.communicator, ends.tag)
-    order = np.lexsort((ends.asked_ns, group))
-    sides = [order[ends.sent[order]], order[~ends.sent[order]]]
-    counts = [np.bincount(group[side], minlength=int(group.max(initial=-1)) + 1) for side in sides]
-    both = np.where(counts[0] == counts[1], counts[0], 0) if complete else np.minimum(*counts)
-    # The n-th of those that are left is the same message on both sides.
-    send, receive = (
-        side[np.arange(len(side)) - (np.cumsum(count) - count)[group[side]] < both[group[side]]]
-        for side, count in zip(sides, counts, strict=True)
-    )
-    return send, receive
+    columns = (ends.sender, ends.receiver, ends.communicator, ends.tag, ends.asked_ns, ends.sent.view(np.uint8))
+    return core.match_fifo(*columns, complete)
 
 
 def numbered(*columns: Ints) -> Ints:

@@ -8,10 +8,9 @@ import numpy as np
 
 from strobe.ranks.collectives import collectives
 from strobe.ranks.ideal_network import ideal_elapsed_ns
-from strobe.ranks.messages import EPOCHS, ONE_SIDED, all_message_ends
+from strobe.ranks.messages import EPOCHS, ONE_SIDED, message_ends
 from strobe.ranks.rank_times import rank_times
 from strobe.ranks.waits.wait_columns import STATES, Waits
-from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Ints
 from strobe.trace.trace import Trace
 
@@ -42,7 +41,7 @@ def needless_barrier(trace: Trace, waits: Waits, duration_ns: float, ranks: int)
     which barriers may order, and where the barrier is all that synchronises its communicator.
     """
     at_barrier = waits.chosen(waits.state == STATES.index("wait_at_barrier"))
-    if at_barrier.wait_ns.sum() < LEAST_SHARE * duration_ns or len(all_message_ends(trace, Texts(), _ORDERED)):
+    if at_barrier.wait_ns.sum() < LEAST_SHARE * duration_ns or len(message_ends(trace, _ORDERED)):
         return None
     paths, which = np.unique(at_barrier.call_path, return_inverse=True)
     path = int(paths[np.bincount(which, at_barrier.wait_ns).argmax()])

@@ -9,8 +9,8 @@ import numpy as np
 
 from strobe.ranks.clock_errors import errors_between
 from strobe.ranks.collectives import FROM_ROOT, TO_ROOT, collectives
-from strobe.ranks.messages import MESSAGES, ONE_SIDED, MessageEnds, all_message_ends, from_the_first, matched, numbered
-from strobe.ranks.waits.message_calls import calls_of
+from strobe.ranks.messages import ONE_SIDED, MessageEnds, message_ends, message_texts, numbered
+from strobe.ranks.waits.message_calls import calls_of, messages
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints, alike
@@ -75,15 +75,10 @@ def log(trace: Trace) -> Log:
 
     Matched ones come first, in order of sender, receiver, communicator, tag and time.
     """
-    texts = Texts()
-    ends = all_message_ends(trace, texts, (*MESSAGES, *ONE_SIDED))
-    calls = calls_of(trace, ends, range(len(trace.locations)))
-    ends = replace(ends, call_path=calls.call_path)
-    message = np.isin(ends.kind, [texts.number(each) for each in MESSAGES])
-    (known,) = np.nonzero(message & (ends.sender >= 0) & (ends.receiver >= 0))
-    chosen = ends if len(known) == len(ends) else ends.chosen(known)
-    send, receive = (known[side] for side in matched(chosen, complete=not from_the_first(trace)))
-    alone = message.copy()
+    texts, found = message_texts(trace), messages(trace)
+    calls, send, receive = found.calls, found.send, found.receive
+    ends = replace(found.ends, call_path=calls.call_path)
+    alone = np.ones(len(ends), dtype=bool)
     alone[send] = alone[receive] = False
     (lone,) = np.nonzero(alone)
     group = numbered(*(column[lone] for column in (ends.sender, ends.receiver, ends.communicator, ends.tag)))
@@ -105,7 +100,10 @@ def log(trace: Trace) -> Log:
     )
     kind, unmatched = np.full(len(counted), texts.number(MESSAGE)), np.ones(len(counted), dtype=np.int64)
     alone_here = _transfers(ends, counted, process, kind=kind, unmatched=unmatched)
-    one_sided = _transfers(ends, np.flatnonzero(~message), process)
+    accesses = message_ends(trace, ONE_SIDED)
+    accesses = replace(accesses, call_path=calls_of(trace, accesses).call_path)
+    process = np.array(processes_of_locations(trace), dtype=np.int64)[accesses.place]
+    one_sided = _transfers(accesses, np.arange(len(accesses)), process)
     lone_sends = int(is_send.sum())
     return Log(Transfers.joined([pairs, alone_here, one_sided]), texts, lone_sends, len(lone) - lone_sends)
 

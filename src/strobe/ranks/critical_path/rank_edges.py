@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from strobe.ranks.critical_path.gpu_edges import Activities, Calls, Syncs
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.ranks.messages import MessageEnds, matched, message_ends
-from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Ints, place_of
 from strobe.trace.trace import Trace
 
@@ -135,7 +134,10 @@ def _messages(trace: Trace, parts: list[Part]) -> None:
     chains = [(part.rank, chain) for part in parts if part.rank is not None for chain in part.chains]
     if not chains:
         return
-    ends = message_ends(trace, [(chain.location, rank) for rank, chain in chains], Texts())
+    of_location = np.full(len(trace.locations), -1, dtype=np.int64)
+    of_location[[chain.location for _, chain in chains]] = np.arange(len(chains))
+    ends = message_ends(trace)
+    ends = replace(ends, place=of_location[ends.place]).chosen(of_location[ends.place] >= 0)
     first = np.array([chain.time_ns[0] if len(chain.time_ns) else -_NEVER for _, chain in chains])
     last = np.array([chain.time_ns[-1] if len(chain.time_ns) else _NEVER for _, chain in chains])
     ends = ends.chosen((ends.time_ns >= first[ends.place]) & (ends.time_ns <= last[ends.place]))

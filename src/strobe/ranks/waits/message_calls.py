@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from strobe.ranks.messages import MessageEnds
+from strobe.ranks.messages import MessageEnds, from_the_first, matched, message_ends
 from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import region_rows, regions_where
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # Sends that may need their receiver: not those with a buffer or a receiver that is ready, nor both ways at once.
 NEED_RECEIVER = re.compile(r"(p?mpi_(s?send|wait(all|any|some)?)_*|gloo:wait)$", re.IGNORECASE)
@@ -47,8 +47,30 @@ def functions_named(trace: Trace, wanted: re.Pattern[str]) -> Bools:
     return np.asarray(np.append(by_region[np.array(trace.definitions.path_region, dtype=np.int64)], False))
 
 
-def calls_of(trace: Trace, ends: MessageEnds, locations: Sequence[int]) -> Calls:
-    """Return the calls of messages; `locations`: those that the places of the ends are of.
+@dataclass(frozen=True)
+class Messages:
+    """All sends and receives of a trace with their calls, and the places of those that belong together."""
+
+    ends: MessageEnds
+    calls: Calls
+    send: Ints
+    receive: Ints
+
+    @property
+    def unmatched(self) -> int:
+        """How many ends have no partner."""
+        return len(self.ends) - 2 * len(self.send)
+
+
+@cached_on_trace
+def messages(trace: Trace) -> Messages:
+    """Return the messages of a trace, in order of sender, receiver, communicator, tag and time."""
+    ends = message_ends(trace)
+    return Messages(ends, calls_of(trace, ends), *matched(ends, complete=not from_the_first(trace)))
+
+
+def calls_of(trace: Trace, ends: MessageEnds) -> Calls:
+    """Return the calls of messages, which are in order of location and row.
 
     Recordings have them beside each message. Of the files of other tools they are the spans of MPI around its times.
     """
@@ -59,7 +81,7 @@ def calls_of(trace: Trace, ends: MessageEnds, locations: Sequence[int]) -> Calls
     asked = np.where(ends.blocking, np.where(known, begin, ends.time_ns), ends.asked_ns)
     of_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")
     for place in np.unique(ends.place[~known]).tolist():
-        spans = spans_of(trace, locations[place], of_mpi)
+        spans = spans_of(trace, place, of_mpi)
         (own,) = np.nonzero((ends.place == place) & ~known)
         # What is sent is written down as its call begins, what has been received or is over as it ends.
         early = ends.sent[own] & ends.blocking[own]
@@ -77,18 +99,19 @@ def _whole_calls(place: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
 
     Each was measured by itself, some ns apart. Calls of a thread do not overlap: two that do by more than half are one.
     """
-    order = np.lexsort((begin, place))
-    first = np.append(True, np.diff(place[order]) != 0)
-    middle = begin[order] + (end[order] - begin[order]) // 2
-    first[1:] |= begin[order][1:] >= middle[:-1]
-    (starts,) = np.nonzero(first[: len(order)])
-    if not len(starts):
+    if not len(place):
         return begin, end
-    count = np.diff(starts, append=len(order))
-    begins, ends = np.empty_like(begin), np.empty_like(end)
-    begins[order] = np.repeat(begin[order][starts], count)
-    ends[order] = np.repeat(np.maximum.reduceat(end[order], starts), count)
-    return begins, ends
+    own = np.diff(place) == 0
+    if ((np.diff(end) < 0) & own).any():
+        order = np.lexsort((end, place))
+        sorted_ = _whole_calls(place[order], begin[order], end[order])
+        begins, ends = np.empty_like(begin), np.empty_like(end)
+        begins[order], ends[order] = sorted_
+        return begins, ends
+    middle = begin + (end - begin) // 2
+    starts = np.append(0, 1 + np.flatnonzero(~own | (begin[1:] >= middle[:-1])))
+    count = np.diff(starts, append=len(place))
+    return np.repeat(np.minimum.reduceat(begin, starts), count), np.repeat(end[np.cumsum(count) - 1], count)
 
 
 def spans_of(trace: Trace, location: int, of_regions: Bools) -> Spans:

@@ -16,14 +16,14 @@ from strobe.ranks.messages import (
     LOCKS,
     ONE_SIDED,
     MessageEnds,
-    all_message_ends,
     from_the_first,
     matched,
+    message_ends,
+    message_texts,
     numbered,
 )
 from strobe.ranks.waits.message_calls import calls_of
 from strobe.ranks.waits.wait_columns import STATES, Side, Waits, late_senders, longest_of_calls, waits_of_calls
-from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.trace import Trace
@@ -34,16 +34,15 @@ def waits_of_windows(trace: Trace, may_wait: Bools) -> tuple[Waits, int]:
 
     may_wait: whether calls do, by call path.
     """
-    texts = Texts()
-    ends = all_message_ends(trace, texts, (*EPOCHS, *ONE_SIDED))
+    ends = message_ends(trace, (*EPOCHS, *ONE_SIDED))
     if not len(ends):
         return Waits.joined(()), 0
     # Files have the time until an access is complete at its target, but what can wait is the call that asks for it.
     ends = replace(ends, pending_ns=np.where(ends.in_call_ns < 0, -1, ends.pending_ns))
-    sides = Side.of(ends, calls_of(trace, ends, range(len(trace.locations))), np.arange(len(ends)))
+    sides = Side.of(ends, calls_of(trace, ends), np.arange(len(ends)))
     known = (sides.call_path >= 0) & ends.blocking
     ends, sides = ends.chosen(known), sides.chosen(known)
-    log = _Log(trace, ends, sides, texts)
+    log = _Log(trace, ends, sides)
     post, start = log.pairs("post", "start")
     complete, wait = log.pairs("complete", "wait")
     lock, unlock = log.pairs(*LOCKS, "unlock")
@@ -58,9 +57,9 @@ def waits_of_windows(trace: Trace, may_wait: Bools) -> tuple[Waits, int]:
 class _Log:
     """What begins and ends epochs, and accesses, all with their calls. `pair`: number of origin, target and group."""
 
-    def __init__(self, trace: Trace, ends: MessageEnds, sides: Side, texts: Texts) -> None:
+    def __init__(self, trace: Trace, ends: MessageEnds, sides: Side) -> None:
         self.ends, self.sides = ends, sides
-        self._texts, self._complete = texts, not from_the_first(trace)
+        self._texts, self._complete = message_texts(trace), not from_the_first(trace)
         by_target = self.of("get", "post", "start")  # their sender is the target
         origin, target = np.where(by_target, (ends.receiver, ends.sender), (ends.sender, ends.receiver))
         self.pair = numbered(origin, target, ends.communicator)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
+from strobe.native import core
 from strobe.ranks.clock_errors import errors_between, on_one_host
 from strobe.ranks.collectives import (
     ALL_NEED_ALL,
@@ -21,14 +23,13 @@ from strobe.ranks.collectives import (
     Collectives,
     collectives,
 )
-from strobe.ranks.messages import all_message_ends, from_the_first, matched, message_ends
-from strobe.ranks.waits.message_calls import NEED_RECEIVER, Spans, calls_of, functions_named, spans_of
+from strobe.ranks.messages import message_ends
+from strobe.ranks.waits.message_calls import NEED_RECEIVER, Spans, functions_named, messages, spans_of
 from strobe.ranks.waits.one_sided import waits_of_windows
 from strobe.ranks.waits.thread_waits import lock_contention, thread_barriers
 from strobe.ranks.waits.wait_columns import STATES, Side, Waits, late_senders, longest_of_calls, waits_of_calls
-from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Ints
-from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of, regions_where
+from strobe.tables.column_arrays import Bools, Ints, place_of
+from strobe.trace.definition_rows import processes_of_locations, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -83,19 +84,20 @@ def _of_threads(trace: Trace) -> list[Waits]:
 
 def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
     """Return the waits of messages, how many were matched, and how many ends have no partner."""
-    sent, received, messages, unmatched = _matched_sides(trace)
+    found = messages(trace)
+    sent, received = _sides(trace)
     late, late_receivers = _late(trace, sent, received)
     waits = Waits.joined(
         [late[0], _wrong_order(*late, sent, received), late_receivers[0], *_probes(trace, sent, received)]
     )
     process = np.array(processes_of_locations(trace), dtype=np.int64)
     error = errors_between(trace, process[waits.location], process[waits.cause])
-    return replace(waits, error_ns=error), messages, unmatched
+    return replace(waits, error_ns=error), len(found.send), found.unmatched
 
 
 def awaited_messages(trace: Trace) -> tuple[Side, Side, Ints, Ints]:
     """Return sends and receives of all messages; and the places of those whose sender, or receiver, was waited for."""
-    sent, received, *_ = _matched_sides(trace)
+    sent, received = _sides(trace)
     (_, late_sender), (_, late_receiver) = _late(trace, sent, received)
     return sent, received, late_sender, late_receiver
 
@@ -107,48 +109,31 @@ def _late(trace: Trace, sent: Side, received: Side) -> tuple[tuple[Waits, Ints],
     return late, _late_receivers(sent, received, needs, late[0])
 
 
-def _matched_sides(trace: Trace) -> tuple[Side, Side, int, int]:
-    """Return sends and receives of messages whose calls are known; how many were matched, and ends without partner."""
-    ranks = ranks_of(trace)
-    rows = location_rows(trace)
-    ends = message_ends(trace, [(row.location, ranks[row.process]) for row in rows], Texts())
-    send, receive = matched(ends, complete=not from_the_first(trace))
-    calls = calls_of(trace, ends, [row.location for row in rows])
-    sent, received = Side.of(ends, calls, send), Side.of(ends, calls, receive)
+def _sides(trace: Trace) -> tuple[Side, Side]:
+    """Return sends and receives of the messages whose calls are known."""
+    found = messages(trace)
+    sent, received = (Side.of(found.ends, found.calls, which) for which in (found.send, found.receive))
     known = (sent.call_path >= 0) & (received.call_path >= 0)
-    return sent.chosen(known), received.chosen(known), len(send), len(ends) - 2 * len(send)
+    return (sent, received) if known.all() else (sent.chosen(known), received.chosen(known))
 
 
 def _wrong_order(late: Waits, message: Ints, sent: Side, received: Side) -> Waits:
     """Return which of the late senders sent after a message that was received later, in another call."""
     wrong = np.zeros(len(late), dtype=bool)
-    for place in np.unique(late.location).tolist():
-        (own,) = np.nonzero(late.location == place)
-        (all_of,) = np.nonzero(received.place == place)
+    size = int(max(late.location.max(initial=0), received.place.max(initial=0))) + 1
+    order = core.in_order_of(received.place, size)
+    bounds = (np.searchsorted(each, np.arange(size + 1)).tolist() for each in (late.location, received.place[order]))
+    for (first, end), (begin, until) in zip(*map(pairwise, bounds), strict=True):
+        if first == end:
+            continue
+        own, all_of = slice(first, end), order[begin:until]
         all_of = all_of[np.argsort(received.begin_ns[all_of], kind="stable")]
         begins, was_sent = received.begin_ns[all_of], sent.asked_ns[all_of]
-        first = np.searchsorted(begins, late.call_ns[own], side="right")
+        later = np.searchsorted(begins, late.call_ns[own], side="right")
         forgotten = np.append(late.call_ns[own], np.full(_REMEMBERED, np.iinfo(np.int64).max))[_REMEMBERED:]
-        last = np.searchsorted(begins, forgotten[: len(own)], side="right")
-        wrong[own] = _least(was_sent, first, last) < sent.asked_ns[message[own]]
+        last = np.searchsorted(begins, forgotten[: end - first], side="right")
+        wrong[own] = core.least_in_ranges(was_sent, later, last) < sent.asked_ns[message[own]]
     return Waits(**{**vars(late.chosen(wrong)), "state": np.full(int(wrong.sum()), STATES.index("wrong_order"))})
-
-
-def _least(values: Ints, first: Ints, last: Ints) -> Ints:
-    """Return the least value of each range [first, last); the largest number where it is empty."""
-    nothing = np.iinfo(np.int64).max
-    # By powers of two: a range is covered by two that overlap.
-    levels = [np.append(values, nothing)]
-    while 2 ** len(levels) <= len(values):
-        half = 2 ** (len(levels) - 1)
-        before = levels[-1]
-        levels.append(np.minimum(before, np.append(before[half:], np.full(half, nothing))))
-    out = np.full(len(first), nothing, dtype=np.int64)
-    length = last - first
-    for level, least in enumerate(levels):
-        (at,) = np.nonzero((length >= 2**level) & (length < 2 ** (level + 1)))
-        out[at] = np.minimum(least[first[at]], least[last[at] - 2**level])
-    return out
 
 
 def _late_receivers(sent: Side, received: Side, needs: Bools, late: Waits) -> tuple[Waits, Ints]:
@@ -158,10 +143,19 @@ def _late_receivers(sent: Side, received: Side, needs: Bools, late: Waits) -> tu
     found = waits_of_calls("late_receiver", sent.chosen(at), received.chosen(at), came[at], came[at])
     longest = longest_of_calls(found)
     found = found.chosen(longest)
-    taken = set(zip(late.location.tolist(), late.call_ns.tolist(), strict=True))
-    calls = zip(found.location.tolist(), found.call_ns.tolist(), strict=True)
-    own = np.array([call not in taken for call in calls], dtype=bool)
+    own = ~_same_calls(found, late)
     return found.chosen(own), at[longest[own]]
+
+
+def _same_calls(waits: Waits, others: Waits) -> Bools:
+    """Return which waits are in a call of others; both are in order of location and begin."""
+    found = np.zeros(len(waits), dtype=bool)
+    locations = np.arange(int(waits.location.max(initial=-1)) + 2)
+    bounds = (np.searchsorted(each.location, locations).tolist() for each in (waits, others))
+    for own, of_others in zip(*map(pairwise, bounds), strict=True):
+        calls = others.call_ns[slice(*of_others)]
+        found[slice(*own)] = place_of(waits.call_ns[slice(*own)], calls) >= 0
+    return found
 
 
 def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
@@ -169,7 +163,7 @@ def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
 
     Recordings have them beside the messages. Of others they are spans, and unknown where these were folded.
     """
-    logged = all_message_ends(trace, Texts(), ("probe",))
+    logged = message_ends(trace, ("probe",))
     logged = logged.chosen((logged.in_call_ns >= 0) & (logged.call_path >= 0))
     probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(_PROBES.match(region.name)))
     parts = []
