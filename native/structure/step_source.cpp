@@ -265,6 +265,23 @@ bool is_called_back(const Sequence& events, const Level& inner, const Level& out
                              [&](int64_t row) { return events.code_of(row) && events.code_of(row)->loops.any(); });
 }
 
+// Whether the functions that hold what marks a level call something as often that their loop calls once in each
+// iteration: then the level is one of iterations, whatever condition its mark depends on (`if rank == 0`).
+bool is_called_as_often(const Sequence& events, const Level& level, const Rows& holders, const SourceCode& holder,
+                        uint32_t loop) {
+  for (const std::string& name : holder.loops.in_each_iteration(loop)) {
+    if (holder.loops.calls_of(name).times != 1) continue;
+    int64_t calls = 0;
+    for (int64_t row = holders.front() + 1; row < int64_t(events.parents.size()); ++row) {
+      if (!std::ranges::binary_search(holders, events.parents[size_t(row)])) continue;
+      const SourceCode* code = events.code_of(row);
+      calls += code && code->is_called(name) && code->loops.runs_of_call() == 1;
+    }
+    if (calls && std::abs(calls - int64_t(level.positions.size())) <= 1) return true;
+  }
+  return false;
+}
+
 // Whether the source shows that what marks the outer level is done in some iterations of a loop, and what marks the
 // inner one in each, or by a library in the same function.
 bool is_done_at_times(const Sequence& events, const Level& inner, const Level& outer) {
@@ -276,6 +293,7 @@ bool is_done_at_times(const Sequence& events, const Level& inner, const Level& o
   if (!called || !holder || !other || holder != code_of_all(events, each.holders)) return false;
   const SourceLoops::Calls at_times = holder->loops.calls_of(called->name);
   if (!at_times.loop || at_times.times) return false;
+  if (is_called_as_often(events, outer, some.holders, *holder, at_times.loop)) return false;
   const SourceLoops::Calls always = holder->loops.calls_of(other->name);
   if (holder->loops.calls(other->name)) return always.loop == at_times.loop && always.times;
   return !other->is_loop && other->name[0] != '<';  // the items of an expression come at times, too

@@ -569,3 +569,25 @@ main()
     assert workshop.recorded("program.py").returncode == 0
     with strobe.open(workshop.trace) as trace:
         assert len(trace.steps()) == 60
+
+
+def test_what_a_condition_allows_in_each_iteration_is_a_step(workshop: Workshop) -> None:
+    """As rank 0 does under `if rank == 0`; what a library does twice beside it is no step."""
+    code = """
+import time
+ROOT = True
+def choose(): time.sleep(0.002)
+def member(): time.sleep(0.003)
+def blend(n): time.sleep(0.001)
+def main():
+    for step in range(60):
+        if ROOT:
+            choose()
+        member()
+        list(map(blend, [1, 2]))
+main()
+"""
+    workshop.write("program.py", code)
+    assert workshop.recorded("program.py").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert len(trace.steps()) == 60
