@@ -22,7 +22,8 @@ void same_length(size_t count, std::initializer_list<size_t> others) {
 
 nb::tuple matched(Whole sender, Whole receiver, Whole communicator, Whole tag, Whole asked_ns, Input<uint8_t> sent,
                   bool complete) {
-  same_length(sent.shape(0), {sender.shape(0), receiver.shape(0), communicator.shape(0), tag.shape(0), asked_ns.shape(0)});
+  same_length(sent.shape(0),
+              {sender.shape(0), receiver.shape(0), communicator.shape(0), tag.shape(0), asked_ns.shape(0)});
   MatchedEnds found = unlocked([&] {
     return match_fifo({view(sender), view(receiver), view(communicator), view(tag), view(asked_ns), view(sent)},
                       complete);
