@@ -233,7 +233,7 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
         ("early_reduce", found.of_kinds(TO_ROOT)[at], ""),
         ("early_scan", found.of_kinds(PREFIXES)[at], ""),
     )
-    of_neighbours, left = found.of_kinds(AMONG_NEIGHBOURS)[at], found.of_sources()[1][at]
+    of_neighbours, left = found.of_kinds(AMONG_NEIGHBOURS)[at], found.first_left()[at]
     needs = awaited != NOBODY
     for state, of_kind, completion in kinds:
         parts.append(waits_of(state, of_kind & blocking & needs, np.minimum(awaited, end), start, cause, awaited))
