@@ -11,13 +11,12 @@ from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_bytes, format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.clock_errors import clock_errors, on_one_host
-from strobe.ranks.messages import all_message_ends, from_the_first, matched, numbered
+from strobe.ranks.messages import numbered
 from strobe.ranks.step_waits import MOST_ROWS
-from strobe.ranks.waits.message_calls import calls_of
+from strobe.ranks.waits.message_calls import messages
 from strobe.steps.steps import find_steps
-from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Columns, Floats, Ints, interval_at
-from strobe.trace.definition_rows import location_rows, process_rows, processes_of_locations
+from strobe.trace.definition_rows import process_rows, processes_of_locations
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05  # of the receiver's steps: less is not worth a line
@@ -90,9 +89,8 @@ def _messages(trace: Trace) -> _Messages:
     The receiver was in the call that completes this message, and nothing else, when the send began; and the sender
     stayed in MPI. All else may be waiting: for the receiver to look, or for another message of the same call.
     """
-    ends, process = all_message_ends(trace, Texts()), np.array(processes_of_locations(trace), dtype=np.int64)
-    calls = calls_of(trace, ends, [row.location for row in location_rows(trace)])
-    send, receive = matched(ends, complete=not from_the_first(trace))
+    log, process = messages(trace), np.array(processes_of_locations(trace), dtype=np.int64)
+    ends, calls, send, receive = log.ends, log.calls, log.send, log.receive
     call = numbered(ends.place, calls.begin_ns)
     alone = np.bincount(call)[call[receive]] == 1 if len(call) else np.zeros(0, dtype=bool)
     sent, got = calls.chosen(send), calls.chosen(receive)

@@ -44,9 +44,9 @@ def call_paths(trace: Trace, graph: Graph, path: Path, changed: tuple[Path, Ints
     of max(0, G - T) * max(0, G_c - T_c) / sum of max(0, G_c - T_c) over all c. Slack: the length of the path less that
     of the longest way through any part of it: whatever takes longer by less does not move the end.
     """
-    edges, on_path, after = graph.edges, np.zeros((2, len(graph.edges)), dtype=np.int64), changed
-    on_path[0, path.edges] = edges.weight_ns[path.edges]
-    on_path[1, after[0].edges] = after[1][after[0].edges]
+    edges, on_path = graph.edges, np.zeros((2, len(graph.edges)), dtype=np.int64)
+    for row, (each, weight_ns) in enumerate(((path, edges.weight_ns), changed)):
+        on_path[row, each.edges] = weight_ns[each.edges]
     known = np.flatnonzero((edges.call_path >= 0) | on_path.any(axis=0))
     own_ns, slack = np.where(_accounts(graph), edges.weight_ns, 0)[known], slack_ns(graph, path.length_ns)[known]
     # A launch is the time until the work begins, not that of the call.
