@@ -59,9 +59,9 @@ class _Slow:
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for the pair of ranks, or of nodes, that loses most by slow messages of a size class.
 
-    Pairs within nodes are compared with such pairs, others with others. Slow: the median of ns per byte is twice that
-    of the other pairs in the middle or more, and beyond their spread; the difference is longer than twice the errors of
-    the clocks. Only messages whose transfer is known: see `_messages`.
+    Pairs within nodes are compared with such pairs, others with others. Slow: the median of ns per byte is at least
+    twice the median of the other pairs, and beyond their spread; the difference is longer than twice the error of the
+    clocks. Only messages whose transfer is known: see `_messages`.
     """
     if sum(reader.tables().get("messages", 0) for reader in trace.readers) > MOST_ROWS:
         return

@@ -125,7 +125,7 @@ class Collectives:
         """Return which ones others in their collective need, which need all of these, and which need those before.
 
         By Scalasca's definitions all need all; all but the root need the root (broadcast, scatter); the root needs all
-        that send it something (reduce, gather); each needs itself and those before it (scan). Where it is not known who
+        that send it something (reduce, gather); each needs itself and those before it (scan). If it is not known who
         is the root, or in which order ranks are, nobody needs anybody. Among neighbours see `neighbours`.
         """
         common, is_root = self.collective >= 0, self.root == 1
@@ -138,7 +138,7 @@ class Collectives:
         return needed, everybody | (from_root & ~is_root) | (to_root & is_root), in_order
 
     def neighbours(self) -> tuple[Ints, Ints]:
-        """Return pairs of places: who needs a neighbour in a collective among neighbours, and whom, as far as known."""
+        """Return pairs of places: who needs whom in a collective among neighbours, as far as that is known."""
         of_rank = {each.rank: at for at, each in enumerate(self.parties) if not each.on_gpu and not each.hands_over}
         (at,) = np.nonzero(self.of_kinds(AMONG_NEIGHBOURS) & (self.sources >= 0) & (self.collective >= 0))
         at = at[np.lexsort((self.collective[at], self.party[at]))]

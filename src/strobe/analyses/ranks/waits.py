@@ -23,12 +23,12 @@ Threads of OpenMP (--by thread): thread_barrier: until the last thread of the te
 tasks that the waiting one runs meanwhile. lock_contention: while another thread holds the lock, or is in the critical
 section. They are known where the spans of threads are kept, not in steps that were folded.
 
-GPUs: late_gpu: a call that synchronises, or a copy that is done before its call returns, waits for the end of the last
-work of the GPU that it needs: min(end of that work, L) - E, for a copy without the time before it in which its stream
-did nothing. Which work that is, the critical path decides by the same rule. late_stream: a stream waits for an event of
-another one: from when its next work was launched, and the work before that was over, until the end of the last work
-that was launched before the event was recorded, where the trace has the events. The kernel is what was waited for, on
-the stream that is awaited_thread. Known where the GPU has its spans, not in steps that were folded.
+GPUs: late_gpu: a call that synchronises, or a copy that is done before its call returns, waits for the end of the
+last work of the GPU that it needs: min(end of that work, L) - E, for a copy without the time before it in which its
+stream did nothing. Which work that is, the critical path decides by the same rule. late_stream: a stream waits for an
+event of another one: from when its next work was launched, and the work before that was over, until the end of the
+last work that was launched before the event was recorded, where the trace has the events. The kernel is what was
+waited for, on the stream that is awaited_thread. Known where the GPU has its spans, not in steps that were folded.
 
 Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
 kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in uncertain_ns.

@@ -146,10 +146,10 @@ class _Keys:
     def each(self) -> list[dict[str, object]]:
         """Return a row for each wait."""
         self.numbers["step"] = self._steps()
-        waits = self.waits
+        waits, keys = self.waits, ("state", "rank", "awaited_rank", "step", "function", "kernel")
         return [
             {
-                **{key: self.shown(key, at) for key in ("state", "rank", "awaited_rank", "step", "function", "kernel")},
+                **{key: self.shown(key, at) for key in keys},
                 "start_ns": int(waits.call_ns[at]),
                 "wait_ns": int(waits.wait_ns[at]) if self.certain[at] else 0,
                 "uncertain_ns": 0 if self.certain[at] else int(waits.wait_ns[at]),

@@ -1,7 +1,7 @@
 """Call paths in the critical path and beside it: imbalance, slack, and what those in it cost the threads that wait.
 
-Sources: Scalasca, CriticalPath.pattern and Imbalance.pattern; Boehme et al., Identifying the root causes of wait states
-in large-scale parallel applications, and Scalable critical-path based performance analysis (IPDPS 2012).
+Sources: Scalasca, CriticalPath.pattern and Imbalance.pattern; Boehme et al., Scalable critical-path based performance
+analysis, IPDPS 2012.
 """
 
 from __future__ import annotations
