@@ -134,8 +134,11 @@ def test_rows_of_a_critical_path_add_up_to_its_window(ask: Ask) -> None:
     if not found:
         return
     assert sum(row["share"] for row in found) == pytest.approx(1, abs=1e-6)
-    by_region = rows(ask("critical-path", "--by", "region"))
-    assert sum(row["time_ns"] for row in by_region) == sum(row["time_ns"] for row in found)
+    for by in ("region", "call", "location"):
+        others = rows(ask("critical-path", "--by", by))
+        assert sum(row["time_ns"] for row in others) == sum(row["time_ns"] for row in found)
+        assert all(row.get("slack_ns", 0) >= 0 for row in others)
+        assert all(row["slack_ns"] == 0 for row in others if row["time_ns"] and "slack_ns" in row)
     listed = rows(ask("steps"))
     steps = {row["step"]: row for row in listed}
     about = by_kind.get("about", "").split(":")[0].removeprefix("step ").replace(" ", "")

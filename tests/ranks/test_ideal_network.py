@@ -22,6 +22,7 @@ from tests.ranks.wait_case import (
     received_by,
     sent_by,
 )
+from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
 US = 1000
 # By name: the events of each rank, how long the run would last on an ideal network, and its longest useful time.
@@ -102,3 +103,25 @@ def test_runs_last_as_long_as_computed_by_hand(name: str, tmp_path: Path) -> Non
     assert rows["serialisation_efficiency"]["value"] == pytest.approx(useful_ns / ideal_ns, rel=1e-3)
     product = rows["serialisation_efficiency"]["value"] * rows["transfer_efficiency"]["value"]
     assert product == pytest.approx(rows["communication_efficiency"]["value"], rel=1e-12)
+
+
+def test_neighbours_need_only_those_that_send_to_them() -> None:
+    """Rank 1 comes at 10 and needs rank 0, which comes at 40, not rank 2; then it works 100: 140 of a run of 160."""
+
+    def rank(number: int, enter: int, leave: int, end: int, sources: str) -> HandMadeProcess:
+        row = {"collective": "neighbor_allgather", "communicator": "cart", "rank": number, "source_ranks": sources}
+        exchange = span(
+            "MPI_Neighbor_allgather",
+            enter * US,
+            leave * US,
+            paradigm="mpi",
+            role="collective",
+            tables={"collective_spans": row},
+        )
+        spans = [span("work", 0, enter * US), exchange, span("work", leave * US, end * US)]
+        return HandMadeProcess({"main": spans}, pid=100 + number, main=number == 0, rank=number)
+
+    ranks = rank(0, 40, 60, 60, "[]"), rank(1, 10, 60, 160, "[0]"), rank(2, 90, 95, 96, "[]")
+    table = make_trace(*ranks).efficiency()
+    rows = {row["factor"]: row["value"] for row in table.to_pylist()}
+    assert rows["transfer_efficiency"] == pytest.approx(140 / 160, rel=1e-3)

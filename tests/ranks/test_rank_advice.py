@@ -15,7 +15,24 @@ from strobe.advice.rank import findings
 from strobe.model.plugins import Finding
 from strobe.present.summary import summarise
 from tests.ranks import wait_archives
-from tests.ranks.wait_case import Case, Event, around, mpi_collective, mpi_recv, mpi_send, of_other, of_root
+from tests.ranks.wait_case import (
+    Case,
+    Event,
+    around,
+    call,
+    isend,
+    mpi_collective,
+    mpi_recv,
+    mpi_send,
+    of_other,
+    of_root,
+    posted,
+    receive,
+    received_by,
+    send,
+    sent_by,
+)
+from tests.unit.hand_made import ZERO_NS, HandMadeProcess, make_trace, span
 
 STEPS, STEP = 20, 10_000
 Step = list[Event]
@@ -208,3 +225,119 @@ def test_the_verdict_of_ranks_that_wait_has_the_share_of_it(tmp_path: Path, *, w
         verdict = summarise(trace).verdict
     # They wait 0, 2.00, 4.02 and 6.04 ms for messages, then 6.06, 4.04, 2.02 and 0 ms for the last: 24.18 of 40 ms.
     assert ("ranks wait 60 % of their steps" in verdict.text) == waits
+
+
+def ring(rank: int, at: int, took_us: Callable[[int, int], int], *, blocking: bool = True, late: int = 0) -> Step:
+    """Of eight ranks, each even one sends the next one 64 KiB ten times, 800 us apart; each receive comes first."""
+    parts = work(at, at + 1000, "advance")
+    for n in range(10):
+        now = at + 1000 + 800 * n
+        message = {"peer": rank ^ 1, "sent": 65536}
+        if rank % 2 == 0:
+            name, when = ("MPI_Send", (now + 10, now + 20)) if blocking else ("MPI_Isend", (now + 10, now + 12))
+            parts += call(1000 * when[0], 1000 * when[1], name, send(**message)) if blocking else call(
+                1000 * when[0], 1000 * when[1], name, isend(**message, request=n)
+            ) + work(now + 12, now + 700, "overlap") + call(
+                1000 * (now + 700), 1000 * (now + 710), "MPI_Wait", sent_by(n)
+            )  # fmt: skip
+        else:
+            begin = now + late
+            parts += call(1000 * begin, 1000 * (now + 10 + took_us(rank, n)), "MPI_Recv", receive(**message))
+    return parts + late_sum(at + 9900)
+
+
+def test_a_slow_link_is_named_with_its_loss(tmp_path: Path) -> None:
+    """Rank 4 to 5: 300 us, the others 40: 260 us more, ten times in a step of 10 ms."""
+    found = advice(tmp_path, 8, lambda rank, _, at: ring(rank, at, lambda to, _: 300 if to == 5 else 40))
+    slow = found["rank.slow_link"]
+    assert "messages of 65.5 kB from rank 4 to rank 5 take 300.0 us, 7.5 times as long per byte" in slow.what
+    assert "rank 5 loses 2.60 ms of a step, 26 %" in slow.what
+    assert slow.gain_high_ns == pytest.approx(2_600_000, rel=1 / STEPS + 0.01)
+
+
+@pytest.mark.parametrize(
+    ("step", "ranks"),
+    [
+        # All alike; one a little slower; two kinds of links; one message of many; too few to compare with.
+        (lambda rank, at: ring(rank, at, lambda to, n: 40), 8),
+        (lambda rank, at: ring(rank, at, lambda to, n: 70 if to == 5 else 40), 8),
+        (lambda rank, at: ring(rank, at, lambda to, n: 300 if to in (1, 5) else 40), 8),
+        (lambda rank, at: ring(rank, at, lambda to, n: 600 if to == 5 and n % 4 == 0 else 40), 8),
+        (lambda rank, at: ring(rank, at, lambda to, n: 300 if to == 5 else 40), 6),
+        # The receiver looks only then, and the sender computes meanwhile: neither is the link.
+        (lambda rank, at: ring(rank, at, lambda to, n: 300 if to == 5 else 40, late=285 * (rank == 5)), 8),
+        (lambda rank, at: ring(rank, at, lambda to, n: 600 if to == 5 else 40, blocking=rank != 4), 8),
+    ],
+)
+def test_other_differences_between_messages_are_no_slow_link(
+    tmp_path: Path, step: Callable[[int, int], Step], ranks: int
+) -> None:
+    assert "rank.slow_link" not in advice(tmp_path, ranks, lambda rank, _, at: step(rank, at))
+
+
+def test_what_completes_several_messages_does_not_show_which_one_was_slow(tmp_path: Path) -> None:
+    """Rank 5 waits in one call for ranks 4 and 6, of which only the later message is slow."""
+
+    def step(rank: int, at: int) -> Step:
+        if rank != 5:
+            return ring(rank, at, lambda to, n: 40)
+        parts = work(at, at + 1000, "advance")
+        for n in range(10):
+            now = 1000 * (at + 1000 + 800 * n)
+            parts += call(now, now + 2, "MPI_Irecv", posted(1)) + call(now + 4, now + 6, "MPI_Isend", isend(6, 2))
+            both = received_by(4, 1, sent=65536), sent_by(2)
+            parts += call(now + 8, now + 310_000, "MPI_Waitall", *both)
+        return parts + late_sum(at + 9900)
+
+    assert "rank.slow_link" not in advice(tmp_path, 8, lambda rank, _, at: step(rank, at))
+
+
+class OnNode(HandMadeProcess):
+    """A rank on a node: 20 steps of 10 ms, in each ten messages of 64 KiB from an even rank to the next one."""
+
+    def __init__(self, rank: int, node: str, took_us: int, error_ns: int | None) -> None:
+        spans = []
+        for step in range(0, 200_000_000, 10_000_000):
+            spans.append(span("advance", step, step + 1_000_000))
+            for begin in range(step + 1_000_000, step + 9_000_000, 800_000):
+                sent, got = begin + 10_000, begin + 10_000 + 1000 * took_us
+                row = {"tag": 0, "communicator": "world", "size_bytes": 65536, "peer_rank": rank ^ 1}
+                row |= {"direction": "receive" if rank % 2 else "send"}
+                row |= {"time_ns": ZERO_NS + (got if rank % 2 else sent)}
+                name, times = ("MPI_Recv", (begin, got)) if rank % 2 else ("MPI_Send", (sent, sent + 10_000))
+                spans.append(span(name, *times, paradigm="mpi", role="p2p", tables={"messages": row}))
+            spans.append(span("end", step + 9_000_000, step + 9_900_000))
+        quality = {} if error_ns is None else {"clock_error_ns": error_ns}
+        super().__init__({"main": spans}, pid=100 + rank, main=rank == 0, rank=rank, quality=quality)
+        self._node = node
+        self.table("messages")  # numbers all texts, which a trace reads once
+
+    def process(self) -> dict[str, object]:
+        return {**super().process(), "host": self._node}
+
+
+def on_nodes(slow: Callable[[int], bool], *, error_ns: int | None = 1000, per_node: int = 2) -> dict[str, Finding]:
+    """Findings of eight pairs of ranks, two between the same two nodes; slow ones take 300 us, others 40."""
+    ranks = [
+        OnNode(rank, f"n{2 * (rank // 2 // per_node) + rank % 2}", 300 if slow(rank // 2) else 40, error_ns)
+        for rank in range(16)
+    ]
+    return {each.rule: each for each in findings(make_trace(*ranks)) if each.rule == "rank.slow_link"}
+
+
+def test_a_link_between_nodes_is_named_by_its_nodes() -> None:
+    (slow,) = on_nodes(lambda pair: pair in (4, 5)).values()
+    assert "from node n4 to node n5 take 300.0 us, 7.5 times as long per byte as those of other nodes" in slow.what
+    assert slow.gain_high_ns == pytest.approx(2_600_000, rel=1 / STEPS + 0.01)
+
+
+def test_one_of_several_pairs_between_nodes_is_named_by_its_ranks() -> None:
+    (slow,) = on_nodes(lambda pair: pair == 4, per_node=4).values()
+    assert "from rank 8 to rank 9" in slow.what
+    assert "between node n2 and node n3" in slow.do
+
+
+@pytest.mark.parametrize(("error_ns", "known"), [(60_000, True), (66_000, False), (None, False)])
+def test_clocks_that_are_too_inexact_show_no_slow_link(error_ns: int | None, *, known: bool) -> None:
+    """The difference is 260 us, the error of two clocks twice that of one, which may be 65 us at most."""
+    assert bool(on_nodes(lambda pair: pair in (4, 5), error_ns=error_ns)) == known

@@ -259,7 +259,7 @@ class Analyses:
     def critical_path(
         self,
         *,
-        by: Literal["kind", "region", "segment"] = "kind",
+        by: Literal["kind", "region", "call", "location", "segment"] = "kind",
         rank: str = "all",
         step: str = "",
         what_if: str = "",
@@ -293,11 +293,21 @@ class Analyses:
         belong to a step: the first line has how long that was, and how much later than the step its last
         work ends. The parts of a whole run add up to it.
 
+        Call paths (--by call, --by location) are those of the path, and all beside it. Their time without
+        waits is own_ns; a launch has none. imbalance_ns: the time in the path less the mean over all
+        threads of the time without waits; of kernels and copies the mean over the GPUs that run them; never
+        below 0 (Scalasca's). Even work would make the path shorter by that. impact_ns: the time for which
+        threads lacked work, charged to what the path did that they did not. slack_ns: the length of the
+        path less that of the longest way through any part of it. If it takes longer by less than that,
+        wherever, the end stays. What waits takes no time itself if another comes last; a collective takes
+        what it took when all had come.
+
         --what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest
         path anew.
 
         Options:
-            by: One row per kind of work, region, or part of the path in order.
+            by: One row per kind of work, region, call path, call path and thread or stream, or part of the
+                path in order.
             rank: all: one path through all ranks; each: one per rank; or the number of a rank.
             step: Number of the step, as in strobe steps; or all, for the whole run.
             what_if: Predict the duration with other times of names or kinds: 'nccl*=0.5,launch=0'.
@@ -307,9 +317,19 @@ class Analyses:
             start_ns (int64, ns): when it began [by=segment]
             location (string): thread or stream [by=segment]
             region (string): what ran, or was waited in or for [by=region or segment]
+            call_path (string): what ran, and what called it, a `<` between; null: waiting [by=call or
+                location]
+            location (string): thread or stream [by=location]
             kind (string): what bounds it: see above
             time_ns (int64, ns): its time in the path
             predicted_ns (int64, ns): its time in the path after the change [with what_if]
+            own_ns (int64, ns): all its time in the window, without waits [by=call or location]
+            imbalance_ns (int64, ns): its time in the path beyond the mean of all: see above [by=call or
+                location]
+            impact_ns (int64, ns): what threads lose together because they lack it: see above [by=call or
+                location]
+            slack_ns (int64, ns): how much longer it could take before the end moves [by=call or location]
+            share (float64): its part of the path, 0 to 1 [by=call or location]
             location_id (uint32): number of the location [by=segment]
             row (int64): number of the span in its location, null between spans [by=segment]
             share (float64): its part of the path, 0 to 1 [by=kind or region]
@@ -1798,7 +1818,7 @@ class Analyses:
     def waits(
         self,
         *,
-        by: Literal["state", "function", "call", "rank", "thread", "step", "pair", "all", "wait"] = "state",
+        by: Literal["state", "function", "call", "rank", "thread", "step", "pair", "kernel", "all", "wait"] = "state",
     ) -> Table:
         """Who waited for whom, how long, and in which call?
 
@@ -1830,14 +1850,22 @@ class Analyses:
         holds the lock, or is in the critical section. They are known where the spans of threads are kept,
         not in steps that were folded.
 
+        GPUs: late_gpu: a call that synchronises, or a copy that is done before its call returns, waits for
+        the end of the last work of the GPU that it needs: min(end of that work, L) - E, for a copy without
+        the time before it in which its stream did nothing. Which work that is, the critical path decides by
+        the same rule. late_stream: a stream waits for an event of another one: from when its next work was
+        launched, and the work before that was over, until the end of the last work that was launched before
+        the event was recorded, where the trace has the events. The kernel is what was waited for, on the
+        stream that is awaited_thread. Known where the GPU has its spans, not in steps that were folded.
+
         Calls that only test do not wait. Messages and collectives of steps that were folded are counted as
         all others, but for kernels. What is shorter than twice the error of the two clocks is not told
         apart from none: it is in uncertain_ns. Locks that are asked for only by the first access, and waits
         for the target to come to MPI at all, are not known.
 
         Options:
-            by: One row per wait state, function, call path, rank, thread, step, pair of ranks, all of
-                these, or single wait.
+            by: One row per wait state, function, call path, rank, thread, step, pair of ranks, kernel, all
+                of these, or single wait.
 
         Columns:
             start_ns (int64, ns): when the call began that waited [by=wait]
@@ -1848,18 +1876,20 @@ class Analyses:
             thread (string): the thread that waited [by=thread]
             awaited_thread (string): the thread that it waited for [by=thread]
             step (int64): number of the step in its process [by=step or all or wait]
-            function (string): what waited [by=function or call or all or wait]
+            function (string): what waited [by=function or call or kernel or all or wait]
             call_path (string): what waited, and what called it, a `<` between [by=call or all]
+            place (string): the function of Python in it: file and first line [by=call or all]
+            kernel (string): the work of a GPU that it waited for [by=kernel or all or wait]
             wait_ns (int64, ns): waits that are longer than twice the error of the clocks
             waits (int64): how many these are [by=state or function or call or rank or thread or step or
-                pair or all]
+                pair or kernel or all]
             max_ns (int64, ns): the longest of them [by=state or function or call or rank or thread or step
-                or pair or all]
+                or pair or kernel or all]
             uncertain_ns (int64, ns): shorter ones, which may be none
             partial (int64): waits in collectives of which the trace lacks a rank [by=state or function or
-                call or rank or thread or step or pair or all]
+                call or rank or thread or step or pair or kernel or all]
             clipped (int64): waits that end with their call, though what they wait for came later [by=state
-                or function or call or rank or thread or step or pair or all]
+                or function or call or rank or thread or step or pair or kernel or all]
             location (uint32): where the longest one waited
             time_ns (int64, ns): when the call of the longest one began
 

@@ -120,65 +120,74 @@ class Collectives:
         of_line = np.array([kind in kinds for kind, _ in self.lines], dtype=bool)
         return np.asarray(of_line[self.line], dtype=bool)
 
-    def awaited(self) -> tuple[Ints, Ints]:
-        """Return until when each has to wait, and the place of the one that it waits for: the last that it needs.
+    @property
+    def needs(self) -> tuple[Bools, Bools, Bools]:
+        """Return which ones others in their collective need, which need all of these, and which need those before.
 
         By Scalasca's definitions all need all; all but the root need the root (broadcast, scatter); the root needs all
-        that send it something (reduce, gather); each needs those before it (scan), or its neighbours that send to it.
-        NOBODY and itself where it needs none, or that is not known.
+        that send it something (reduce, gather); each needs itself and those before it (scan). If it is not known who
+        is the root, or in which order ranks are, nobody needs anybody. Among neighbours see `neighbours`.
         """
-        (at,) = np.nonzero(self.collective >= 0)
-        at = at[np.argsort(self.collective[at], kind="stable")]
-        out, who = np.full(len(self), NOBODY, dtype=np.int64), np.arange(len(self))
-        begin = np.flatnonzero(np.diff(self.collective[at], prepend=-1))
-        if not len(begin):
-            return out, who
-        count = np.diff(begin, append=len(at))
-        start, is_root = self.start_ns[at], self.root[at] == 1
+        common, is_root = self.collective >= 0, self.root == 1
+        most = int(self.collective.max(initial=-1)) + 2  # the last one is of those without a partner
+        rooted = common & (np.bincount(self.collective[common & is_root], minlength=most)[self.collective] == 1)
+        unknown = np.bincount(self.collective[common & (self.rank < 0)], minlength=most)[self.collective] > 0
+        everybody, in_order = self.of_kinds(ALL_NEED_ALL) & common, self.of_kinds(PREFIXES) & common & ~unknown
+        from_root, to_root = self.of_kinds(FROM_ROOT) & rooted, self.of_kinds(TO_ROOT) & rooted
+        needed = everybody | (from_root & is_root) | (to_root & ~is_root & (self.sent_bytes != 0))
+        return needed, everybody | (from_root & ~is_root) | (to_root & is_root), in_order
 
-        def last(of: Bools) -> Ints:
-            return np.repeat(np.maximum.reduceat(np.where(of, start, NOBODY), begin), count)
-
-        one_root = np.repeat(np.add.reduceat(is_root.astype(np.int64), begin), count) == 1
-        needs_root = self.of_kinds(FROM_ROOT)[at] & ~is_root & one_root
-        is_needed = self.of_kinds(TO_ROOT)[at] & is_root & one_root
-        found = np.where(self.of_kinds(ALL_NEED_ALL)[at], last(np.ones(len(at), dtype=bool)), NOBODY)
-        found = np.where(needs_root, last(is_root), found)
-        found = np.where(is_needed, last(~is_root & (self.sent_bytes[at] != 0)), found)
-        in_order = self.of_kinds(PREFIXES)[at[begin]] & (np.minimum.reduceat(self.rank[at], begin) >= 0)
-        for first, members in zip(begin[in_order].tolist(), count[in_order].tolist(), strict=True):
-            order = first + np.argsort(self.rank[at[first : first + members]], kind="stable")
-            found[order] = np.maximum.accumulate(start[order])
-        found = np.where(self.of_kinds(AMONG_NEIGHBOURS)[at], self.of_sources()[0][at], found)
-        out[at] = found
-        # The awaited one came to the same collective at that very moment.
-        moments, rank = np.unique(start, return_inverse=True)
-        number = np.repeat(np.arange(len(begin)), count) << 32
-        order = np.argsort(number | rank, kind="stable")
-        wanted = number | np.minimum(np.searchsorted(moments, found), len(moments) - 1)
-        place = np.searchsorted((number | rank)[order], wanted)
-        who[at] = np.where(found != NOBODY, at[order][np.minimum(place, len(order) - 1)], at)
-        return out, who
-
-    def of_sources(self) -> tuple[Ints, Ints]:
-        """Return when the last neighbour came that sends to each, and when the first of these and itself had left.
-
-        NOBODY and its own end where nobody is known to send to it.
-        """
-        came, left = np.full(len(self), NOBODY, dtype=np.int64), self.end_ns.copy()
+    def neighbours(self) -> tuple[Ints, Ints]:
+        """Return pairs of places: who needs whom in a collective among neighbours, as far as that is known."""
         of_rank = {each.rank: at for at, each in enumerate(self.parties) if not each.on_gpu and not each.hands_over}
         (at,) = np.nonzero(self.of_kinds(AMONG_NEIGHBOURS) & (self.sources >= 0) & (self.collective >= 0))
         at = at[np.lexsort((self.collective[at], self.party[at]))]
         of_party = np.split(at, np.searchsorted(self.party[at], np.arange(1, len(self.parties))))
+        pairs = [(at[:0], at[:0])]
         for party, text in np.unique(np.column_stack((self.party[at], self.sources[at])), axis=0).tolist():
             own = of_party[party][self.sources[of_party[party]] == text]
             for rank in json.loads(self.texts[text]):
                 other = of_party[of_rank[rank]] if rank in of_rank else at[:0]
                 place = place_of(self.collective[own], self.collective[other])
-                mine, theirs = own[place >= 0], other[place[place >= 0]]
-                came[mine] = np.maximum(came[mine], self.start_ns[theirs])
-                left[mine] = np.minimum(left[mine], self.end_ns[theirs])
-        return came, left
+                pairs.append((own[place >= 0], other[place[place >= 0]]))
+        who, whom = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        return who, whom
+
+    def awaited(self) -> tuple[Ints, Ints]:
+        """Return until when each has to wait, and the place of the one that it waits for: the last that it needs.
+
+        See `needs`; of several at that moment it is the first. NOBODY and itself where it needs none, or that is not
+        known.
+        """
+        out, who = np.full(len(self), NOBODY, dtype=np.int64), np.arange(len(self))
+        needed, needs, in_order = self.needs
+        (at,) = np.nonzero(needed)
+        at = at[np.lexsort((-at, self.start_ns[at], self.collective[at]))]
+        last = at[np.diff(self.collective[at], append=-1) != 0]
+        place = place_of(self.collective, self.collective[last])
+        found = needs & (place >= 0)
+        who[found] = last[place[found]]
+        (at,) = np.nonzero(in_order)
+        at = at[np.lexsort((self.rank[at], self.collective[at]))]
+        for members in np.split(at, np.flatnonzero(np.diff(self.collective[at])) + 1) if len(at) else ():
+            start = self.start_ns[members]
+            is_later = np.append(True, start[1:] > np.maximum.accumulate(start)[:-1])
+            who[members] = members[np.maximum.accumulate(np.where(is_later, np.arange(len(members)), 0))]
+        own, other = self.neighbours()
+        order = np.lexsort((-other, self.start_ns[other], own))
+        own, other = own[order], other[order]
+        latest = np.diff(own, append=-1) != 0
+        who[own[latest]] = other[latest]
+        found |= in_order
+        found[own] = True
+        out[found] = self.start_ns[who[found]]
+        return out, who
+
+    def first_left(self) -> Ints:
+        """Return when the first of each one's neighbours and itself had left a collective among neighbours, ns."""
+        left, (own, other) = self.end_ns.copy(), self.neighbours()
+        np.minimum.at(left, own, self.end_ns[other])
+        return left
 
 
 @cached_on_trace

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strobe.native import core
-from strobe.ranks.collectives import ALL_NEED_ALL, FROM_ROOT, PREFIXES, TO_ROOT, Collectives, collectives
+from strobe.ranks.collectives import Collectives, collectives
 from strobe.ranks.waits.message_calls import NEED_RECEIVER, functions_named, messages
 from strobe.tables.column_arrays import Columns, Floats, Ints
 from strobe.trace.definition_rows import location_rows
@@ -60,7 +60,7 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, wit
 
     Between two calls that can wait, a rank computes as long as it did. A receive is over when the send has begun, a
     send that waited for its receiver when the receive has, a collective when all have come that the rank needs
-    (Collectives.awaited). A window is as long as that of its slowest rank. Not known: where kernels communicate, or
+    (Collectives.needs). A window is as long as that of its slowest rank. Not known: where kernels communicate, or
     much of the communication is of calls whose other side is not in the trace. without: places in
     `collectives(trace)` in which nobody waits for anybody.
     """
@@ -134,24 +134,22 @@ def _of_messages(trace: Trace) -> tuple[_Moments, _Waiting, int, int]:
 
 
 def _of_collectives(met: Collectives, first: int) -> Iterator[_Moments]:
-    """Yield the moments of matched collectives; their meetings are numbered from `first` on."""
-    common = met.collective >= 0
-    one_root = np.zeros(int(met.collective.max(initial=-1)) + 2, dtype=np.int64)
-    np.add.at(one_root, met.collective[common], met.root[common] == 1)
-    rooted, is_root = common & (one_root[met.collective] == 1), met.root == 1
-    to_all, from_all = met.of_kinds(FROM_ROOT) & rooted, met.of_kinds(TO_ROOT) & rooted
-    each, meeting = met.of_kinds(ALL_NEED_ALL) & common, first + met.collective
-    raises = each | (to_all & is_root) | (from_all & ~is_root & (met.sent_bytes != 0))
-    needs = each | (to_all & ~is_root) | (from_all & is_root)
-    yield _Moments.of(_RAISES, met.location[raises], met.start_ns[raises], meeting[raises])
+    """Yield the moments of matched collectives (`Collectives.needs`); their meetings are numbered from `first` on."""
+    needed, needs, in_order = met.needs
+    meeting = first + met.collective
+    yield _Moments.of(_RAISES, met.location[needed], met.start_ns[needed], meeting[needed])
     yield _Moments.of(_NEEDS, met.location[needs], met.end_ns[needs], meeting[needs])
-    (at,) = np.nonzero(met.of_kinds(PREFIXES) & common & (met.rank >= 0))
+    (at,) = np.nonzero(in_order)
     at = at[np.lexsort((met.rank[at], met.collective[at]))]
-    meeting = first + len(one_root) + np.arange(len(at))  # one for each: a rank needs all before it
-    yield _Moments.of(_NEEDS, met.location[at], met.end_ns[at], meeting)
-    for members in np.split(np.arange(len(at)), np.flatnonzero(np.diff(met.collective[at])) + 1):
-        later, earlier = (members[side] for side in np.tril_indices(len(members)))
-        yield _Moments.of(_RAISES, met.location[at[earlier]], met.start_ns[at[earlier]], meeting[later])
+    pairs = [met.neighbours()]
+    for members in np.split(at, np.flatnonzero(np.diff(met.collective[at])) + 1):
+        later, earlier = np.tril_indices(len(members))
+        pairs.append((members[later], members[earlier]))
+    who, whom = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    meeting = first + int(met.collective.max(initial=-1)) + 1 + np.arange(len(met))  # one for each
+    own = np.unique(who)
+    yield _Moments.of(_NEEDS, met.location[own], met.end_ns[own], meeting[own])
+    yield _Moments.of(_RAISES, met.location[whom], met.start_ns[whom], meeting[who])
 
 
 class _Clock:

@@ -23,6 +23,14 @@ known to come before, where nothing in the trace accounts for the time until a m
 earlier steps does not belong to a step: the first line has how long that was, and how much later than the step its
 last work ends. The parts of a whole run add up to it.
 
+Call paths (--by call, --by location) are those of the path, and all beside it. Their time without waits is own_ns; a
+launch has none. imbalance_ns: the time in the path less the mean over all threads of the time without waits; of
+kernels and copies the mean over the GPUs that run them; never below 0 (Scalasca's). Even work would make the path
+shorter by that. impact_ns: the time for which threads lacked work, charged to what the path did that they did not.
+slack_ns: the length of the path less that of the longest way through any part of it. If it takes longer by less than
+that, wherever, the end stays. What waits takes no time itself if another comes last; a collective takes what it took
+when all had come.
+
 --what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest path anew.
 """
 
@@ -30,11 +38,13 @@ from strobe.model.columns import GIVEN, Column, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
 
+_HOW = ("One row per kind of work, region, call path, call path and thread or stream, or part of the path in order.",)
+
 ANALYSIS = Analysis(
     __name__,
     "What does the time of a step depend on, across threads, GPUs and ranks?",
     options=(
-        one_of("by", "One row per kind of work, region, or part of the path in order.", "kind", "region", "segment"),
+        one_of("by", *_HOW, "kind", "region", "call", "location", "segment"),
         Option("rank", "all: one path through all ranks; each: one per rank; or the number of a rank.", default="all"),
         Option("step", "Number of the step, as in strobe steps; or all, for the whole run.", default=""),
         Option("what_if", "Predict the duration with other times of names or kinds: 'nccl*=0.5,launch=0'.", default=""),
@@ -48,9 +58,22 @@ ANALYSIS = Analysis(
             by="segment",
         ),
         *when(Column("region", "string", "", "what ran, or was waited in or for"), by=("region", "segment")),
+        *when(
+            Column("call_path", "string", "", "what ran, and what called it, a `<` between; null: waiting"),
+            by=("call", "location"),
+        ),
+        *when(Column("location", "string", "", "thread or stream"), by="location"),
         Column("kind", "string", "", "what bounds it: see above"),
         Column("time_ns", "int64", "ns", "its time in the path"),
         *when(Column("predicted_ns", "int64", "ns", "its time in the path after the change"), what_if=GIVEN),
+        *when(
+            Column("own_ns", "int64", "ns", "all its time in the window, without waits"),
+            Column("imbalance_ns", "int64", "ns", "its time in the path beyond the mean of all: see above"),
+            Column("impact_ns", "int64", "ns", "what threads lose together because they lack it: see above"),
+            Column("slack_ns", "int64", "ns", "how much longer it could take before the end moves"),
+            Column("share", "float64", "", "its part of the path, 0 to 1"),
+            by=("call", "location"),
+        ),
         *when(
             Column("location_id", "uint32", "", "number of the location", extra=True),
             Column("row", "int64", "", "number of the span in its location, null between spans", extra=True),

@@ -1,4 +1,4 @@
-"""Who waited for whom, how long and in what: wait states of messages, collectives, one-sided communication, threads.
+"""Who waited for whom, how long and in what: wait states of communication between ranks, of threads, and of GPUs.
 
 Sum the waits of every rank by what it waited for, by Scalasca's definitions, in every step of the run.
 
@@ -23,6 +23,13 @@ Threads of OpenMP (--by thread): thread_barrier: until the last thread of the te
 tasks that the waiting one runs meanwhile. lock_contention: while another thread holds the lock, or is in the critical
 section. They are known where the spans of threads are kept, not in steps that were folded.
 
+GPUs: late_gpu: a call that synchronises, or a copy that is done before its call returns, waits for the end of the
+last work of the GPU that it needs: min(end of that work, L) - E, for a copy without the time before it in which its
+stream did nothing. Which work that is, the critical path decides by the same rule. late_stream: a stream waits for an
+event of another one: from when its next work was launched, and the work before that was over, until the end of the
+last work that was launched before the event was recorded, where the trace has the events. The kernel is what was
+waited for, on the stream that is awaited_thread. Known where the GPU has its spans, not in steps that were folded.
+
 Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
 kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in uncertain_ns.
 Locks that are asked for only by the first access, and waits for the target to come to MPI at all, are not known.
@@ -33,13 +40,18 @@ from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
 
 _HOW = (
-    "One row per wait state, function, call path, rank, thread, step, pair of ranks, all of these, or single wait.",
+    "One row per wait state, function, call path, rank, thread, step, pair of ranks, kernel, all of these, or single"
+    " wait.",
 )
 
 ANALYSIS = Analysis(
     __name__,
     "Who waited for whom, how long, and in which call?",
-    options=(one_of("by", *_HOW, "state", "function", "call", "rank", "thread", "step", "pair", "all", "wait"),),
+    options=(
+        one_of(
+            "by", *_HOW, "state", "function", "call", "rank", "thread", "step", "pair", "kernel", "all", "wait"
+        ),
+    ),
     columns=(
         *when(Column("start_ns", "int64", "ns", "when the call began that waited"), by="wait"),
         Column("state", "string", "", "what it waited for: see above"),
@@ -51,20 +63,24 @@ ANALYSIS = Analysis(
             by="thread",
         ),
         *when(STEP, by=("step", "all", "wait")),
-        *when(Column("function", "string", "", "what waited"), by=("function", "call", "all", "wait")),
+        *when(Column("function", "string", "", "what waited"), by=("function", "call", "kernel", "all", "wait")),
         *when(Column("call_path", "string", "", "what waited, and what called it, a `<` between"), by=("call", "all")),
+        *when(
+            Column("place", "string", "", "the function of Python in it: file and first line"), by=("call", "all")
+        ),
+        *when(Column("kernel", "string", "", "the work of a GPU that it waited for"), by=("kernel", "all", "wait")),
         Column("wait_ns", "int64", "ns", "waits that are longer than twice the error of the clocks"),
         *when(
             Column("waits", "int64", "", "how many these are"),
             Column("max_ns", "int64", "ns", "the longest of them"),
-            by=("state", "function", "call", "rank", "thread", "step", "pair", "all"),
+            by=("state", "function", "call", "rank", "thread", "step", "pair", "kernel", "all"),
         ),
         Column("uncertain_ns", "int64", "ns", "shorter ones, which may be none"),
         *when(
             Column("partial", "int64", "", "waits in collectives of which the trace lacks a rank", extra=True),
             Column("clipped", "int64", "", "waits that end with their call, though what they wait for came later",
                    extra=True),
-            by=("state", "function", "call", "rank", "thread", "step", "pair", "all"),
+            by=("state", "function", "call", "rank", "thread", "step", "pair", "kernel", "all"),
         ),
         Column("location", "uint32", "", "where the longest one waited", extra=True),
         Column("time_ns", "int64", "ns", "when the call of the longest one began", extra=True),

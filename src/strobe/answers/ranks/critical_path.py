@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from strobe.analyses.ranks.critical_path import ANALYSIS
+from strobe.ranks.call_path_texts import call_path_text
+from strobe.ranks.critical_path.call_paths import CallPaths, call_paths
 from strobe.ranks.critical_path.graph import Window, graph, processes_of, unlinked, windows
 from strobe.ranks.critical_path.longest_path import KINDS, Graph, Parts, Path, changed, changes, longest_path, parts
 from strobe.tables.table import Table, make_table
@@ -25,18 +27,21 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
         path = longest_path(whole)
         if not path.length_ns:
             continue
-        found, after = parts(whole, path), None
+        found, after, changed_to = parts(whole, path), None, (path, whole.edges.weight_ns)
         text = f"{which}: {path.length_ns / 1e6:.3f} ms" + _beyond(whole, path, chosen)
         if what:
             names, (parent, region) = [str(name) for name in trace.regions.column("name")], path_tree(trace)
             weights = changed(whole.edges, what, names, region, parent)
             path_after = longest_path(whole, weights)
-            after = parts(whole, path_after, weights)
+            after, changed_to = parts(whole, path_after, weights), (path_after, weights)
             part = path_after.length_ns / path.length_ns - 1
             text += f"; with {what_if}: {path_after.length_ns / 1e6:.3f} ms ({part:+.1%})"
         own = trace.processes.column("rank")[processes[0]] if len(processes) == 1 else None
         sentences.append(_whose(trace, processes, own) + text)
-        rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
+        if by in ("call", "location"):
+            rows += _calls(trace, by, own, call_paths(trace, whole, path, changed_to, by_location=by == "location"))
+        else:
+            rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
     note = "" if rows else "nothing in this trace has a duration, neither of threads nor of GPUs"
     return make_table(ANALYSIS.columns_with(by=by, what_if=what_if), rows, about="; ".join(sentences), note=note)
 
@@ -113,3 +118,30 @@ def _sums(trace: Trace, by: str, rank: object, found: Parts, after: Parts | None
         }
         for (region, kind), (time, count, predicted) in sorted(sums.items(), key=lambda each: -each[1][0])
     ]
+
+
+def _calls(trace: Trace, by: str, rank: object, found: CallPaths) -> list[Mapping[str, object]]:
+    """Return a row for each call path, or each call path and location: most time in the path first."""
+    places, ranks = trace.locations.to_arrow().to_pylist(), trace.processes.column("rank")
+    whole = int(found.time_ns.sum())
+    found = found.chosen(np.lexsort((-found.own_ns, -found.time_ns)))
+    rows: list[Mapping[str, object]] = []
+    for each in zip(*(column.tolist() for column in vars(found).values()), strict=True):
+        call_path, kind, location, time, predicted, own, imbalance, impact, slack = each
+        place = places[location] if by == "location" and location >= 0 else None
+        rows.append(
+            {
+                "rank": ranks[place["process"]] if place else rank,
+                "call_path": call_path_text(trace, call_path) if call_path >= 0 else None,
+                "location": place["name"] if place else None,
+                "kind": KINDS[kind],
+                "time_ns": time,
+                "predicted_ns": predicted,
+                "own_ns": own,
+                "imbalance_ns": round(imbalance),
+                "impact_ns": round(impact),
+                "slack_ns": slack,
+                "share": time / whole,
+            }
+        )
+    return rows

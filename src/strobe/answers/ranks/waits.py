@@ -1,23 +1,26 @@
-"""Who waited for whom, how long and in what: the wait states of messages, collectives and one-sided communication."""
+"""Who waited for whom, how long and in what: wait states of communication, threads and GPUs."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
+from strobe.ranks.waits.gpu_waits import gpu_waits
 from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.ranks.waits.wait_states import Found, wait_states
 from strobe.steps.step_times import step_of_process
 from strobe.tables.column_arrays import Ints, alike
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import location_rows, process_rows, ranks_of, region_rows
+from strobe.trace.definition_rows import location_rows, path_tree, process_rows, ranks_of, region_rows
 from strobe.trace.trace import Trace
 
 _NOTHING = (
-    "no message or collective in this trace has both ends, and no thread of OpenMP waited, so that nobody is known to"
-    " have waited for another"
+    "no message or collective in this trace has both ends, and no thread waited for another of OpenMP or for a GPU, so"
+    " that nobody is known to have waited for another"
 )
 _KEYS = {
     "state": ("state",),
@@ -27,13 +30,15 @@ _KEYS = {
     "thread": ("state", "rank", "thread", "awaited_thread"),
     "step": ("state", "step"),
     "pair": ("state", "rank", "awaited_rank"),
-    "all": ("state", "rank", "awaited_rank", "step", "function", "call_path"),
+    "kernel": ("state", "function", "kernel"),
+    "all": ("state", "rank", "awaited_rank", "step", "function", "call_path", "kernel"),
 }
 
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.waits`."""
     found = wait_states(trace)
+    found = replace(found, waits=Waits.joined([found.waits, gpu_waits(trace)]))
     keys = _Keys(trace, found.waits)
     rows = keys.each() if by == "wait" else keys.sums(_KEYS[by])
     about = f"{format_count(found.messages)} messages, {format_count(found.collectives)} collectives"
@@ -63,6 +68,7 @@ class _Keys:
             "call_path": waits.call_path,
             "thread": waits.location,
             "awaited_thread": np.where(waits.for_another, waits.cause, -1),
+            "kernel": waits.kernel,
         }
         self._name = {"function": region}
         self.certain = ~waits.uncertain
@@ -85,10 +91,19 @@ class _Keys:
             return location_rows(self._trace)[number].name if number >= 0 else None
         if key == "step":
             return number if number >= 0 else None
+        if key == "kernel":
+            return self._regions[number].name if number >= 0 else None
         path = int(self.waits.call_path[at])
         if path < 0:
             return None
         return self._function(path) if key == "function" else call_path_text(self._trace, path)
+
+    def _place(self, path: int) -> str | None:
+        """Return file and line of the innermost function of Python in a call path, None if it has none."""
+        parents, of_path = path_tree(self._trace)
+        while path >= 0 and (region := self._regions[of_path[path]]).paradigm != "python":
+            path = int(parents[path])
+        return f"{region.file}:{region.line}" if path >= 0 and region.file else None
 
     def _function(self, path: int) -> str:
         return str(self._regions[self._trace.definitions.path_region[path]].name)
@@ -120,6 +135,7 @@ class _Keys:
         return [
             {
                 **{key: self.shown(key, at) for key in keys},
+                "place": self._place(int(waits.call_path[at])),
                 **{name: values[row] for name, values in columns.items()},
                 "location": int(waits.location[at]),
                 "time_ns": int(waits.call_ns[at]),
@@ -130,10 +146,10 @@ class _Keys:
     def each(self) -> list[dict[str, object]]:
         """Return a row for each wait."""
         self.numbers["step"] = self._steps()
-        waits = self.waits
+        waits, keys = self.waits, ("state", "rank", "awaited_rank", "step", "function", "kernel")
         return [
             {
-                **{key: self.shown(key, at) for key in ("state", "rank", "awaited_rank", "step", "function")},
+                **{key: self.shown(key, at) for key in keys},
                 "start_ns": int(waits.call_ns[at]),
                 "wait_ns": int(waits.wait_ns[at]) if self.certain[at] else 0,
                 "uncertain_ns": 0 if self.certain[at] else int(waits.wait_ns[at]),
@@ -153,8 +169,9 @@ def note_of(trace: Trace, found: Found, lasted_ns: int) -> str:
         return _NOTHING
     keys = _Keys(trace, found.waits)
     of_others = np.where(keys.certain & found.waits.for_another, found.waits.wait_ns, 0)
+    of_gpus = int(of_others[found.waits.for_gpu].sum())
     wait = np.where(keys.numbers["awaited_rank"] == keys.process, 0, of_others)
-    total, of_threads = int(wait.sum()), int(of_others.sum() - wait.sum())
+    total, within = int(wait.sum()), int(of_others.sum() - wait.sum())
     notes = ["no rank is known to have waited for another"]
     if total:
         part = f", {format_share(total / lasted_ns)} of their time" if lasted_ns > total else ""
@@ -167,8 +184,10 @@ def note_of(trace: Trace, found: Found, lasted_ns: int) -> str:
             if name is not None:
                 notes.append(f"{words.format(name)}: {format_ns(float(by[worst]))}")
         notes = [", ".join(notes)]
-    if of_threads:
-        notes = [*(notes if total else ()), f"threads of a process waited {format_ns(of_threads)} for one another"]
+    others = ((within - of_gpus, "threads of a process waited {} for one another"),
+              (of_gpus, "threads and streams waited {} for GPUs"))  # fmt: skip
+    if within:
+        notes = [*(notes if total else ()), *(words.format(format_ns(ns)) for ns, words in others if ns)]
     lost = {"message end": found.unmatched_messages, "collective call": found.unmatched_collectives}
     if any(lost.values()):
         ends = " and ".join(format_number_of(count, name) for name, count in lost.items() if count)

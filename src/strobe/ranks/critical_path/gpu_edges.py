@@ -15,6 +15,7 @@ from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.sums.attributes import Attributes, integers
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
 from strobe.trace.definition_rows import Region, location_rows, regions_where
+from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
 _NEVER = -(2**62)
@@ -23,7 +24,7 @@ _END, _START = 0, 1
 # A kernel that begins later than this after its launch and after the one before it in its stream waited for another
 # stream; a launch takes about 5 us, and the next kernel of a stream 1 us.
 _SOON_NS = 30_000
-_JITTER_NS = 5_000  # by which times of a device may be wrong on the clock of the host
+JITTER_NS = 5_000  # by which times of a device may be wrong on the clock of the host
 # A GPU is behind the host by at most this many times the window: a stream takes 1024 launches, then calls block.
 _LATE = 64
 # A thread that launches something and then does nothing else until it is done spins for it: the flag that it reads is
@@ -199,8 +200,8 @@ def in_order(builder: Builder, calls: Calls, work: Activities, syncs: Syncs) -> 
     Times of a device are converted to those of the host, with errors of ns to some us: an activity may seem to begin a
     moment before the event that it waited for.
     """
-    until = np.minimum(_ends(work, _awaited(calls, work, syncs)), work.end_ns)
-    late = (until > work.start_ns) & (until - work.start_ns <= _JITTER_NS)
+    until = np.minimum(_ends(work, awaited_by_streams(calls, work, syncs)), work.end_ns)
+    late = (until > work.start_ns) & (until - work.start_ns <= JITTER_NS)
     if not late.any():
         return work
     start = np.where(late, until, work.start_ns)
@@ -223,7 +224,7 @@ def add_edges(
     own = np.where(early, 0, work.end_ns - work.start_ns)
     builder.edges(work.begins, work.ends, own, work.kind, work.location, work.row, work.region,
                   work.call_path)  # fmt: skip
-    before, awaited = _before_in_stream(work), _awaited(calls, work, syncs)
+    before, awaited = before_in_stream(work), awaited_by_streams(calls, work, syncs)
     launch = calls.or_missing(work.call)
     launch_ns = np.where(work.call >= 0, launch.start_ns, _NEVER)
     latest = np.maximum.reduce([launch_ns, work.free_ns, _ends(work, before), _ends(work, awaited)])
@@ -265,7 +266,7 @@ def _last_ended(work: Activities, time_ns: Ints, among: Ints | None = None) -> I
     return np.append(order, -1)[np.searchsorted(work.end_ns[order], time_ns, side="right") - 1]
 
 
-def _before_in_stream(work: Activities) -> Ints:
+def before_in_stream(work: Activities) -> Ints:
     """Return the activity that ended last before each began, in its stream; -1 if none did."""
     out = np.full(len(work), -1, dtype=np.int64)
     for stream in np.unique(work.stream).tolist():
@@ -287,7 +288,7 @@ def _launched_until(calls: Calls, work: Activities, stream: int, time_ns: Ints, 
     return np.append(own, -1)[at]
 
 
-def _awaited(calls: Calls, work: Activities, syncs: Syncs) -> Ints:
+def awaited_by_streams(calls: Calls, work: Activities, syncs: Syncs) -> Ints:
     """Return the activity that the stream of each had to wait for before it (cudaStreamWaitEvent), -1: none.
 
     It is the last one launched on the stream of the event before that was recorded; of several the last to end.
@@ -308,36 +309,47 @@ def _awaited(calls: Calls, work: Activities, syncs: Syncs) -> Ints:
 
 
 def _host_waits(trace: Trace, chains: list[Chain], calls: Calls, work: Activities, syncs: Syncs) -> None:
-    """Add the waits of calls for the GPU: of those that wait, and of copies that were done before they returned.
-
-    If the driver recorded no activity, it is taken to be the last one that ended on any stream before the call
-    returned.
-    """
-    waits = regions_where(trace, _waits)
+    """Add the waits of calls for the GPU, see `awaited_by_calls`."""
     for number, each in enumerate(chains):
-        awaited = np.where(waits[each.spans["region"]], _LAST, _NOTHING)
-        record_ns = np.full(len(awaited), _NEVER, dtype=np.int64)
-        own = syncs.chosen((syncs.of_stream == 0) & (calls.chain[syncs.call] == number))
-        span, record = calls.span[own.call], own.record
-        awaited[span] = own.awaited
-        record_ns[span] = np.where(record < 0, _NEVER, calls.start_ns[record])
-        for stream in np.unique(awaited[awaited != _NOTHING]).tolist():
-            (span,) = np.nonzero(awaited == stream)
-            ends, until = each.ends[span], each.time_ns[each.ends[span]]
-            if stream == _LAST:
-                groups = [np.arange(len(work))]
-            else:
-                groups = [np.flatnonzero(work.stream == at) for at in np.unique(work.stream) if stream in (at, _ALL)]
-            for among in groups:
-                found = _last_ended(work, until, among)
-                if stream >= 0:
-                    recorded = _launched_until(calls, work, stream, record_ns[span], after=False)
-                    found = np.where(record_ns[span] > _NEVER, recorded, found)
-                each.wait(ends, _nodes(work, found), _ends(work, found), SYNC)
-        (copies,) = np.nonzero((work.kind == COPY) & (work.call >= 0))
-        copies = copies[calls.chain[work.call[copies]] == number]
-        each.wait(each.ends[calls.span[work.call[copies]]], work.ends[copies], work.end_ns[copies], SYNC)
+        until = each.time_ns[each.ends]
+        for span, found in awaited_by_calls(trace, each.spans, until, number, calls, work, syncs):
+            each.wait(each.ends[span], _nodes(work, found), _ends(work, found), SYNC)
         _spinning(each, number, calls, work)
+
+
+def awaited_by_calls(
+    trace: Trace, spans: SpanArrays, until: Ints, number: int, calls: Calls, work: Activities, syncs: Syncs
+) -> Iterator[tuple[Ints, Ints]]:
+    """Yield places of spans of a thread that wait for a GPU, and the activity that each waits for, -1 for none.
+
+    These are calls that wait, and copies that were done before they returned. until: when each span ends. number: of
+    the thread in `calls`. If the driver recorded no activity, it is taken to be the last one that ended on any stream
+    before the call returned, and of a call that waits for a device the last one of each stream.
+    """
+    waits, of_device = (regions_where(trace, which)[spans["region"]] for which in (_waits, _waits_for_device))
+    awaited = np.where(waits, np.where(of_device, _ALL, _LAST), _NOTHING)
+    record_ns = np.full(len(awaited), _NEVER, dtype=np.int64)
+    own = syncs.chosen((syncs.of_stream == 0) & (calls.chain[syncs.call] == number))
+    span, record = calls.span[own.call], own.record
+    awaited[span] = own.awaited
+    record_ns[span] = np.where(record < 0, _NEVER, calls.start_ns[record])
+    for stream in np.unique(awaited[awaited != _NOTHING]).tolist():
+        (span,) = np.nonzero(awaited == stream)
+        if stream == _LAST:
+            groups = [np.arange(len(work))]
+        else:
+            groups = [np.flatnonzero(work.stream == at) for at in np.unique(work.stream) if stream in (at, _ALL)]
+        for among in groups:
+            found = _last_ended(work, until[span], among)
+            if stream >= 0:
+                recorded = _launched_until(calls, work, stream, record_ns[span], after=False)
+                found = np.where(record_ns[span] > _NEVER, recorded, found)
+            yield span, found
+    (copies,) = np.nonzero((work.kind == COPY) & (work.call >= 0))
+    copies = copies[calls.chain[work.call[copies]] == number]
+    span = calls.span[work.call[copies]]
+    done = work.end_ns[copies] <= until[span]
+    yield span[done], copies[done]
 
 
 def _spinning(chain: Chain, number: int, calls: Calls, work: Activities) -> None:
@@ -371,3 +383,7 @@ _ALL, _LAST, _NOTHING = -1, -2, -3
 def _waits(region: Region) -> bool:
     """Return whether a region is a call that waits for a GPU; a query does not wait."""
     return region.paradigm in GPU_PARADIGMS and region.role in ("sync", "wait") and "Query" not in region.name
+
+
+def _waits_for_device(region: Region) -> bool:
+    return "DeviceSynchronize" in region.name or "CtxSynchronize" in region.name

@@ -134,26 +134,41 @@ def _unexplained(times: Ints, edges: Edges, begins: Ints, left_out: Ints) -> Edg
 
 
 def longest_path(graph: Graph, weight_ns: Ints | None = None) -> Path:
-    """Return the longest path of a graph, by other weights if those are given. Linear in the number of edges.
-
-    What a moment waits for is known only once its sources are: so this is the one loop in Python, on plain lists.
-    """
+    """Return the longest path of a graph, by other weights if those are given. Linear in the number of edges."""
     edges = graph.edges
     if not len(edges):
         return Path(np.zeros(0, dtype=np.int64), 0)
-    weights = edges.weight_ns if weight_ns is None else weight_ns
-    longest, last = [0] * len(graph.time_ns), [-1] * len(graph.time_ns)
-    sources = edges.source.tolist()
-    for edge, (source, target, weight) in enumerate(zip(sources, edges.target.tolist(), weights.tolist(), strict=True)):
-        length = longest[source] + weight
-        if length > longest[target]:
-            longest[target], last[target] = length, edge
+    longest, last = _longest(graph, edges, edges.weight_ns if weight_ns is None else weight_ns)
     at = int(np.argmax(longest))
     length, found = longest[at], []
     while (edge := last[at]) >= 0:
         found.append(edge)
-        at = sources[edge]
+        at = int(edges.source[edge])
     return Path(np.array(found[::-1], dtype=np.int64), length)
+
+
+def slack_ns(graph: Graph, length_ns: int) -> Ints:
+    """Return by how much each edge could take longer, ns, before the longest path, of that length, were longer."""
+    edges = graph.edges
+    back = edges.chosen(slice(None, None, -1))
+    back = replace(back, source=back.target, target=back.source)
+    until, onward = (np.array(_longest(graph, each, each.weight_ns)[0]) for each in (edges, back))
+    return np.asarray(length_ns - until[edges.source] - edges.weight_ns - onward[edges.target])
+
+
+def _longest(graph: Graph, edges: Edges, weight_ns: Ints) -> tuple[list[int], list[int]]:
+    """Return by moment the length of the longest way to it, and the last edge of that, -1 for none.
+
+    The edges to a moment come before those from it. What it waits for is known only once its sources are: so this is
+    the one loop in Python, on plain lists.
+    """
+    longest, last = [0] * len(graph.time_ns), [-1] * len(graph.time_ns)
+    columns = (edges.source.tolist(), edges.target.tolist(), weight_ns.tolist())
+    for edge, (source, target, weight) in enumerate(zip(*columns, strict=True)):
+        length = longest[source] + weight
+        if length > longest[target]:
+            longest[target], last[target] = length, edge
+    return longest, last
 
 
 class Parts(NamedTuple):

@@ -15,6 +15,7 @@ STATES = (
     *("late_sender", "wrong_order", "late_receiver", "wait_at_barrier", "barrier_completion", "wait_at_nxn"),
     *("nxn_completion", "late_broadcast", "early_reduce", "early_scan", "late_collective"),
     *("wait_at_fence", "late_post", "early_wait", "late_complete", "lock_contention", "thread_barrier"),
+    *("late_gpu", "late_stream"),
 )
 # Of late_sender and early_wait; and what a collective takes when all have come.
 _NOT_FOR_ANOTHER = ("wrong_order", "late_complete", "barrier_completion", "nxn_completion")
@@ -26,7 +27,8 @@ class Waits(Columns):
 
     call_path: -1 unknown. cause: location that was waited for, its own in completions; cause_ns: when it came.
     clipped: whether it came after the call was over, so that clocks or the order are wrong. partial: whether somebody
-    who took part is not in the trace. error_ns: by how much the two clocks may be off against each other.
+    who took part is not in the trace. error_ns: by how much the two clocks may be off against each other. kernel:
+    region of the work of a GPU that was waited for, -1 if it was none.
     """
 
     state: Ints
@@ -39,11 +41,17 @@ class Waits(Columns):
     clipped: Bools
     partial: Bools
     error_ns: Ints
+    kernel: Ints
 
     @property
     def for_another(self) -> Bools:
         """Which ones are waits for somebody who came late, each counted once."""
         return ~np.isin(self.state, [STATES.index(name) for name in _NOT_FOR_ANOTHER])
+
+    @property
+    def for_gpu(self) -> Bools:
+        """Which ones are waits for the work of a GPU of the same process."""
+        return np.isin(self.state, [STATES.index("late_gpu"), STATES.index("late_stream")])
 
     @property
     def uncertain(self) -> Bools:
@@ -81,6 +89,7 @@ def waits_of_calls(state: str, waiter: Side, other: Side, until: Ints, came: Int
         clipped=came > waiter.end_ns,
         partial=np.zeros(len(waiter), dtype=bool),
         error_ns=np.zeros(len(waiter), dtype=np.int64),
+        kernel=np.full(len(waiter), -1),
     )
 
 

@@ -77,6 +77,7 @@ def _of_threads(trace: Trace) -> list[Waits]:
             clipped=np.zeros(len(waits), dtype=bool),
             partial=np.zeros(len(waits), dtype=bool),
             error_ns=np.zeros(len(waits), dtype=np.int64),
+            kernel=np.full(len(waits), -1),
         )
         for state, waits in found.items()
     ]
@@ -219,6 +220,7 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
             clipped=(came > end)[chosen],
             partial=partial[chosen],
             error_ns=error[chosen],
+            kernel=np.full(len(which), -1),
         )
 
     # In OTF2 a fence is a barrier of the window's ranks.
@@ -233,7 +235,7 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
         ("early_reduce", found.of_kinds(TO_ROOT)[at], ""),
         ("early_scan", found.of_kinds(PREFIXES)[at], ""),
     )
-    of_neighbours, left = found.of_kinds(AMONG_NEIGHBOURS)[at], found.of_sources()[1][at]
+    of_neighbours, left = found.of_kinds(AMONG_NEIGHBOURS)[at], found.first_left()[at]
     needs = awaited != NOBODY
     for state, of_kind, completion in kinds:
         parts.append(waits_of(state, of_kind & blocking & needs, np.minimum(awaited, end), start, cause, awaited))
