@@ -126,7 +126,7 @@ void rows(const Facts& facts, const Times& call, const Request* request) {
     return;
   }
   if (is_one_sided(facts.traffic) && facts.to >= 0)
-    message(facts, facts.traffic, facts.to, kNone, facts.sent + facts.received, began, call, request);
+    message(facts, facts.traffic, facts.to, facts.to_tag, facts.sent + facts.received, began, call, request);
   if (facts.traffic == Traffic::probe && facts.from >= 0)
     message(facts, facts.traffic, facts.from, facts.from_tag, STROBE_NOTHING, call.now, call, nullptr);
   if (facts.traffic < Traffic::barrier) return;  // files, too, have no row

@@ -55,14 +55,16 @@ def waits_of_windows(trace: Trace, may_wait: Bools) -> tuple[Waits, int]:
 
 
 class _Log:
-    """What begins and ends epochs, and accesses, all with their calls. `pair`: number of origin, target and group."""
+    """What begins and ends epochs, and accesses, all with their calls. `pair`: number of origin, target and window."""
 
     def __init__(self, trace: Trace, ends: MessageEnds, sides: Side) -> None:
         self.ends, self.sides = ends, sides
         self._texts, self._complete = message_texts(trace), not from_the_first(trace)
         by_target = self.of("get", "post", "start")  # their sender is the target
         origin, target = np.where(by_target, (ends.receiver, ends.sender), (ends.sender, ends.receiver))
-        self.pair = numbered(origin, target, ends.communicator)
+        # Recordings of earlier versions lack the windows of accesses: then those of a communicator count as one.
+        known = (ends.tag[self.of(*ONE_SIDED)] >= 0).all()
+        self.pair = numbered(origin, target, ends.communicator, ends.tag * known)
 
     def of(self, *kinds: str) -> Bools:
         """Return which ones are of some kinds."""
