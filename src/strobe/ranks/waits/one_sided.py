@@ -28,6 +28,8 @@ from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.trace import Trace
 
+_ALL = 1 << 31  # who a lock for all targets is sent to: no rank
+
 
 def waits_of_windows(trace: Trace, may_wait: Bools) -> tuple[Waits, int]:
     """Return the waits for posts, completions and locks, and how many epochs were matched.
@@ -73,7 +75,10 @@ class _Log:
     def pairs(self, *kinds: str) -> tuple[Ints, Ints]:
         """Return the places of what is sent and of its other end: the n-th of two ranks in a window are one epoch."""
         (own,) = np.nonzero(self.of(*kinds))
-        sent, received = matched(self.ends.chosen(own), complete=self._complete)
+        ends = self.ends.chosen(own)
+        if "unlock" in kinds:
+            ends = replace(ends, receiver=np.where(ends.receiver < 0, _ALL, ends.receiver))
+        sent, received = matched(ends, complete=self._complete)
         return own[sent], own[received]
 
 
