@@ -12,7 +12,7 @@ Kind kind_of_region(std::string_view name, uint8_t paradigm, uint8_t role) {
   // Work of collectives on the host, by the names that PyTorch gives it; what only asks for it (c10d::) is an operator.
   constexpr std::string_view kCollectives[] = {"nccl:", "gloo:", "mpi:", "ucc:", "hccl:", "xccl:"};
   const auto collective = [&](std::string_view prefix) { return name.starts_with(prefix); };
-  if (paradigm == STROBE_MPI || role == STROBE_ROLE_P2P || role == STROBE_ROLE_COLLECTIVE ||
+  if (is_of_ranks(paradigm) || role == STROBE_ROLE_P2P || role == STROBE_ROLE_COLLECTIVE ||
       std::ranges::any_of(kCollectives, collective))
     return kCommunication;
   if (paradigm == STROBE_CUDA || paradigm == STROBE_HIP || paradigm == STROBE_OPENCL || paradigm == STROBE_ACCELERATOR)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string_view>
 
+#include "include/strobe.h"
 #include "structure/iterations.h"
 
 namespace strobe::structure {
@@ -36,6 +37,8 @@ bool is_iteration(std::string_view name, uint8_t paradigm);
 
 // Functions and ranges of the program itself: they show what it does only in some iterations.
 bool is_function(uint8_t paradigm);
+// Calls of what ranks communicate by.
+inline bool is_of_ranks(uint8_t paradigm) { return paradigm == STROBE_MPI || paradigm == STROBE_SHMEM; }
 
 // What an event is called in the flow graph: 64 bits.
 class Signature {

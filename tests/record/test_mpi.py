@@ -23,6 +23,8 @@ pytestmark = pytest.mark.mpi
 class Mpi:
     """One MPI from PyPI, and a folder to run its programs in."""
 
+    compiler, launcher = "mpicc", "mpirun"
+
     def __init__(self, name: str, workshop: Workshop) -> None:
         self.name, self.workshop = name, workshop
         self.home = ROOT / ".venv" / name
@@ -34,7 +36,7 @@ class Mpi:
         made = self.workshop.folder / Path(name).name
         source = PROGRAMS / f"{name.removesuffix('.so')}.c"
         command = [
-            self.home / "bin/mpicc",
+            self.home / "bin" / self.compiler,
             "-g",
             "-O1",
             "-fno-inline",
@@ -51,7 +53,7 @@ class Mpi:
 
     def mpirun(self, count: int, *words: str) -> list[str]:
         """The command that starts so many ranks."""
-        return [str(self.home / "bin/mpirun"), "-n", str(count), *words]
+        return [str(self.home / "bin" / self.launcher), "-n", str(count), *words]
 
     def run(self, command: Sequence[str], **variables: str) -> Outcome:
         """Run a command to its end, on few cores and whoever we are."""
@@ -60,7 +62,7 @@ class Mpi:
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
             "OMPI_MCA_mpi_yield_when_idle": "1",
-            "MPI4PY_LIBMPI": str(next((self.home / "lib").glob("libmpi.so.*"))),
+            "MPI4PY_LIBMPI": next(map(str, (self.home / "lib").glob("libmpi.so.*")), ""),
             "TMPDIR": "/tmp",  # names of sockets are short
         }
         done = subprocess.run(

@@ -136,4 +136,19 @@ constexpr Arguments file(Traffic traffic, int8_t status) {
   return {.traffic = traffic, .owner = Owner::file, .of = 0, .status = status};
 }
 
+// Of OpenSHMEM `type` and `in_type` are bytes of an element that goes out and comes in; -1: it is not known how many
+// do. `of`: where the three arguments of the active set begin, -1 for all PEs.
+constexpr Arguments shmem_moves(Traffic traffic, int8_t arity, bool many, int8_t out, int8_t in) {
+  Arguments of{.traffic = traffic, .owner = Owner::none, .to = int8_t(arity - 1)};
+  of.count = many ? int8_t(arity - 2) : int8_t(-1), of.type = out, of.in_type = in;
+  return of;
+}
+constexpr Arguments shmem_together(Traffic traffic, int8_t set, int8_t count = -1, int8_t out = 0, int8_t in = 0,
+                                   int8_t root = -1) {
+  Arguments of{.traffic = traffic, .owner = Owner::none, .of = set};
+  of.count = count, of.type = out, of.in_type = in, of.root = root;
+  return of;
+}
+constexpr Arguments shmem_locks(Traffic traffic) { return shmem_together(traffic, -1); }
+
 }  // namespace strobe::mpi

@@ -108,6 +108,8 @@ class Recording {
     if (result == 0) facts = facts_of(library_, number_, call_.arguments, call_.large, communicator_, words_);
     facts.call = uint16_t(number_);
     facts.communicator = communicator_;
+    if (is_one_sided(facts.traffic))
+      facts.to_tag = window_of(library_, library_.handle(words_[call_.arguments.of])).number;
     const bool begins = call_.kind == kRequest || call_.kind == kPersistent || call_.kind == kIdup;
     if (result == 0 && has_status() && rows_)
       complete(facts, read_status(library_, reinterpret_cast<const void*>(words_[call_.arguments.status]), false));

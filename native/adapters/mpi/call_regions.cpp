@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "adapters/mpi/mpi_library.h"
 #include "include/strobe.h"
 
 namespace strobe::mpi {
@@ -35,7 +36,7 @@ void append_peer(std::string& out, const char* preposition, int32_t peer) {
   out += peer == kAnybody ? "any" : peer == kNullProcess ? "null" : peer == 0 ? "self" : number;
 }
 
-uint32_t make_region(const char* name, uint8_t role, Peers peers, const CallPath& path) {
+uint32_t make_region(int call, const char* name, uint8_t role, Peers peers, const CallPath& path) {
   std::string function = name, place;
   if (function.size() > 2 && function.compare(function.size() - 2, 2, "_c") == 0) function.resize(function.size() - 2);
   append_peer(place, "to ", peers.to);
@@ -46,7 +47,7 @@ uint32_t make_region(const char* name, uint8_t role, Peers peers, const CallPath
   info.name = function.c_str();
   info.file = place.empty() ? nullptr : place.c_str();
   info.module = path.module.empty() ? nullptr : path.module.c_str();
-  info.paradigm = STROBE_MPI;
+  info.paradigm = paradigm_of(call);
   info.role = role;
   return strobe_region(&info);
 }
@@ -67,13 +68,13 @@ uint32_t region_of(int call, const char* name, uint8_t role, Peers peers, const 
   std::lock_guard lock(mutex);
   uint32_t region = 0;
   if (known < kLimit) {
-    region = make_region(name, role, peers, path);
+    region = make_region(call, name, role, peers, path);
     while (buckets[bucket % kBuckets].load()) bucket++;
     auto* made = new Known{uint32_t(call), path.id, peers, region};
     buckets[bucket % kBuckets].store(made, std::memory_order_release);
     known++;
   } else {  // too many: without call path and peers
-    region = make_region(name, role, {}, CallPath{});
+    region = make_region(call, name, role, {}, CallPath{});
   }
   errno = saved;
   return region;

@@ -20,27 +20,6 @@ namespace {
 
 void* handle_of(const char* file) { return dlopen(file && *file ? file : nullptr, RTLD_LAZY | RTLD_NOLOAD); }
 
-// mpi4py is loaded by dlopen, and so is its libmpi: RTLD_NEXT does not look there. Its own handle does, and if the
-// caller only was handed a pointer, any loaded object that has the function will do.
-void* find_init(const void* caller) {
-  if (void* init = dlsym(RTLD_NEXT, "PMPI_Init")) return init;
-  Dl_info info;
-  if (dladdr(caller, &info))
-    if (void* handle = handle_of(info.dli_fname))
-      if (void* init = dlsym(handle, "PMPI_Init")) return init;
-  std::vector<std::string> objects;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, size_t, void* list) {
-        static_cast<std::vector<std::string>*>(list)->push_back(object->dlpi_name ? object->dlpi_name : "");
-        return 0;
-      },
-      &objects);
-  for (const auto& object : objects)
-    if (void* handle = handle_of(object.c_str()))
-      if (void* init = dlsym(handle, "PMPI_Init")) return init;
-  return nullptr;
-}
-
 int fails(...) { return 16; }  // about what MPI calls MPI_ERR_OTHER
 
 // A function that an old library lacks fails: then less is known of what calls move.
@@ -58,16 +37,37 @@ void* object(void* handle, const char* name) {
 
 }  // namespace
 
+// mpi4py is loaded by dlopen, and so is its libmpi: RTLD_NEXT does not look there. Its own handle does, and if the
+// caller only was handed a pointer, any loaded object that has the function will do.
+void* find_function(const char* name, const void* caller) {
+  if (void* found = dlsym(RTLD_NEXT, name)) return found;
+  Dl_info info;
+  if (dladdr(caller, &info))
+    if (void* handle = handle_of(info.dli_fname))
+      if (void* found = dlsym(handle, name)) return found;
+  std::vector<std::string> objects;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* list) {
+        static_cast<std::vector<std::string>*>(list)->push_back(object->dlpi_name ? object->dlpi_name : "");
+        return 0;
+      },
+      &objects);
+  for (const auto& object : objects)
+    if (void* handle = handle_of(object.c_str()))
+      if (void* found = dlsym(handle, name)) return found;
+  return nullptr;
+}
+
 const Library* find_library(const void* caller) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   if (const Library* found = found_library.load()) return found;
-  void* init = find_init(caller);
+  void* init = find_function("PMPI_Init", caller);
   Dl_info info;
   void* handle = init && dladdr(init, &info) ? handle_of(info.dli_fname) : nullptr;
   if (!handle) return nullptr;
   auto* made = new Library;
-  for (int call = 0; call < kCalls; call++)
+  for (int call = 0; call < kMpiCalls; call++)
     made->real[call] = dlsym(handle, (std::string("P") + description(call).name).c_str());
 #define MPI_QUESTION(member, name, parameters) look_up(handle, "PMPI_" #name, made->member);
   MPI_QUESTIONS(MPI_QUESTION)

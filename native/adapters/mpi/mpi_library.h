@@ -6,6 +6,8 @@
 #include <atomic>
 
 #include "adapters/mpi/mpi_calls.h"
+#include "adapters/mpi/shmem_calls.h"
+#include "include/strobe.h"
 
 namespace strobe::mpi {
 
@@ -15,8 +17,15 @@ enum Call : int {
 #define MPI_CALL(name, ...) k##name,
   MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
+      kMpiCalls,
+  kBeforeShmem = kMpiCalls - 1,
+#define SHMEM_CALL(result, name, ...) k##name,
+  SHMEM_CALLS(SHMEM_CALL)
+#undef SHMEM_CALL
       kCalls
 };
+
+inline uint8_t paradigm_of(int call) { return call < kMpiCalls ? STROBE_MPI : STROBE_SHMEM; }
 
 struct Constants {
   int any_source = INT32_MIN, proc_null = INT32_MIN, root = INT32_MIN;  // root: MPI_ROOT
@@ -55,7 +64,7 @@ struct Constants {
     (Word comm, int most_in, int* from, int* weights_in, int most_out, int* to, int* weights_out))
 
 struct Library {
-  void* real[kCalls] = {};  // PMPI_*; nullptr where the library has no such function
+  void* real[kMpiCalls] = {};  // PMPI_*; nullptr where the library has no such function
   Constants constants;
 #define MPI_QUESTION(member, name, parameters) int(*member) parameters = nullptr;
   MPI_QUESTIONS(MPI_QUESTION)
@@ -69,6 +78,9 @@ struct Library {
                                       : static_cast<const Word*>(place)[index];
   }
 };
+
+// A function that we do not interpose, in the objects of this process. `caller`: an address in the one that needs it.
+void* find_function(const char* name, const void* caller);
 
 extern std::atomic<const Library*> found_library;
 const Library* find_library(const void* caller);

@@ -42,7 +42,7 @@ struct Object {
 void* replacement(const char* name, const Object& object, const Library& library) {
   if (object.fortran && *name == 'P') name++;  // PMPI_Send
   if (strncmp(name, "MPI_", 4) != 0) return nullptr;
-  for (int call = object.fortran ? 0 : kFirstLater; call < kCalls; call++)
+  for (int call = object.fortran ? 0 : kFirstLater; call < kMpiCalls; call++)
     if (!strcmp(description(call).name, name)) return library.real[call] ? wrapper_of(call) : nullptr;
   return nullptr;
 }

@@ -72,7 +72,7 @@ uint32_t function(int call) {
   if (about.large && name.compare(name.size() - 2, 2, "_c") == 0) name.resize(name.size() - 2);
   strobe_region_info info{};
   info.name = name.c_str();
-  info.paradigm = STROBE_MPI;
+  info.paradigm = paradigm_of(call);
   info.role = about.role;
   region = strobe_region(&info);
   known[call].store(region, std::memory_order_relaxed);
@@ -126,7 +126,7 @@ void rows(const Facts& facts, const Times& call, const Request* request) {
     return;
   }
   if (is_one_sided(facts.traffic) && facts.to >= 0)
-    message(facts, facts.traffic, facts.to, kNone, facts.sent + facts.received, began, call, request);
+    message(facts, facts.traffic, facts.to, facts.to_tag, facts.sent + facts.received, began, call, request);
   if (facts.traffic == Traffic::probe && facts.from >= 0)
     message(facts, facts.traffic, facts.from, facts.from_tag, STROBE_NOTHING, call.now, call, nullptr);
   if (facts.traffic < Traffic::barrier) return;  // files, too, have no row
@@ -148,7 +148,8 @@ void rows(const Facts& facts, const Times& call, const Request* request) {
 // Bytes, and calls with the time they took, by peer.
 void sums(const Facts& facts, uint64_t calls, uint64_t ns) {
   const bool both = facts.to >= 0 && facts.from >= 0;  // sends to one and receives from another
-  add(facts, main_peer(facts), {calls, uint64_t(facts.sent), both ? 0 : uint64_t(facts.received), ns});
+  const uint64_t received = facts.received == kUnknown ? 0 : uint64_t(facts.received);
+  add(facts, main_peer(facts), {calls, uint64_t(facts.sent), both ? 0 : received, ns});
   if (both && facts.received) add(facts, facts.from, {0, 0, uint64_t(facts.received), 0});
 }
 

@@ -19,7 +19,7 @@ struct Facts {
   Traffic traffic = Traffic::none;
   uint16_t call = 0;
   const Communicator* communicator = nullptr;
-  int32_t to = kNone, to_tag = kNone;      // a send, or one-sided communication; ranks in the communicator
+  int32_t to = kNone, to_tag = kNone;      // a send, or one-sided communication (its tag: the window's number)
   int32_t from = kNone, from_tag = kNone;  // a receive; kAnyone: as in its status
   int32_t root = kNone;
   int64_t sent = 0, received = 0;  // bytes; kUnknown: as in the status

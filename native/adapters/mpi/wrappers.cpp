@@ -1,5 +1,6 @@
 // wrappers.cpp - libstrobe_mpi.so: MPI functions interposed by LD_PRELOAD, for C and C++ programs and for mpi4py, with
 // whatever MPI library the program loads. Without a session every call goes straight through.
+#include "adapters/mpi/call_parameters.h"
 #include "adapters/mpi/call_recording.h"
 #include "adapters/mpi/mpi_calls.h"
 #include "adapters/mpi/mpi_library.h"
@@ -26,6 +27,10 @@ constexpr Description kAll[kCalls] = {
   {#name, arity, STROBE_ROLE_##role, kind, is_large(#name), arguments},
     MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
+#define SHMEM_CALL(result, name, parameters, arguments, arity, role, kind, facts) \
+  {#name, arity, STROBE_ROLE_##role, kind, false, facts},
+        SHMEM_CALLS(SHMEM_CALL)
+#undef SHMEM_CALL
 };
 
 constexpr int kOtherError = 16;  // about MPI_ERR_OTHER: no library can be asked
@@ -63,22 +68,6 @@ const Description& description(int call) { return kAll[call]; }
 
 }  // namespace strobe::mpi
 
-// The parameters of a function with so many arguments, each of them of this type; the arguments where it is empty.
-#define ARGUMENTS_0(Type)
-#define ARGUMENTS_1(Type) Type a
-#define ARGUMENTS_2(Type) ARGUMENTS_1(Type), Type b
-#define ARGUMENTS_3(Type) ARGUMENTS_2(Type), Type c
-#define ARGUMENTS_4(Type) ARGUMENTS_3(Type), Type d
-#define ARGUMENTS_5(Type) ARGUMENTS_4(Type), Type e
-#define ARGUMENTS_6(Type) ARGUMENTS_5(Type), Type f
-#define ARGUMENTS_7(Type) ARGUMENTS_6(Type), Type g
-#define ARGUMENTS_8(Type) ARGUMENTS_7(Type), Type h
-#define ARGUMENTS_9(Type) ARGUMENTS_8(Type), Type i
-#define ARGUMENTS_10(Type) ARGUMENTS_9(Type), Type j
-#define ARGUMENTS_11(Type) ARGUMENTS_10(Type), Type k
-#define ARGUMENTS_12(Type) ARGUMENTS_11(Type), Type l
-#define ARGUMENTS_13(Type) ARGUMENTS_12(Type), Type m
-
 using strobe::mpi::Word;
 
 #define WRAPPER(name, arity)                                                                                        \
@@ -96,7 +85,7 @@ MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
 
 void* strobe::mpi::wrapper_of(int call) {
-  static void* const wrappers[kCalls] = {
+  static void* const wrappers[kMpiCalls] = {
 #define MPI_CALL(name, ...) reinterpret_cast<void*>(::name),
       MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL

@@ -26,12 +26,12 @@ void PathFactsTable::learn(uint32_t path) {
   f.iteration = structure::is_iteration(name, paradigm);
   f.function = structure::is_function(paradigm);
   f.torch = paradigm == STROBE_TORCH;
-  f.mpi = paradigm == STROBE_MPI;
+  f.mpi = structure::is_of_ranks(paradigm);
   uint32_t caller = parent;  // a function, not a loop of it
   while (caller != kNoPath && facts_[caller].iteration) caller = paths_.parent(caller);
   if (paradigm == STROBE_PYTHON || paradigm == STROBE_USER)
     f.signature = structure::Signature::of_function(region, caller == kNoPath ? 0 : paths_.region(caller));
-  else if (paradigm == STROBE_MPI)
+  else if (structure::is_of_ranks(paradigm))
     f.signature = structure::Signature::of_path(path);
   else
     f.signature = structure::Signature::of_region(region);

@@ -747,8 +747,8 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
                                              : "atomic",
                   comm, transfer.remote);
     ns_ = now;
-    row.set(schema::messages::size_bytes, int64_t(transfer.bytes)),
-        row.set(schema::messages::request, int64_t(matching));
+    row.set(schema::messages::tag, window_id), row.set(schema::messages::size_bytes, int64_t(transfer.bytes));
+    row.set(schema::messages::request, int64_t(matching));
     if (!cut) row.set(schema::messages::pending_ns, ns_ - transfer.ns);
     return message(row);
   }

@@ -199,7 +199,7 @@ def _gaps(trace: Trace, causes: Causes, process: int, cause: int) -> tuple[Ints,
     if location is None or not causes.is_before(np.array([cause]))[0]:
         return np.zeros((2, 0), dtype=np.int64)[0], np.zeros(0, dtype=np.int64)
     spans = trace.span_arrays(location)
-    (at,) = np.nonzero(regions_where(trace, lambda region: region.paradigm == "mpi")[spans["region"]])
+    (at,) = np.nonzero(regions_where(trace, lambda region: region.of_ranks)[spans["region"]])
     calls, start, duration = (spans[name][at].astype(np.int64) for name in ("call_path", "start_ns", "duration_ns"))
     calls = causes.of(calls)
     own = causes.before(calls[1:]) == cause

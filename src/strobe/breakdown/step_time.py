@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans
 from strobe.gpu.work import KINDS, kind_of_region
-from strobe.model.kinds import GPU_CALL_PARADIGMS
+from strobe.model.kinds import GPU_CALL_PARADIGMS, RANK_PARADIGMS
 from strobe.steps.batch_makers import making_regions
 from strobe.steps.thread_spans import Ints, outermost
 from strobe.steps.training_activities import PROFILER_STEP, STEP_HINT
@@ -121,7 +121,7 @@ def _role_on_thread(region: Region) -> int:
     name, paradigm = region.name, region.paradigm
     if region.group == "data":
         return _DATA_LOADER
-    if paradigm == "mpi" or name.startswith(_COLLECTIVES):
+    if paradigm in RANK_PARADIGMS or name.startswith(_COLLECTIVES):
         return _COMMUNICATION
     if paradigm in GPU_CALL_PARADIGMS and region.role != "range":
         return _RUNTIME

@@ -18,6 +18,8 @@ GPU_PARADIGMS = ("cuda", "hip", "opencl", "accelerator")
 # Of all, those whose functions and waits are calls of a GPU's interface. (Constructs of OpenACC are ranges: their code
 # may run on the host.)
 GPU_CALL_PARADIGMS = (*GPU_PARADIGMS, "openacc")
+# Those by which ranks communicate.
+RANK_PARADIGMS = ("mpi", "shmem")
 # What a region is.
 ROLES = (
     *("other", "function", "operator", "range", "wait", "loop", "kernel", "copy", "sync", "p2p", "collective"),
@@ -48,7 +50,13 @@ _GROUP_OF_ROLE = {
     "function": "host",
     "loop": "host",
 }
-_GROUP_OF_PARADIGM = {"mpi": "communication", "python": "host", "onednn": "compute", "user": "host"}
+_GROUP_OF_PARADIGM = {
+    "mpi": "communication",
+    "shmem": "communication",
+    "python": "host",
+    "onednn": "compute",
+    "user": "host",
+}
 # PyTorch names the wait for the next batch itself (torch/utils/data/dataloader.py:
 # `enumerate(DataLoader)#...__next__`).
 _DATA_PREFIXES = ("enumerate(DataLoader)", "DataLoader")

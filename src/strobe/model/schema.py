@@ -373,7 +373,7 @@ TABLES["messages"] = (
     Column("peer_rank", "int64", "", "rank of the other side in MPI_COMM_WORLD"),
     Column("peer", "string", "", "name of the other side's location", extra=True),
     Column("communicator_rank", "int64", "", "rank of the other side in the communicator", extra=True),
-    Column("tag", "int64", "", "tag of the message; of epochs number of the window in its communicator"),
+    Column("tag", "int64", "", "tag of the message; of epochs and accesses number of the window in its communicator"),
     Column("communicator", "string", "", "name of the communicator"),
     Column("size_bytes", "int64", "bytes", "bytes sent and received; of an atomic operation both ways"),
     Column("request", "int64", "", "number of the request, null for blocking calls", extra=True),

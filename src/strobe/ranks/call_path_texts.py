@@ -28,7 +28,7 @@ def call_path_text(trace: Trace, path: int, *, peers: bool = True) -> str:
 
 def peer_and_callers(region: Region) -> tuple[str, str]:
     """Return the peer of a call of MPI (`to +1`) and who called it, which recordings have where others have a file."""
-    if region.paradigm not in ("mpi", "openmp") or not set(" +") & set(region.file):
+    if not (region.of_ranks or region.paradigm == "openmp") or not set(" +") & set(region.file):
         return "", ""
     *peer, callers = region.file.split("; ")
     if not peer and callers.startswith(("to ", "from ")):

@@ -70,14 +70,14 @@ def hands_over(region: Region) -> bool:
 
 
 def on_host(region: Region) -> bool:
-    """Return whether a region is a call of MPI that may take part in a collective or wait for one, or gloo's."""
-    return region.paradigm == "mpi" or region.name.startswith("gloo:")
+    """Return whether a region is a call by which ranks communicate (MPI, OpenSHMEM), or one of gloo."""
+    return region.of_ranks or region.name.startswith("gloo:")
 
 
 def blocks(region: Region) -> bool:
-    """Return whether a region is a blocking collective of MPI, or one that gloo runs on a thread of its own."""
-    mpi = region.paradigm == "mpi" and region.role in ("collective", "sync")
-    return (mpi and not _NOT_BLOCKING.match(region.name)) or region.name.startswith("gloo:")
+    """Return whether a region is a blocking collective of ranks, or one that gloo runs on a thread of its own."""
+    of_ranks = region.of_ranks and region.role in ("collective", "sync")
+    return (of_ranks and not _NOT_BLOCKING.match(region.name)) or region.name.startswith("gloo:")
 
 
 def thread_spans(trace: Trace, columns: Sequence[str]) -> Iterator[tuple[Location, SpanArrays, Attributes]]:

@@ -149,7 +149,7 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[_Part]:
 
 def _on_hosts(trace: Trace, texts: Texts) -> Iterator[_Part]:
     in_name = kinds_by_name(trace, texts, blocks)
-    if not any(region.paradigm == "mpi" for region in region_rows(trace)) and not (in_name >= 0).any():
+    if not any(region.of_ranks for region in region_rows(trace)) and not (in_name >= 0).any():
         return
     ranks = ranks_of(trace)
     for location, spans, own in thread_spans(trace, (*_TEXTS, *_NUMBERS)):

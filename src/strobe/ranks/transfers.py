@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
@@ -22,6 +23,7 @@ MESSAGE = "message"
 _OF_ENDS = ("kind", "sender", "receiver", "communicator", "tag", "size_bytes", "time_ns")
 _ATOMIC = dict.fromkeys(("accumulate", "fetch_and_op", "compare_and_swap"), "atomic")
 _ONE_SIDED_BY_WORD = {**_ATOMIC, "put": "put", "get": "get"}  # MPI_Get_accumulate is atomic
+_SHMEM_PUT, _SHMEM_GET = re.compile("put|_p$"), re.compile("get|_g$")
 # In these, a rank sends equally much to each. Of an all-to-all with counts of its own for each, these are not recorded.
 _TO_ALL = ("allgather", "alltoall")
 Kept = Callable[[Ints, Ints], Bools]  # from processes and moments to which ones are wanted
@@ -156,7 +158,9 @@ def unlogged(trace: Trace, found: Log) -> Transfers:
 
 
 def _kind(function: str) -> str:
-    """Return the kind of transfers that a function of MPI makes if it has a peer."""
+    """Return the kind of transfers that a function of MPI or OpenSHMEM makes if it has a peer."""
+    if function.startswith("shmem_"):
+        return "put" if _SHMEM_PUT.search(function) else "get" if _SHMEM_GET.search(function) else "atomic"
     return next((kind for word, kind in _ONE_SIDED_BY_WORD.items() if word in function.lower()), MESSAGE)
 
 

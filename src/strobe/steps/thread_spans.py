@@ -10,7 +10,7 @@ from pathlib import PurePath
 import numpy as np
 import numpy.typing as npt
 
-from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.kinds import PARADIGMS, RANK_PARADIGMS, ROLES
 from strobe.model.losses import THROTTLED
 from strobe.native import core
 from strobe.steps.batch_makers import batch_makers
@@ -185,7 +185,7 @@ def _calls_without_peers(names: Sequence[str], paradigms: Sequence[str], files: 
     first: dict[object, int] = {}
     return np.array(
         [
-            first.setdefault((name, file.rpartition("; ")[2]) if paradigm == "mpi" else region, region)
+            first.setdefault((name, file.rpartition("; ")[2]) if paradigm in RANK_PARADIGMS else region, region)
             for region, (name, paradigm, file) in enumerate(zip(names, paradigms, files, strict=True))
         ],
         dtype=np.int64,

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strobe.model.kinds import RANK_PARADIGMS
 from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps
 from strobe.steps.thread_spans import main_location
@@ -248,11 +249,12 @@ def histogram_of(duration_ns: Ints) -> Ints:
 
 
 def one_for_each_name(trace: Trace) -> Ints:
-    """Return which region stands for each: itself, or one for each MPI function (with a region per caller)."""
+    """Return which region stands for each: itself, or one for each function of MPI or OpenSHMEM, whoever calls it."""
     regions = trace.regions.to_arrow()
     first: dict[object, int] = {}
     names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
-    alike = (name if paradigm == "mpi" else i for i, (name, paradigm) in enumerate(zip(names, paradigms, strict=True)))
+    named = enumerate(zip(names, paradigms, strict=True))
+    alike = (name if paradigm in RANK_PARADIGMS else i for i, (name, paradigm) in named)
     return np.array([first.setdefault(key, i) for i, key in enumerate(alike)], dtype=np.int64)
 
 

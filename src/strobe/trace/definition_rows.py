@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from strobe.model.kinds import RANK_PARADIGMS
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
@@ -56,6 +57,11 @@ class Region(NamedTuple):
     file: str
     line: int
     module: str
+
+    @property
+    def of_ranks(self) -> bool:
+        """Whether it is a call of what ranks communicate by: MPI, OpenSHMEM."""
+        return self.paradigm in RANK_PARADIGMS
 
 
 _Row = TypeVar("_Row", bound=NamedTuple)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from strobe.analyses.program.profile import ANALYSIS
+from strobe.model.kinds import RANK_PARADIGMS
 from strobe.steps.selection import select
 from strobe.sums.path_statistics import PathStatistics, one_for_each_name, path_statistics
 from strobe.tables.table import Table, make_table
@@ -49,7 +50,7 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
             "min_ns": int(low[i]),
             "max_ns": int(high[i]),
             "self_per_step_ns": float(own[i] / steps) if steps else None,
-            "file": region["file"] if region["paradigm"] != "mpi" else "",
+            "file": region["file"] if region["paradigm"] not in RANK_PARADIGMS else "",
         }
         for i, region in enumerate(regions)
         if calls[i] and total[i] >= min_share * everything

@@ -40,7 +40,7 @@ class Communicators:
     def __init__(self, trace: Trace, group_names: list[str]) -> None:
         self.rank_of = ranks_of(trace)
         ranks = {rank: process for process, rank in enumerate(self.rank_of) if rank is not None}
-        self._windows: dict[int, str] = {}
+        self._windows: dict[int, Communicator] = {}
         self._found: dict[str, Communicator] = {}
         self.masters: list[int] = []  # by rank: the location that stands for it
         self.labels: list[str] = []  # and its name in `peer`
@@ -65,10 +65,9 @@ class Communicators:
         """Return the communicator of a name."""
         return self._found.get(name) if name is not None else None
 
-    def window(self, communicator: Communicator) -> int:
-        """Return the number of a window of one-sided communication in it."""
-        self._windows[communicator.number] = communicator.name
-        return communicator.number
+    def has_window(self, communicator: Communicator, number: int) -> bool:
+        """Return whether a window of one-sided communication is in it: OTF2 has one of each number."""
+        return self._windows.setdefault(number, communicator) is communicator
 
     def define(self, definitions: Definitions, first_group: int) -> None:
         """Define them: the locations of all ranks, and a group of these for each communicator."""
@@ -80,8 +79,8 @@ class Communicators:
         for number, each in listed.items():
             definitions.group(first_group + 1 + number, "", GroupType.COMM_GROUP, _MPI, each.members.tolist())
             definitions.communicator(number, each.name, first_group + 1 + number, None if number == 0 else 0)
-        for number, name in self._windows.items():
-            definitions.window(number, f"window of {name}", number)
+        for number, communicator in self._windows.items():
+            definitions.window(number, f"window of {communicator.name}", communicator.number)
 
     def _gather(self, trace: Trace) -> None:
         members: dict[str, dict[int, int]] = {}

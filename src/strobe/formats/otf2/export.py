@@ -194,7 +194,7 @@ class Writer:
         for region, row in enumerate(self._regions):
             paradigm, role = row.paradigm, row.role
             role_there = _ROLES.get(role, 0)
-            if paradigm == "mpi" and role in ("sync", "wait"):
+            if row.of_ranks and role in ("sync", "wait"):
                 role_there = _BARRIER if role == "sync" else _POINT_TO_POINT
             if role_there == _KERNEL and self._version < 3:
                 role_there = _FUNCTION

@@ -110,8 +110,10 @@ class MessageWriter:
         """Write the one-sided communication that OTF2 can hold completely; return the rest."""
         (rank, _), (size, _) = batch.get("communicator_rank"), batch.get("size_bytes")
         (request, has_request), (pending, has_pending) = batch.get("request"), batch.get("pending_ns")
-        exact = self._known(batch, comm)[1] & ~batch.get("tag")[1] & has_request
-        time, window = self._ticks(batch), self._communicators.window(comm)
+        window, has_window = batch.get("tag")
+        own = [each for each in np.unique(window[has_window]).tolist() if self._communicators.has_window(comm, each)]
+        exact = self._known(batch, comm)[1] & np.isin(window, own) & has_window & has_request
+        time = self._ticks(batch)
         split: tuple[Field, ...] = ((BYTE, 0), (U64, size), (U64, 0)) if direction == "atomic" else ((U64, size),)
         self._put(_TRANSFERS[direction], exact, time, (U32, window), (U32, rank), *split, (U64, request))
         self._put(_TRANSFER_COMPLETE, exact & has_pending, time + pending, (U32, window), (U64, request))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from strobe.model.kinds import RANK_PARADIGMS
 from strobe.native import core
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder
 from strobe.steps.batch_makers import making_regions
@@ -148,6 +149,6 @@ def _kind(group: str, role: str, paradigm: str) -> int:
     """The kind of time in a region of a thread; PyTorch's communicating operators only launch communication."""
     if group == "data":
         return DATA
-    if role in ("sync", "wait") and paradigm != "mpi":
+    if role in ("sync", "wait") and paradigm not in RANK_PARADIGMS:
         return SYNC
-    return COMMUNICATION if paradigm in ("mpi", "shmem") and group in ("communication", "sync") else HOST
+    return COMMUNICATION if paradigm in RANK_PARADIGMS and group in ("communication", "sync") else HOST

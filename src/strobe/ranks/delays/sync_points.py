@@ -18,7 +18,7 @@ from strobe.trace.definition_rows import location_rows, ranks_of, regions_where
 from strobe.trace.trace import Trace
 
 _ROOTED = (*FROM_ROOT, *TO_ROOT)
-_INIT = re.compile(r"p?mpi_init", re.IGNORECASE)
+_INIT = re.compile(r"p?(mpi|shmem)_init", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ def sync_points(trace: Trace) -> SyncPoints:
     every = Spans.joined([*spans, Spans(met.call_ns, met.end_ns, met.call_path)])
     where = np.concatenate((sent.place, received.place, met.location))
     calls = [_in_order(every.chosen(where == row.location)) for row in location_rows(trace)]
-    of_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")
+    of_ranks = regions_where(trace, lambda region: region.of_ranks)
     pairs = _of_roots(met)
     for chosen, sends in ((late_sender, True), (late_receiver, False)):
         one, other = sent.chosen(chosen), received.chosen(chosen)
         begun, done = (one, other) if sends else (other, one)  # the call that asks for it, and the one that waits
-        asked, waited = _asked(trace, begun, of_mpi), (done.begin_ns, done.end_ns)
+        asked, waited = _asked(trace, begun, of_ranks), (done.begin_ns, done.end_ns)
         pairs += _of_message(begun.place, done.place, asked, waited)
     groups, members = _of_groups(trace, met)
     return SyncPoints(_Points.joined(pairs), groups, members, calls)
@@ -110,12 +110,12 @@ def _in_order(calls: Spans) -> Spans:
     return calls.chosen((np.diff(calls.start_ns, prepend=NOBODY) > 0) & (calls.start_ns >= until))
 
 
-def _asked(trace: Trace, side: Side, of_mpi: Bools) -> tuple[Ints, Ints]:
+def _asked(trace: Trace, side: Side, of_ranks: Bools) -> tuple[Ints, Ints]:
     """Return begin and end of the calls that asked for messages; where that did not wait, the log has no end of it."""
     end = np.where(side.asked_ns == side.begin_ns, side.end_ns, side.asked_ns)
     for place in np.unique(side.place[side.asked_ns != side.begin_ns]).tolist():
         (own,) = np.nonzero((side.place == place) & (side.asked_ns != side.begin_ns))
-        end[own] = np.maximum(end[own], span_around(spans_of(trace, place, of_mpi), side.asked_ns[own]).end_ns)
+        end[own] = np.maximum(end[own], span_around(spans_of(trace, place, of_ranks), side.asked_ns[own]).end_ns)
     return side.asked_ns, end
 
 
@@ -137,7 +137,7 @@ def _of_groups(trace: Trace, met: Collectives) -> tuple[_Points, list[Ints]]:
     of_line = np.array(group, dtype=np.int64)
     start = _completion_begins(met)[of_all]
     points = [_Points(met.location[of_all], of_line[met.line[of_all]], met.call_ns[of_all], start)]
-    inits = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(_INIT.match(region.name)))
+    inits = regions_where(trace, lambda region: region.of_ranks and bool(_INIT.match(region.name)))
     ranks = ranks_of(trace)
     found = [
         (row.location, spans_of(trace, row.location, inits))

@@ -39,7 +39,7 @@ class Causes:
         self._trace, self._paths = trace, len(parent)
         self.unknown = 2 * self._paths
         self._of_path = np.append(merged_paths(parent, self._region, same), self.unknown)
-        communicates = regions_where(trace, lambda region: region.group == "communication" or region.paradigm == "mpi")
+        communicates = regions_where(trace, lambda region: region.group == "communication" or region.of_ranks)
         self._communicates = np.append(communicates[self._region], np.zeros(self._paths + 1, dtype=bool))
         of_gpu = np.full(len(regions) + 1, -1, dtype=np.int64)
         of_gpu[self._region[parent < 0]] = np.flatnonzero(parent < 0)
@@ -80,7 +80,7 @@ class Causes:
             return None
         region = region_rows(self._trace)[int(self._region[cause % self._paths])]
         name = BEFORE * (cause >= self._paths) + region.name
-        caller = path.split(" < ")[1] if region.paradigm == "mpi" and " < " in path else ""
+        caller = path.split(" < ")[1] if region.of_ranks and " < " in path else ""
         place = caller[caller.rfind("(") :] if caller.endswith(")") and ":" in caller else ""
         return f"{name} {place}".strip()
 
@@ -180,9 +180,9 @@ def _pieces(trace: Trace, location: int, causes: Causes) -> _Pieces:
     time[ends], inner[ends] = spans["start_ns"] + spans["duration_ns"], parent
     on_gpu = trace.definitions.locations[location]["kind"] == "stream"
     own = (causes.of_kernels if on_gpu else causes.of)(spans["call_path"].astype(np.int64))
-    of_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")[spans["region"]]
+    of_ranks = regions_where(trace, lambda region: region.of_ranks)[spans["region"]]
     return _Pieces(
-        on_gpu, np.maximum.accumulate(time), np.append(own, -1)[inner], spans["start_ns"][of_mpi], own[of_mpi]
+        on_gpu, np.maximum.accumulate(time), np.append(own, -1)[inner], spans["start_ns"][of_ranks], own[of_ranks]
     )
 
 

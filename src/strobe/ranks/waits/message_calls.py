@@ -79,9 +79,9 @@ def calls_of(trace: Trace, ends: MessageEnds) -> Calls:
     begin, end = _whole_calls(ends.place, done - np.maximum(ends.in_call_ns, 0), done)
     path = np.where(known, ends.call_path, -1)
     asked = np.where(ends.blocking, np.where(known, begin, ends.time_ns), ends.asked_ns)
-    of_mpi = regions_where(trace, lambda region: region.paradigm == "mpi")
+    of_ranks = regions_where(trace, lambda region: region.of_ranks)
     for place in np.unique(ends.place[~known]).tolist():
-        spans = spans_of(trace, place, of_mpi)
+        spans = spans_of(trace, place, of_ranks)
         (own,) = np.nonzero((ends.place == place) & ~known)
         # What is sent is written down as its call begins, what has been received or is over as it ends.
         early = ends.sent[own] & ends.blocking[own]

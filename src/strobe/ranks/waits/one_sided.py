@@ -28,6 +28,8 @@ from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.trace import Trace
 
+_ALL = 1 << 31  # who a lock for all targets is sent to: no rank
+
 
 def waits_of_windows(trace: Trace, may_wait: Bools) -> tuple[Waits, int]:
     """Return the waits for posts, completions and locks, and how many epochs were matched.
@@ -55,14 +57,16 @@ def waits_of_windows(trace: Trace, may_wait: Bools) -> tuple[Waits, int]:
 
 
 class _Log:
-    """What begins and ends epochs, and accesses, all with their calls. `pair`: number of origin, target and group."""
+    """What begins and ends epochs, and accesses, all with their calls. `pair`: number of origin, target and window."""
 
     def __init__(self, trace: Trace, ends: MessageEnds, sides: Side) -> None:
         self.ends, self.sides = ends, sides
         self._texts, self._complete = message_texts(trace), not from_the_first(trace)
         by_target = self.of("get", "post", "start")  # their sender is the target
         origin, target = np.where(by_target, (ends.receiver, ends.sender), (ends.sender, ends.receiver))
-        self.pair = numbered(origin, target, ends.communicator)
+        # Recordings of earlier versions lack the windows of accesses: then those of a communicator count as one.
+        known = (ends.tag[self.of(*ONE_SIDED)] >= 0).all()
+        self.pair = numbered(origin, target, ends.communicator, ends.tag * known)
 
     def of(self, *kinds: str) -> Bools:
         """Return which ones are of some kinds."""
@@ -71,7 +75,10 @@ class _Log:
     def pairs(self, *kinds: str) -> tuple[Ints, Ints]:
         """Return the places of what is sent and of its other end: the n-th of two ranks in a window are one epoch."""
         (own,) = np.nonzero(self.of(*kinds))
-        sent, received = matched(self.ends.chosen(own), complete=self._complete)
+        ends = self.ends.chosen(own)
+        if "unlock" in kinds:
+            ends = replace(ends, receiver=np.where(ends.receiver < 0, _ALL, ends.receiver))
+        sent, received = matched(ends, complete=self._complete)
         return own[sent], own[received]
 
 

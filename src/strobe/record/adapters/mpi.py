@@ -1,6 +1,6 @@
-"""MPI calls: `libstrobe_mpi.so`, preloaded, interposes them in every process, whether it is a Python or not.
+"""Calls of MPI and OpenSHMEM: `libstrobe_mpi.so`, preloaded, interposes them in every process, a Python or not.
 
-`strobe run` preloads it where the program runs under an MPI launcher, is one, or is linked with MPI
+`strobe run` preloads it where the program runs under an MPI launcher, is one, or is linked with them
 (`record/launch/parallel_jobs.py`); everywhere else one has to ask for it: `--trace +mpi`. It is silent until a
 session begins.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from strobe.record.doctor.finding import Finding
     from strobe.record.options.session_settings import Session
 
-_LAUNCHERS = ("mpirun", "mpiexec", "srun")
+_LAUNCHERS = ("mpirun", "mpiexec", "oshrun", "srun")
 _KINDS = (
     *(("openmpi", "Open MPI"), ("orterun", "Open MPI"), ("prte", "Open MPI"), ("hydra", "MPICH")),
     *(("mpich", "MPICH"), ("intel", "Intel MPI"), ("slurm", "Slurm")),
@@ -31,7 +31,7 @@ class _Mpi(Adapter):
         return "" if preloaded("mpi") else "MPI calls are recorded under `strobe run` only"
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-        """Whether the program will call MPI."""
+        """Whether the program will call MPI or OpenSHMEM."""
         from strobe.record.launch.parallel_jobs import calls_mpi
 
         return calls_mpi(environment, command)

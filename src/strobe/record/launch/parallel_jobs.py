@@ -20,12 +20,17 @@ from dataclasses import dataclass
 
 from strobe.record.launch.trace_folder import SUFFIX, job_of
 
-LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun")
+LAUNCHERS = (
+    *("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun"),
+    *("oshrun", "shmemrun"),  # of OpenSHMEM
+)
 # What runs the command that it is given, and what may be given it as a text.
 _WRAPPERS = (
     *("chrt", "env", "ionice", "nice", "nohup", "numactl", "prlimit", "setarch", "setsid", "stdbuf", "taskset"),
     *("time", "timeout"),
 )
+# Libraries that a program of MPI is linked with, and what one of OpenSHMEM calls.
+_LINKED = (b"\0libmpi", b"\0shmem_init")
 _SHELLS = ("ash", "bash", "dash", "ksh", "sh", "zsh")
 _FOR_A_SHELL = re.compile(rb"#!\s*(\S*/env\s+)?(\S*/)?(a|ba|da|k|z)?sh\b")
 _SCRIPT_BYTES = 1 << 16
@@ -82,7 +87,7 @@ def _rank_of_mpi(environment: Mapping[str, str]) -> Rank | None:
 
 
 def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
-    """Return whether the command will call MPI: started by an MPI launcher, one itself, or linked with MPI.
+    """Return whether the command will call MPI or OpenSHMEM: started by a launcher, one itself, or linked with them.
 
     What is behind `env` and its like counts, and a launcher that a shell is given, as a text or in a script.
     """
@@ -94,7 +99,7 @@ def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
         return False
     words = (command[0], *_shell_words(executable, command))
     launchers = (word for word in words if os.path.basename(word) in LAUNCHERS)
-    return any(map(shutil.which, launchers)) or contains(executable, b"\0libmpi")
+    return any(map(shutil.which, launchers)) or any(contains(executable, text) for text in _LINKED)
 
 
 def is_native(command: Sequence[str]) -> bool:

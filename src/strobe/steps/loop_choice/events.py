@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.model.kinds import GPU_PARADIGMS, PARADIGMS
+from strobe.model.kinds import GPU_PARADIGMS, PARADIGMS, RANK_PARADIGMS
 from strobe.native import core
 from strobe.steps.loop_choice.levels import Level, find_levels
 from strobe.steps.thread_spans import Bools, Ints, Stream, innermost
@@ -14,7 +14,7 @@ from strobe.steps.thread_spans import Bools, Ints, Stream, innermost
 # The sequences of a stream, in the order in which they are believed.
 CALLS, OPERATORS, KERNELS, MPI, LOOPS = "calls", "operators", "kernels", "mpi", "loops"
 KINDS = (CALLS, OPERATORS, KERNELS, MPI, LOOPS)
-_KIND_OF_PARADIGM = {"torch": OPERATORS, "mpi": MPI, **dict.fromkeys(GPU_PARADIGMS, KERNELS)}
+_KIND_OF_PARADIGM = {"torch": OPERATORS, **dict.fromkeys(RANK_PARADIGMS, MPI), **dict.fromkeys(GPU_PARADIGMS, KERNELS)}
 
 # How far up a function is looked for among its own callers.
 _RECURSION_DEPTH = 32

@@ -1,5 +1,5 @@
-"""Names, files and lines of C, C++ and Fortran functions, of callers of MPI, of constructs of OpenACC and of sampled
-call stacks, found after the run from the files that held them.
+"""Names, files and lines of C, C++ and Fortran functions, of callers of MPI and OpenSHMEM, of constructs of OpenACC and
+of sampled call stacks, found after the run from the files that held them.
 
 The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) finds its name and
 source line; without it the file's own table of symbols has the names. They are kept in `symbols.json` of the trace,
@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 FILE = "symbols.json"
-MPI, COMPILER, OPENMP, OPENACC = 7, 10, 11, 14  # model/kinds.py: paradigm
+MPI, COMPILER, OPENMP, SHMEM, OPENACC = 7, 10, 11, 13, 14  # model/kinds.py: paradigm
 _OUTLINED = re.compile(r"\._omp_fn\.\d+|\.omp_outlined\S*")  # compilers make functions of parallel regions
 _TIMEOUT_S = 120
 # What gfortran makes of a procedure of a module; and, in files of Fortran, of one in another one, and of one outside.
@@ -92,10 +92,11 @@ def _read(path: Path, *_: int) -> Mapping[str, Mapping[str, Place]]:
 
 
 def with_places(region: Region, places: Mapping[str, Mapping[str, Place]], sites: CallSites) -> Region:
-    """Return a region with the name of its address (without one, it is made from its file), a call of MPI or construct
-    of OpenMP with the lines of its callers where they are known, a construct of OpenACC with its file and line."""
+    """Return a region with the name of its address (without one, it is made from its file), a call of MPI or
+    OpenSHMEM or construct of OpenMP with the lines of its callers where they are known, a construct of OpenACC with its
+    file and line."""
     number, address, paradigm, role, text, first_line, module = region
-    if paradigm in (MPI, OPENMP) and text:
+    if paradigm in (MPI, OPENMP, SHMEM) and text:
         peers, separator, path = text.rpartition("; ")
         shown = (_shown(site, places, sites) for site in path.split(" < "))
         return number, address, paradigm, role, peers + separator + " < ".join(shown), first_line, module

@@ -22,6 +22,7 @@ import numpy as np
 from strobe.formats.writing.output_files import new_file
 from strobe.formats.writing.processes import process_name
 from strobe.formats.writing.profile_export import Frame, PathTotal, Profile, weight_is_time
+from strobe.model.kinds import RANK_PARADIGMS
 from strobe.trace.definition_rows import Location, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 
@@ -188,7 +189,9 @@ def _regions(trace: Trace, profile: Profile) -> list[tuple[str, str]]:
     frames = [*profile.frames, Frame(program, "", 0, "")]
     found = []
     for frame, (paradigm, role) in zip(frames, [*kinds, ("other", "artificial")], strict=True):
-        module, site = ("MPI", frame.file) if paradigm == "mpi" else (frame.file or frame.module, "")
+        module, site = (
+            (paradigm.upper(), frame.file) if paradigm in RANK_PARADIGMS else (frame.file or frame.module, "")
+        )
         about = _elements({"name": frame.name, "paradigm": paradigm, "role": role})
         found.append((f'mod="{_xml(module)}" begin="{frame.line or -1}" end="-1">{about}', site))
     return found
