@@ -32,6 +32,8 @@ class LocationEvents {
     std::string rows;
   };
   static constexpr uint32_t kProgram = kUndefined - 1;
+  // What waits for its end while a file is read; a damaged one must not fill memory with it.
+  static constexpr size_t kMostWaiting = 1 << 20, kDeepest = 1 << 16;
   struct Communicator {
     uint32_t name = 0;
     const Group* own = nullptr;    // the group that this location is a member of
@@ -85,8 +87,11 @@ class LocationEvents {
   void start_message(TableRow& row, const char* direction, uint32_t communicator, uint32_t rank);
   void message(const TableRow& row) { process_.out.row(location_, row); }
   void send_or_receive(uint8_t type, Bytes& in);
+  bool message_event(uint8_t type, Bytes in);
+  void collective_event(uint8_t type, Bytes& in);
   void collective(uint8_t op, uint32_t communicator, uint32_t root, uint64_t sent, uint64_t received,
                   const uint64_t* request);
+  bool transfer_event(uint8_t type, Bytes in);
   void synchronisation(uint8_t type, Bytes in);
   void transfer_done(uint32_t window, uint64_t matching, bool cut);
 
