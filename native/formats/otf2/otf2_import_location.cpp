@@ -144,6 +144,9 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
       in.u8(), in.id(), in.id(), in.number(), in.number(), requests_.erase(in.number());
     return true;
   }
+  // In ours, the same is in spans and their attributes.
+  const bool of_threads = type >= kThreadFork && type <= kThreadReleaseLock;
+  if (process_.own.archive && (of_threads || (type >= kIoCreateHandle && type <= kIoOperationComplete))) return true;
   switch (type) {
     case kBufferFlush: {
       const int64_t until = process_.nanoseconds(local_.corrected(in.fixed(8)));
@@ -206,6 +209,14 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
     case kMpiImrecv:
     case kMpiRequestCancelled:
       if (!message_event(type, in)) return false;
+      break;
+    case kIoCreateHandle:
+    case kIoDestroyHandle:
+    case kIoSeek:
+    case kIoOperationBegin:
+    case kIoOperationComplete:
+      io_event(type, in);
+      if (!other_event(type, in)) return false;
       break;
     case kRmaPut:
     case kRmaGet:

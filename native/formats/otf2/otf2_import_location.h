@@ -91,6 +91,7 @@ class LocationEvents {
   void collective_event(uint8_t type, Bytes& in);
   void collective(uint8_t op, uint32_t communicator, uint32_t root, uint64_t sent, uint64_t received,
                   const uint64_t* request);
+  void io_event(uint8_t type, Bytes in);
   bool transfer_event(uint8_t type, Bytes in);
   void synchronisation(uint8_t type, Bytes in);
   void transfer_done(uint32_t window, uint64_t matching, bool cut);
@@ -135,7 +136,8 @@ class LocationEvents {
   std::unordered_map<uint64_t, TableRow> probed_;                               // by message
   std::unordered_map<uint64_t, std::pair<uint64_t, int64_t>> probed_requests_;  // message and when, by request
   std::vector<int64_t> collective_begins_;
-  std::map<std::pair<uint32_t, uint64_t>, std::deque<Transfer>> transfers_;  // by window and matching number
+  std::map<std::pair<uint32_t, uint64_t>, std::deque<Transfer>> transfers_;           // by window and matching number
+  std::map<std::pair<uint32_t, uint64_t>, std::pair<uint8_t, uint64_t>> operations_;  // mode and bytes, by matching
   int64_t off_since_ = 0;
   bool off_ = false;
 };
