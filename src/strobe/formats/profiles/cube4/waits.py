@@ -30,7 +30,6 @@ _METRICS = {
     "late_broadcast": ("mpi_latebroadcast", "MPI Late Broadcast", "delay_12n"),
     "early_reduce": ("mpi_earlyreduce", "MPI Early Reduce", "delay_n21"),
     "early_scan": ("mpi_earlyscan", "MPI Early Scan", "delay_earlyscan"),
-    "late_collective": ("late_collective", "Wait for a collective that does not block", "delay_late_collective"),
     "wait_at_fence": ("mpi_rma_wait_at_fence", "MPI Wait at Fence", "delay_fence"),
     "late_post": ("mpi_rma_sync_late_post", "MPI Late Post (Synchronization)", "delay_late_post"),
     "early_wait": ("mpi_rma_early_wait", "MPI Early Wait", "delay_early_wait"),
@@ -83,9 +82,14 @@ def wait_metrics(trace: Trace) -> Iterator[WaitMetric]:
     yield from _delay_metrics(delays(trace), parents)
 
 
+def _metric(state: str) -> tuple[str, str, str]:
+    """Return the entry of a state; a state of ours has its own name."""
+    return _METRICS.get(state, (state, state.replace("_", " ").capitalize(), f"delay_{state}"))
+
+
 def _name(state: str, region: Region | None) -> tuple[str, str]:
     """Return name and title of the metric of a wait in a region."""
-    name, title, _ = _METRICS[state]
+    name, title, _ = _metric(state)
     if region and region.paradigm == "openmp":
         return _OTHERS.get(region.name, _OTHERS.get(state, (name, title)))
     if region and state == "late_post" and not region.name.startswith("MPI_Win_"):
@@ -99,13 +103,12 @@ def _delay_metrics(found: Delays, parents: Ints) -> Iterator[WaitMetric]:
     path = np.where(before, np.append(parents, -1)[costs.cause % max(1, len(parents))], costs.cause)
     location, state = found.waits.cause[costs.wait], found.waits.state[costs.wait]
     for each in np.unique(state).tolist():
-        name = _METRICS[STATES[each]][2]
-        title = f"{_METRICS[STATES[each]][1]} delay costs"
+        _, title, name = _metric(STATES[each])
         for suffix, term, cost_ns in ("", "short", costs.direct_ns), ("_longterm", "long", costs.long_term_ns):
             which = (state == each) & (cost_ns > 0)
             if which.any():
                 values = _summed(location[which], path[which], cost_ns[which])
-                yield WaitMetric(name + suffix, f"{title}, {term}-term", "Sum of strobe delays", values, "")
+                yield WaitMetric(name + suffix, f"{title} delay costs, {term}-term", "Sum of strobe delays", values, "")
 
 
 def _summed(location: Ints, path: Ints, ns: Ints) -> list[tuple[int, int, float]]:
