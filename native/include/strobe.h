@@ -179,7 +179,9 @@ enum strobe_row_kind {
   // collective_spans of MPI among neighbours: (collective text, communicator text, source_ranks text), then as
   // STROBE_ROW_COLLECTIVE
   STROBE_ROW_NEIGHBOR_COLLECTIVE = 10,
-  STROBE_ROW_KINDS = 11
+  // io_spans: (operation text, file text, descriptor), size_bytes, requested_bytes, offset_bytes
+  STROBE_ROW_IO = 11,
+  STROBE_ROW_KINDS = 12
 };
 #define STROBE_ROW_VALUES 6
 #define STROBE_NOTHING INT64_MIN

@@ -107,3 +107,43 @@ def test_strobe_opens_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case
     for _, name, _, lasts in spans(case).elements():
         total_ns[name] += lasts
     assert {row["name"]: row["total_ns"] for row in trace.profile().to_pylist()} == total_ns
+
+
+# Scalasca's names (MPI.pattern, MPI_RMA.pattern); what it does not know has ours.
+SCALASCA = {
+    "late_sender": "mpi_latesender", "wrong_order": "mpi_latesender_wo", "late_receiver": "mpi_latereceiver",
+    "wait_at_barrier": "mpi_barrier_wait", "barrier_completion": "mpi_barrier_completion",
+    "wait_at_nxn": "mpi_wait_nxn", "nxn_completion": "mpi_nxn_completion", "late_broadcast": "mpi_latebroadcast",
+    "early_reduce": "mpi_earlyreduce", "early_scan": "mpi_earlyscan", "late_collective": "late_collective",
+    "wait_at_fence": "mpi_rma_wait_at_fence", "early_wait": "mpi_rma_early_wait",
+    "late_complete": "mpi_rma_late_complete", "lock_contention": "mpi_rma_sync_lock_competition",
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", OPEN, ids=[case.name for case in OPEN])
+def test_a_cube4_profile_has_the_waits_under_scalascas_names(case: Case, tmp_path: Path) -> None:
+    pycubexr = pytest.importorskip("pycubexr")
+    trace = strobe.open(wait_archives.write(case, tmp_path / "archive"))
+    trace.export(tmp_path / "waits.cubex")
+    expected: Counter[tuple[str, int, str]] = Counter()
+    for wait in case.waits:
+        name = SCALASCA.get(wait.state)
+        if name is None:
+            name = f"mpi_rma_{'sync' if wait.function.startswith('MPI_Win_') else 'comm'}_{wait.state}"
+        expected[name, wait.rank, wait.function] += wait.wait_ns
+    found: Counter[tuple[str, int, str]] = Counter()
+    with pycubexr.CubexParser(tmp_path / "waits.cubex") as cube:
+        (machine,) = cube._anchor_result.system_tree_nodes
+        hosts = machine._system_tree_node_children
+        groups = [group for host in hosts for group in host.all_location_groups()]
+        ranks = [int(group.rank) for group in groups for _ in group.all_locations()]
+        for metric in cube.all_metrics():
+            if metric.name in ("visits", "time") or metric.name.startswith("delay_"):
+                continue
+            assert metric.units == "sec"
+            values = cube.get_metric_values(metric)
+            for node in cube.all_cnodes():
+                for rank, value in zip(ranks, values.cnode_values(node).tolist(), strict=True):
+                    found[metric.name, rank, cube.get_region(node).name] += round(value * 1e9)
+    assert +found == +expected

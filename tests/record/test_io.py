@@ -112,3 +112,22 @@ def test_a_loop_that_waits_for_files_is_io_bound(workshop: Workshop) -> None:
     with strobe.open(workshop.trace) as trace:
         found = summarise(trace).verdict
     assert (found.kind, "waits for files" in found.text) == ("io-bound", True)
+
+
+def test_a_process_that_becomes_another_program_is_not_lost(workshop: Workshop) -> None:
+    done = workshop.recorded("--trace", "io", "--", build(workshop, "becomes", "becomes"))
+    assert (done.returncode, done.stdout) == (7, "")
+    with strobe.open(done.trace) as trace:
+        rows = trace.sql("select pid, main, end_state from processes").rows()
+        (pid, _, _), *_ = rows
+        # A killed child is lost, though its parent goes on; one that became another program is not.
+        assert rows[:2] == [(pid, True, "replaced"), (pid, True, "closed")]
+        assert sorted(state for _, _, state in rows[2:]) == ["closed", "lost", "replaced"]
+        assert rows_of(trace, workshop.folder) >= {"first write 1 5", "second write 1 3", "child write 1 4"}
+        assert trace.info.ended == "ended with exit code 7"
+        ends = [row["text"] for row in trace.quality.to_pylist() if row["what"] == "ended"]
+        assert {text.partition(";")[0] for text in ends if text.startswith("became")} == {
+            "became becomes second",
+            "became becomes other",
+        }
+        assert summarise(trace).quality.complete

@@ -186,3 +186,28 @@ def test_a_cube4_profile_has_the_calls_and_all_the_time_of_each_rank(mpi: Mpi, t
             (lasted,) = trace.sql(f"select ended_ns - started_ns from processes where rank = {rank}").rows()[0]
             whole = time.cnode_values(program, convert_to_inclusive=True)[rank]
             assert round(whole * 10**9) == lasted
+
+
+def test_files_of_ranks_are_those_that_the_ranks_wrote(mpi: Mpi, tmp_path: Path) -> None:
+    recorded = mpi.recorded(*mpi.mpirun(2, mpi.build("files")), STROBE_TRACE="+io")
+    assert recorded.returncode == 0
+    trace = strobe.open(recorded.trace)
+    assert exported(trace, tmp_path / "archive") == []
+    found: Counter[tuple[str, str, str]] = Counter()
+    moved: Counter[str] = Counter()
+    with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
+        for location, event in archive.events:
+            what = type(event).__name__
+            if what.startswith("Io") and event.handle.file and "/rank-" in event.handle.file.name:
+                name = Path(event.handle.file.name).name
+                found[location.group.name, name, what] += 1
+                moved[name] += event.bytes_result if what == "IoOperationComplete" else 0
+    for rank in range(2):
+        own = {what: count for (group, name, what), count in found.items() if name == f"rank-{rank}"}
+        times = 10 + rank + 1
+        assert own == {
+            "IoCreateHandle": 1, "IoOperationBegin": times, "IoOperationComplete": times, "IoSeek": 1,
+            "IoDestroyHandle": 1,
+        }  # fmt: skip
+        assert {group for group, name, _ in found if name == f"rank-{rank}"} == {f"MPI Rank {rank}"}
+        assert moved[f"rank-{rank}"] == (10 + rank) * 100 + 5

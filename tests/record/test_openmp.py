@@ -35,7 +35,11 @@ def line_of(text: str) -> int:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the programs, built by GCC, and Intel's runtime under the name of GCC's."""
-    folder = tmp_path_factory.mktemp("openmp")
+    return compile_programs(tmp_path_factory.mktemp("openmp"))
+
+
+def compile_programs(folder: Path) -> Path:
+    """Compile the programs into a folder; return it."""
     for name in ("threads", "tasks"):
         subprocess.run(["gcc", "-g", "-O1", "-fopenmp", str(HERE / f"{name}.c"), "-o", str(folder / name)], check=True)
     (folder / "lib").mkdir()

@@ -233,7 +233,7 @@ def test_what_a_program_starts_and_cannot_be_recorded_is_named(workshop: Worksho
     assert others == [(4, "true (3 times), sh: no Python, not recorded (Pythons that a shell starts are recorded)")]
     # The program gave its place to another one, which has its process number.
     first = processes[0]["pid"]
-    assert [row["end_state"] for row in processes if row["pid"] == first] == ["lost", "closed"]
+    assert [row["end_state"] for row in processes if row["pid"] == first] == ["replaced", "closed"]
     assert [row["end_state"] for row in processes if row["pid"] != first] == ["closed"]  # started by env, as it was
     assert quality[0]["text"].startswith(f"became {python} child.py; complete up to")
 

@@ -18,8 +18,8 @@
   X(pwrite64, pwrite, kWrite, SYS_pwrite64) \
   X(writev, writev, kWrite, SYS_writev) X(pwritev, pwritev, kWrite, SYS_pwritev) \
   X(pwritev64, pwritev, kWrite, SYS_pwritev) \
-  X(fsync, fsync, kPlain, SYS_fsync) X(fdatasync, fdatasync, kPlain, SYS_fdatasync) \
-  X(lseek, lseek, kPlain, SYS_lseek) X(lseek64, lseek, kPlain, SYS_lseek) \
+  X(fsync, fsync, kSync, SYS_fsync) X(fdatasync, fdatasync, kSync, SYS_fdatasync) \
+  X(lseek, lseek, kSeek, SYS_lseek) X(lseek64, lseek, kSeek, SYS_lseek) \
   X(mmap, mmap, kMap, SYS_mmap) X(mmap64, mmap, kMap, SYS_mmap) \
   X(close, close, kClose, SYS_close) \
   X(fopen, fopen, kFileOpen, kNone) X(fopen64, fopen, kFileOpen, kNone) \

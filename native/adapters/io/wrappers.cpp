@@ -43,7 +43,8 @@ enum Kind : uint8_t {
   kOpenAt,
   kRead,
   kWrite,
-  kPlain,  // about the descriptor that is its first argument
+  kSync,
+  kSeek,
   kMap,
   kClose,
   kFile,  // the same of the C library's streams
@@ -57,6 +58,9 @@ enum Kind : uint8_t {
   kForgetDirectory,
   kForgetRange,
 };
+// As io_spans has them.
+constexpr const char* kOperations[kReplace] = {"open",  "open", "read", "write", "flush", "seek",  "map", "close",
+                                               "flush", "open", "read", "read",  "write", "close", "open"};
 
 enum Call : int {
 #define IO_CALL(symbol, ...) k_##symbol,
@@ -78,7 +82,8 @@ constexpr Description kAll[kCalls] = {
 
 using Function = Word (*)(Word, Word, Word, Word, Word, Word);
 std::atomic<Function> real[kCalls];
-uint32_t regions[kCalls];  // 0 before `begin`: nothing is recorded
+uint32_t operations[kReplace];  // texts
+uint32_t regions[kCalls];       // 0 before `begin`: nothing is recorded
 std::atomic<pid_t> own_pid{0};
 uintptr_t core_begin = 0, core_end = 0;  // libstrobe.so: what it reads and writes is not the program's
 
@@ -216,7 +221,8 @@ int descriptor_of(Kind kind, Word a, Word d, Word e) {
   switch (kind) {
     case kRead:
     case kWrite:
-    case kPlain:
+    case kSync:
+    case kSeek:
     case kClose:
       return int(a);
     case kMap:
@@ -245,17 +251,22 @@ void forget_what_it_closes(Kind kind, Word a, Word b, Word c) {
       forget(each);
 }
 
-// What a call moved, from its result.
-uint64_t bytes_of(Kind kind, Word result, Word size) {
-  if (kind == kFileRead || kind == kFileWrite || kind == kFileReadChecked) return uint64_t(result) * uint64_t(size);
-  return (kind == kRead || kind == kWrite) && result > 0 ? uint64_t(result) : 0;
+// The bytes that a call moved, from its result; STROBE_NOTHING: it failed, or moves none.
+int64_t moved_by(Kind kind, Word result, Word size) {
+  if (kind == kFileRead || kind == kFileWrite || kind == kFileReadChecked) return result * size;
+  return (kind == kRead || kind == kWrite) && result >= 0 ? int64_t(result) : STROBE_NOTHING;
 }
 
-// The file of a call that has opened one, or has failed to: then by the name that it was given.
-uint32_t opened(Kind kind, Word result, const char* path, int error) {
-  const bool stream = kind == kFileOpen || kind == kFileReopen;
-  if (stream && result) return learn(descriptor_of(reinterpret_cast<FILE*>(result)));
-  if (!stream && int(result) >= 0) return learn(int(result));
+// The bytes that it was to move; STROBE_NOTHING: not known.
+int64_t asked_of(const Description& of, Word b, Word c, Word d) {
+  if (of.kind == kRead || of.kind == kWrite) return strchr(of.function, 'v') ? STROBE_NOTHING : c;  // readv has a list
+  if (of.kind == kFileRead || of.kind == kFileWrite) return b * c;
+  return of.kind == kFileReadChecked ? c * d : STROBE_NOTHING;
+}
+
+// The file of a call that has opened a descriptor, or has failed to: then by the name that it was given.
+uint32_t opened(int descriptor, const char* path, int error) {
+  if (descriptor >= 0) return learn(descriptor);
   return path && error != EFAULT ? text_of_path(path) : kUnknown;
 }
 
@@ -264,7 +275,7 @@ Word call(int number, const void* caller, Word a, Word b, Word c, Word d, Word e
   const auto from = reinterpret_cast<uintptr_t>(caller);
   if (!regions[number] || in_child_of_vfork()) return pass(number, a, b, c, d, e, f);
   const bool opens = kind == kOpen || kind == kOpenAt || kind == kFileOpen || kind == kFileReopen;
-  const int descriptor = descriptor_of(kind, a, d, e);
+  int descriptor = descriptor_of(kind, a, d, e);
   uint32_t file = kUnknown;
   const bool wanted = kind < kReplace && (opens || descriptor >= 0) && !(from >= core_begin && from < core_end);
   const int state = wanted ? strobe_recorded_here() : STROBE_NOT_RECORDED;
@@ -285,10 +296,22 @@ Word call(int number, const void* caller, Word a, Word b, Word c, Word d, Word e
   const Word result = pass(number, a, b, c, d, e, f);
   const uint64_t ns = uint64_t(now_ns() - began);
   const Aside aside;
+  if (opens) {
+    const bool stream = kind == kFileOpen || kind == kFileReopen;
+    descriptor = stream ? descriptor_of(reinterpret_cast<FILE*>(result)) : int(result);
+    file = opened(descriptor, reinterpret_cast<const char*>(kind == kOpenAt ? b : a), errno);
+  }
+  if (file == kOwn) {
+    strobe_leave(regions[number]);
+    return result;
+  }
+  const int64_t moved = moved_by(kind, result, kind == kFileReadChecked ? c : b);
+  const int64_t values[STROBE_ROW_VALUES] = {
+      STROBE_THREE(operations[kind], file, descriptor >= 0 ? descriptor : STROBE_NOTHING_21), moved,
+      asked_of(kAll[number], b, c, d), kind == kSeek && result >= 0 ? result : STROBE_NOTHING};
+  strobe_row(STROBE_ROW_IO, values);
   strobe_leave(regions[number]);
-  if (opens) file = opened(kind, result, reinterpret_cast<const char*>(kind == kOpenAt ? b : a), errno);
-  if (file == kOwn) return result;
-  const uint64_t bytes = bytes_of(kind, result, kind == kFileReadChecked ? c : b);
+  const uint64_t bytes = moved > 0 ? uint64_t(moved) : 0;
   const bool writes = kind == kWrite || kind == kFileWrite;
   const strobe_total_key key{regions[number], file, STROBE_NOTHING_32, STROBE_TOTAL_OF_FILE};
   const strobe_total_sums sums{1, writes ? bytes : 0, writes ? 0 : bytes, ns};
@@ -316,6 +339,7 @@ void begin() {
   strobe_use_own_memory();
   // A Python begins its session itself, with all that it records.
   if (!dlsym(RTLD_DEFAULT, "Py_BytesMain")) strobe_begin();
+  for (int kind = 0; kind < kReplace; kind++) operations[kind] = strobe_text(kOperations[kind]);
   for (int number = 0; number < kCalls; number++) {
     strobe_region_info info{};
     info.name = kAll[number].function;

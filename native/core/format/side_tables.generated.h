@@ -171,16 +171,28 @@ inline constexpr SchemaColumn python_parent_id{"python_parent_id", CellType::int
 inline constexpr SchemaColumn python_module_id{"python_module_id", CellType::integer, 2};
 inline TableLayout layout() { return {table, {python_id, python_parent_id, python_module_id}, true}; }
 }  // namespace python_spans
+namespace io_spans {
+inline constexpr const char* table = "io_spans";
+inline constexpr uint32_t number = 8;
+inline constexpr SchemaColumn operation{"operation", CellType::text, 0};
+inline constexpr SchemaColumn file{"file", CellType::text, 1};
+inline constexpr SchemaColumn descriptor{"descriptor", CellType::integer, 2};
+inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 3};
+inline constexpr SchemaColumn requested_bytes{"requested_bytes", CellType::integer, 4};
+inline constexpr SchemaColumn offset_bytes{"offset_bytes", CellType::integer, 5};
+inline TableLayout layout() { return {table, {operation, file, descriptor, size_bytes, requested_bytes, offset_bytes},
+    true}; }
+}  // namespace io_spans
 namespace arguments {
 inline constexpr const char* table = "arguments";
-inline constexpr uint32_t number = 8;
+inline constexpr uint32_t number = 9;
 inline constexpr SchemaColumn key{"key", CellType::text, 0};
 inline constexpr SchemaColumn value{"value", CellType::text, 1};
 inline TableLayout layout() { return {table, {key, value}, true}; }
 }  // namespace arguments
 namespace allocations {
 inline constexpr const char* table = "allocations";
-inline constexpr uint32_t number = 9;
+inline constexpr uint32_t number = 10;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn address{"address", CellType::integer, 1};
 inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 2};
@@ -200,7 +212,7 @@ inline TableLayout layout() { return {table, {time_ns, address, size_bytes, tota
 }  // namespace allocations
 namespace samples {
 inline constexpr const char* table = "samples";
-inline constexpr uint32_t number = 10;
+inline constexpr uint32_t number = 11;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 1};
 inline constexpr SchemaColumn cpu{"cpu", CellType::integer, 2};
@@ -214,7 +226,7 @@ inline TableLayout layout() { return {table, {time_ns, call_stack, cpu, state, w
 }  // namespace samples
 namespace sample_totals {
 inline constexpr const char* table = "sample_totals";
-inline constexpr uint32_t number = 11;
+inline constexpr uint32_t number = 12;
 inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 0};
 inline constexpr SchemaColumn state{"state", CellType::text, 1};
 inline constexpr SchemaColumn samples{"samples", CellType::integer, 2};
@@ -224,7 +236,7 @@ inline TableLayout layout() { return {table, {call_stack, state, samples, total_
 }  // namespace sample_totals
 namespace messages {
 inline constexpr const char* table = "messages";
-inline constexpr uint32_t number = 12;
+inline constexpr uint32_t number = 13;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn direction{"direction", CellType::text, 1};
 inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer, 2};
@@ -242,7 +254,7 @@ inline TableLayout layout() { return {table, {time_ns, direction, peer_rank, pee
 }  // namespace messages
 namespace folded_collectives {
 inline constexpr const char* table = "folded_collectives";
-inline constexpr uint32_t number = 13;
+inline constexpr uint32_t number = 14;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn duration_ns{"duration_ns", CellType::integer, 1};
 inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 2};
@@ -277,7 +289,7 @@ inline TableLayout layout() { return {table, {time_ns, duration_ns, call_path, c
 }  // namespace folded_collectives
 namespace message_totals {
 inline constexpr const char* table = "message_totals";
-inline constexpr uint32_t number = 14;
+inline constexpr uint32_t number = 15;
 inline constexpr SchemaColumn function{"function", CellType::text, 0};
 inline constexpr SchemaColumn communicator{"communicator", CellType::text, 1};
 inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer, 2};
@@ -292,7 +304,7 @@ inline TableLayout layout() { return {table, {function, communicator, peer_rank,
 }  // namespace message_totals
 namespace marks {
 inline constexpr const char* table = "marks";
-inline constexpr uint32_t number = 15;
+inline constexpr uint32_t number = 16;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn name{"name", CellType::text, 1};
 inline constexpr SchemaColumn category{"category", CellType::text, 2};
@@ -301,7 +313,7 @@ inline TableLayout layout() { return {table, {time_ns, name, category, arguments
 }  // namespace marks
 namespace flows {
 inline constexpr const char* table = "flows";
-inline constexpr uint32_t number = 16;
+inline constexpr uint32_t number = 17;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn flow{"flow", CellType::integer, 1};
 inline constexpr SchemaColumn flow_name{"flow_name", CellType::text, 2};
@@ -312,7 +324,7 @@ inline TableLayout layout() { return {table, {time_ns, flow, flow_name, phase, n
 }  // namespace flows
 namespace lines {
 inline constexpr const char* table = "lines";
-inline constexpr uint32_t number = 17;
+inline constexpr uint32_t number = 18;
 inline constexpr SchemaColumn file{"file", CellType::text, 0};
 inline constexpr SchemaColumn line{"line", CellType::integer, 1};
 inline constexpr SchemaColumn function{"function", CellType::text, 2};
@@ -326,7 +338,7 @@ inline TableLayout layout() { return {table, {file, line, function, function_lin
 }  // namespace lines
 namespace call_edges {
 inline constexpr const char* table = "call_edges";
-inline constexpr uint32_t number = 18;
+inline constexpr uint32_t number = 19;
 inline constexpr SchemaColumn caller{"caller", CellType::text, 0};
 inline constexpr SchemaColumn caller_file{"caller_file", CellType::text, 1};
 inline constexpr SchemaColumn caller_line{"caller_line", CellType::integer, 2};
@@ -342,7 +354,7 @@ inline TableLayout layout() { return {table, {caller, caller_file, caller_line, 
 }  // namespace call_edges
 namespace path_metrics {
 inline constexpr const char* table = "path_metrics";
-inline constexpr uint32_t number = 19;
+inline constexpr uint32_t number = 20;
 inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 0};
 inline constexpr SchemaColumn metric{"metric", CellType::text, 1};
 inline constexpr SchemaColumn unit{"unit", CellType::text, 2};
@@ -352,7 +364,7 @@ inline TableLayout layout() { return {table, {call_path, metric, unit, self_valu
 }  // namespace path_metrics
 namespace io_totals {
 inline constexpr const char* table = "io_totals";
-inline constexpr uint32_t number = 20;
+inline constexpr uint32_t number = 21;
 inline constexpr SchemaColumn function{"function", CellType::text, 0};
 inline constexpr SchemaColumn file{"file", CellType::text, 1};
 inline constexpr SchemaColumn calls{"calls", CellType::integer, 2};
@@ -366,10 +378,10 @@ inline TableLayout layout() { return {table, {function, file, calls, read_bytes,
 
 inline std::vector<TableLayout> side_tables() {
   return {kernel_spans::layout(), copy_spans::layout(), call_spans::layout(), operator_spans::layout(),
-sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_spans::layout(), arguments::layout(),
-allocations::layout(), samples::layout(), sample_totals::layout(), messages::layout(), folded_collectives::layout(),
-message_totals::layout(), marks::layout(), flows::layout(), lines::layout(), call_edges::layout(),
-path_metrics::layout(), io_totals::layout()};
+sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_spans::layout(), io_spans::layout(),
+arguments::layout(), allocations::layout(), samples::layout(), sample_totals::layout(), messages::layout(),
+folded_collectives::layout(), message_totals::layout(), marks::layout(), flows::layout(), lines::layout(),
+call_edges::layout(), path_metrics::layout(), io_totals::layout()};
 }
 
 }  // namespace strobe::schema

@@ -94,6 +94,11 @@ using namespace schema::sync_spans;
 constexpr auto kColumns = all(halves(0, correlation), in_text(0, device, context, stream, sync_kind),
                               halves(1, wait_on_stream, wait_on_event), halves(2, wait_on_correlation));
 }  // namespace sync_row
+namespace io_row {
+using namespace schema::io_spans;
+constexpr auto kColumns =
+    all(thirds(0, operation, file, descriptor), whole(1, size_bytes, requested_bytes, offset_bytes));
+}  // namespace io_row
 constexpr const char* kFoldedCollectives = schema::folded_collectives::table;
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
@@ -108,6 +113,7 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {schema::sync_spans::table, true, false, sync_row::kColumns},
     {schema::collective_spans::table, true, false, collective_row::kColumnsOfNeighbors, false, false,
      kFoldedCollectives},
+    {schema::io_spans::table, true, false, io_row::kColumns},
 };
 
 }  // namespace

@@ -12,12 +12,6 @@
 
 namespace strobe::otf2 {
 
-namespace {
-// What waits for its end while a file is read; a damaged one must not fill memory with it.
-constexpr size_t kMostWaiting = 1 << 20;
-constexpr size_t kDeepest = 1 << 16;
-}  // namespace
-
 LocationEvents::LocationEvents(Process& process, uint64_t location, LocalDefinitions& local)
     : process_(process),
       local_(local),
@@ -98,89 +92,6 @@ void LocationEvents::time(uint64_t ticks) {
   ns_ = process_.nanoseconds(local_.corrected(ticks));
 }
 
-void LocationEvents::attributes(Bytes in) {
-  for (uint32_t left = in.id(); left; left--) {
-    const uint32_t id = reference(in, Type::attribute);
-    Value value = read_value(in, Type(in.u8()));
-    if (!in.ok()) return process_.out.count("damaged_records");
-    if (value.type >= Type::string && value.type <= Type::location_group) value.bits = map(value.type, value.bits);
-    attributes_.push_back({id, value});
-  }
-}
-
-// In archives of ours, attributes are cells of side tables. Takes those; true where there was one.
-bool LocationEvents::own_rows() {
-  own_rows_.clear();
-  size_t others = 0;
-  for (size_t i = 0; i < attributes_.size(); i++) {
-    const auto& [id, value] = attributes_[i];
-    const Own::Cell& cell = process_.own_cell(id);
-    if (cell.table == Own::kNone) {
-      attributes_[others++] = attributes_[i];
-      continue;
-    }
-    const bool text = value.type == Type::string;
-    if (cell.is_argument) {
-      if (text && top()) argument(process_.out.text(cell.key), process_.definitions.string(uint32_t(value.bits)));
-      continue;
-    }
-    const TableLayout& layout = process_.own.tables.layouts()[cell.table];
-    auto row =
-        std::find_if(own_rows_.begin(), own_rows_.end(), [&](const auto& each) { return each.first == cell.table; });
-    if (row == own_rows_.end()) {
-      own_rows_.emplace_back(cell.table, TableRow());
-      row = own_rows_.end() - 1;
-      row->second.start(cell.table);
-    }
-    if (cell.column >= layout.columns.size() || text != (layout.columns[cell.column].type == CellType::text)) continue;
-    row->second.set(cell.column,
-                    text ? process_.out.text(process_.definitions.string(uint32_t(value.bits))) : int64_t(value.bits));
-  }
-  const bool found = others < attributes_.size();
-  attributes_.resize(others);
-  for (auto& [table, row] : own_rows_) {
-    if (process_.own.tables.layouts()[table].of_spans) {
-      if (top()) row.append_to(top()->rows);
-      continue;
-    }
-    row.set(process_.own.tables.column(table, "time_ns"), ns_);
-    process_.out.row(location(), row);
-  }
-  return found;
-}
-
-void LocationEvents::give_attributes() {
-  if (process_.own.archive) own_rows();
-  std::string others;
-  for (const auto& [id, value] : attributes_) {
-    const std::string name = process_.definitions.label("attribute", process_.definitions.attributes, id);
-    const std::string text = process_.json(value);
-    if (top()) {
-      argument(process_.out.text(name), text);
-    } else {
-      others += others.empty() ? "{" : ", ";
-      json::append_text(others, name);
-      others += ": " + text;
-    }
-  }
-  if (!others.empty()) mark("attributes", others + "}");
-  attributes_.clear();
-}
-
-void LocationEvents::argument(uint32_t key, std::string_view value) {
-  TableRow row(schema::arguments::number);
-  row.set(schema::arguments::key, key), row.set(schema::arguments::value, process_.out.text(value));
-  row.append_to(stack_[depth_ - 1].rows);
-}
-
-void LocationEvents::mark(std::string_view name, std::string_view arguments) {
-  TableRow row(schema::marks::number);
-  row.set(schema::marks::time_ns, ns_), row.set(schema::marks::name, process_.out.text(name));
-  row.set(schema::marks::category, process_.out.text("otf2"));
-  if (!arguments.empty()) row.set(schema::marks::arguments, process_.out.text(arguments));
-  process_.out.row(location(), row);
-}
-
 void LocationEvents::enter(uint32_t region, uint32_t number) {
   if (depth_ == kDeepest) return lost("spans_too_deep");
   location();
@@ -233,6 +144,9 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
       in.u8(), in.id(), in.id(), in.number(), in.number(), requests_.erase(in.number());
     return true;
   }
+  // In ours, the same is in spans and their attributes.
+  const bool of_threads = type >= kThreadFork && type <= kThreadReleaseLock;
+  if (process_.own.archive && (of_threads || (type >= kIoCreateHandle && type <= kIoOperationComplete))) return true;
   switch (type) {
     case kBufferFlush: {
       const int64_t until = process_.nanoseconds(local_.corrected(in.fixed(8)));
@@ -257,27 +171,11 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
       break;
     case kMpiCollectiveBegin:
     case kRmaCollectiveBegin:
-      if (collective_begins_.size() < kDeepest) collective_begins_.push_back(ns_);
-      break;
     case kMpiCollectiveEnd:
-    case kNonBlockingCollectiveComplete: {
-      const uint8_t op = in.u8();
-      const uint32_t comm = reference(in, Type::comm), root = in.id();
-      const uint64_t sent = in.number(), received = in.number();
-      const uint64_t request = type == kNonBlockingCollectiveComplete ? in.number() : 0;
-      if (in.ok())
-        collective(op, comm, root, sent, received, type == kNonBlockingCollectiveComplete ? &request : nullptr);
+    case kNonBlockingCollectiveComplete:
+    case kRmaCollectiveEnd:
+      collective_event(type, in);
       break;
-    }
-    case kRmaCollectiveEnd: {
-      const uint8_t op = in.u8();
-      in.id();  // what it synchronises
-      const Named* window = process_.definitions.windows.find(map(Type::rma_window, in.id()));
-      const uint32_t root = in.id();
-      const uint64_t sent = in.number(), received = in.number();
-      if (in.ok()) collective(op, window ? window->of : kUndefined, root, sent, received, nullptr);
-      break;
-    }
     case kMetric:
       metric(in);
       break;
@@ -302,6 +200,37 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
     case kProgramBegin:
       program_begin(in);
       break;
+    case kMpiIsendComplete:
+    case kMpiIrecvRequest:
+    case kNonBlockingCollectiveRequest:
+    case kMpiProbe:
+    case kMpiImrecvRequest:
+    case kMpiMrecv:
+    case kMpiImrecv:
+    case kMpiRequestCancelled:
+      if (!message_event(type, in)) return false;
+      break;
+    case kIoCreateHandle:
+    case kIoDestroyHandle:
+    case kIoSeek:
+    case kIoOperationBegin:
+    case kIoOperationComplete:
+      io_event(type, in);
+      if (!other_event(type, in)) return false;
+      break;
+    case kRmaPut:
+    case kRmaGet:
+    case kRmaAtomic:
+    case kRmaCompleteBlocking:
+    case kRmaCompleteNonBlocking:
+      if (!transfer_event(type, in)) return false;
+      break;
+    case kRmaGroupSync:
+    case kRmaRequestLock:
+    case kRmaReleaseLock:
+      synchronisation(type, in);
+      if (!other_event(type, in)) return false;
+      break;
     default:
       if (!other_event(type, in)) return false;
   }
@@ -313,170 +242,6 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
 void LocationEvents::measurement_off() {
   process_.out.span(location(), off_since_, ns_ - off_since_,
                     process_.out.region("MEASUREMENT OFF", STROBE_SELF, STROBE_ROLE_OTHER));
-}
-
-bool LocationEvents::other_event(uint8_t type, Bytes in) {
-  switch (type) {
-    case kMpiIsendComplete: {
-      const auto found = sends_.find(in.number());
-      if (found == sends_.end()) {
-        if (!process_.own.archive) lost("unmatched_completions");  // in ours, attributes of the send have it
-        return in.ok();
-      }
-      found->second.row.set(schema::messages::pending_ns, ns_ - found->second.ns);
-      message(found->second.row);
-      sends_.erase(found);
-      return true;
-    }
-    case kMpiIrecvRequest:
-    case kNonBlockingCollectiveRequest: {
-      const uint64_t request = in.number();
-      if (in.ok() && requests_.size() < kMostWaiting) requests_[request] = ns_;
-      return in.ok();
-    }
-    case kMpiProbe: {
-      const uint32_t rank = in.id(), comm = reference(in, Type::comm);
-      TableRow row;
-      start_message(row, "receive", comm, rank);
-      row.set(schema::messages::tag, in.id());
-      const uint64_t message_id = in.number();
-      if (in.ok() && probed_.size() < kMostWaiting) probed_[message_id] = row;
-      return in.ok();
-    }
-    case kMpiImrecvRequest: {
-      const uint64_t message_id = in.number(), request = in.number();
-      if (in.ok() && probed_requests_.size() < kMostWaiting) probed_requests_[request] = {message_id, ns_};
-      return in.ok();
-    }
-    case kMpiMrecv:
-    case kMpiImrecv: {
-      const uint64_t given = in.number(), bytes = in.number();
-      if (!in.ok()) return false;
-      uint64_t message_id = given;
-      const auto request = probed_requests_.find(given);
-      if (type == kMpiImrecv && request != probed_requests_.end()) message_id = request->second.first;
-      TableRow row;
-      const auto probed = probed_.find(message_id);
-      if (probed != probed_.end()) {
-        row = probed->second;
-        probed_.erase(probed);
-      } else {
-        process_.out.count("unmatched_completions");
-        start_message(row, "receive", kUndefined, kUndefined);
-      }
-      row.set(schema::messages::time_ns, ns_), row.set(schema::messages::size_bytes, int64_t(bytes));
-      if (type == kMpiImrecv) {
-        row.set(schema::messages::request, int64_t(given));
-        if (request != probed_requests_.end()) row.set(schema::messages::pending_ns, ns_ - request->second.second);
-      }
-      message(row);
-      if (type == kMpiImrecv && request != probed_requests_.end()) probed_requests_.erase(request);
-      return true;
-    }
-    case kRmaPut:
-    case kRmaGet:
-    case kRmaAtomic: {
-      const uint32_t window = reference(in, Type::rma_window);
-      Transfer transfer{ns_, type, in.id(), 0};
-      if (type == kRmaAtomic) in.u8();
-      transfer.bytes = in.number();
-      if (type == kRmaAtomic) transfer.bytes += in.number();
-      const uint64_t matching = in.number();
-      if (!in.ok()) return false;
-      auto& queue = transfers_[{window, matching}];
-      queue.push_back(transfer);
-      if (queue.size() > kMostWaiting) transfer_done(window, matching, true);
-      return true;
-    }
-    case kRmaCompleteBlocking:
-    case kRmaCompleteNonBlocking: {
-      const uint32_t window = reference(in, Type::rma_window);
-      const uint64_t matching = in.number();
-      if (in.ok()) transfer_done(window, matching, false);
-      return in.ok();
-    }
-    case kRmaGroupSync:
-    case kRmaRequestLock:
-    case kRmaReleaseLock:
-      synchronisation(type, in);
-      break;
-    case kMpiRequestCancelled: {
-      Bytes again = in;
-      const auto found = sends_.find(again.number());
-      if (found != sends_.end()) {
-        message(found->second.row);
-        sends_.erase(found);
-      }
-      break;
-    }
-    default:
-      break;
-  }
-  const Shape* shape = std::ranges::find(kShapes, type, &Shape::type);
-  if (shape == std::end(kShapes)) {
-    unknown_ = "event " + std::to_string(type);
-    return true;
-  }
-  scratch_ = "{";
-  for (const char* field = shape->fields; *field;) {
-    const char kind = *field;
-    const char* name = field + 2;
-    const char* comma = strchr(name, ',');
-    const std::string_view key(name, comma ? size_t(comma - name) : strlen(name));
-    field = comma ? comma + 1 : name + key.size();
-    Value value{};
-    switch (kind) {
-      case 'b':
-        value = {Type::u8, in.u8()};
-        break;
-      case 'u':
-        value = {Type::u32, in.id()};
-        break;
-      case 'U':
-        value = {Type::u64, in.number()};
-        break;
-      case 'I':
-        value = {Type::i64, in.number()};
-        break;
-      case 'c':
-        value = {Type::comm, map(Type::comm, in.id())};
-        break;
-      case 'g':
-        value = {Type::group, map(Type::group, in.id())};
-        break;
-      case 'w':
-        value = {Type::rma_window, map(Type::rma_window, in.id())};
-        break;
-      case 'h':
-        value = {Type::io_handle, map(Type::io_handle, in.id())};
-        break;
-      case 'f':
-        value = {Type::io_file, map(Type::io_file, in.id())};
-        break;
-    }
-    if (scratch_.size() > 1) scratch_ += ", ";
-    json::append_text(scratch_, key);
-    scratch_ += ": " + process_.json(value);
-  }
-  if (!in.ok()) return false;
-  mark(shape->name, scratch_.size() > 1 ? scratch_ + "}" : "");
-  return true;
-}
-
-void LocationEvents::parameter(uint32_t id, Value value) {
-  const Process::ParameterUse& use = process_.parameter(id);
-  if (kernel_depth_ && kernel_depth_ == depth_ && value.type == Type::u64 && use.of_kernel) {
-    const int64_t number = int64_t(value.bits);
-    if (use.column) return kernel_.set(*use.column, number);
-    const int64_t blocks = kernel_.cell_or(schema::kernel_spans::grid_x, 0);
-    const int64_t threads = kernel_.cell_or(schema::kernel_spans::block_x, 0);
-    int64_t product;
-    if (!__builtin_mul_overflow(blocks, threads, &product) && product == number) return;
-  }
-  if (top()) return argument(use.key, process_.json(value));
-  std::string text = "{";
-  json::append_text(text, process_.definitions.label("parameter", process_.definitions.parameters, id));
-  mark("parameter", text + ": " + process_.json(value) + "}");
 }
 
 void LocationEvents::metric(Bytes& in) {
@@ -558,230 +323,6 @@ void LocationEvents::calling_context(uint8_t type, Bytes& in) {
     }
   }
   if (!attributes_.empty()) give_attributes();
-}
-
-uint32_t LocationEvents::word(const char* literal) {
-  const auto [at, is_new] = texts_.try_emplace(literal, 0);
-  if (is_new) at->second = process_.out.text(literal);
-  return at->second;
-}
-
-LocationEvents::Communicator& LocationEvents::communicator(uint32_t id) {
-  if (id == last_communicator_ && last_found_) return *last_found_;
-  const auto [at, is_new] = communicators_.try_emplace(id);
-  Communicator& found = at->second;
-  last_communicator_ = id, last_found_ = &found;
-  if (!is_new) return found;
-  const Definitions& all = process_.definitions;
-  const Comm* comm = all.comms.find(id);
-  found.name = process_.out.text(all.communicator_label(id));
-  if (!comm) return found;
-  const uint32_t own_group = all.process_group(location_definition_ ? location_definition_->group : kUndefined);
-  const auto rank_in = [&](const Group* group) -> int64_t {
-    if (!group) return -1;
-    int64_t of_process = -1;
-    for (size_t rank = 0; rank < group->members.size(); rank++) {
-      const uint64_t member = all.member(*group, rank);
-      if (member == id_) return int64_t(rank);
-      // MPI counts processes; what it calls a rank is one of its locations.
-      const Location* location = all.locations.find(member);
-      if (of_process < 0 && location && all.process_group(location->group) == own_group) of_process = int64_t(rank);
-    }
-    return of_process;
-  };
-  const Group *first = all.groups.find(comm->group), *second = nullptr;
-  if (comm->remote_group != kUndefined) second = all.groups.find(comm->remote_group);
-  found.own = found.peers = first;
-  found.own_rank = rank_in(first);
-  if (first && first->type == GroupType::self) found.own_rank = 0, found.self = true;
-  if (second) {
-    const int64_t in_second = rank_in(second);
-    if (found.own_rank < 0 && in_second >= 0)
-      found.own = second, found.own_rank = in_second;
-    else
-      found.peers = second;
-  }
-  return found;
-}
-
-const LocationEvents::Communicator::Peer& LocationEvents::peer(uint32_t comm, uint32_t rank) {
-  static const Communicator::Peer kNobody;
-  Communicator& known = communicator(comm);
-  if (!known.peers || (!known.self && rank >= known.peers->members.size())) return kNobody;
-  if (known.self) rank = 0;
-  if (known.met.size() <= rank) known.met.resize(rank + 1);
-  Communicator::Peer& found = known.met[rank];
-  if (!found.known) {
-    found.known = true;
-    found.location = known.self ? id_ : process_.definitions.member(*known.peers, rank);
-    found.world_rank = process_.definitions.rank_of(found.location);
-  }
-  return found;
-}
-
-void LocationEvents::start_message(TableRow& row, const char* direction, uint32_t comm, uint32_t rank) {
-  location();
-  row.start(schema::messages::number);
-  row.set(schema::messages::time_ns, ns_), row.set(schema::messages::direction, word(direction));
-  if (rank == kUndefined) return;
-  const Communicator::Peer& other = peer(comm, rank);
-  if (other.world_rank >= 0) row.set(schema::messages::peer_rank, other.world_rank);
-  if (other.location != kUndefined64) row.set(schema::messages::peer, process_.location_text(other.location));
-  row.set(schema::messages::communicator_rank, rank), row.set(schema::messages::communicator, communicator(comm).name);
-}
-
-void LocationEvents::send_or_receive(uint8_t type, Bytes& in) {
-  const uint32_t rank = in.id(), comm = reference(in, Type::comm), tag = in.id();
-  const uint64_t bytes = in.number();
-  const bool non_blocking = type == kMpiIsend || type == kMpiIrecv;
-  const uint64_t request = non_blocking ? in.number() : 0;
-  if (!in.ok()) return;
-  TableRow row;
-  start_message(row, type == kMpiSend || type == kMpiIsend ? "send" : "receive", comm, rank);
-  row.set(schema::messages::tag, tag), row.set(schema::messages::size_bytes, int64_t(bytes));
-  if (non_blocking) row.set(schema::messages::request, int64_t(request));
-  if (type == kMpiIrecv) {
-    const auto asked = requests_.find(request);
-    if (asked != requests_.end()) {
-      row.set(schema::messages::pending_ns, ns_ - asked->second);
-      requests_.erase(asked);
-    }
-  }
-  if (type == kMpiIsend && sends_.size() < kMostWaiting) {
-    const auto [at, is_new] = sends_.try_emplace(request, Waiting{ns_, row});
-    if (!is_new) message(at->second.row), at->second = {ns_, row};  // the number is used again: it was never completed
-    return;
-  }
-  message(row);
-}
-
-void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64_t sent, uint64_t received,
-                                const uint64_t* request) {
-  int64_t begin_ns = ns_;
-  if (!request && !collective_begins_.empty()) begin_ns = collective_begins_.back(), collective_begins_.pop_back();
-  const std::string name = op < std::size(kCollectiveNames) ? kCollectiveNames[op] : "collective " + std::to_string(op);
-  const Communicator& known = communicator(comm);
-  TableRow row(schema::collective_spans::number);
-  row.set(schema::collective_spans::collective, process_.out.text(name)),
-      row.set(schema::collective_spans::communicator, known.name);
-  if (known.own) {
-    const bool self = known.own->type == GroupType::self;
-    row.set(schema::collective_spans::group_size, self ? 1 : int64_t(known.own->members.size()));
-  }
-  if (known.own_rank >= 0) row.set(schema::collective_spans::rank, known.own_rank);
-  constexpr uint32_t kNoRoot = kUndefined, kSelfIsRoot = kUndefined - 1, kRootInThisGroup = kUndefined - 2;
-  if (root == kSelfIsRoot && known.own_rank >= 0)
-    row.set(schema::collective_spans::root, known.own_rank);
-  else if (root != kNoRoot && root != kSelfIsRoot && root != kRootInThisGroup)
-    row.set(schema::collective_spans::root, root);
-  if (sent != kUndefined64) row.set(schema::collective_spans::sent_bytes, int64_t(sent));
-  if (received != kUndefined64) row.set(schema::collective_spans::received_bytes, int64_t(received));
-  if (request) {
-    row.set(schema::collective_spans::request, int64_t(*request));
-    const auto asked = requests_.find(*request);
-    if (asked != requests_.end()) {
-      row.set(schema::collective_spans::pending_ns, ns_ - asked->second);
-      requests_.erase(asked);
-    }
-  }
-  // It belongs to the call around it. A tool that records no calls has no other span of it than from begin to end.
-  if (top() && top()->region != kProgram && top()->start_ns <= begin_ns) {
-    row.append_to(top()->rows);
-  } else {
-    process_.out.attribute(row);
-    process_.out.span(location(), begin_ns, ns_ - begin_ns,
-                      process_.out.region(name, STROBE_MPI, STROBE_ROLE_COLLECTIVE));
-  }
-}
-
-// Rows as those of recordings, beside the mark: what begins or ends an epoch of one-sided communication of MPI.
-void LocationEvents::synchronisation(uint8_t type, Bytes in) {
-  const Definitions& all = process_.definitions;
-  if (type == kRmaGroupSync) in.id();  // what it synchronises
-  const uint32_t window_id = reference(in, Type::rma_window);
-  const Named* window = all.windows.find(window_id);
-  if (!window || on_stream_) return;
-  const auto write = [&](const char* direction, uint32_t rank, int64_t world_rank) {
-    TableRow row;
-    start_message(row, direction, window->of, rank);
-    row.set(schema::messages::communicator, communicator(window->of).name);
-    if (world_rank >= 0) row.set(schema::messages::peer_rank, world_rank);
-    row.set(schema::messages::tag, window_id);
-    message(row);
-  };
-  if (type != kRmaGroupSync) {
-    const uint32_t target = in.id();
-    in.number();                                                  // of the lock
-    const bool shared = type == kRmaRequestLock && in.u8() == 1;  // OTF2_LOCK_SHARED
-    if (in.ok()) write(type == kRmaReleaseLock ? "unlock" : shared ? "shared_lock" : "lock", target, -1);
-    return;
-  }
-  const Group* group = all.groups.find(reference(in, Type::group));
-  const Region* region = top() ? all.regions.find(top()->region) : nullptr;
-  if (!in.ok() || !group || !region) return;
-  for (const char* each : {"post", "start", "complete", "wait"})
-    if (all.string(region->name) == std::string("MPI_Win_") + each)
-      for (uint64_t member = 0; member < group->members.size(); member++)
-        write(each, kUndefined, all.rank_of(all.member(*group, member)));
-}
-
-void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool cut) {
-  const auto found = transfers_.find({window_id, matching});
-  if (found == transfers_.end() || found->second.empty()) return lost("unmatched_completions");
-  const Transfer transfer = found->second.front();
-  found->second.pop_front();
-  // Tools use few matching numbers again and again; those that do not must not fill memory.
-  if (found->second.empty() && transfers_.size() > 64) transfers_.erase(found);
-  const Named* window = process_.definitions.windows.find(window_id);
-  const uint32_t comm = window ? window->of : kUndefined;
-  const uint64_t other = peer(comm, transfer.remote).location;
-  const Location* other_location = process_.definitions.locations.find(other);
-  const bool other_is_stream = other_location && other_location->type == LocationType::stream;
-  if (!on_stream_ && !other_is_stream) {  // between processes
-    const int64_t now = ns_;
-    ns_ = transfer.ns;
-    TableRow row;
-    start_message(row,
-                  transfer.type == kRmaPut   ? "put"
-                  : transfer.type == kRmaGet ? "get"
-                                             : "atomic",
-                  comm, transfer.remote);
-    ns_ = now;
-    row.set(schema::messages::tag, window_id), row.set(schema::messages::size_bytes, int64_t(transfer.bytes));
-    row.set(schema::messages::request, int64_t(matching));
-    if (!cut) row.set(schema::messages::pending_ns, ns_ - transfer.ns);
-    return message(row);
-  }
-  // A copy from or to a device: Score-P has no region for it. A get brings the data to where it is recorded.
-  const bool get = transfer.type == kRmaGet;
-  const bool from_stream = get ? other_is_stream : on_stream_, to_stream = get ? on_stream_ : other_is_stream;
-  const auto [shared, is_new] = copies_.try_emplace(uint64_t(comm) * 4 + from_stream * 2 + to_stream);
-  if (is_new) {
-    const std::string kind = std::string(from_stream ? "D" : "H") + "to" + (to_stream ? "D" : "H");
-    const Group* group = communicator(comm).own;
-    const uint8_t paradigm = group && group->paradigm == Paradigm::hip      ? STROBE_HIP
-                             : group && group->paradigm == Paradigm::opencl ? STROBE_OPENCL
-                                                                            : STROBE_CUDA;
-    shared->second = {process_.out.region("Memcpy " + kind, paradigm, STROBE_ROLE_COPY), process_.out.text(kind)};
-  }
-  TableRow copy, argument;
-  copy.start(schema::copy_spans::number);
-  const Stream stream = on_stream_ ? stream_ : process_.stream(other);
-  if (stream.device >= 0) copy.set(schema::copy_spans::device, stream.device);
-  if (stream.context >= 0) copy.set(schema::copy_spans::context, stream.context);
-  if (stream.stream >= 0) copy.set(schema::copy_spans::stream, stream.stream);
-  copy.set(schema::copy_spans::size_bytes, int64_t(transfer.bytes)),
-      copy.set(schema::copy_spans::copy_kind, shared->second.kind);
-  process_.out.attribute(copy);
-  // Host memory is that of the process, which the location belongs to.
-  if (other_location && (other_is_stream || other != process_.first_thread())) {
-    argument.start(schema::arguments::number);
-    argument.set(schema::arguments::key, word(get ? "from" : "to"));
-    argument.set(schema::arguments::value, process_.location_json(other));
-    process_.out.attribute(argument);
-  }
-  if (cut) process_.out.next_is_cut();
-  process_.out.span(location(), transfer.ns, ns_ - transfer.ns, shared->second.region);
 }
 
 void LocationEvents::finish() {

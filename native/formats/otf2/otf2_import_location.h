@@ -32,6 +32,8 @@ class LocationEvents {
     std::string rows;
   };
   static constexpr uint32_t kProgram = kUndefined - 1;
+  // What waits for its end while a file is read; a damaged one must not fill memory with it.
+  static constexpr size_t kMostWaiting = 1 << 20, kDeepest = 1 << 16;
   struct Communicator {
     uint32_t name = 0;
     const Group* own = nullptr;    // the group that this location is a member of
@@ -85,8 +87,12 @@ class LocationEvents {
   void start_message(TableRow& row, const char* direction, uint32_t communicator, uint32_t rank);
   void message(const TableRow& row) { process_.out.row(location_, row); }
   void send_or_receive(uint8_t type, Bytes& in);
+  bool message_event(uint8_t type, Bytes in);
+  void collective_event(uint8_t type, Bytes& in);
   void collective(uint8_t op, uint32_t communicator, uint32_t root, uint64_t sent, uint64_t received,
                   const uint64_t* request);
+  void io_event(uint8_t type, Bytes in);
+  bool transfer_event(uint8_t type, Bytes in);
   void synchronisation(uint8_t type, Bytes in);
   void transfer_done(uint32_t window, uint64_t matching, bool cut);
 
@@ -130,7 +136,8 @@ class LocationEvents {
   std::unordered_map<uint64_t, TableRow> probed_;                               // by message
   std::unordered_map<uint64_t, std::pair<uint64_t, int64_t>> probed_requests_;  // message and when, by request
   std::vector<int64_t> collective_begins_;
-  std::map<std::pair<uint32_t, uint64_t>, std::deque<Transfer>> transfers_;  // by window and matching number
+  std::map<std::pair<uint32_t, uint64_t>, std::deque<Transfer>> transfers_;           // by window and matching number
+  std::map<std::pair<uint32_t, uint64_t>, std::pair<uint8_t, uint64_t>> operations_;  // mode and bytes, by matching
   int64_t off_since_ = 0;
   bool off_ = false;
 };

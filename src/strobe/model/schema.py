@@ -42,7 +42,12 @@ PROCESSES = TABLES["processes"] = (
     Column("main", "bool", "", "whether it is the program the user started"),
     Column("started_ns", "int64", "ns", "when recording began"),
     Column("ended_ns", "int64", "ns", "last moment known to be recorded"),
-    Column("end_state", "string", "", "closed (orderly), exited (os._exit), lost (killed or crashed), running"),
+    Column(
+        "end_state",
+        "string",
+        "",
+        "closed (orderly), exited (os._exit), replaced (exec), lost (killed or crashed), running",
+    ),
     Column("exit_code", "int64", "", "exit code of the process, null where unknown", nullable=True),
     Column("argv", "string", "", "command line"),
     Column("host", "string", "", "name of the machine"),
@@ -319,6 +324,15 @@ TABLES["python_spans"] = (
     Column("python_id", "int64", "", "number of the call"),
     Column("python_parent_id", "int64", "", "number of the caller's call"),
     Column("python_module_id", "int64", "", "number of the module object"),
+)
+TABLES["io_spans"] = (
+    *_OF_SPAN,
+    Column("operation", "string", "", "what the call does with the file: open, read, write, flush, seek, map, close"),
+    Column("file", "string", "", "path of the file; `pipe`, `socket`, ...; null where unknown"),
+    Column("descriptor", "int64", "", "number of the open file in its process, null where it could not be opened"),
+    Column("size_bytes", "int64", "bytes", "bytes read or written, null where the call failed or moves none"),
+    Column("requested_bytes", "int64", "bytes", "bytes that it was to read or write, null where unknown", extra=True),
+    Column("offset_bytes", "int64", "bytes", "position in the file after a seek", extra=True),
 )
 TABLES["arguments"] = (
     *_OF_SPAN,

@@ -317,7 +317,7 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
         remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")
     ends = {row["end_state"] for row in processes if row["main"]}
     return Quality(
-        complete=not losses and ends <= {"closed", "exited"},
+        complete=not losses and ends <= {"closed", "exited", "replaced"},
         losses=tuple(losses),
         remarks=tuple(remarks),
         estimated_cost=None if info.source else cost_ns / max(1, recorded_ns),

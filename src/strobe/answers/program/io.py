@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from strobe.analyses.program.io import ANALYSIS
+from strobe.answers import sql
 from strobe.model.units import format_ns, format_share
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
@@ -32,7 +33,8 @@ class _Total(NamedTuple):
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.program.io`."""
-    totals = [*_totals(trace, "posix"), *_totals(trace, "mpi")]
+    totals = [*(_totals(trace, "posix") if len(trace.side_table("io_totals")) else _of_calls(trace))]
+    totals += _totals(trace, "mpi")
     groups: dict[tuple[object, ...], list[_Total]] = {}
     for each in totals:
         key = (each.interface, *(getattr(each, name) for name in _KEYS[by]))
@@ -53,6 +55,16 @@ def _totals(trace: Trace, interface: str) -> Iterator[_Total]:
         if posix or function.startswith("MPI_File_"):
             process = process_of[location]
             yield _Total(interface, process, ranks[process], function, None if file is None else str(file), *sums)
+
+
+def _of_calls(trace: Trace) -> Iterator[_Total]:
+    """Yield the same of a trace of another tool, which has single calls."""
+    moved = "coalesce(sum(size_bytes) filter (operation = '{}'), 0)::bigint"
+    sums = f"count(*)::bigint, {moved.format('read')}, {moved.format('write')}, sum(duration_ns)::bigint"
+    query = f"select process, name, file, {sums}, max(duration_ns) from io_spans group by all"
+    ranks, columns = ranks_of(trace), sql.query(trace, query).to_arrow().columns
+    for process, name, file, *numbers in zip(*(each.to_pylist() for each in columns), strict=True):
+        yield _Total("posix", process, ranks[process], name, file, *numbers)
 
 
 def _sums(totals: Iterable[_Total]) -> dict[str, object]:

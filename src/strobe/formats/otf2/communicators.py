@@ -61,6 +61,11 @@ class Communicators:
     def __len__(self) -> int:
         return len(self.masters)
 
+    @property
+    def count(self) -> int:
+        """How many are defined, numbered from 0 on."""
+        return len({0, *(each.number for each in self._found.values())}) if self.masters else 0
+
     def find(self, name: str | None) -> Communicator | None:
         """Return the communicator of a name."""
         return self._found.get(name) if name is not None else None

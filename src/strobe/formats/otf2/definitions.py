@@ -29,6 +29,7 @@ class Type(IntEnum):
 
 class _Record(IntEnum):
     CLOCK = 5
+    IO_PARADIGM = 8
     STRING = 10
     ATTRIBUTE = 11
     SYSTEM_NODE = 12
@@ -46,6 +47,8 @@ class _Record(IntEnum):
     LOCATION_PROPERTY = 29
     CALLING_CONTEXT = 34
     INTERRUPT_GENERATOR = 36
+    IO_REGULAR_FILE = 38
+    IO_HANDLE = 40
 
 
 class GroupType(IntEnum):
@@ -78,6 +81,7 @@ class Definitions:
         self._attributes: dict[tuple[str, Type], int] = {}
         self._parameters: dict[str, int] = {}
         self._contexts: dict[tuple[int | None, str], int] = {}
+        self._handles: dict[tuple[int, str, int], int] = {}
         self._records: list[tuple[_Record, bytes]] = []
         self.texts_cut = 0
 
@@ -102,6 +106,10 @@ class Definitions:
             parent = self._contexts.setdefault((parent, line), len(self._contexts))
         assert parent is not None
         return parent
+
+    def io_handle(self, process: int, file: str, descriptor: int) -> int:
+        """Return the number of a handle: a file that a process has open under the number `descriptor`."""
+        return self._handles.setdefault((process, file, descriptor), len(self._handles))
 
     # What is written once
 
@@ -162,6 +170,21 @@ class Definitions:
     def location_property(self, location: int, name: str, value: int | str) -> None:
         """Add a property to a location."""
         self._add(_Record.LOCATION_PROPERTY, location, *self._property(name, value))
+
+    def io(self, nodes: Sequence[int]) -> None:
+        """Define all handles and their files, on the nodes of their processes; what is not a file is a name."""
+        serial, of_system = b"\0", 1  # OTF2_IoParadigmClass, OTF2_IoParadigmFlag
+        if self._handles:
+            identity = self.string("POSIX"), self.string("POSIX I/O")
+            self._add(_Record.IO_PARADIGM, 0, *identity, serial, of_system, b"\0")
+        files: dict[tuple[int, str], int] = {}
+        for (process, name, _), handle in self._handles.items():
+            node, is_file = nodes[process], name.startswith("/")
+            if is_file and (node, name) not in files:
+                files[node, name] = len(files)
+                self._add(_Record.IO_REGULAR_FILE, files[node, name], self.string(name), node)
+            file = files[node, name] if is_file else None
+            self._add(_Record.IO_HANDLE, handle, self.string("" if is_file else name), file, b"\0", 0, None, None)
 
     def _property(self, name: str, value: int | str) -> tuple[int | bytes | None, ...]:
         # Before version 2.0 all of them were texts: that has a place of its own.

@@ -1,7 +1,7 @@
 """A trace as an OTF2 archive: locations one after the other, in memory that does not grow with the trace.
 
-Spans, messages and collectives of MPI, readings of metrics and call stacks have records in OTF2. Other cells of side
-tables become attributes `table.column` of an event, with which the archive is read again as it was
+Spans, messages and collectives of MPI, I/O, threads of OpenMP, metrics and call stacks have records in OTF2. Other
+cells of side tables become attributes `table.column` of an event, with which the archive is read again as it was
 (native/formats/otf2/otf2_strobe_attributes.h); rows without an event become parameters with such attributes.
 """
 
@@ -18,7 +18,9 @@ from strobe import native
 from strobe.formats.otf2.communicators import Communicators
 from strobe.formats.otf2.definitions import EVENT_CHUNK_BYTES, Definitions, GroupType, Type, write_anchor
 from strobe.formats.otf2.export_collectives import CollectiveWriter
+from strobe.formats.otf2.export_io import IoWriter
 from strobe.formats.otf2.export_messages import MessageWriter, requests_of_marks
+from strobe.formats.otf2.export_teams import Teams
 from strobe.formats.otf2.exported_time import exported_time
 from strobe.formats.otf2.side_table_rows import (
     BYTE,
@@ -74,6 +76,7 @@ _ROLES = {
     "p2p": _POINT_TO_POINT,
     "sync": 2,
     "wait": 33,
+    "io": 27,
     "idle": _ARTIFICIAL,
 }
 _PROCESS, _ACCELERATOR = 1, 2
@@ -104,6 +107,7 @@ class Writer:
         self._first, self._last = self._zero, self._zero
         self._group_names = [process_name(row) for row in self._processes]
         self._communicators = Communicators(trace, self._group_names)
+        self._teams = Teams(trace, self._communicators.count)
         self._communication = np.array([row.paradigm == "mpi" for row in self._regions], dtype=np.uint8)
         self._texts: dict[int, Texts] = {}
         self._events: dict[int, int] = {}  # by location
@@ -149,15 +153,18 @@ class Writer:
         nodes = [hosts[each.host or "unknown host"] for each in self._processes]
         for process, (name, node) in enumerate(zip(self._group_names, nodes, strict=True)):
             define.location_group(process, name, _PROCESS, node, None)
-        groups = self._accelerators(nodes)
+        location_groups = self._accelerators(nodes)
         for location, row in enumerate(self._rows):
             kind = _STREAM if row.kind == "stream" else _THREAD
-            define.location(location, row.name, kind, self._events[location], groups[location])
+            define.location(location, row.name, kind, self._events[location], location_groups[location])
         for process, recorder in enumerate(recorders):
             if recorder is not None:
                 define.location(recorder.location, "metrics", _METRICS, self._events[recorder.location], process)
         self._define_regions()
-        self._communicators.define(define, len({str(row.module) for row in self._regions}))
+        groups = len({str(row.module or "") for row in self._regions})
+        self._communicators.define(define, groups)
+        self._teams.define(define, groups + 1 + self._communicators.count)
+        define.io(nodes)
         for process, recorder in enumerate(recorders):
             if recorder is not None:
                 for number, name, unit, measured in recorder.metrics:
@@ -286,6 +293,7 @@ class Writer:
         )
         for requests in collectives.requests():
             out.points(requests, late_ns=collectives.late_ns)
+        files = IoWriter(texts, self._definitions, process, location, len(self._rows))
         tables = {name: Rows(self._trace, name, location) for name in SPAN_TABLES}
         before = dict.fromkeys(tables, -1)
         for spans in self._trace.span_batches(location):
@@ -293,12 +301,15 @@ class Writer:
             details: list[Records] = []
             first: list[Records] = []
             last: list[Records] = []
+            self._teams.write(location, spans, first, last)
             for name, rows in tables.items():
                 for batch in rows.before(int(spans["row"][-1]) + 1):
                     rest = batch
                     if name == "collective_spans":
                         taken = collectives.write(batch, spans, first, last)
                         rest = batch.take(~taken)
+                    if name == "io_spans":
+                        files.write(batch, first, last)
                     if name == "arguments":
                         details.append((0, rest.row, [], texts.attributes(rest)))
                     elif len(rest):

@@ -6,20 +6,19 @@ import signal
 from collections.abc import Sequence
 
 from strobe.model.units import format_ns
-from strobe.trace.after_run.process_starts import Start, replaced_by
 from strobe.trace.archive import Job, whole_number
 from strobe.trace.processes.process_facts import ProcessFacts
 
 
-def endings(processes: Sequence[ProcessFacts], job: Job, zero_ns: int, starts: Sequence[Start]) -> list[str]:
-    """Return in words how each process ended, and until when it is recorded (ns since the trace's zero)."""
-    replaced = replaced_by(starts)
-    programs = [replaced.get((process.get("host", ""), process["pid"])) for process in processes]
+def endings(processes: Sequence[ProcessFacts], programs: Sequence[str], job: Job, zero_ns: int) -> list[str]:
+    """Return in words how each process ended, and until when it is recorded (ns since the trace's zero).
+
+    programs: what each became by exec, or "".
+    """
     return [_ending(*each, job, zero_ns) for each in zip(processes, programs, strict=True)]
 
 
-def _ending(process: ProcessFacts, program: Start | None, job: Job, zero_ns: int) -> str:
-    """`program`: the last one that replaced a process with this pid (exec)."""
+def _ending(process: ProcessFacts, program: str, job: Job, zero_ns: int) -> str:
     state = process.get("end_state", "")
     until = format_ns(max(0, process.get("ended_ns", 0) - zero_ns))
     code = process.get("exit_code")
@@ -38,8 +37,8 @@ def _ending(process: ProcessFacts, program: Start | None, job: Job, zero_ns: int
         return f"left by os._exit{shown}; complete up to {until}"
     if state == "running":
         return f"still running; complete up to {until}"
-    if program and program.at_ns >= process["started_ns"]:
-        return f"became {program.command}; complete up to {until}"
+    if program:
+        return f"became {program}; complete up to {until}"
     if killed:
         return f"killed by {killed}; complete up to {until}"
     return f"ended without a word (killed or crashed); complete up to {until}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,7 @@ class Start:
     @property
     def command(self) -> str:
         """Its command line, cut where it is long."""
-        words = " ".join([Path(self.argv[0]).name, *self.argv[1:]] if self.argv else [self.executable])
-        return words if len(words) <= _MOST_LETTERS else words[: _MOST_LETTERS - 3] + "..."
+        return _command(self.argv) if self.argv else _command([self.executable])
 
     @property
     def is_python(self) -> bool:
@@ -73,6 +72,11 @@ class Missing:
     others: Counter[str] = field(default_factory=Counter)  # other commands: how often
 
 
+def _command(argv: Sequence[str]) -> str:
+    words = " ".join([Path(argv[0]).name, *argv[1:]])
+    return words if len(words) <= _MOST_LETTERS else words[: _MOST_LETTERS - 3] + "..."
+
+
 def starts(folder: Path) -> list[Start]:
     """Read which processes a trace has started. Torn and wrong lines are passed over."""
     found = []
@@ -98,15 +102,32 @@ def _start(facts: Mapping[str, Any], host: str) -> Start:
     return Start(**known, records=records, argv=tuple(map(str, facts["argv"])), host=host)
 
 
-def replaced_by(found: Iterable[Start]) -> dict[tuple[str, int], Start]:
-    """By host and pid, the last program that a process became without failing."""
-    became: dict[tuple[str, int], Start] = {}
+def became(processes: Sequence[ProcessFacts], found: Iterable[Start]) -> list[str]:
+    """Return of each process the program that it became by exec, "" where it became none.
+
+    It was noted, or is a later process of the same number and parent, which has recorded itself.
+    """
+    noted: dict[tuple[str, int], Start] = {}
     for start in found:
         if start.how == "exec":
-            became[start.host, start.pid] = start
+            noted[start.host, start.pid] = start
         elif start.how == "exec failed":
-            became.pop((start.host, start.pid), None)
-    return became
+            noted.pop((start.host, start.pid), None)
+    following: dict[tuple[object, ...], ProcessFacts] = {}
+    programs = [""] * len(processes)
+    for at in sorted(range(len(processes)), key=lambda at: -processes[at]["started_ns"]):
+        process = processes[at]
+        host, pid = process.get("host", ""), process["pid"]
+        successor, note = following.get((host, pid, process["parent_pid"])), noted.get((host, pid))
+        following[host, pid, process["parent_pid"]] = process
+        if process.get("end_state") != "lost":
+            continue
+        if note and note.at_ns >= process["started_ns"]:
+            programs[at] = note.command
+        elif successor:
+            words = successor.get("argv") or "another program"
+            programs[at] = _command([words] if isinstance(words, str) else words)
+    return programs
 
 
 def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes: Iterable[str]) -> Missing:

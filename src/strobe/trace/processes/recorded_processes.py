@@ -132,6 +132,11 @@ class RecordedProcesses:
         self.files = [files[i] for i in order] if files else []
         self.facts = [facts[i] for i in order]
         self.unreadable = list(unreadable)
+        lost = not job.imported and any(each.get("end_state") == "lost" for each in self.facts)
+        self._became = process_starts.became(self.facts, self.starts) if lost else [""] * len(readers)
+        for each, program in zip(self.facts, self._became, strict=True):
+            if program:
+                each["end_state"] = "replaced"
         self._offsets = [offsets[i] for i in order]
 
     def device_properties(self, process: int | None = None) -> list[dict[str, object]]:
@@ -164,7 +169,7 @@ class RecordedProcesses:
             working_directory=self.job.working_directory,
             started_unix_ns=self.job.started_unix_ns,
             duration_ns=max((process["ended_ns"] - self.zero_ns for process in self.facts), default=0),
-            ended=self.endings[0] if main else "nothing was recorded",
+            ended=self._ending(main) if main else "nothing was recorded",
             python=main.get("python", ""),
             process_count=len(self.readers),
             location_count=location_count,
@@ -175,10 +180,16 @@ class RecordedProcesses:
             source=archive.source_of(self.job),
         )
 
+    def _ending(self, process: ProcessFacts) -> str:
+        """How a process ended in words, or the last program that it became."""
+        whose = ("host", "pid", "parent_pid")
+        images = [at for at, each in enumerate(self.facts) if all(each.get(key) == process.get(key) for key in whose)]
+        return self.endings[images[-1]]
+
     @cached_property
     def endings(self) -> list[str]:
         """How each process ended, in words."""
-        return endings(self.facts, self.job, self.zero_ns, self.starts)
+        return endings(self.facts, self._became, self.job, self.zero_ns)
 
     @cached_property
     def gpus(self) -> dict[int, gpu_readings.NodeGpus]:

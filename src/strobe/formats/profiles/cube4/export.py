@@ -19,6 +19,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from strobe.formats.profiles.cube4.waits import wait_metrics
 from strobe.formats.writing.output_files import new_file
 from strobe.formats.writing.processes import process_name
 from strobe.formats.writing.profile_export import Frame, PathTotal, Profile, weight_is_time
@@ -43,10 +44,12 @@ class _Metric:
     unit: str
     meaning: str
     values: Sequence[tuple[int, int, float]]
+    parent: str = ""  # the metric that it is a part of
 
 
 def write(trace: Trace, path: Path) -> None:
-    """Write visits, time in seconds (not of profiles that count something else) and the metrics of `path_metrics`.
+    """Write visits, time in seconds (not of profiles that count something else) and the metrics of `path_metrics`;
+    below time those of waits, and delay costs, as Scalasca names them (cube4/waits.py).
 
     Call paths that have no common root get one, as Score-P gives them: the program. Its time is that of the first
     thread of each process, from the begin to the end of the recording, in which nothing was recorded.
@@ -65,7 +68,7 @@ def write(trace: Trace, path: Path) -> None:
             '<cube version="4.4">',
             f'<attr key="Creator" value="strobe {version("strobe")}"/>',
             '<metrics title="Metric tree">',
-            *(_described(number, metric) for number, metric in enumerate(metrics)),
+            *_described(metrics, ""),
             '</metrics>\n<program title="Call tree">',
             *regions,
             *call_tree,
@@ -101,6 +104,9 @@ def _metrics(trace: Trace, profile: Profile) -> Iterator[_Metric]:
             values.append((row["location"], row["call_path"], row["self_value"] or 0.0))
     for (name, unit), values in others.items():
         yield _Metric(name, name, "DOUBLE", unit, "", values)
+    if weight_is_time(trace):
+        for each in wait_metrics(trace):
+            yield _Metric(each.name, each.title, "DOUBLE", "sec", each.meaning, each.values, each.parent)
 
 
 def _outside(trace: Trace, profile: Profile) -> Iterator[tuple[int, PathTotal]]:
@@ -127,15 +133,19 @@ def _xml(text: object) -> str:
     return escape(_UNFIT.sub(" ", str(text)), {'"': "&quot;"})
 
 
-def _described(number: int, metric: _Metric) -> str:
-    texts = {
-        "disp_name": metric.title,
-        "uniq_name": metric.name,
-        "dtype": metric.data_type,
-        "uom": metric.unit,
-        "descr": metric.meaning,
-    }
-    return f'<metric id="{number}" type="EXCLUSIVE">{_elements(texts)}</metric>'
+def _described(metrics: Sequence[_Metric], parent: str) -> Iterator[str]:
+    """Yield the metrics that are parts of another one, each with its own parts."""
+    for number, metric in enumerate(metrics):
+        if metric.parent == parent:
+            texts = {
+                "disp_name": metric.title,
+                "uniq_name": metric.name,
+                "dtype": metric.data_type,
+                "uom": metric.unit,
+                "descr": metric.meaning,
+            }
+            parts = "".join(_described(metrics, metric.name))
+            yield f'<metric id="{number}" type="EXCLUSIVE">{_elements(texts)}{parts}</metric>'
 
 
 def _elements(texts: Mapping[str, object]) -> str:
