@@ -1,7 +1,7 @@
 """Steps: hand-made programs with known steps, and the sample of a real training that wrote down its own."""
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Stream
 from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, PARTS, REST, VALIDATION
-from tests.unit.hand_made import make_trace, span, train_steps
+from tests.unit.hand_made import MS, make_trace, span, train_steps
 from tests.unit.streams import BACKWARD as BACKWARD_NAMES
 from tests.unit.streams import FORWARD as FORWARD_NAMES
 from tests.unit.streams import SINGLE_WAIT, STEP, WORKERS_WAIT, ZERO, Program, sample, update
@@ -552,6 +552,23 @@ def test_loops_of_workers_are_no_steps_of_the_program() -> None:
 def test_ranks_that_train_side_by_side_have_steps_each() -> None:
     found = find_steps(make_trace({"main": train_steps(30)}, {"main": train_steps(30)}))
     assert [each.process for each in found.processes] == [0, 1]
+
+
+def test_ranks_of_one_program_have_the_steps_that_each_has_alone() -> None:
+    """Neighbours with the same functions are searched together; the fourth calls another function."""
+    ranks = [
+        train_steps(40, stalls={7: 30 * MS}),
+        train_steps(40, forward_ns=6 * MS, stalls={3: 40 * MS, 20: 50 * MS}),
+        train_steps(41, backward_ns=7 * MS),
+        train_steps(40, extras={11: ("save", 5 * MS), 31: ("save", 6 * MS)}),
+        train_steps(40, python_ns=2 * MS),
+    ]
+    together = find_steps(make_trace(*({"main": rank} for rank in ranks)))
+    alone = [find_steps(make_trace({"main": rank})).processes[0] for rank in ranks]
+    assert [len(each) for each in alone] == [40, 40, 41, 40, 40]
+    assert [int(each.outlier.sum()) for each in alone] == [1, 2, 0, 0, 0]
+    for number, (found, own) in enumerate(zip(together.processes, alone, strict=True)):
+        np.testing.assert_equal(asdict(found), asdict(replace(own, process=number)))
 
 
 def test_a_trace_finds_its_steps_once() -> None:

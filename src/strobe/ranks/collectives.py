@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
-from strobe.native import core
 from strobe.ranks.clock_errors import clock_errors
 from strobe.ranks.collective_kernels import (
     blocks,
@@ -28,7 +27,7 @@ from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
 from strobe.sums.side_columns import side_columns
-from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
+from strobe.tables.column_arrays import Bools, Columns, Ints, place_of, rows_by
 from strobe.trace.definition_rows import Region, path_tree, processes_of_locations, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -410,8 +409,7 @@ def _matched(found: Collectives, of_communicator: list[bool]) -> Collectives:
     off = np.sort(np.maximum(found.clock_error_ns, 0))
     tolerance = int(off[-2:].sum())
     handed_over = np.array([party.hands_over for party in found.parties], dtype=bool)
-    for line in range(len(found.lines)):
-        (at,) = np.nonzero(found.line == line)
+    for line, at in rows_by(found.line):
         if (found.sequence[at] >= 0).all():
             number = _by_number(found.party[at], found.sequence[at])
         elif handed_over[found.party[at]].any():  # they need not overlap, and that they are of one group is not known
@@ -481,9 +479,9 @@ def _errors(found: Collectives) -> Ints:
     count = np.diff(begin, append=len(at))
     middle = found.end_ns[at][begin + (count - 1) // 2]
     apart = np.abs(found.end_ns[at] - np.repeat(middle, count))
-    by_party = core.in_order_of(found.party[at], len(found.parties))
-    bounds = np.searchsorted(found.party[at[by_party]], np.arange(len(found.parties) + 1))
-    for party in np.flatnonzero(out < 0).tolist():
-        own = apart[by_party[bounds[party] : bounds[party + 1]]]
-        out[party] = int(np.ceil(np.quantile(own, _WITHIN))) if len(own) else 0
+    unknown = out < 0
+    out[unknown] = 0
+    for party, own in rows_by(found.party[at]) if unknown.any() else ():
+        if unknown[party]:
+            out[party] = int(np.ceil(np.quantile(apart[own], _WITHIN)))
     return out

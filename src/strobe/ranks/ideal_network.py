@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ import numpy as np
 from strobe.native import core
 from strobe.ranks.collectives import Collectives, collectives
 from strobe.ranks.waits.message_calls import NEED_RECEIVER, functions_named, messages
-from strobe.tables.column_arrays import Columns, Floats, Ints
+from strobe.tables.column_arrays import Columns, Floats, Ints, rows_by
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
@@ -75,9 +76,8 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, wit
         kept[without] = -1
     parts = [messages, *_of_collectives(replace(met, collective=kept), count)]
     calls = _Waiting.joined([calls, _Waiting(met.location, met.call_ns, met.end_ns).chosen(met.collective >= 0)])
-    clocks = {
-        location: _Clock(calls.chosen(calls.location == location)) for location in range(len(location_rows(trace)))
-    }
+    nothing = _Clock(calls.chosen(slice(0)))
+    clocks = defaultdict(lambda: nothing, {at: _Clock(calls.chosen(own)) for at, own in rows_by(calls.location)})
     waits = sum(int(clocks[each.location].waited_ns(each).sum()) for each in ranks)
     communication = sum(int((each.end_ns - each.start_ns - each.computed_ns).sum()) for each in ranks)
     # A trace that has messages has all of them; calls that only begin one take time, too.
@@ -91,8 +91,7 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, wit
     moments = moments.chosen(np.lexsort((moments.phase, moments.time_ns)))
     computed = np.zeros(len(moments), dtype=np.int64)
     of_location = {each.location: each for each in ranks}
-    for location in np.unique(moments.location).tolist():
-        own = moments.location == location
+    for location, own in rows_by(moments.location):
         computed[own] = clocks[location].computed_ns(moments.time_ns[own], of_location.get(location))
     came = core.on_ideal_network(
         moments.location,
@@ -103,10 +102,12 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, wit
         int(moments.meeting.max(initial=-1)) + 1,
     )
     longest = np.zeros((len(ranks), windows))
+    (marks,) = np.nonzero(moments.phase == _MARK)
+    marks_of = dict(rows_by(moments.location[marks]))
     for row, each in zip(longest, ranks, strict=True):
-        ends = came[(moments.phase == _MARK) & (moments.location == each.location)].reshape(-1, 2)
+        own = came[marks[marks_of.get(each.location, marks[:0])]]
         inside = each.window >= 0
-        np.add.at(row, each.window[inside], (ends[:, 1] - ends[:, 0])[inside])
+        np.add.at(row, each.window[inside], (own[1::2] - own[::2])[inside])
     slowest: Floats = longest.max(axis=0, initial=0)
     return slowest
 

@@ -13,7 +13,7 @@ from strobe.ranks.waits.wait_states import wait_states
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.step_times import step_of_process
 from strobe.steps.steps import find_steps
-from strobe.tables.column_arrays import Floats, Ints
+from strobe.tables.column_arrays import Floats, Ints, rows_by
 from strobe.trace.definition_rows import process_rows, processes_of_locations
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -116,9 +116,8 @@ def places(trace: Trace, grid: StepGrid, process: Ints, time_ns: Ints) -> tuple[
     """Return row and column of the step that a process was in at some moments; -1 outside of every step."""
     row_of, step = np.full(len(process_rows(trace)) + 1, -1), np.full(len(process), -1)
     row_of[grid.process] = np.arange(len(grid.process))
-    order = np.argsort(process, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(process[order])) + 1) if len(order) else ():
-        step[own] = step_of_process(trace, int(process[own[0]]), time_ns[own])
+    for each, own in rows_by(process):
+        step[own] = step_of_process(trace, each, time_ns[own])
     inside = (step >= 0) & (row_of[process] >= 0)
     first = int(grid.step[0]) if len(grid.step) else 0
     return np.where(inside, row_of[process], -1), np.where(inside, step - first, -1)

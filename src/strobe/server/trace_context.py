@@ -38,6 +38,20 @@ _KEPT_LEVELS = 8
 _PROFILED_AT_ONCE = 256
 
 
+# Files of a trace that are made from the others.
+_MADE = (".tiles", ".index", "summary.json")
+
+
+def _state(path: Path, without: tuple[str, ...] = ()) -> str:
+    """Return a text that changes when a file, or one of a folder, does; but for files whose names end so."""
+    digest = hashlib.sha256(b"strobe-view-1")
+    for file in sorted(os.listdir(path)) if path.is_dir() else [""]:
+        if not file or not file.endswith(without):
+            stat = os.stat(path / file)
+            digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]
+
+
 class OpenedFlow(FlowDict):
     """The flow graph of outermost operators and of what opened ones call. `holds`: names that can be opened."""
 
@@ -49,7 +63,13 @@ class Chosen:
 
     def __init__(self, whole: Trace, trace: Trace, part: str, asked: Asked) -> None:
         self._whole, self._trace, self._part, self._asked = whole, trace, part, asked
-        self.steps = StepList(find_steps(trace, asked), part)
+        if asked:
+            _ = self.steps  # raises if there are none
+
+    @cached_property
+    def steps(self) -> StepList:
+        """The steps as a list."""
+        return StepList(find_steps(self._trace, self._asked), self._part)
 
     @cached_property
     def stack(self) -> Stack:
@@ -91,11 +111,16 @@ class TraceContext:
     @cached_property
     def version(self) -> str:
         """A text that changes when a file of the trace does: the base of every ETag."""
-        digest = hashlib.sha256(b"strobe-view-1")
-        for file in sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]:
-            stat = os.stat(file)
-            digest.update(f"{file.name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
-        return digest.hexdigest()[:16]
+        return _state(self.path)
+
+    @cached_property
+    def recorded(self) -> str:
+        """A text that changes with what answers are made from; "" while that is being recorded."""
+        job, path = self.trace.job, self.trace.path
+        if not path.is_dir() or ("ended_ns" not in job.ended and not job.imported):
+            return ""
+        groups = hashlib.sha256("\0".join(self.names.groups).encode()).hexdigest()  # by rules of the user
+        return f"{path.resolve()}|{_state(path, without=_MADE)}|{groups}"
 
     @cached_property
     def regions(self) -> pa.Table:

@@ -84,7 +84,7 @@ class _Those:
         return process in self.processes
 
 
-_ALONE = MapCombine(_steps_alone, PerProcess())
+_ALONE = MapCombine(_steps_alone, PerProcess(), several=True)
 _OF_COUNT = MapCombine(_steps_of_count, PerProcess())
 
 

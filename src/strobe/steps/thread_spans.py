@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import PurePath
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +20,10 @@ from strobe.tables.column_arrays import Bools as Bools
 from strobe.tables.column_arrays import Ints as Ints
 from strobe.trace.definition_rows import location_rows, path_tree, region_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # What reports the program's own functions and ranges.
+_Value = TypeVar("_Value")
 FUNCTION_PARADIGMS = ("python", "user", "nvtx", "itt")
 
 
@@ -53,6 +57,7 @@ class Stream:
     makes_batches: Bools | None = None  # None: none does
     roles: Sequence[str] = ()  # by region; empty: not known
     throttled: Bools | None = None
+    shared: dict[object, Any] = field(default_factory=dict)  # see `of_definitions`
 
     @property
     def end_ns(self) -> Ints:
@@ -62,7 +67,12 @@ class Stream:
     @property
     def kinds(self) -> npt.NDArray[np.int8]:
         """By region, the kind of time (index into HOST_KINDS) in which one of its spans is the innermost."""
-        return kinds_of(self.names, self.paradigms, self.roles or ["other"] * len(self.names))
+        return _kinds(self)
+
+    @property
+    def functions(self) -> Bools:
+        """By region, whether it is one of the program's own functions and ranges."""
+        return _functions(self)
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -81,6 +91,32 @@ class Stream:
             parent=np.maximum(self.parent[at] - low, -1),
             backward_ns=self.backward_ns[(self.backward_ns[:, 0] >= begin) & (self.backward_ns[:, 0] < end)],
         )
+
+
+def of_definitions(make: Callable[[Stream], _Value]) -> Callable[[Stream], _Value]:
+    """Let a function of the regions and call paths of a stream compute its result once for all streams that share them.
+
+    These have the same `shared`.
+    """
+
+    @wraps(make)
+    def once(stream: Stream) -> _Value:
+        if make not in stream.shared:
+            stream.shared[make] = make(stream)
+        found: _Value = stream.shared[make]
+        return found
+
+    return once
+
+
+@of_definitions
+def _kinds(stream: Stream) -> npt.NDArray[np.int8]:
+    return kinds_of(stream.names, stream.paradigms, stream.roles or ["other"] * len(stream.names))
+
+
+@of_definitions
+def _functions(stream: Stream) -> Bools:
+    return np.isin(np.array(stream.paradigms, dtype=object), FUNCTION_PARADIGMS)
 
 
 def kinds_of(names: Sequence[str], paradigms: Sequence[str], roles: Sequence[str]) -> npt.NDArray[np.int8]:
@@ -140,6 +176,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     backward = are_backward(names)
     loops = trace.definitions.source_loops
     codes = core.SourceCodes(names, loops) if loops else None
+    shared = dict[object, Any]()
     for process, (main, *others) in _threads(trace).items():
         spans = trace.span_arrays(main)
         region = spans["region"].astype(np.int64)
@@ -162,6 +199,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 makes_batches=batch_makers(trace)[process],
                 roles=roles,
                 throttled=throttled_regions(trace, process),
+                shared=shared,
             ),
         )
 
@@ -198,6 +236,7 @@ def main_location(trace: Trace, process: int) -> int | None:
     return locations[0] if locations else None
 
 
+@cached_on_trace
 def _threads(trace: Trace) -> dict[int, list[int]]:
     """Locations of every process that hold spans or folded ones, the main thread first: it has the process's number.
 

@@ -10,7 +10,7 @@ import numpy as np
 from strobe.model.kinds import PARADIGMS
 from strobe.model.kinds import PARTS as PARTS
 from strobe.native import core
-from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Ints, Stream, innermost, outermost
+from strobe.steps.thread_spans import Ints, Stream, innermost, of_definitions, outermost
 from strobe.tables.column_arrays import Bools, Columns
 
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, VALIDATION, REST = range(len(PARTS))
@@ -62,6 +62,13 @@ def part_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
     return _work_of_regions(names, paradigms)[:, 0]
 
 
+@of_definitions
+def _work_by_region(stream: Stream) -> tuple[Ints, Bools]:
+    """Return what each region does, and by call path whether it lies in the call of a module that is no loss."""
+    of_region = _work_of_regions(stream.names, stream.paradigms)
+    return of_region, innermost(stream.path_parent, of_region[stream.path_region, 3] > 0) >= 0
+
+
 def _work_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
     """The columns of `core.work_of_region` for every region: the recorder goes by the same rules."""
     number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
@@ -76,9 +83,8 @@ def activities(stream: Stream) -> Activities:
 
 def work_of(stream: Stream) -> Work:
     """Return what the thread of a stream does."""
-    of_region = _work_of_regions(stream.names, stream.paradigms)
+    of_region, in_model = _work_by_region(stream)
     part, change, module, _ = of_region[stream.region].T.copy()
-    in_model = innermost(stream.path_parent, of_region[stream.path_region, 3] > 0) >= 0
     if stream.makes_batches is not None:
         part[stream.makes_batches[stream.call_path]] = DATA_WAIT
     closures = _open_containers(stream, part)
@@ -96,8 +102,8 @@ def work_of(stream: Stream) -> Work:
     )
     if len(stream.backward_ns):
         found = _with_backward(found, stream.backward_ns)
-    function = np.isin(np.array(stream.paradigms, dtype=object), FUNCTION_PARADIGMS)[stream.region]
-    calls = np.flatnonzero((function | (module > 0)) & (stream.duration_ns >= core.LEAST_CALL_NS))
+    function = stream.functions[stream.region] | (module > 0)
+    calls = np.flatnonzero(function & (stream.duration_ns >= core.LEAST_CALL_NS))
     modules = calls[module[calls] > 0]
     begun = [
         np.searchsorted(found.end_ns, stream.start_ns[calls], side="right"),

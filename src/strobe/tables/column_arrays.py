@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -75,6 +75,19 @@ def alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
     first = table[used]
     table[used] = np.arange(len(used))
     return first, table[key]
+
+
+def rows_by(column: Ints) -> Iterator[tuple[int, Ints]]:
+    """Yield each value of a column, in order, with the rows that have it, in order."""
+    order = np.argsort(column, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(column[order])) + 1) if len(order) else ():
+        yield int(column[rows[0]]), rows
+
+
+def median(values: Ints | Floats) -> Any:
+    """Return the median of numbers, or of each column of an array, as np.median does: a tenth of its time if few."""
+    ordered, middle = np.sort(values, axis=0), len(values) // 2
+    return (ordered[~middle].astype(np.float64) + ordered[middle]) / 2
 
 
 def interval_at(begins: Ints, ends: Ints, times: Ints) -> Ints:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,11 @@ class ProcessFiles:
     @property
     def size_bytes(self) -> int:
         """Bytes on disk: blocks, their index and tiles (rings are memory that happens to have a name)."""
-        index = self.blocks.with_suffix(".index")
-        return sum(path.stat().st_size for path in (self.blocks, index, self.tiles) if path.exists())
+        size = 0
+        for path in (self.blocks, self.blocks.with_suffix(".index"), self.tiles):
+            with suppress(FileNotFoundError):
+                size += path.stat().st_size
+        return size
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,8 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
 
 def sound_text(value: object) -> str:
     """Return a text that UTF-8 can hold: JSON can have halves of characters, which tables and terminals refuse."""
-    return str(value).encode("utf-8", "replace").decode("utf-8")
+    text = str(value)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _fitting(value: Any) -> int:
@@ -116,13 +122,14 @@ def _fitting(value: Any) -> int:
 
 def process_files(folder: Path) -> list[ProcessFiles]:
     """Find the files of every process in a trace folder, by pid."""
-    found = []
-    for blocks in sorted(folder.glob("process-*.blocks")):
-        stem = blocks.name.removesuffix(".blocks")
-        rings = folder / f"{stem}.rings"
+    # One look at the folder: a job has 10 000 processes.
+    names, found = {*os.listdir(folder)} if folder.is_dir() else set[str](), []
+    for name in sorted(fnmatch.filter(names, "process-*.blocks")):
+        stem = name.removesuffix(".blocks")
         digits = re.search(r"\d+", stem)
         pid = int(digits[0]) if digits else 0
-        found.append(ProcessFiles(pid, blocks, rings if rings.exists() else None, folder / f"{stem}.tiles"))
+        rings = folder / f"{stem}.rings" if f"{stem}.rings" in names else None
+        found.append(ProcessFiles(pid, folder / name, rings, folder / f"{stem}.tiles"))
     return found
 
 

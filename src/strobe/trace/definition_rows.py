@@ -113,7 +113,6 @@ def processes_of_locations(trace: Trace) -> list[int]:
 
 
 @cached_on_trace
-@cached_on_trace
 def path_tree(trace: Trace) -> tuple[Ints, Ints]:
     """Return parent (-1 at the root) and region of every call path."""
     paths = trace.call_paths.to_arrow()

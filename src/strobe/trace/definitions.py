@@ -148,6 +148,15 @@ def merge(readers: Sequence[ProcessReader]) -> Definitions:
     return merged
 
 
+def alike_definitions(readers: Sequence[ProcessReader]) -> Definitions:
+    """Return the definitions of processes that have the same ones, with the same ids."""
+    found = merge(readers[:1])
+    found.region_maps, found.path_maps = ([*maps] * len(readers) for maps in (found.region_maps, found.path_maps))
+    for process, reader in enumerate(readers[1:], 1):
+        found.add_locations(process, reader.locations())
+    return found
+
+
 def _region_row(number: int, region: tuple[Any, ...]) -> RegionRow:
     name, paradigm, role, file, line, module = region
     who, what = _name(PARADIGMS, paradigm), _name(ROLES, role)

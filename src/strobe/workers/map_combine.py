@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -19,7 +20,7 @@ from strobe.errors import TraceError
 from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.archive import Job, ProcessFiles
 from strobe.trace.clocks import node_clocks
-from strobe.trace.definitions import Definitions, Ids, Numbering, Union
+from strobe.trace.definitions import Definitions, Ids, Numbering, Union, alike_definitions
 from strobe.trace.processes.process_part import PartReader
 from strobe.trace.processes.process_reader import NO_REGION, open_process
 from strobe.trace.trace import Trace
@@ -43,11 +44,13 @@ class MapCombine(Generic[Value]):
     """A question about all processes.
 
     `map(part, **options)` is a function of a module (other computers find it by its name) from a Trace of one process
-    to something small. Its options must be what pickle takes.
+    to something small. Its options must be what pickle takes. `several`: it takes parts of several processes, too,
+    which have the same regions and call paths, and are together what they are alone: that is much faster for many.
     """
 
     map: Callable[..., Value]
     rule: Rule
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -237,20 +240,31 @@ def _in_one_loop(
     trace: Trace, question: MapCombine[Value], known: Known | None, options: Mapping[str, object]
 ) -> Value:
     values = []
-    for process in range(len(trace.readers)):
-        part, ids = _alone(trace, process)
-        own = {name: _of(value, process) for name, value in options.items()}
-        value = _ask(part, question, own, known(process) if known else ())
+    together = question.several and not options and not known
+    for processes in _alike(trace) if together else (range(at, at + 1) for at in range(len(trace.readers))):
+        part, ids = _part(trace, processes)
+        own = {name: _of(value, processes[0]) for name, value in options.items()}
+        value = _ask(part, question, own, known(processes[0]) if known else ())
         values.append(question.rule.renumbered(value, ids))
     combined_value: Value = question.rule.combined(values)
     return combined_value
 
 
 @cached_on_trace
-def _alone(trace: Trace, process: int) -> tuple[Trace, Ids]:
-    """Return one process as a trace of its own, and its ids in the whole."""
-    files = trace.files[process : process + 1]
-    part = Trace(trace.path, replace(trace.job, zero_ns=trace.zero_ns), [trace.readers[process]], files)
+def _alike(trace: Trace) -> list[range]:
+    """Cut the processes into stretches of neighbours that have the same regions and call paths, by their own ids."""
+    maps = zip(trace.definitions.region_maps, trace.definitions.path_maps, trace.readers, strict=True)
+    same = [(regions.tobytes(), paths.tobytes(), reader.source_loops()) for regions, paths, reader in maps]
+    begins = [at for at in range(len(same)) if not at or same[at] != same[at - 1]]
+    return [range(*ends) for ends in pairwise([*begins, len(same)])]
+
+
+@cached_on_trace
+def _part(trace: Trace, processes: range) -> tuple[Trace, Ids]:
+    """Return processes that are alike as a trace of their own, and their ids in the whole: those of the first one."""
+    process, those = processes[0], slice(processes.start, processes.stop)
+    readers, job = trace.readers[those], replace(trace.job, zero_ns=trace.zero_ns)
+    part = Trace(trace.path, job, readers, trace.files[those], define=lambda _: alike_definitions(readers))
     whole, own = trace.definitions, part.definitions
     region = np.zeros(len(own.regions), dtype=np.uint32)
     call_path = np.zeros(len(own.path_region), dtype=np.uint32)

@@ -23,7 +23,9 @@ export const rankPart = ({ window, steps, level }: Chosen): Parameters => ({
 
 export async function fetchWaits(api: Api, part: Parameters): Promise<RankWaits> {
   const ask = (by: "rank" | "pair") => api.table("ranks/waits", { ...part, by });
-  const [ranks, pairs] = await Promise.all([ask("rank"), ask("pair")]);
+  // One after the other: both need the same waits, and others can be answered meanwhile.
+  const ranks = await ask("rank");
+  const pairs = await ask("pair");
   return { byRank: ranks.rowsOf(), byPair: pairs.rowsOf(), note: ranks.metadata("note") ?? "" };
 }
 

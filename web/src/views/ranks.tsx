@@ -11,6 +11,7 @@ import type { Parameters } from "../data/wire/api";
 import { INITIAL } from "../state/address";
 import type { View } from "../state/view";
 import { Button, Choices, Select } from "../widgets/controls";
+import { ClusterBars } from "../widgets/drawer/ProcessBars";
 import { Await } from "../widgets/Loading";
 import { StepTiles } from "../widgets/ranks/StepTiles";
 import { WaitStates } from "../widgets/ranks/WaitStates";
@@ -99,6 +100,12 @@ function Ranks({ run }: { run: Run }) {
           <span class="weak">All figures are of the whole run.</span>
         )}
       </p>
+      <section class="card surface" aria-labelledby="time-title">
+        <header>
+          <h2 id="time-title">Where the time of ranks went</h2>
+        </header>
+        <ClusterBars run={run} range={window ?? run.bounds} />
+      </section>
       <div class="columns rows gap-14">
         <section class="card surface" aria-labelledby="efficiency-title">
           <header>
@@ -114,7 +121,7 @@ function Ranks({ run }: { run: Run }) {
               />
             )}
           </header>
-          <Await of={efficiency} what="Computing">
+          <Await of={efficiency} what="Finding the steps of all ranks">
             {(value) => <Factors of={factorsOf(value)} />}
           </Await>
         </section>
@@ -205,7 +212,7 @@ function StepsOfRanks({ part, onOpen }: StepsProps) {
           onChoose={(by) => change({ ...view, by })}
         />
       </header>
-      <Await of={useLasting(asked.value)} what="Looking for steps">
+      <Await of={useLasting(asked.value)} what="Finding the steps of all ranks">
         {(steps) => <StepTiles of={steps} onOpen={(column, row) => onOpen({ ...part, value, row, column })} />}
       </Await>
     </section>

@@ -13,7 +13,7 @@ from strobe.ranks.waits.gpu_waits import gpu_waits
 from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.ranks.waits.wait_states import Found, wait_states
 from strobe.steps.step_times import step_of_process
-from strobe.tables.column_arrays import Ints, alike
+from strobe.tables.column_arrays import Ints, alike, rows_by
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import location_rows, path_tree, process_rows, ranks_of, region_rows
 from strobe.trace.trace import Trace
@@ -75,8 +75,7 @@ class _Keys:
 
     def _steps(self) -> Ints:
         out = np.full(len(self.waits), -1, dtype=np.int64)
-        for process in np.unique(self.process).tolist():
-            (own,) = np.nonzero(self.process == process)
+        for process, own in rows_by(self.process):
             out[own] = step_of_process(self._trace, process, self.waits.call_ns[own])
         return out
 

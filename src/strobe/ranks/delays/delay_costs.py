@@ -18,7 +18,7 @@ from strobe.ranks.delays.timelines import Causes, Sums, folded_times, parts, sum
 from strobe.ranks.waits.message_calls import Spans
 from strobe.ranks.waits.wait_columns import Waits
 from strobe.ranks.waits.wait_states import wait_states
-from strobe.tables.column_arrays import Bools, Columns, Floats, Ints
+from strobe.tables.column_arrays import Bools, Columns, Floats, Ints, rows_by
 from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -94,8 +94,7 @@ def _intervals(trace: Trace, waits: Waits) -> tuple[_Intervals, _Intervals, list
         begin = points.last_before(location, other, until)
         begin = np.minimum(np.where(begin == NOBODY, first_ns, begin), until)
         first, last = np.zeros((2, len(waits)), dtype=np.int64)
-        for each in np.unique(location).tolist():
-            (of,) = np.nonzero(location == each)
+        for each, of in rows_by(location):
             low, high = np.searchsorted(waits.location, [each, each + 1]).tolist()
             first[of], last[of] = (low + np.searchsorted(waits.call_ns[low:high], at[of]) for at in (begin, until))
         sides.append(_Intervals(location, begin, until, first, last))
@@ -112,9 +111,9 @@ def _extra_time(
     count, sides = len(waits), _Intervals.joined([late, own])
     detail = np.tile(~(_folded(trace, late) | _folded(trace, own)), 2)
     found, present = [], [np.zeros(0, dtype=np.int64)]
-    for location in np.unique(sides.location).tolist():
-        (of,) = np.nonzero(sides.location == location)
-        waited = waits.chosen(waits.location == location)
+    waits_of = dict(rows_by(waits.location))
+    for location, of in rows_by(sides.location):
+        waited = waits.chosen(waits_of.get(location, of[:0]))
         times = timeline(trace, location, calls[location], waited, causes, int(sides.begin_ns[of].min()))
         each_part = sums(times, sides.begin_ns[of], sides.end_ns[of], detail[of])
         found += [replace(each, interval=of[each.interval]) for each in each_part]

@@ -13,7 +13,7 @@ from strobe.ranks.delays.timelines import distinct
 from strobe.ranks.waits.message_calls import Spans, span_around, spans_of
 from strobe.ranks.waits.wait_columns import Side
 from strobe.ranks.waits.wait_states import awaited_messages
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, rows_by
 from strobe.trace.definition_rows import location_rows, ranks_of, regions_where
 from strobe.trace.trace import Trace
 
@@ -113,8 +113,9 @@ def _in_order(calls: Spans) -> Spans:
 def _asked(trace: Trace, side: Side, of_ranks: Bools) -> tuple[Ints, Ints]:
     """Return begin and end of the calls that asked for messages; where that did not wait, the log has no end of it."""
     end = np.where(side.asked_ns == side.begin_ns, side.end_ns, side.asked_ns)
-    for place in np.unique(side.place[side.asked_ns != side.begin_ns]).tolist():
-        (own,) = np.nonzero((side.place == place) & (side.asked_ns != side.begin_ns))
+    (before,) = np.nonzero(side.asked_ns != side.begin_ns)
+    for place, rows in rows_by(side.place[before]):
+        own = before[rows]
         end[own] = np.maximum(end[own], span_around(spans_of(trace, place, of_ranks), side.asked_ns[own]).end_ns)
     return side.asked_ns, end
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from strobe.ranks.messages import MessageEnds, from_the_first, matched, message_ends
-from strobe.tables.column_arrays import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints, rows_by
 from strobe.trace.definition_rows import region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -74,23 +74,22 @@ def calls_of(trace: Trace, ends: MessageEnds) -> Calls:
 
     Recordings have them beside each message. Of the files of other tools they are the spans of MPI around its times.
     """
-    done = ends.done_ns
+    done, asked_ns, early = ends.done_ns, ends.asked_ns, ends.sent & ends.blocking
     known = (ends.in_call_ns >= 0) & (ends.call_path >= 0)
     begin, end = _whole_calls(ends.place, done - np.maximum(ends.in_call_ns, 0), done)
     path = np.where(known, ends.call_path, -1)
-    asked = np.where(ends.blocking, np.where(known, begin, ends.time_ns), ends.asked_ns)
+    asked = np.where(ends.blocking, np.where(known, begin, ends.time_ns), asked_ns)
     of_ranks = regions_where(trace, lambda region: region.of_ranks)
-    for place in np.unique(ends.place[~known]).tolist():
-        spans = spans_of(trace, place, of_ranks)
-        (own,) = np.nonzero((ends.place == place) & ~known)
+    (unknown,) = np.nonzero(~known)
+    for place, rows in rows_by(ends.place[unknown]):
+        spans, own = spans_of(trace, place, of_ranks), unknown[rows]
         # What is sent is written down as its call begins, what has been received or is over as it ends.
-        early = ends.sent[own] & ends.blocking[own]
-        at = np.where(early, _around(spans, done[own], late=False), _around(spans, done[own], late=True))
-        first = np.where(ends.sent[own], _around(spans, ends.asked_ns[own], late=False),
-                         _around(spans, ends.asked_ns[own], late=True))  # fmt: skip
+        at = np.where(early[own], _around(spans, done[own], late=False), _around(spans, done[own], late=True))
+        first = np.where(ends.sent[own], _around(spans, asked_ns[own], late=False),
+                         _around(spans, asked_ns[own], late=True))  # fmt: skip
         found = spans.or_missing(at)
         path[own], begin[own], end[own] = found.call_path, found.start_ns, found.end_ns
-        asked[own] = np.where(first >= 0, spans.or_missing(first).start_ns, ends.asked_ns[own])
+        asked[own] = np.where(first >= 0, spans.or_missing(first).start_ns, asked_ns[own])
     return Calls(asked, begin, end, path)
 
 

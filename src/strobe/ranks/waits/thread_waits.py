@@ -186,9 +186,11 @@ def _processes(trace: Trace) -> Iterator[list[int]]:
     """Yield the threads of each process, where there are any waits of OpenMP."""
     if not regions_where(trace, lambda region: (region.paradigm, region.role) == ("openmp", "wait")).any():
         return
-    rows = [row for row in location_rows(trace) if row.kind == "thread" and row.span_count]
-    for process in sorted({row.process for row in rows}):
-        yield [row.location for row in rows if row.process == process]
+    of_process: dict[int, list[int]] = {}
+    for row in location_rows(trace):
+        if row.kind == "thread" and row.span_count:
+            of_process.setdefault(row.process, []).append(row.location)
+    yield from of_process.values()
 
 
 def _number(place: str) -> int:

@@ -28,7 +28,7 @@ from strobe.ranks.waits.message_calls import NEED_RECEIVER, Spans, functions_nam
 from strobe.ranks.waits.one_sided import waits_of_windows
 from strobe.ranks.waits.thread_waits import lock_contention, thread_barriers
 from strobe.ranks.waits.wait_columns import STATES, Side, Waits, late_senders, longest_of_calls, waits_of_calls
-from strobe.tables.column_arrays import Bools, Ints, place_of
+from strobe.tables.column_arrays import Bools, Ints, place_of, rows_by
 from strobe.trace.definition_rows import processes_of_locations, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -168,15 +168,15 @@ def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
     logged = logged.chosen((logged.in_call_ns >= 0) & (logged.call_path >= 0))
     probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(_PROBES.match(region.name)))
     parts = []
-    for place in np.unique(received.place).tolist() if probes.any() else ():
-        of_place = logged.chosen(logged.place == place)
-        if len(of_place):
+    of_places = dict(rows_by(logged.place))
+    for place, own in rows_by(received.place) if probes.any() else ():
+        if place in of_places:
+            of_place = logged.chosen(of_places[place])
             spans = Spans(of_place.time_ns - of_place.in_call_ns, of_place.time_ns, of_place.call_path)
         elif trace.home(place).process in trace.folded:
             continue
         else:
             spans = spans_of(trace, place, probes)
-        (own,) = np.nonzero(received.place == place)
         own = own[np.argsort(received.asked_ns[own], kind="stable")]
         at = np.searchsorted(received.asked_ns[own], spans.end_ns)
         spans, message = spans.chosen(at < len(own)), own[at[at < len(own)]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypedDict
 
 import numpy as np
@@ -68,27 +69,28 @@ class GridPlace(TypedDict):
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a run: the window, if one was asked for, and which columns of its grid of steps are wanted."""
+    """A part of a run: the window, and the classes of steps, as far as they were asked for."""
 
     trace: Trace
     window: tuple[int, int] | None
-    wanted: Bools
-    all_steps: bool
+    classes: tuple[str, ...]
+
+    @cached_property
+    def wanted(self) -> Bools:
+        """Which columns of the grid of steps are wanted; these take a while to be found."""
+        grid = step_grid(self.trace)
+        wanted = np.ones(len(grid.step), dtype=bool)
+        if self.window:
+            begin, end = _bounds(self.trace)
+            wanted &= (begin < self.window[1]) & (end > self.window[0])
+        return wanted & np.isin(grid.class_name.astype(str), self.classes) if self.classes else wanted
 
 
 def _part(context: TraceContext, start_ns: int | None, end_ns: int | None, classes: str, level: str) -> _Part:
     if (start_ns is None) != (end_ns is None):
         raise UsageError("a time range needs both start_ns and end_ns")
-    trace = context.chosen(level).trace
     window = None if start_ns is None or end_ns is None else (start_ns, end_ns)
-    grid = step_grid(trace)
-    wanted = np.ones(len(grid.step), dtype=bool)
-    if window:
-        begin, end = _bounds(trace)
-        wanted &= (begin < window[1]) & (end > window[0])
-    if classes:
-        wanted &= np.isin(grid.class_name.astype(str), classes.split("~"))
-    return _Part(trace, window, wanted, not classes)
+    return _Part(context.chosen(level).trace, window, tuple(filter(None, classes.split("~"))))
 
 
 @cached_on_trace
@@ -119,12 +121,12 @@ def rank_waits(context: TraceContext, by: str, **of_run: Any) -> pa.Table:
     chosen = np.ones(len(found.waits), dtype=bool)
     if part.window:
         chosen &= (found.waits.call_ns >= part.window[0]) & (found.waits.call_ns < part.window[1])
-    if not part.all_steps:
+    if part.classes:
         chosen &= np.append(part.wanted, False)[_steps_of_waits(part.trace)]
     ranks = [row for row in process_rows(part.trace) if row.rank is not None]
-    lasted = sum(row.ended_ns - row.started_ns for row in ranks) * part.all_steps
+    lasted = sum(row.ended_ns - row.started_ns for row in ranks) * (not part.classes)
     if part.window:
-        lasted = len(ranks) * (part.window[1] - part.window[0]) * part.all_steps
+        lasted = len(ranks) * (part.window[1] - part.window[0]) * (not part.classes)
     waits = found.waits if chosen.all() else found.waits.chosen(chosen)
     note = "; ".join(filter(None, (note_of(part.trace, replace(found, waits=waits), lasted), context.read_part)))
     (at,) = np.nonzero(chosen & placed.certain)

@@ -26,10 +26,10 @@ from strobe.trace.trace import Trace
 
 def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
     """Find the steps of a process: from its records where it has any."""
-    records = trace.iterations(process)
-    if not len(records):
-        return steps_of(stream, process)
     reader, definitions = trace.readers[process], trace.definitions
+    if not len(reader.iterations()["start_ns"]):
+        return steps_of(stream, process)
+    records = trace.iterations(process)
     path_map = definitions.path_maps[process]
     loops = read_loops(reader, trace.zero_of(process))
     found_by_recorder = _recorded_pieces(

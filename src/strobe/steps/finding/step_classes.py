@@ -14,7 +14,7 @@ import numpy as np
 
 from strobe.native import core
 from strobe.steps.finding.cuts import Cuts
-from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Ints, Stream
+from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import BACKWARD, OPTIMIZER, Activities
 from strobe.trace.folded import OF_REGION, OTHER, VALIDATION
 
@@ -74,7 +74,7 @@ def extras_of(stream: Stream, cuts: Cuts, acts: Activities) -> tuple[Extras, Int
     )
     set_of_step, sets, uses, rare = core.extras_of_steps(
         *(stream.start_ns, stream.duration_ns, stream.call_path, stream.path_parent, stream.path_region),
-        np.array([paradigm in FUNCTION_PARADIGMS for paradigm in stream.paradigms], dtype=np.uint8),
+        stream.functions.astype(np.uint8),
         *(np.ascontiguousarray(table).ravel() for table in tables),
     )
     trains = bool(np.isin(acts.part, (BACKWARD, OPTIMIZER)).any())

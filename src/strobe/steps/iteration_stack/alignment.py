@@ -99,7 +99,7 @@ def _without_numbers(stream: Stream) -> Stream:
     for number, above in enumerate(stream.path_parent.tolist()):  # parents have smaller numbers than their children
         parent[number] = path[above] if above >= 0 else -1
         path[number] = first_path.setdefault((int(parent[number]), int(region[stream.path_region[number]])), number)
-    return replace(stream, call_path=path[stream.call_path], path_parent=parent)
+    return replace(stream, call_path=path[stream.call_path], path_parent=parent, shared={})
 
 
 def _parts(stream: Stream, main: Ints) -> Ints:

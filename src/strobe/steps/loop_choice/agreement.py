@@ -28,10 +28,12 @@ def first_numbers(starts_ns: Sequence[Ints]) -> list[int]:
     reference, shifts = starts_ns[0], []
     step_ns = float(np.median(np.diff(reference))) if len(reference) > 1 else 0.0
     for starts in starts_ns:
+        if len(starts) == len(reference):
+            shifts.append(0)
+            continue
         apart = {shift: _apart_ns(reference, starts, shift) for shift in range(-_MOST_SHIFT, _MOST_SHIFT + 1)}
         best = min(apart, key=lambda shift: (apart[shift], abs(shift)))
-        differ = len(starts) != len(reference)
-        shifts.append(best if differ and apart[best] < _TOGETHER * step_ns < apart[0] else 0)
+        shifts.append(best if apart[best] < _TOGETHER * step_ns < apart[0] else 0)
     return [shift - min(shifts) for shift in shifts]
 
 

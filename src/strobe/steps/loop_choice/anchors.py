@@ -6,7 +6,7 @@ import numpy as np
 
 from strobe.model.kinds import PARADIGMS
 from strobe.native import core
-from strobe.steps.thread_spans import Ints, Stream, outermost
+from strobe.steps.thread_spans import Ints, Stream, of_definitions, outermost
 
 # The kinds of anchors in order of authority, each with the occurrences that its names need at least. Which region is
 # one is decided by native/structure/region_names.cpp.
@@ -15,19 +15,26 @@ ANCHORS = {"hint": 2, "range": 1, "optimizer": 1, "zero_grad": 3, "data_wait": 3
 
 def anchor_rows(stream: Stream) -> dict[str, dict[str, Ints]]:
     """Rows of every anchor that occurs often enough, by its kind and its name."""
+    found: dict[str, dict[str, Ints]] = {kind: {} for kind in ANCHORS}
+    end_ns = stream.end_ns
+    for (kind, name), numbers in _anchors(stream).items():
+        at = np.flatnonzero(np.isin(stream.region, numbers))
+        at = at[outermost(stream.start_ns[at], end_ns[at])]
+        if len(at) >= ANCHORS[kind]:
+            found[kind][name] = at
+    return found
+
+
+@of_definitions
+def _anchors(stream: Stream) -> dict[tuple[str, str], list[int]]:
+    """Return the regions of every anchor, by its kind and its name."""
     number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
     regions: dict[tuple[str, str], list[int]] = {}
     for region, (name, paradigm) in enumerate(zip(stream.names, stream.paradigms, strict=True)):
-        regions.setdefault(core.anchor_of_region(name, number[paradigm]), []).append(region)
-    found: dict[str, dict[str, Ints]] = {kind: {} for kind in ANCHORS}
-    end_ns = stream.end_ns
-    for (kind, name), numbers in regions.items():
-        if kind in ANCHORS:
-            at = np.flatnonzero(np.isin(stream.region, numbers))
-            at = at[outermost(stream.start_ns[at], end_ns[at])]
-            if len(at) >= ANCHORS[kind]:
-                found[kind][name] = at
-    return found
+        anchor = core.anchor_of_region(name, number[paradigm])
+        if anchor[0] in ANCHORS:
+            regions.setdefault(anchor, []).append(region)
+    return regions
 
 
 def one_after_the_other(stream: Stream, kind: str, named: dict[str, Ints]) -> list[tuple[str, Ints]]:

@@ -9,7 +9,7 @@ import numpy as np
 from strobe.model.kinds import GPU_PARADIGMS, PARADIGMS, RANK_PARADIGMS
 from strobe.native import core
 from strobe.steps.loop_choice.levels import Level, find_levels
-from strobe.steps.thread_spans import Bools, Ints, Stream, innermost
+from strobe.steps.thread_spans import Bools, Ints, Stream, innermost, of_definitions
 
 # The sequences of a stream, in the order in which they are believed.
 CALLS, OPERATORS, KERNELS, MPI, LOOPS = "calls", "operators", "kernels", "mpi", "loops"
@@ -62,16 +62,13 @@ def events_of(stream: Stream) -> dict[str, Events]:
     iterations that were recorded themselves, because they call nothing; calls are without them, and without functions
     of which the recorder has left out the later calls.
     """
-    kinds = np.array([_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms], dtype=object)
-    by_call = _call_signatures(stream)
+    paths, by_call = {**_paths_by_kind(stream)}, _call_signatures(stream)
     signatures = {kind: by_call if kind in (CALLS, MPI, LOOPS) else stream.path_region for kind in KINDS}
-    kinds[iterations(stream)] = LOOPS
-    paths = {kind: kinds[stream.path_region] == kind for kind in KINDS}
     # Calls of MPI are also among those of functions, where functions were recorded.
     if paths[CALLS][stream.call_path].any():
         paths[CALLS] = (paths[CALLS] | paths[MPI]) & ~_recursive(stream)
         if stream.throttled is not None:
-            paths[CALLS] &= ~stream.throttled[stream.path_region]
+            paths[CALLS] = paths[CALLS] & ~stream.throttled[stream.path_region]
     found = {kind: _events(stream, kind, paths[kind][stream.call_path], signatures[kind]) for kind in KINDS}
     return {kind: events for kind, events in found.items() if len(events)}
 
@@ -110,6 +107,14 @@ def _events(stream: Stream, kind: str, chosen: Bools, signature_of_path: Ints) -
     return Events(kind, rows, signature_of_path[stream.call_path[rows]], starts, core.without_silence(starts))
 
 
+@of_definitions
+def _paths_by_kind(stream: Stream) -> dict[str, Bools]:
+    kinds = np.array([_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms], dtype=object)
+    kinds[iterations(stream)] = LOOPS
+    return {kind: kinds[stream.path_region] == kind for kind in KINDS}
+
+
+@of_definitions
 def _call_signatures(stream: Stream) -> Ints:
     """By call path: functions by name and caller, everything else by the path itself."""
     above = stream.path_parent
@@ -121,6 +126,7 @@ def _call_signatures(stream: Stream) -> Ints:
     return np.unique(signatures, return_inverse=True)[1].astype(np.int64)
 
 
+@of_definitions
 def iterations(stream: Stream) -> Bools:
     """Return which regions are iterations of a loop that were recorded themselves."""
     number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
@@ -128,6 +134,7 @@ def iterations(stream: Stream) -> Bools:
     return np.array([core.is_iteration(name, number[paradigm]) for name, paradigm in named], dtype=bool)
 
 
+@of_definitions
 def _recursive(stream: Stream) -> Bools:
     """Which call paths end in a region that also lies above: a recursion repeats itself, but it is not a loop."""
     found = np.zeros(len(stream.path_region), dtype=bool)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -94,8 +95,11 @@ def _readers(files: Sequence[archive.ProcessFiles]) -> Iterable[ProcessReader | 
         return [opened(files[0])]
     from concurrent.futures import ThreadPoolExecutor  # one process need not wait for it
 
-    with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
-        return list(pool.map(opened, files))
+    threads = min(len(files), os.cpu_count() or 1)
+    edges = [len(files) * part // threads for part in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        parts = pool.map(lambda ends: list(map(opened, files[slice(*ends)])), pairwise(edges))
+        return list(chain.from_iterable(parts))
 
 
 class Workers(Protocol):

@@ -45,6 +45,26 @@ export function ProcessBars({ run, range }: Props) {
   return <Chart run={run} range={range} bars={bars} view={view} old={waiting.value} />;
 }
 
+/** Clusters of processes, without the bars of each: they are sums, which are there long before waits and steps are. */
+export function ClusterBars({ run, range }: Props) {
+  const session = useSession();
+  const { value, failure } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
+    session.api.json("window/bars", stretchOf(range), signal),
+  );
+  if (failure.value) return <p class="empty">{failure.value}</p>;
+  const bars = value.value;
+  if (!bars) return <p class="empty">Summing up …</p>;
+  const most = Math.max(1, ...bars.clusters.map(({ ns }) => ns.reduce((sum, one) => sum + one, 0)));
+  return (
+    <div class="bars fine">
+      <Parts bars={bars} />
+      {bars.clusters.map((cluster, number) => (
+        <ClusterRow key={cluster.typical} run={run} bars={bars} cluster={cluster} number={number} most={most} />
+      ))}
+    </div>
+  );
+}
+
 type ChartProps = Props & { readonly bars: Bars; readonly view: DrawerView; readonly old: boolean };
 
 function Chart({ run, range, bars, view, old }: ChartProps) {
