@@ -1,12 +1,13 @@
-"""Samples of programs without Python: call stacks of all threads by CPU time, and what they wait for each other.
+"""Samples of native code. Programs without Python: call stacks of all threads by CPU time, and what they wait for each
+other. In a Python with `--trace +native`: the C functions below its own that samples are in.
 
-`strobe run` preloads `libstrobe_threads.so` where the program is one, or is started by a shell. Samples need glibc 2.35
-or newer. A program that uses SIGPROF keeps it, and shows only its waits.
+`strobe run` preloads `libstrobe_threads.so` where the program is compiled, or is started by a shell or an MPI launcher.
+Call stacks need glibc 2.35 or newer. A program that uses SIGPROF keeps it, and shows only its waits.
 """
 
 from __future__ import annotations
 
-from strobe.record.adapter import Adapter, preloading
+from strobe.record.adapter import Adapter, preloaded, preloading
 from strobe.record.options.recorder_options import per_second
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -21,14 +22,14 @@ _PER_SECOND, _OF, _USUAL = "STROBE_THREADS_HZ", "STROBE_THREADS_OF", 1000
 
 class _NativeSamples(Adapter):
     def available(self) -> str:
-        """A Python samples itself."""
-        return "threads of native programs are sampled in processes without Python only"
+        """Only `strobe run` can preload a library."""
+        return "" if preloaded("threads") else "C functions are sampled under `strobe run` only"
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-        """Whether the program is neither a Python nor calls MPI, or a shell starts it."""
-        from strobe.record.launch.parallel_jobs import calls_mpi, is_native
+        """Whether the program is compiled, or a shell or launcher starts it."""
+        from strobe.record.launch.parallel_jobs import is_native
 
-        return is_native(command) and not calls_mpi(environment, command)
+        return is_native(command)
 
     def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
         """Return whether it records: a rate of 0 refuses samples."""
