@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ namespace strobe {
 namespace {
 
 constexpr int kLooks = 5;            // at a call that may be of C code, before it counts as such
-constexpr int kProcessorField = 39;  // of /proc/*/stat
+constexpr int kBlockedField = 32, kProcessorField = 39;  // of /proc/*/stat
 constexpr int kMostUnseen = 4;
 constexpr unsigned kRunsNs = 20000;          // what a thread may run between two looks that take its processor
 constexpr uint64_t kMostBetweenLooks = 256;  // samples between two looks at the libraries that are loaded
@@ -78,6 +79,7 @@ struct Thread {
   int32_t line = 0;
   PythonStack stack;
   std::vector<PythonFrame> checked;
+  bool answers = false;  // it has shown its C code: it does not block the signal for that
 };
 
 class Sampler {
@@ -227,16 +229,19 @@ class Sampler {
 
   State asleep(uint64_t id) const { return state_of_sleeper(id, layout_.gil, layout_.gil_bytes); }
 
+  static int64_t field_of(uint64_t id, int number) {
+    const std::string facts = small_file(id, "stat");
+    const size_t named = facts.rfind(')');
+    const char* at = named == facts.npos ? nullptr : facts.c_str() + named;
+    for (int field = 2; at && field < number; field++) at = strchr(at + 1, ' ');
+    return at ? atoll(at) : -1;
+  }
+
   // Whoever samples a thread by taking its processor never sees it run: where all processors are busy, the system wakes
   // this thread mostly on the one that it slept on beside the program. From now on it takes any other one.
   void keep_off(uint64_t id) {
     if (CPU_COUNT(&processors_) < 2) return;
-    const std::string facts = small_file(id, "stat");
-    const size_t named = facts.rfind(')');
-    if (named == facts.npos) return;
-    const char* at = facts.c_str() + named;
-    for (int field = 2; at && field < kProcessorField; field++) at = strchr(at + 1, ' ');
-    const int processor = at ? atoi(at) : -1;
+    const auto processor = int(field_of(id, kProcessorField));
     if (processor < 0 || processor == avoided_ || !CPU_ISSET(processor, &processors_)) return;
     cpu_set_t others = processors_;
     CPU_CLR(processor, &others);
@@ -306,11 +311,18 @@ class Sampler {
     return false;
   }
 
-  // Which functions of C code a thread is in. One that sleeps is left alone.
-  uint32_t native_functions(const Thread& t, int64_t cpu) {
-    if (!native_ || t.state != kNative || (cpu_ns(t.clock) == cpu && asleep(t.id) != kReady)) return 0;
+  // Which functions of C code a thread is in. One that sleeps is left alone, and one at a time may wait for a processor.
+  // `cpu`: of the look. Who went on as soon as it had a processor again was stopped beside its C code.
+  uint32_t native_functions(Thread& t, int64_t cpu) {
+    if (!native_ || t.state != kNative) return 0;
+    const bool ran = cpu_ns(t.clock) > cpu;
+    if (!ran && (asleep(t.id) != kReady || std::exchange(waited_, true))) return 0;
+    if (!t.answers && field_of(t.id, kBlockedField) >> (SIGPROF - 1) & 1) return 0;
     const uint32_t n = native_->of(t.id, interpret_, functions_);
-    return t.stack.frames.empty() || stacks_.still_there(t.stack) ? n : 0;
+    t.answers = n > 0;
+    if (t.stack.frames.empty() || stacks_.still_there(t.stack)) return n;
+    if (!ran) t.state = kPython;
+    return 0;
   }
 
   bool read(uintptr_t at, Thread& t, int64_t cpu) {

@@ -1,6 +1,7 @@
 // preload.cpp - libstrobe_threads.so, loaded by LD_PRELOAD: programs without Python are sampled from their beginning,
 // with the threads that pthread_create makes. In a Python it only waits for what the sampler there asks
-// (sampling/native_stacks.h). It is silent in shells and launchers, and in programs of the system that others start.
+// (sampling/native_stacks.h). It is silent in a shell, in programs of the system that others start, and, where MPI's
+// launcher was started, in all that do not call MPI.
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -27,9 +28,10 @@ namespace strobe::threads {
 namespace {
 
 constexpr size_t kSmallStack = 64 << 10;  // has no room for the handler of a signal
-constexpr std::string_view kStarters[] = {"ash",     "bash",    "dash",          "ksh",     "sh",   "zsh",  "mpirun",
-                                          "mpiexec", "orterun", "mpiexec.hydra", "prterun", "prun", "prte", "prted",
-                                          "orted",   "srun",    "aprun",         "jsrun",   "ibrun"};
+// Shells, and what starts the program that it is given.
+constexpr std::string_view kStarters[] = {"ash",    "bash",  "dash",    "ksh",     "sh",      "zsh",  "chrt",
+                                          "env",    "ionice", "nice",   "nohup",   "numactl", "prlimit", "setarch",
+                                          "setsid", "stdbuf", "taskset", "time",   "timeout"};
 
 std::atomic<bool> following{false};
 int64_t period_ns = 0;
@@ -39,10 +41,11 @@ bool is_worth_it() {
   const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
   const std::string_view program(path, size_t(std::max<ssize_t>(n, 0)));
   const std::string_view name = program.substr(program.rfind('/') + 1);
-  if (std::ranges::find(kStarters, name) != std::end(kStarters) || name.starts_with("hydra_")) return false;
+  if (std::ranges::find(kStarters, name) != std::end(kStarters)) return false;
   const char* supervisor = getenv("STROBE_THREADS_OF");
+  if (supervisor && strcmp(supervisor, "mpi") == 0) return dlsym(RTLD_DEFAULT, "PMPI_Init") != nullptr;
   const bool main = supervisor && atoi(supervisor) == getppid();
-  return main || dlsym(RTLD_DEFAULT, "PMPI_Init") || !(program.starts_with("/usr/bin/") || program.starts_with("/bin/"));
+  return main || !(program.starts_with("/usr/bin/") || program.starts_with("/bin/"));
 }
 
 void finish() {
@@ -91,7 +94,7 @@ bool is_own(void* caller) {
 class WithoutOurs {
  public:
   explicit WithoutOurs(const sigset_t* set) : set_(set) {
-    if (!set || !before()) return;
+    if (!set || !following || !before()) return;
     mine_ = *set;
     sigdelset(&mine_, SIGPROF);
     set_ = &mine_;

@@ -85,7 +85,6 @@ uintptr_t interrupted_at(void* context) {
 // What another thread asks one for: its call stack. One at a time.
 constexpr uint64_t kNobody = 0, kAsked = 1, kAnswers = 2, kAnswered = 3;  // and 4 times the thread
 std::atomic<uint64_t> asked{kNobody};
-std::atomic<uint32_t> answered{0};
 uintptr_t answer_until;
 Stack answer(0);
 
@@ -95,8 +94,7 @@ void give_answer(uintptr_t from) {
   if (!asked.compare_exchange_strong(expected, me + kAnswers)) return;  // it came too late
   new (&answer) Stack(from, answer_until);
   take(answer);
-  asked = me + kAnswered;
-  futex_wake(answered);
+  asked = me + kAnswered;  // and nothing is woken: that would cost more than all else here
 }
 
 void on_timer(int, siginfo_t* info, void* context) {
@@ -153,16 +151,14 @@ void take_signal() {
   ours.sa_sigaction = on_timer;
   ours.sa_flags = SA_SIGINFO | SA_RESTART;
   sigfillset(&ours.sa_mask);
-  if (real_sigaction(nullptr, &now) != 0) return;
-  if (now.sa_sigaction == on_timer) {  // of the parent
-    sampling = true;
-  } else if (now.sa_handler == SIG_DFL) {
-    replaced = now;
-    sampling = real_sigaction(&ours, nullptr) == 0;
-  }
+  if (real_sigaction(&ours, &now) != 0) return;
+  sampling = now.sa_sigaction == on_timer || now.sa_handler == SIG_DFL;  // it was the parent's, or nobody's
+  if (!sampling) real_sigaction(&now, nullptr);
+  if (now.sa_sigaction != on_timer) replaced = now;
 }
 
-constexpr int64_t kPatienceNs = 3000000;
+constexpr int64_t kPatienceNs = 20000000;  // a thread that is ready waits so long for a busy processor
+constexpr timespec kBetweenLooks{0, 20000};
 std::atomic<bool> in_child{false};
 
 uint32_t stack_of(uint64_t thread, uintptr_t until, uintptr_t functions[kNativeFrames]) {
@@ -172,7 +168,6 @@ uint32_t stack_of(uint64_t thread, uintptr_t until, uintptr_t functions[kNativeF
   if (in_child.exchange(false)) take_signal();
   if (!has_signal() || asked % 4 == kAnswers) return 0;
   answer_until = until;
-  const uint32_t seen = answered;
   asked = 4 * thread + kAsked;
   siginfo_t info{};
   info.si_signo = SIGPROF;
@@ -181,7 +176,7 @@ uint32_t stack_of(uint64_t thread, uintptr_t until, uintptr_t functions[kNativeF
   info.si_ptr = &asked;
   bool waits = syscall(SYS_rt_tgsigqueueinfo, getpid(), pid_t(thread), SIGPROF, &info) == 0;
   for (const int64_t begin = clock_ns(CLOCK_MONOTONIC); waits && asked % 4 != kAnswered;) {
-    futex_wait(answered, seen, kPatienceNs / 1000);
+    nanosleep(&kBetweenLooks, nullptr);
     waits = clock_ns(CLOCK_MONOTONIC) - begin < kPatienceNs;
   }
   uint64_t expected = 4 * thread + kAsked;

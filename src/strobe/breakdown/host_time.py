@@ -29,7 +29,17 @@ from strobe.sums.path_statistics import (
     location_statistics,
     one_for_each_name,
 )
-from strobe.sums.samples import NO_STACK, RUNNING, STATES, WAITING, SampleSum, frame_of, is_python, sample_sums, with_line
+from strobe.sums.samples import (
+    NO_STACK,
+    RUNNING,
+    STATES,
+    WAITING,
+    SampleSum,
+    frame_of,
+    is_python,
+    sample_sums,
+    with_line,
+)
 from strobe.trace.definition_rows import Process, Region, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
