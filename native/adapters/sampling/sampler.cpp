@@ -36,7 +36,7 @@ namespace strobe {
 
 namespace {
 
-constexpr int kLooks = 5;            // at a call that may be of C code, before it counts as such
+constexpr int kLooks = 5;                                // at a call that may be of C code, before it counts as such
 constexpr int kBlockedField = 32, kProcessorField = 39;  // of /proc/*/stat
 constexpr int kMostUnseen = 4;
 constexpr unsigned kRunsNs = 20000;          // what a thread may run between two looks that take its processor
@@ -311,8 +311,8 @@ class Sampler {
     return false;
   }
 
-  // Which functions of C code a thread is in. One that sleeps is left alone, and one at a time may wait for a processor.
-  // `cpu`: of the look. Who went on as soon as it had a processor again was stopped beside its C code.
+  // Which functions of C code a thread is in. One that sleeps is left alone, and one at a time may wait for a
+  // processor. `cpu`: of the look. Who went on as soon as it had a processor again was stopped beside its C code.
   uint32_t native_functions(Thread& t, int64_t cpu) {
     if (!native_ || t.state != kNative) return 0;
     const bool ran = cpu_ns(t.clock) > cpu;

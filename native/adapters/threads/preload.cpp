@@ -29,9 +29,9 @@ namespace {
 
 constexpr size_t kSmallStack = 64 << 10;  // has no room for the handler of a signal
 // Shells, and what starts the program that it is given.
-constexpr std::string_view kStarters[] = {"ash",    "bash",  "dash",    "ksh",     "sh",      "zsh",  "chrt",
-                                          "env",    "ionice", "nice",   "nohup",   "numactl", "prlimit", "setarch",
-                                          "setsid", "stdbuf", "taskset", "time",   "timeout"};
+constexpr std::string_view kStarters[] = {"ash",    "bash",   "dash",    "ksh",   "sh",      "zsh",     "chrt",
+                                          "env",    "ionice", "nice",    "nohup", "numactl", "prlimit", "setarch",
+                                          "setsid", "stdbuf", "taskset", "time",  "timeout"};
 
 std::atomic<bool> following{false};
 int64_t period_ns = 0;

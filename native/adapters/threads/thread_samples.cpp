@@ -187,7 +187,9 @@ uint32_t stack_of(uint64_t thread, uintptr_t until, uintptr_t functions[kNativeF
   return frames;
 }
 
-void write_place(uintptr_t function, char* text, size_t size) { snprintf(text, size, "%s", place_of(function).c_str()); }
+void write_place(uintptr_t function, char* text, size_t size) {
+  snprintf(text, size, "%s", place_of(function).c_str());
+}
 
 }  // namespace
 
