@@ -145,6 +145,44 @@ def test_regions_of_a_program_under_strobe_run_are_recorded(workshop: Workshop) 
     assert rows == [{"n": 9}]
 
 
+def test_parameters_of_a_region_split_its_profile(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import json, time
+        import strobe
+
+        def busy(ns):
+            begin = time.perf_counter_ns()
+            while time.perf_counter_ns() - begin < ns:
+                pass
+            return time.perf_counter_ns() - begin
+
+        took = {}
+        for i in range(60):
+            n, method = (64, "cg") if i % 3 else (128, "direct")
+            with strobe.region("solve", n=n, method=method, tolerance=0.1 * i):
+                took[n] = took.get(n, 0) + busy(n * 20_000)
+        for value in range(130):
+            with strobe.region("many", value=value):
+                pass
+        print(json.dumps(took))
+        """,
+    )
+    took = {int(n): ns for n, ns in json.loads(workshop.recorded("program.py").stdout).items()}
+    with strobe.open(workshop.trace) as trace:
+        rows = {row["name"]: row for row in trace.profile(step="all").to_pylist()}
+    small, large = rows["solve (n=64, method=cg)"], rows["solve (n=128, method=direct)"]
+    assert (small["calls"], large["calls"], rows["solve"]["calls"]) == (40, 20, 60)
+    assert small["total_ns"] == pytest.approx(took[64], rel=0.05)
+    assert large["total_ns"] == pytest.approx(took[128], rel=0.05)
+    parts = small["total_ns"] + large["total_ns"] + rows["solve"]["self_ns"]
+    assert parts == pytest.approx(rows["solve"]["total_ns"], abs=100 * 60)
+    assert rows["many (value=99)"]["calls"] == 1
+    assert rows["many (other)"]["calls"] == 30
+    assert "many (value=100)" not in rows
+
+
 def test_a_region_that_raises_ends_and_passes_the_exception_on(workshop: Workshop) -> None:
     workshop.write(
         "program.py",

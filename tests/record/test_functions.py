@@ -427,3 +427,95 @@ def test_names_of_functions_go_with_a_cut(workshop: Workshop, built: Path) -> No
     shutil.rmtree(workshop.trace)
     rows = strobe.open(part).sql("select distinct name from regions where paradigm = 'compiler'").to_pylist()
     assert {"main", "leaf", "branch"} <= {str(row["name"]) for row in rows}
+
+
+FILTERED = """\
+#include <stdio.h>
+static long peeked, gathered, worked;
+int peek(int i) { peeked++; return i; }
+int gather(int i) { gathered++; int sum = 0; for (int k = 0; k < 50; k++) sum += peek(i + k); return sum; }
+int work(int i) { worked++; return gather(i); }
+int work_all(void) { long sum = 0; for (int i = 0; i < 100; i++) sum += work(i); return sum > 0; }
+int main(void) { int code = !work_all(); printf("%ld %ld %ld\\n", peeked, gathered, worked); return code; }
+"""
+
+
+def build(workshop: Workshop, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run `strobe cc` in the workshop's folder."""
+    cache = environment({"STROBE_CACHE": str(workshop.folder / "cache")})
+    return subprocess.run(
+        [STROBE, "cc", *words], cwd=workshop.folder, env=cache, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "recorded"),
+    [
+        ("EXCLUDE peek", {"main", "work_all", "work", "gather"}),
+        ("EXCLUDE *\n  INCLUDE main g?ther # the rest", {"main", "gather"}),
+        ("EXCLUDE work", {"main", "work_all", "work", "gather", "peek"}),  # gcc would leave out work_all, too
+        ("EXCLUDE work*", {"main", "gather", "peek"}),
+    ],
+)
+def test_a_filter_leaves_functions_out_when_a_program_is_compiled(
+    workshop: Workshop, rules: str, recorded: set[str]
+) -> None:
+    workshop.write("counts.c", FILTERED)
+    workshop.write("my.filter", f"SCOREP_REGION_NAMES_BEGIN\n  {rules}\nSCOREP_REGION_NAMES_END\n")
+    done = build(workshop, "--filter", "my.filter", "gcc", "-O1", "-fno-inline", "-o", "counts", "counts.c")
+    assert done.returncode == 0, done.stderr
+    assert ("cannot leave out work alone" in done.stderr) is (rules == "EXCLUDE work")
+    done = workshop.recorded("--throttle", "off", "--", "./counts")
+    peeked, gathered, worked = map(int, done.stdout.split())
+    counted = {"main": 1, "work_all": 1, "work": worked, "gather": gathered, "peek": peeked}
+    with strobe.open(workshop.trace) as trace:
+        found = {row["name"]: row["calls"] for row in trace.profile(step="all").to_pylist()}
+    assert found == {name: counted[name] for name in recorded}
+
+
+def test_files_and_templates_of_a_filter_are_left_out(workshop: Workshop) -> None:
+    workshop.write("shop.cpp", CXX_PROGRAM)
+    workshop.write("other.cpp", "int other(int n) { return n; }\n")
+    text = "SCOREP_FILE_NAMES_BEGIN EXCLUDE */other.cpp\nSCOREP_FILE_NAMES_END\n"
+    text += "SCOREP_REGION_NAMES_BEGIN EXCLUDE *twice* shop::serve(int)\nSCOREP_REGION_NAMES_END\n"
+    workshop.write("my.filter", text)
+    done = build(workshop, "--filter", "my.filter", "g++", "-O1", "-fno-inline", "-o", "shop", "shop.cpp", "other.cpp")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert workshop.recorded("--", "./shop").returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        assert {row["name"] for row in trace.profile(step="all").to_pylist()} == {"main", "shop::Till::take(int)"}
+
+
+def test_a_score_proposes_a_filter_that_saves_what_it_promises(workshop: Workshop) -> None:
+    workshop.write("counts.c", FILTERED)
+    assert build(workshop, "gcc", "-O1", "-fno-inline", "-o", "counts", "counts.c").returncode == 0
+    done = workshop.recorded("--throttle", "off", "--keep", "all", "--", "./counts")
+    peeked, gathered, worked = map(int, done.stdout.split())
+    with strobe.open(workshop.trace) as trace:
+        score = trace.score(max_call_ns=10_000_000, min_share=0.5)
+        rows, size, spans = {row["name"]: row for row in score.to_pylist()}, trace.info.size_bytes, trace.span_count
+    calls = {name: row["calls"] for name, row in rows.items()}
+    assert calls == {"peek": peeked, "gather": gathered, "work": worked, "work_all": 1, "main": 1}
+    everything = sum(calls.values())
+    assert everything == spans
+    for name, row in rows.items():
+        assert row["share"] == pytest.approx(calls[name] / everything)
+        assert row["bytes"] == pytest.approx(size * calls[name] / everything, abs=1)
+        assert row["per_call_ns"] == pytest.approx(row["self_ns"] / calls[name])
+        assert row["filter"] == ("EXCLUDE" if name == "peek" else "")
+    words = ["filter", str(workshop.trace), "--max-call", "10ms", "--min-share", "0.5", "-o", "my.filter"]
+    subprocess.run([STROBE, *words], cwd=workshop.folder, check=True)
+    done = build(workshop, "--filter", "my.filter", "gcc", "-O1", "-fno-inline", "-o", "counts", "counts.c")
+    assert (done.returncode, done.stderr) == (0, "")
+    workshop.trace = workshop.folder / "second.strobe"
+    workshop.recorded("--throttle", "off", "--keep", "all", "--", "./counts")
+    with strobe.open(workshop.trace) as trace:
+        assert trace.span_count == spans - peeked
+
+
+def test_a_filter_that_is_none_is_one_sentence(workshop: Workshop) -> None:
+    workshop.write("my.filter", "EXCLUDE peek\n")
+    done = build(workshop, "--filter", "my.filter", "gcc", "-o", "counts", "counts.c")
+    assert done.returncode == 2
+    assert "'EXCLUDE' begins no block of a filter" in done.stderr
+    assert "Traceback" not in done.stderr

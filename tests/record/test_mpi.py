@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import strobe
 from strobe import native
 from strobe.record.launch import parallel_jobs, trace_folder
+from strobe.sums.samples import sample_sums
 from tests.record.workshop import STROBE, TIMEOUT_S, Outcome, Workshop, environment, quality_of
 
 ROOT = Path(__file__).parents[2]
@@ -519,3 +521,23 @@ def test_ranks_of_one_launch_have_one_job_and_other_launches_another(mpi: Mpi) -
     assert all(len(job) == 1 for job in jobs)
     assert jobs[0] != jobs[1]
     assert os.environ.get("PMI_RANK") is None
+
+
+def test_ranks_of_a_compiled_program_are_sampled_as_they_measure_themselves(mpi: Mpi) -> None:
+    done = mpi.recorded(*mpi.mpirun(2, mpi.build("planted")))
+    assert (done.returncode, done.stderr) == (0, "")
+    known = {int(rank): list(map(int, times)) for rank, *times in map(str.split, done.stdout.splitlines())}
+    trace = strobe.open(done.trace)
+    assert [process["rank"] for process in trace.processes.to_pylist()] == [0, 1]  # and neither of the launcher
+    ran: dict[int, Counter[str]] = {0: Counter(), 1: Counter()}
+    for each in sample_sums(trace):
+        if each.state == "native":
+            ran[trace.home(each.location).process][each.stack[-1]] += each.ran_ns
+    for rank in (0, 1):
+        found = {
+            name: sum(ns for frame, ns in ran[rank].items() if re.fullmatch(rf"{name} \(.*/planted\.c:\d+\)", frame))
+            for name in ("assemble", "relax")
+        }
+        computed = sum(known[rank])
+        for name, ns in zip(found, known[rank], strict=True):
+            assert found[name] / computed == pytest.approx(ns / computed, abs=0.05), (rank, name)

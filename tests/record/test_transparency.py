@@ -175,6 +175,7 @@ def test_only_the_documented_variables_are_added_to_the_environment(workshop: Wo
         "OPENCL_LAYERS",
         "OMP_TOOL_LIBRARIES",
         "ACC_PROFLIB",
+        "LD_PRELOAD",
     }
     assert added <= {"PYTHONPATH", *injected}
 

@@ -1,8 +1,11 @@
 #include "adapters/sampling/sampler.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/sampling/native_stacks.h"
 #include "adapters/sampling/python_stacks.h"
 #include "adapters/sampling/thread_states.h"
 #include "core/system/clock.h"
@@ -32,8 +36,8 @@ namespace strobe {
 
 namespace {
 
-constexpr int kLooks = 5;            // at a call that may be of C code, before it counts as such
-constexpr int kProcessorField = 39;  // of /proc/*/stat
+constexpr int kLooks = 5;                                // at a call that may be of C code, before it counts as such
+constexpr int kBlockedField = 32, kProcessorField = 39;  // of /proc/*/stat
 constexpr int kMostUnseen = 4;
 constexpr unsigned kRunsNs = 20000;          // what a thread may run between two looks that take its processor
 constexpr uint64_t kMostBetweenLooks = 256;  // samples between two looks at the libraries that are loaded
@@ -75,6 +79,7 @@ struct Thread {
   int32_t line = 0;
   PythonStack stack;
   std::vector<PythonFrame> checked;
+  bool answers = false;  // it has shown its C code: it does not block the signal for that
 };
 
 class Sampler {
@@ -224,16 +229,19 @@ class Sampler {
 
   State asleep(uint64_t id) const { return state_of_sleeper(id, layout_.gil, layout_.gil_bytes); }
 
+  static int64_t field_of(uint64_t id, int number) {
+    const std::string facts = small_file(id, "stat");
+    const size_t named = facts.rfind(')');
+    const char* at = named == facts.npos ? nullptr : facts.c_str() + named;
+    for (int field = 2; at && field < number; field++) at = strchr(at + 1, ' ');
+    return at ? atoll(at) : -1;
+  }
+
   // Whoever samples a thread by taking its processor never sees it run: where all processors are busy, the system wakes
   // this thread mostly on the one that it slept on beside the program. From now on it takes any other one.
   void keep_off(uint64_t id) {
     if (CPU_COUNT(&processors_) < 2) return;
-    const std::string facts = small_file(id, "stat");
-    const size_t named = facts.rfind(')');
-    if (named == facts.npos) return;
-    const char* at = facts.c_str() + named;
-    for (int field = 2; at && field < kProcessorField; field++) at = strchr(at + 1, ' ');
-    const int processor = at ? atoi(at) : -1;
+    const auto processor = int(field_of(id, kProcessorField));
     if (processor < 0 || processor == avoided_ || !CPU_ISSET(processor, &processors_)) return;
     cpu_set_t others = processors_;
     CPU_CLR(processor, &others);
@@ -263,7 +271,7 @@ class Sampler {
     t.seen_cpu = cpu, t.resting = 0;
     const PythonFrame inner = t.stack.frames.empty() ? PythonFrame{} : t.stack.frames[0];
     const uintptr_t instruction = t.stack.instruction;
-    if (!read(at, t)) {
+    if (!read(at, t, cpu)) {
       // Its stack changed three times meanwhile: that is what the interpreter does.
       strobe_count("samples_not_read", 1);
       t.call_stack = 0, t.line = 0, t.state = kPython;
@@ -303,12 +311,27 @@ class Sampler {
     return false;
   }
 
-  bool read(uintptr_t at, Thread& t) {
+  // Which functions of C code a thread is in. One that sleeps is left alone, and one at a time may wait for a
+  // processor. `cpu`: of the look. Who went on as soon as it had a processor again was stopped beside its C code.
+  uint32_t native_functions(Thread& t, int64_t cpu) {
+    if (!native_ || t.state != kNative) return 0;
+    const bool ran = cpu_ns(t.clock) > cpu;
+    if (!ran && (asleep(t.id) != kReady || std::exchange(waited_, true))) return 0;
+    if (!t.answers && field_of(t.id, kBlockedField) >> (SIGPROF - 1) & 1) return 0;
+    const uint32_t n = native_->of(t.id, interpret_, functions_);
+    t.answers = n > 0;
+    if (t.stack.frames.empty() || stacks_.still_there(t.stack)) return n;
+    if (!ran) t.state = kPython;
+    return 0;
+  }
+
+  bool read(uintptr_t at, Thread& t, int64_t cpu) {
     if (!stacks_.read(at, t.stack)) return false;
     t.state = kNative;
     t.call_stack = 0, t.line = 0;
     if (t.stack.frames.empty()) {  // between Python's beginning and the thread's, or in C code that called PyEval_...
-      t.checked.clear();
+      t.checked.clear(), codes_.clear();
+      set_call_stack(t, native_functions(t, cpu));
       return true;
     }
     bool inside = !t.stack.moved;
@@ -322,13 +345,22 @@ class Sampler {
     if (t.state == kNative && codes_[0] && stacks_.is_own(t.stack, *codes_[0], packages_)) t.state = kPython;
     t.line = stacks_.line(t.stack);
     // What runs because of an import counts as the import: its calls are not recorded either, and its stacks are many.
+    uint32_t functions = native_functions(t, cpu);
     const auto import = std::find_if(codes_.rbegin(), codes_.rend(), [](const Code* code) { return code->imports; });
     if (import != codes_.rend()) {
       codes_.erase(codes_.begin(), std::prev(import.base()));
-      t.line = 0;
+      t.line = functions = 0;
     }
+    set_call_stack(t, functions);
+    return true;
+  }
+
+  // Of `codes_`, and so many `functions_` of C code below them.
+  void set_call_stack(Thread& t, uint32_t functions) {
+    if (codes_.empty() && !functions) return;
     key_.clear();
     for (const Code* code : codes_) key_.append(reinterpret_cast<const char*>(&code->number), 4);
+    key_.append(reinterpret_cast<const char*>(functions_), functions * sizeof *functions_);
     key_.push_back(char(t.stack.cut));
     const auto [at_key, fresh] = texts_.try_emplace(key_);
     uint32_t& text = at_key->second;
@@ -336,11 +368,14 @@ class Sampler {
     if (!text) {
       std::string lines = t.stack.cut ? "..." : "";
       for (size_t i = codes_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes_[i]->label;
+      for (char place[PATH_MAX]; functions-- > 0;) {
+        native_->place(functions_[functions], place, sizeof place);
+        lines.append(lines.empty() ? "" : "\n").append(place);
+      }
       text = strobe_text(lines.c_str());
     }
     t.call_stack = text;
     if (text_bytes_ > kMostTextBytes) texts_.clear(), text_bytes_ = 0;
-    return true;
   }
 
   void row(Thread& t, int64_t now, int64_t cpu) {
@@ -375,6 +410,9 @@ class Sampler {
   bool waited_ = false;                              // in this sample, for a thread to run a little
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
+  const NativeStacks* const native_ = static_cast<NativeStacks*>(dlsym(RTLD_DEFAULT, "strobe_native_stacks"));
+  const uintptr_t interpret_ = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault"));
+  uintptr_t functions_[kNativeFrames];
   size_t text_bytes_ = 0;
   uint32_t state_text_[kStates] = {};
   pthread_t thread_{};

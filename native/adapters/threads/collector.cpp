@@ -201,22 +201,6 @@ class Collector {
     return base && (base == system || base == own_base());
   }
 
-  // "/usr/bin/solver+0x1139": the address in the file that holds it, for which a name is found after the run.
-  static std::string place_of(uintptr_t address) {
-    FoundObject found{};
-    if (find_object(reinterpret_cast<void*>(address), &found) != 0) return "<unknown code>";
-    char path[PATH_MAX], offset[32];
-    const char* name = found.map->l_name;
-    if (!*name) {
-      const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-      path[n > 0 ? n : 0] = 0, name = path;
-    } else if (*name != '/' && realpath(name, path)) {
-      name = path;
-    }
-    snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(address - found.map->l_addr));
-    return name + std::string(offset);
-  }
-
   std::unordered_map<std::string, uint32_t> texts_;
   std::unordered_map<ThreadSamples*, Followed> followed_;
   std::vector<Row> rows_;

@@ -1,6 +1,7 @@
 // preload.cpp - libstrobe_threads.so, loaded by LD_PRELOAD: programs without Python are sampled from their beginning,
-// with the threads that pthread_create makes. It is silent in a Python, which samples itself, in a shell, and in
-// programs of the system that others start.
+// with the threads that pthread_create makes. In a Python it only waits for what the sampler there asks
+// (sampling/native_stacks.h). It is silent in a shell, in programs of the system that others start, and, where MPI's
+// launcher was started, in all that do not call MPI.
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +28,10 @@ namespace strobe::threads {
 namespace {
 
 constexpr size_t kSmallStack = 64 << 10;  // has no room for the handler of a signal
-constexpr std::string_view kShells[] = {"ash", "bash", "dash", "ksh", "sh", "zsh"};
+// Shells, and what starts the program that it is given.
+constexpr std::string_view kStarters[] = {"ash",    "bash",   "dash",    "ksh",   "sh",      "zsh",     "chrt",
+                                          "env",    "ionice", "nice",    "nohup", "numactl", "prlimit", "setarch",
+                                          "setsid", "stdbuf", "taskset", "time",  "timeout"};
 
 std::atomic<bool> following{false};
 int64_t period_ns = 0;
@@ -37,8 +41,9 @@ bool is_worth_it() {
   const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
   const std::string_view program(path, size_t(std::max<ssize_t>(n, 0)));
   const std::string_view name = program.substr(program.rfind('/') + 1);
-  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized") || std::ranges::find(kShells, name) != std::end(kShells)) return false;
+  if (std::ranges::find(kStarters, name) != std::end(kStarters)) return false;
   const char* supervisor = getenv("STROBE_THREADS_OF");
+  if (supervisor && strcmp(supervisor, "mpi") == 0) return dlsym(RTLD_DEFAULT, "PMPI_Init") != nullptr;
   const bool main = supervisor && atoi(supervisor) == getppid();
   return main || !(program.starts_with("/usr/bin/") || program.starts_with("/bin/"));
 }
@@ -51,6 +56,10 @@ void finish() {
 
 [[gnu::constructor]] void begin() {
   const char* rate = getenv("STROBE_THREADS_HZ");
+  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized")) {
+    unsetenv("STROBE_THREADS_HZ");  // nor are programs that it starts
+    return;
+  }
   if (!rate || !atoi(rate) || !is_worth_it() || !prepare() || !strobe_begin()) return give_way();
   period_ns = 1000000000 / atoi(rate);
   if (!start_collector()) return give_way();
@@ -85,7 +94,7 @@ bool is_own(void* caller) {
 class WithoutOurs {
  public:
   explicit WithoutOurs(const sigset_t* set) : set_(set) {
-    if (!set || !before()) return;
+    if (!set || !following || !before()) return;
     mine_ = *set;
     sigdelset(&mine_, SIGPROF);
     set_ = &mine_;
@@ -165,6 +174,12 @@ STROBE_API int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept
   NEXT(sigprocmask);
   if (how == SIG_UNBLOCK) return real(how, set, old);
   return real(how, WithoutOurs(set), old);
+}
+
+STROBE_API void __register_frame(void* begin) {
+  static const auto real = next<void (*)(void*)>("__register_frame");
+  frames_registered = true;
+  if (real) real(begin);
 }
 
 STROBE_API int poll(pollfd* files, nfds_t count, int timeout) {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <string>
 #include <vector>
 
 #include "adapters/sampling/thread_states.h"
@@ -81,6 +82,13 @@ struct ThreadSamples {  // begins as zeroes, and lives until the collector has r
 extern thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec")));
 // Counts the handler's calls in this thread: whoever got EINTR knows by it whether the program has interrupted him.
 extern thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec")));
+
+// Whether the program has told libgcc of code of its own, as compilers at run time do. Older ones then unwind with a
+// lock, which a handler must not wait for: stacks have their innermost function only.
+extern std::atomic<bool> frames_registered;
+
+// "/usr/bin/solver+0x1139": the address in the file that holds it, for which a name is found after the run.
+std::string place_of(uintptr_t address);
 
 // Finds what samples need. False: nothing can be sampled here.
 bool prepare();

@@ -1456,6 +1456,40 @@ class Analyses:
             UsageError: where an option has no such choice.
         """
 
+    def score(
+        self,
+        *,
+        min_share: float = 0.01,
+        max_call_ns: int = 1000,
+    ) -> Table:
+        """Which functions cost more to record than they are worth?
+
+        A recorded call costs the program about the same time, whatever the function does, and its span some
+        bytes of the trace. As in `scorep-score -g`, a function is to be left out (EXCLUDE) if it has
+        `min_share` of all recorded calls or more, and takes `max_call_ns` on average or less, without what
+        it calls. `strobe filter` writes these functions into a filter file for `strobe cc --filter` and
+        `strobe run --filter`. Calls of MPI, kernels and others are never left out.
+
+        bytes: size of the trace, shared out by spans. Calls that were folded have none.
+
+        Options:
+            min_share: Leave out functions with this share of all calls or more, 0 to 1.
+            max_call_ns: Leave out functions that take so long on average or less. In ns.
+
+        Columns:
+            name (string): name of the region
+            paradigm (string): who reported it
+            calls (int64): executions
+            share (float64): part of all calls, 0 to 1
+            bytes (int64, bytes): of its spans in the trace
+            self_ns (int64, ns): time in it alone
+            per_call_ns (float64, ns): self time per call
+            filter (string): EXCLUDE, if it is to be left out
+
+        Needs:
+            spans: strobe run --preset auto
+        """
+
     def sequences(
         self,
         *,

@@ -29,7 +29,17 @@ from strobe.sums.path_statistics import (
     location_statistics,
     one_for_each_name,
 )
-from strobe.sums.samples import NO_STACK, RUNNING, STATES, WAITING, SampleSum, frame_of, sample_sums
+from strobe.sums.samples import (
+    NO_STACK,
+    RUNNING,
+    STATES,
+    WAITING,
+    SampleSum,
+    frame_of,
+    is_python,
+    sample_sums,
+    with_line,
+)
 from strobe.trace.definition_rows import Process, Region, location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -348,7 +358,7 @@ def _state(each: SampleSum) -> str:
     if each.state in STATES:
         return each.state
     # Samples of other tools have no state; Python functions have a file of Python.
-    return "python" if frame_of(each.stack[-1])[1].endswith((".py", ">")) else "native"
+    return "python" if is_python(each.stack[-1]) else "native"
 
 
 def _of_library(frame: str) -> bool:
@@ -369,7 +379,7 @@ def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter
     lines = Counter[int]()
     for each in sums:
         if each.stack[-1] == frame and _state(each) == state:
-            lines[each.line] += each.ran_ns + each.other_ns
+            lines[each.line * (with_line(each.stack) == frame)] += each.ran_ns + each.other_ns
     name, file, line = frame_of(frame)
     generates = (file, line) in generators(trace)
     (at, ns), *_ = lines.most_common(1) or [(0, 0)]

@@ -15,7 +15,7 @@ from strobe.record.options.session_settings import disabled, switch
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Any, TypeVar
 
@@ -27,16 +27,18 @@ USER, RANGE, LOOP = 5, 3, 5  # model/kinds.py: paradigm, roles
 class region:  # noqa: N801 - used like a function, in `with` and as a decorator
     """A named piece of the program: `with strobe.region("augment"): ...` or `@strobe.region("augment")`.
 
-    Numbers that are given (`strobe.region("augment", n=32)`) become metrics `augment.n` at its begin. With the option
-    `counters-per-region`, what each execution used becomes metrics at its end.
+    Numbers that are given (`strobe.region("augment", n=32)`) become metrics `augment.n` at its begin. Whole numbers and
+    texts split the profile, too: inside of `augment` is a region `augment (n=32)` for each value, up to 100, then
+    `augment (other)`. With the option `counters-per-region`, what each execution used becomes metrics at its end.
     """
 
-    __slots__ = ("_entered", "_id", "_used", "attributes", "name")
+    __slots__ = ("_entered", "_id", "_part", "_used", "attributes", "name")
 
-    def __init__(self, name: str, **attributes: float) -> None:
+    def __init__(self, name: str, **attributes: float | str) -> None:
         self.name = name
         self.attributes = attributes
         self._id = 0
+        self._part = 0  # the region of its parameters; -1: it has none
         self._entered = 0
         self._used: list[tuple[int, ...]] = []
 
@@ -48,7 +50,11 @@ class region:  # noqa: N801 - used like a function, in `with` and as a decorator
             self._entered += 1
             if self.attributes:
                 for name, value in self.attributes.items():
-                    counter(f"{self.name}.{name}", value)
+                    if not isinstance(value, str):
+                        counter(f"{self.name}.{name}", value)
+                self._part = self._part or _part(core, self.name, self.attributes)
+                if self._part > 0:
+                    core.enter(self._part)
             if switch.counted and _is_counted(_readable(self.name)):
                 self._used.append(core.thread_usage(_hardware()))
         return self
@@ -60,6 +66,8 @@ class region:  # noqa: N801 - used like a function, in `with` and as a decorator
             if core is not None:
                 if self._used:
                     _count_region(self.name, self._used.pop(), core.thread_usage(_hardware()))
+                if self._part > 0:
+                    core.leave(self._part)
                 core.leave(self._id)
             elif self._used:
                 self._used.pop()
@@ -86,6 +94,8 @@ _USAGE = (
     *(("voluntary switches", "1"), ("involuntary switches", "1"), ("instructions", "1"), ("cycles", "1")),
     *(("cache-misses", "1"), ("branch-misses", "1")),
 )
+_MOST_PARTS = 100
+_parts: dict[str, set[str]] = {}  # values of parameters that have regions, by name
 _counted: dict[str, bool] = {}
 _counted_for: tuple[str, ...] = ()  # the patterns that `_counted` was made for
 _metrics: dict[tuple[str, str], int] = {}
@@ -98,6 +108,20 @@ def _region(core: Any, name: object, role: int) -> int:
         return int(core.region(name, USER, role))
     except (TypeError, UnicodeError):
         return int(core.region(_readable(name), USER, role))
+
+
+def _part(core: Any, name: object, parameters: Mapping[str, object]) -> int:
+    """Return the number of the region of these parameters, -1 if none is a whole number or a text."""
+    from numbers import Integral  # NumPy's are, too
+
+    values = (f"{each}={value}" for each, value in parameters.items() if isinstance(value, (str, Integral)))
+    text = ", ".join(values)
+    if not text:
+        return -1
+    known = _parts.setdefault(_readable(name), set())
+    if len(known) < _MOST_PARTS:
+        known.add(text)
+    return _region(core, f"{name} ({text if text in known else 'other'})", RANGE)
 
 
 def _readable(name: object) -> str:

@@ -28,7 +28,8 @@ class SampleSum:
     """Samples of one location with one call stack (outermost first), state, and line in the innermost function.
 
     `ran_ns` is CPU time; `other_ns` is what is left of the time that they stand for. Of samples without a time
-    (imported ones), `ran_ns` is their number. `line` is 0 where it is not known: in folded steps.
+    (imported ones), `ran_ns` is their number. `line` is 0 where it is not known: in folded steps. With C code below
+    Python functions it is of the innermost one of these.
     """
 
     location: int
@@ -113,3 +114,13 @@ def frame_of(text: str) -> tuple[str, str, int]:
     """Return name, file and first line of a function as a line of a call stack has them; "" and 0 where unknown."""
     match = _FRAME.fullmatch(text)
     return (match[1], match[2], int(match[3])) if match else (text, "", 0)
+
+
+def is_python(frame: str) -> bool:
+    """Whether a function is Python's, by its file."""
+    return frame_of(frame)[1].endswith((".py", ">"))
+
+
+def with_line(stack: Sequence[str]) -> str:
+    """Return the function that the line of a sample is in: the innermost one of Python, else the innermost one."""
+    return next(filter(is_python, reversed(stack)), stack[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from strobe.analyses.program.samples import ANALYSIS
-from strobe.sums.samples import READY, RUNNING, STATES, WAITING, frame_of, sample_sums
+from strobe.sums.samples import READY, RUNNING, STATES, WAITING, frame_of, sample_sums, with_line
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -23,7 +23,7 @@ def run(trace: Trace, *, by: str) -> Table:
     everything = 0
     for each in sums:
         state = each.state if each.state in STATES else "python"
-        inner = frame_of(each.stack[-1])
+        inner = frame_of(with_line(each.stack) if by == "line" else each.stack[-1])
         key: tuple[object, ...] = (threads[each.location], each.location) if by == "thread" else inner
         if by == "line":
             key = (inner[0], inner[1], each.line or None)

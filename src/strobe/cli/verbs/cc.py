@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 
 from strobe.cli.options import add_options, verbatim
 from strobe.errors import RecordError, UsageError
 from strobe.model.cache_folder import cache_folder
 from strobe.model.option import Option
 from strobe.model.verb import Verb
+from strobe.record.options.filters import filter_file
 
 _DESCRIPTION = """\
 Run a build with compilers that put a hook of the recorder into every function of C, C++ and Fortran
@@ -20,6 +23,7 @@ _EPILOG = """\
 examples:
   strobe cc -- make                             strobe cc -- cmake -B build
   strobe cc gcc -O2 -o solver solver.c          strobe cc --exclude-file /usr/include -- pip install .
+  strobe cc --filter solver.filter -- make      strobe filter solver.strobe -o solver.filter
   gcc mine.c $(strobe cc --flags)               for programs that call functions of strobe.h
 """
 _OPTIONS = (
@@ -35,8 +39,14 @@ _OPTIONS = (
         many=",",
         metavar="PART",
     ),
+    Option(
+        "filter",
+        "Put no hooks into functions that this Score-P filter file excludes. Compiles each file twice.",
+        metavar="FILE",
+    ),
     Option("flags", "Print the compiler flags for a program that includes strobe.h.", bool, False),
 )
+_WITH_VALUE = ("--exclude-file", "--exclude-function", "--filter")
 # The environment variable of build tools for each compiler.
 COMPILERS = {
     "cc": "CC",
@@ -58,9 +68,9 @@ for word do
   esac
 done
 if [ -n "$link" ] && [ $# -gt 0 ]; then
-  exec {real} {flags} "$@" -x none {archive} -ldl
+  exec {before} {real} {flags} "$@" -x none {archive} -ldl
 fi
-exec {real} {flags} "$@"
+exec {before} {real} {flags} "$@"
 """
 
 
@@ -78,7 +88,8 @@ def run(words: list[str]) -> int:
     if not command:
         raise UsageError("no build command given", do="strobe cc -- make")
     lists = (("file", options.exclude_file), ("function", options.exclude_function))
-    folder = wrappers([f"-finstrument-functions-exclude-{kind}-list={','.join(each)}" for kind, each in lists if each])
+    left_out = [f"-finstrument-functions-exclude-{kind}-list={','.join(each)}" for kind, each in lists if each]
+    folder = wrappers(left_out, _filtering(options.filter))
     environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)])}
     for name, variable in COMPILERS.items():
         if name in ("cc", "c++") and os.path.exists(os.path.join(folder, name)):
@@ -90,9 +101,20 @@ def run(words: list[str]) -> int:
         raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=known) from error
 
 
+def _filtering(path: str | None) -> str:
+    """Return what runs a compiler so that functions of a filter are left out. Raises UsageError if it is not one."""
+    if not path:
+        return ""
+    try:
+        filter_file(path)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return shlex.join([sys.executable, "-m", "strobe.cli.compile_filter", os.path.abspath(path)])
+
+
 def _is_option(words: list[str], at: int) -> bool:
     """Return whether a word is an option of strobe or the value of one."""
-    return words[at].startswith("-") or (at > 0 and words[at - 1] in ("--exclude-file", "--exclude-function"))
+    return words[at].startswith("-") or (at > 0 and words[at - 1] in _WITH_VALUE)
 
 
 def _folders() -> tuple[str, str]:
@@ -105,19 +127,18 @@ def _folders() -> tuple[str, str]:
 
 def flags() -> str:
     """Return the flags of a compiler for a program that includes strobe.h."""
-    import shlex
-
     include, lib = _folders()
     return shlex.join([f"-I{include}", f"-L{lib}", "-lstrobe", f"-Wl,-rpath,{lib}"])
 
 
-def wrappers(more: list[str]) -> str:
+def wrappers(more: list[str], before: str = "") -> str:
     """Return a folder with a wrapper for each installed compiler. It is kept, because CMake stores its path.
+
+    `before`: what runs the compiler, if not the shell.
 
     Raises RecordError if no compiler is installed, or if the folder cannot be written.
     """
     import hashlib
-    import shlex
 
     _, lib = _folders()
     archive = shlex.quote(os.path.join(lib, "libstrobe_functions.a"))
@@ -129,7 +150,7 @@ def wrappers(more: list[str]) -> str:
         if os.sep not in words[0]:  # looked for by the wrapper it would be the wrapper itself
             words[0] = _real(words[0])
         if words[0]:
-            made[name] = _WRAPPER.format(real=shlex.join(words), flags=added, archive=archive)
+            made[name] = _WRAPPER.format(before=before, real=shlex.join(words), flags=added, archive=archive)
     if not made:
         raise RecordError("no compiler of C, C++ or Fortran is installed", do="Install gcc or clang.", exit_code=127)
     digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]

@@ -1,12 +1,13 @@
-"""Samples of programs without Python: call stacks of all threads by CPU time, and what they wait for each other.
+"""Samples of native code. Programs without Python: call stacks of all threads by CPU time, and what they wait for each
+other. In a Python: the C functions below its own that samples are in.
 
-`strobe run` preloads `libstrobe_threads.so` where the program is one, or is started by a shell. Samples need glibc 2.35
-or newer. A program that uses SIGPROF keeps it, and shows only its waits.
+`strobe run` preloads `libstrobe_threads.so` where the program is compiled, as a Python is, or is started by a shell or
+an MPI launcher. Call stacks need glibc 2.35 or newer. A program that uses SIGPROF keeps it, and shows only its waits.
 """
 
 from __future__ import annotations
 
-from strobe.record.adapter import Adapter, preloading
+from strobe.record.adapter import Adapter, preloaded, preloading
 from strobe.record.options.recorder_options import per_second
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -16,29 +17,35 @@ if TYPE_CHECKING:
     from strobe.record.options.recorder_options import Setting
     from strobe.record.options.session_settings import Session
 
-_PER_SECOND, _OF, _USUAL = "STROBE_THREADS_HZ", "STROBE_THREADS_OF", 1000
+_PER_SECOND, _OF = "STROBE_THREADS_HZ", "STROBE_THREADS_OF"
+_USUAL, _BESIDE_MPI = 1000, 200  # per second of CPU time; stacks in MPI are deep, and its calls are recorded, too
 
 
 class _NativeSamples(Adapter):
+    _of_mpi = False
+
     def available(self) -> str:
-        """A Python samples itself."""
-        return "threads of native programs are sampled in processes without Python only"
+        """Only `strobe run` can preload a library."""
+        return "" if preloaded("threads") else "C functions are sampled under `strobe run` only"
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-        """Whether the program is neither a Python nor calls MPI, or a shell starts it."""
-        from strobe.record.launch.parallel_jobs import calls_mpi, is_native
+        """Whether the program is compiled, or a script of a shell or of Python."""
+        from strobe.record.launch.parallel_jobs import calls_mpi, is_compiled
 
-        return is_native(command) and not calls_mpi(environment, command)
+        self._of_mpi = calls_mpi(environment, command)  # then launchers are not what is of interest
+        return is_compiled(command)
 
     def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
         """Return whether it records: a rate of 0 refuses samples."""
         rate = settings["sample"]
-        self._rate = _USUAL if rate.origin.startswith(("preset", "default")) else round(per_second(rate.text or "0"))
+        usual = _BESIDE_MPI if self._of_mpi else _USUAL
+        self._rate = usual if rate.origin.startswith(("preset", "default")) else round(per_second(rate.text or "0"))
         return chosen and self._rate > 0
 
     def environment(self, settings: Session, environment: Mapping[str, str]) -> dict[str, str]:
         """Preload the library."""
-        return {**preloading("threads", environment), _PER_SECOND: str(self._rate), _OF: str(settings.supervisor)}
+        of = "mpi" if self._of_mpi else str(settings.supervisor)
+        return {**preloading("threads", environment), _PER_SECOND: str(self._rate), _OF: of}
 
 
 ADAPTER = _NativeSamples("native_samples", short="native", variables=(_PER_SECOND, _OF))

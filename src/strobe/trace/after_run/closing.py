@@ -37,7 +37,6 @@ def _resolve(folder: Path) -> None:
             reader = process_reader.open_process(files)
             functions.update((row[6], row[1]) for row in reader.core.regions() if symbols.is_address(row))
             callers.update(reader.call_sites.values())
-            if not reader.process()["python"]:
-                functions |= symbols.addresses_in(reader.core.texts(), variables=False)
-                variables |= symbols.addresses_in(reader.core.texts(), variables=True)
+            functions |= symbols.addresses_in(reader.core.texts(), variables=False)
+            variables |= symbols.addresses_in(reader.core.texts(), variables=True)
     symbols.resolve(folder, functions, callers, variables)
