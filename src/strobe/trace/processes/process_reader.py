@@ -245,9 +245,7 @@ class RecordedProcess:
 
     def texts(self) -> list[str]:
         """Return the texts that side tables refer to; functions of native programs have their names."""
-        texts: list[str] = self.core.texts()
-        described = self._begun[0].get("description") or {}
-        return texts if described.get("python") else symbols.with_names(texts, symbols.known_places(self._folder))
+        return symbols.with_names(self.core.texts(), symbols.known_places(self._folder))
 
     def source_loops(self) -> dict[int, str]:
         """Return what the loops of functions call, by region, as it was recorded, or exported."""
