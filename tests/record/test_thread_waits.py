@@ -5,6 +5,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,11 @@ def measured(printed: str) -> Waits:
     return {(state, None if step < 0 else step): sums for (state, step), sums in found.items() if sums[0]}
 
 
+def dicts(table: strobe.Table) -> list[dict[str, Any]]:
+    """The rows of a table."""
+    return table.to_pylist()
+
+
 def line_of(text: str) -> int:
     """The first line of the program with a text."""
     lines = (HERE / "threads" / "waits.c").read_text(encoding="utf-8").splitlines()
@@ -52,7 +58,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[strobe.T
 
 def test_each_step_has_the_waits_that_the_program_measured(waiting: tuple[strobe.Trace, Waits]) -> None:
     trace, known = waiting
-    found = {(row["state"], row["step"]): row for row in trace.waits(by="step").to_pylist()}
+    found = {(row["state"], row["step"]): row for row in dicts(trace.waits(by="step"))}
     first = STEPS - len(trace.steps())  # iterations before the first step
     far = []
     for (state, step), (count, ns) in known.items():
@@ -64,7 +70,7 @@ def test_each_step_has_the_waits_that_the_program_measured(waiting: tuple[strobe
         if not counted or abs(row["wait_ns"] - ns) > 0.05 * ns + 50_000:
             far.append((state, step, count, ns, row))
     assert len(far) <= 2, far  # another program had the processor between two looks at the clock
-    whole = {row["state"]: row["wait_ns"] for row in trace.waits().to_pylist()}
+    whole = {row["state"]: row["wait_ns"] for row in dicts(trace.waits())}
     sums = Counter[str]()
     for (state, _), (_, ns) in known.items():
         sums[state] += ns
@@ -73,7 +79,7 @@ def test_each_step_has_the_waits_that_the_program_measured(waiting: tuple[strobe
 
 def test_waits_have_their_caller_and_who_held_the_lock(waiting: tuple[strobe.Trace, Waits]) -> None:
     trace, _ = waiting
-    calls = {row["state"]: row for row in trace.waits(by="call").to_pylist() if "main" not in row["call_path"]}
+    calls = {row["state"]: row for row in dicts(trace.waits(by="call")) if "main" not in row["call_path"]}
     lines = {
         "lock_contention": ("pthread_mutex_lock(table_lock)", line_of("pthread_mutex_lock(&table_lock)")),
         "condition_wait": ("pthread_cond_wait(gate)", line_of("pthread_cond_wait(&gate")),
@@ -81,10 +87,14 @@ def test_waits_have_their_caller_and_who_held_the_lock(waiting: tuple[strobe.Tra
     }
     for state, (function, line) in lines.items():
         assert calls[state]["call_path"] == f"{function} < work (waits.c:{line})"
-    rows = trace.sql("select state, location, cause, sum(waits) as n from thread_waits group by 1, 2, 3").to_pylist()
+    rows = dicts(trace.sql("select state, location, cause, sum(waits) as n from thread_waits group by 1, 2, 3"))
     (holds,) = {(row["location"], row["cause"]) for row in rows if row["state"] == "lock_contention"}
     workers = {row["location"] for row in rows if row["state"] == "condition_wait"}
     assert set(holds) == workers
+    # The main thread opens the gate, and comes to the barrier last.
+    main = {row["location"] for row in rows if row["state"] == "thread_join"}
+    assert {row["cause"] for row in rows if row["state"] == "condition_wait"} == main
+    assert max((row for row in rows if row["state"] == "thread_barrier"), key=lambda row: row["n"])["cause"] in main
     joined = {row["cause"] for row in rows if row["state"] == "thread_join"}
     assert joined <= {*workers, None}
 
@@ -95,7 +105,7 @@ def test_long_waits_are_on_the_timeline(waiting: tuple[strobe.Trace, Waits]) -> 
         "select regions.name as name, count(*) as n, sum(duration_ns) as ns from spans join regions using (region)"
         " where regions.role = 'wait' group by 1"
     )
-    found = {row["name"]: row for row in table.to_pylist()}
+    found = {row["name"]: row for row in dicts(table)}
     ns = sum(ns for (state, _), (_, ns) in known.items() if state == "condition_wait")
     assert found["pthread_cond_wait"]["ns"] == pytest.approx(ns, rel=0.05)
     assert found["pthread_barrier_wait"]["n"] <= 3 * STEPS
@@ -105,7 +115,7 @@ def test_short_waits_are_counted_each_in_a_few_rows(workshop: Workshop) -> None:
     done = workshop.recorded("--", compiled(workshop.folder, "waits"), "many")
     known = measured(done.stdout)["condition_wait", None]
     with strobe.open(done.trace) as trace:
-        (row,) = (row for row in trace.waits().to_pylist() if row["state"] == "condition_wait")
+        (row,) = (row for row in dicts(trace.waits()) if row["state"] == "condition_wait")
     assert row["waits"] == known[0] > 10_000
     assert row["wait_ns"] == pytest.approx(known[1], rel=0.05)
 
@@ -140,7 +150,7 @@ def test_waits_of_a_killed_program_are_kept(workshop: Workshop) -> None:
     done = workshop.recorded("--", str(workshop.folder / "killed"))
     assert done.returncode == -signal.SIGKILL or done.returncode == 128 + signal.SIGKILL
     with strobe.open(done.trace) as trace:
-        (row,) = trace.waits(by="thread").to_pylist()
+        (row,) = dicts(trace.waits(by="thread"))
     assert (row["state"], row["waits"]) == ("lock_contention", 1)
     assert row["awaited_thread"] is not None
     assert 50e6 < row["wait_ns"] < 200e6
