@@ -10,6 +10,7 @@ from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.waits.gpu_waits import gpu_waits
+from strobe.ranks.waits.thread_waits import function_and_callers
 from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.ranks.waits.wait_states import Found, wait_states
 from strobe.steps.step_times import step_of_process
@@ -19,8 +20,8 @@ from strobe.trace.definition_rows import location_rows, path_tree, process_rows,
 from strobe.trace.trace import Trace
 
 _NOTHING = (
-    "no message or collective in this trace has both ends, and no thread waited for another of OpenMP or for a GPU, so"
-    " that nobody is known to have waited for another"
+    "no message or collective in this trace has both ends, and no thread waited for another one or for a GPU, so that"
+    " nobody is known to have waited for another"
 )
 _KEYS = {
     "state": ("state",),
@@ -31,15 +32,15 @@ _KEYS = {
     "step": ("state", "step"),
     "pair": ("state", "rank", "awaited_rank"),
     "kernel": ("state", "function", "kernel"),
-    "all": ("state", "rank", "awaited_rank", "step", "function", "call_path", "kernel"),
+    "all": ("state", "rank", "thread", "awaited_rank", "awaited_thread", "step", "function", "call_path", "kernel"),
 }
 
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.waits`."""
     found = wait_states(trace)
-    found = replace(found, waits=Waits.joined([found.waits, gpu_waits(trace)]))
-    keys = _Keys(trace, found.waits)
+    found = replace(found, waits=Waits.joined([gpu_waits(trace), found.waits]))
+    keys = _Keys(trace, found)
     rows = keys.each() if by == "wait" else keys.sums(_KEYS[by])
     about = f"{format_count(found.messages)} messages, {format_count(found.collectives)} collectives"
     about += f", {format_number_of(found.epochs, 'epoch')} of one-sided communication" * (found.epochs > 0)
@@ -52,25 +53,34 @@ def run(trace: Trace, *, by: str) -> Table:
 class _Keys:
     """What waits are grouped by: numbers of the same length as the waits, and how each number is shown."""
 
-    def __init__(self, trace: Trace, waits: Waits) -> None:
-        self._trace, self.waits = trace, waits
+    def __init__(self, trace: Trace, found: Found) -> None:
+        self._trace, self.waits = trace, found.waits
+        waits = found.waits
         process = np.array([row.process for row in location_rows(trace)], dtype=np.int64)
         self.process = process[waits.location] if len(process) else waits.location
         self.ranks = ranks_of(trace)
         regions = np.append(np.array(trace.definitions.path_region, dtype=np.int64), -1)
         region = regions[waits.call_path]
         self._regions = region_rows(trace)
+        # Waits of threads are the last ones, and may stand for several.
+        threads, others = found.threads.waits, len(waits) - len(found.threads.waits)
+        self._stacks = [function_and_callers(each) for each in found.threads.call_stacks]
+        stack = np.append(np.full(others, -1), threads.call_stack)
+        self.count = np.append(np.ones(others, dtype=np.int64), threads.waits)
+        self.max_ns = np.append(waits.wait_ns[:others], threads.max_ns)
+        names = [*(row.name for row in self._regions), *(function for function, _ in self._stacks), ""]
+        named = np.where(stack >= 0, len(self._regions) + stack, np.where(region < 0, len(names) - 1, region))
+        self._stack = stack
         self.numbers = {
             "state": waits.state,
             "rank": self.process,
             "awaited_rank": np.where(waits.for_another, process[waits.cause], -1) if len(process) else waits.cause,
-            "function": np.unique([row.name for row in self._regions], return_inverse=True)[1][region],
-            "call_path": waits.call_path,
+            "function": np.unique(names, return_inverse=True)[1][named],
+            "call_path": np.where(stack >= 0, len(regions) + stack, waits.call_path),
             "thread": waits.location,
-            "awaited_thread": np.where(waits.for_another, waits.cause, -1),
+            "awaited_thread": np.where(waits.for_another & (waits.cause != waits.location), waits.cause, -1),
             "kernel": waits.kernel,
         }
-        self._name = {"function": region}
         self.certain = ~waits.uncertain
 
     def _steps(self) -> Ints:
@@ -92,7 +102,10 @@ class _Keys:
             return number if number >= 0 else None
         if key == "kernel":
             return self._regions[number].name if number >= 0 else None
-        path = int(self.waits.call_path[at])
+        path, stack = int(self.waits.call_path[at]), int(self._stack[at])
+        if stack >= 0:
+            function, callers = self._stacks[stack]
+            return function if key == "function" or not callers else f"{function} < {callers}"
         if path < 0:
             return None
         return self._function(path) if key == "function" else call_path_text(self._trace, path)
@@ -125,8 +138,8 @@ class _Keys:
         certain_ns = np.where(self.certain, waits.wait_ns, 0)
         columns = {
             "wait_ns": summed(certain_ns),
-            "waits": summed(self.certain.astype(np.int64)),
-            "max_ns": np.maximum.reduceat(certain_ns[order], begin).tolist(),
+            "waits": summed(self.count * self.certain),
+            "max_ns": np.maximum.reduceat((self.max_ns * self.certain)[order], begin).tolist(),
             "uncertain_ns": summed(waits.wait_ns - certain_ns),
             "partial": summed(waits.partial.astype(np.int64)),
             "clipped": summed(waits.clipped.astype(np.int64)),
@@ -145,12 +158,13 @@ class _Keys:
     def each(self) -> list[dict[str, object]]:
         """Return a row for each wait."""
         self.numbers["step"] = self._steps()
-        waits, keys = self.waits, ("state", "rank", "awaited_rank", "step", "function", "kernel")
+        waits = self.waits
         return [
             {
-                **{key: self.shown(key, at) for key in keys},
+                **{key: self.shown(key, at) for key in _KEYS["all"]},
                 "start_ns": int(waits.call_ns[at]),
                 "wait_ns": int(waits.wait_ns[at]) if self.certain[at] else 0,
+                "waits": int(self.count[at]) if self.certain[at] else 0,
                 "uncertain_ns": 0 if self.certain[at] else int(waits.wait_ns[at]),
                 "location": int(waits.location[at]),
                 "time_ns": int(waits.call_ns[at]),
@@ -166,7 +180,7 @@ def note_of(trace: Trace, found: Found, lasted_ns: int) -> str:
     """
     if not (found.messages + found.collectives + found.epochs or len(found.waits)):
         return _NOTHING
-    keys = _Keys(trace, found.waits)
+    keys = _Keys(trace, found)
     of_others = np.where(keys.certain & found.waits.for_another, found.waits.wait_ns, 0)
     of_gpus = int(of_others[found.waits.for_gpu].sum())
     wait = np.where(keys.numbers["awaited_rank"] == keys.process, 0, of_others)

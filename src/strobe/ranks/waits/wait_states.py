@@ -26,8 +26,16 @@ from strobe.ranks.collectives import (
 from strobe.ranks.messages import message_ends
 from strobe.ranks.waits.message_calls import NEED_RECEIVER, Spans, functions_named, messages, spans_of
 from strobe.ranks.waits.one_sided import waits_of_windows
-from strobe.ranks.waits.thread_waits import lock_contention, thread_barriers
-from strobe.ranks.waits.wait_columns import STATES, Side, Waits, late_senders, longest_of_calls, waits_of_calls
+from strobe.ranks.waits.thread_waits import ThreadWaits, thread_waits
+from strobe.ranks.waits.wait_columns import (
+    STATES,
+    THREAD_STATES,
+    Side,
+    Waits,
+    late_senders,
+    longest_of_calls,
+    waits_of_calls,
+)
 from strobe.tables.column_arrays import Bools, Ints, place_of, rows_by
 from strobe.trace.definition_rows import processes_of_locations, regions_where
 from strobe.trace.trace import Trace
@@ -44,10 +52,11 @@ _REMEMBERED = 100  # late senders of a location that a later message can show to
 class Found:
     """All waits of a trace, and what they are of: messages and collectives that were matched, and that were not.
 
-    epochs: of one-sided communication, each from its lock, or its post and start.
+    epochs: of one-sided communication, each from its lock, or its post and start. threads: more about the last waits.
     """
 
     waits: Waits
+    threads: ThreadWaits
     epochs: int
     messages: int
     unmatched_messages: int
@@ -63,24 +72,28 @@ def wait_states(trace: Trace) -> Found:
     of_collectives = _of_collectives(trace, found)
     of_windows, epochs = waits_of_windows(trace, ~functions_named(trace, _TESTS))
     known = np.unique(found.collective[found.collective >= 0])
-    waits = Waits.joined([of_messages, of_collectives, of_windows, *_of_threads(trace)])
-    return Found(waits, epochs, messages, unmatched, len(known), int((found.collective < 0).sum()))
+    threads = thread_waits(trace)
+    waits = Waits.joined([of_messages, of_collectives, of_windows, _of_threads(threads)])
+    return Found(waits, threads, epochs, messages, unmatched, len(known), int((found.collective < 0).sum()))
 
 
-def _of_threads(trace: Trace) -> list[Waits]:
+def _of_threads(threads: ThreadWaits) -> Waits:
     """Return the waits of threads of one process for one another; they have one clock."""
-    found = {"thread_barrier": thread_barriers(trace), "lock_contention": lock_contention(trace)}
-    return [
-        Waits(
-            **{name: values for name, values in vars(waits).items() if name != "locked_ns"},
-            state=np.full(len(waits), STATES.index(state)),
-            clipped=np.zeros(len(waits), dtype=bool),
-            partial=np.zeros(len(waits), dtype=bool),
-            error_ns=np.zeros(len(waits), dtype=np.int64),
-            kernel=np.full(len(waits), -1),
-        )
-        for state, waits in found.items()
-    ]
+    waits = threads.waits
+    unknown, nothing = np.zeros(len(waits), dtype=bool), np.zeros(len(waits), dtype=np.int64)
+    return Waits(
+        state=waits.state + STATES.index(THREAD_STATES[0]),
+        location=waits.location,
+        call_ns=waits.begin_ns,
+        call_path=nothing - 1,
+        wait_ns=waits.wait_ns,
+        cause=np.where(waits.cause < 0, waits.location, waits.cause),
+        cause_ns=waits.begin_ns + waits.wait_ns,
+        clipped=unknown,
+        partial=unknown,
+        error_ns=nothing,
+        kernel=nothing - 1,
+    )
 
 
 def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
