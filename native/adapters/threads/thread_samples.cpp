@@ -30,6 +30,7 @@ void* (*function_around)(void*) = nullptr;
 thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec"))) = 0;
 std::atomic<bool> frames_registered{false};
+bool beside_mpi = false;
 
 namespace {
 

@@ -112,6 +112,8 @@ extern thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec")
 // Counts the handler's calls in this thread: whoever got EINTR knows by it whether the program has interrupted him.
 extern thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec")));
 
+extern bool beside_mpi;  // whether the program calls MPI: only its calls are waits then
+
 // Whether the program has told libgcc of code of its own, as compilers at run time do. Older ones then unwind with a
 // lock, which a handler must not wait for: stacks have their innermost function only.
 extern std::atomic<bool> frames_registered;
