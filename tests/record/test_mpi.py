@@ -348,6 +348,13 @@ def test_calls_of_mpi4py_lie_under_the_python_functions_that_make_them(mpi: Mpi)
     }
 
 
+def test_ranks_start_while_threads_of_the_recorder_wait_for_the_loader(mpi: Mpi) -> None:
+    """Functions of pthreads that a library calls as it is loaded, and a thread beside it, are looked for by the loader."""
+    for _ in range(3):
+        done = mpi.recorded(*mpi.mpirun(8, sys.executable, str(PROGRAMS / "solver.py")), STROBE_TRACE="+native")
+        assert done.returncode == 4
+
+
 @pytest.mark.parametrize("program", ["solver", "solver.py"])
 def test_ranks_that_each_run_strobe_share_one_trace_and_one_speaks(mpi: Mpi, program: str) -> None:
     command = [str(PROGRAMS / program)] if program.endswith(".py") else ["--", mpi.build(program)]

@@ -124,7 +124,7 @@ auto again(Call&& call) {
 
 using namespace strobe::threads;
 
-#define NEXT(name) static const auto real = next<decltype(&::name)>(#name)
+#define NEXT(name) STROBE_FOUND(real, next<decltype(&::name)>(#name))
 
 extern "C" {
 
@@ -178,7 +178,7 @@ STROBE_API int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept
 }
 
 STROBE_API void __register_frame(void* begin) {
-  static const auto real = next<void (*)(void*)>("__register_frame");
+  STROBE_FOUND(real, next<void (*)(void*)>("__register_frame"));
   frames_registered = true;
   if (real) real(begin);
 }

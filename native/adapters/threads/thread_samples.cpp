@@ -180,7 +180,7 @@ void end_thread(void* samples) {
 
 // Not our own definition.
 int real_sigaction(const struct sigaction* to, struct sigaction* from) {
-  static const auto real = next<decltype(&sigaction)>("sigaction");
+  STROBE_FOUND(real, next<decltype(&sigaction)>("sigaction"));
   return real(SIGPROF, to, from);
 }
 

@@ -36,6 +36,13 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
+// A function that is looked for when it is first called. A static variable that is made then would have a lock, and who
+// waits for that may hold the loader's, which looking needs.
+#define STROBE_FOUND(variable, ...)                                                 \
+  static std::atomic<void*> variable##_known{nullptr};                              \
+  auto variable = reinterpret_cast<decltype(__VA_ARGS__)>(variable##_known.load()); \
+  if (!variable) variable##_known.store(reinterpret_cast<void*>(variable = (__VA_ARGS__)))
+
 // What a thread waits in, beside the calls of the kernel.
 enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier };
 struct WaitKind {

@@ -88,8 +88,8 @@ using namespace strobe::threads;
 // A lock: only who does not get it at once waits.
 #define LOCK(name, attempt, Lock, wait)                                                           \
   STROBE_API int name(Lock* lock) noexcept {                                                      \
-    static const auto real = next<decltype(&::name)>(#name);                                      \
-    static const auto at_once = next<decltype(&::attempt)>(#attempt);                             \
+    STROBE_FOUND(real, next<decltype(&::name)>(#name));                                           \
+    STROBE_FOUND(at_once, next<decltype(&::attempt)>(#attempt));                                  \
     const int result = at_once(lock);                                                             \
     if (__builtin_expect(result != EBUSY, 1)) return result;                                      \
     return wait_in(wait, lock, std::atomic<uint32_t>(holder(*lock)), [&] { return real(lock); }); \
@@ -102,40 +102,40 @@ LOCK(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t, kReadLoc
 LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t, kWriteLock)
 
 STROBE_API int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* lock) {
-  static const auto real = next_condition<decltype(&::pthread_cond_wait)>("pthread_cond_wait");
+  STROBE_FOUND(real, next_condition<decltype(&::pthread_cond_wait)>("pthread_cond_wait"));
   return wait_in(kCondition, condition, signaller(condition), [&] { return real(condition, lock); });
 }
 
 STROBE_API int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* lock, const timespec* until) {
-  static const auto real = next_condition<decltype(&::pthread_cond_timedwait)>("pthread_cond_timedwait");
+  STROBE_FOUND(real, next_condition<decltype(&::pthread_cond_timedwait)>("pthread_cond_timedwait"));
   return wait_in(kCondition, condition, signaller(condition), [&] { return real(condition, lock, until); });
 }
 
 STROBE_API int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* lock, clockid_t clock,
                                       const timespec* until) {
-  static const auto real = next<decltype(&::pthread_cond_clockwait)>("pthread_cond_clockwait");
+  STROBE_FOUND(real, next<decltype(&::pthread_cond_clockwait)>("pthread_cond_clockwait"));
   return wait_in(kCondition, condition, signaller(condition), [&] { return real(condition, lock, clock, until); });
 }
 
 STROBE_API int pthread_cond_signal(pthread_cond_t* condition) noexcept {
-  static const auto real = next_condition<decltype(&::pthread_cond_signal)>("pthread_cond_signal");
+  STROBE_FOUND(real, next_condition<decltype(&::pthread_cond_signal)>("pthread_cond_signal"));
   signals(condition);
   return real(condition);
 }
 
 STROBE_API int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
-  static const auto real = next_condition<decltype(&::pthread_cond_broadcast)>("pthread_cond_broadcast");
+  STROBE_FOUND(real, next_condition<decltype(&::pthread_cond_broadcast)>("pthread_cond_broadcast"));
   signals(condition);
   return real(condition);
 }
 
 STROBE_API int pthread_join(pthread_t thread, void** result) {
-  static const auto real = next<decltype(&::pthread_join)>("pthread_join");
+  STROBE_FOUND(real, next<decltype(&::pthread_join)>("pthread_join"));
   return wait_in(kJoin, nullptr, std::atomic<uint32_t>(thread_of(thread)), [&] { return real(thread, result); });
 }
 
 STROBE_API int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
-  static const auto real = next<decltype(&::pthread_barrier_wait)>("pthread_barrier_wait");
+  STROBE_FOUND(real, next<decltype(&::pthread_barrier_wait)>("pthread_barrier_wait"));
   return wait_in(kBarrier, barrier, last_at(barrier), [&] { return real(barrier); });
 }
 

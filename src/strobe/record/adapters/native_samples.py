@@ -30,11 +30,12 @@ class _NativeSamples(Adapter):
         return "" if preloaded("threads") else "C functions are sampled under `strobe run` only"
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-        """Whether the program is compiled, or a script of a shell."""
+        """Whether the program is compiled, or a script of a shell; not where a launcher starts Pythons."""
         from strobe.record.launch.parallel_jobs import calls_mpi, is_native
 
         self._of_mpi = calls_mpi(environment, command)  # then launchers are not what is of interest
-        return is_native(command)
+        pythons = any("python" in word.rpartition("/")[2] for word in command)
+        return is_native(command) and not (self._of_mpi and pythons)
 
     def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
         """Return whether it records: a rate of 0 refuses samples."""
