@@ -64,8 +64,8 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, wit
     Between two calls that can wait, a rank computes as long as it did. A receive is over when the send has begun, a
     send that waited for its receiver when the receive has, a collective when all have come that the rank needs
     (Collectives.needs). A window is as long as that of its slowest rank. Not known: where kernels communicate, or
-    much of the communication is of calls whose other side is not in the trace, or the log has more than MOST_ROWS rows,
-    which are not read then. without: places in
+    much of the communication is of calls whose other side is not in the trace, or the log has more than MOST_ROWS
+    rows, which are not read then. without: places in
     `collectives(trace)` in which nobody waits for anybody.
     """
     out, tables = np.full(windows, np.nan), [reader.tables() for reader in trace.readers]

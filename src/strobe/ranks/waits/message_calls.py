@@ -79,7 +79,7 @@ def messages(trace: Trace) -> Messages:
 
 
 def message_parts(trace: Trace, *, whole: bool) -> Iterator[Messages]:
-    """Yield the messages of a trace in parts that fit into memory; as one where rows were lost, or calls look for some.
+    """Yield the messages of a trace in parts that fit into memory; as one where rows were lost or calls probe.
 
     Calls of a location are judged in their order, when all messages of these and of those before have both ends. What
     is not judged goes to the next part, with its other end. Raises NeedsWholeLogError if messages overtake each
@@ -129,7 +129,7 @@ def _messages_of(trace: Trace, parts: list[Part]) -> Iterator[Messages]:
             is_kept[alone] = False
             is_kept |= (partner >= 0) & is_kept[partner]
             is_kept[early] = True
-            # Of each sender, receiver, communicator and tag, the last message stays: if one overtakes it, that is seen.
+            # Of each sender, receiver, communicator and tag, the last message stays: it shows if one overtakes it.
             keys = (ends.sender[send], ends.receiver[send], ends.communicator[send], ends.tag[send])
             last = reduce(np.logical_or, (np.diff(each, append=_FIRST) != 0 for each in keys))
             is_kept[send[last]] = is_kept[receive[last]] = True
