@@ -181,7 +181,9 @@ enum strobe_row_kind {
   STROBE_ROW_NEIGHBOR_COLLECTIVE = 10,
   // io_spans: (operation text, file text, descriptor), size_bytes, requested_bytes, offset_bytes
   STROBE_ROW_IO = 11,
-  STROBE_ROW_KINDS = 12
+  // thread_waits: (location, call_stack text), (state text, cause), (waits, 0), wait_ns, max_ns. Such rows stay.
+  STROBE_ROW_THREAD_WAIT = 12,
+  STROBE_ROW_KINDS = 13
 };
 #define STROBE_ROW_VALUES 6
 #define STROBE_NOTHING INT64_MIN

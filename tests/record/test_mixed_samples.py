@@ -60,7 +60,7 @@ def ran_in(trace: strobe.Trace) -> tuple[Counter[str], Counter[tuple[str, ...]]]
 
 @pytest.mark.every_python
 def test_functions_of_an_extension_module_lie_below_the_python_function_that_calls_them(kitchen: Workshop) -> None:
-    done = kitchen.recorded("--sample", "1000", str(kitchen.write("baker.py", PROGRAM)))
+    done = kitchen.recorded("--trace=+native", "--sample", "1000", str(kitchen.write("baker.py", PROGRAM)))
     assert done.returncode == 0, done.stderr
     known, trace = json.loads(done.stdout), strobe.open(done.trace)
     total, chains = ran_in(trace)
@@ -78,8 +78,8 @@ def test_functions_of_an_extension_module_lie_below_the_python_function_that_cal
     assert lines["loaf"]["native_ns"] == pytest.approx(total["loaf"], rel=0.05)
 
 
-def test_without_native_code_the_python_function_has_the_time(kitchen: Workshop) -> None:
-    done = kitchen.recorded("--sample", "1000", "--trace", "-native", str(kitchen.write("baker.py", PROGRAM)))
+def test_unless_it_is_asked_for_the_python_function_has_the_time(kitchen: Workshop) -> None:
+    done = kitchen.recorded("--sample", "1000", str(kitchen.write("baker.py", PROGRAM)))
     rows = {row["name"]: row for row in strobe.open(done.trace).samples().to_pylist()}
     assert "knead" not in rows
     assert rows["loaf"]["native_ns"] > 0
@@ -104,7 +104,7 @@ CAREFUL = """
     print("interrupted", interrupted)
     child = os.fork()
     if not child:
-        bake(50_000_000)
+        bake(400_000_000)
         os._exit(7)
     print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     got = []
@@ -123,7 +123,7 @@ CAREFUL = """
 def test_signals_forks_and_calls_of_the_program_stay_as_they_are(kitchen: Workshop) -> None:
     program = str(kitchen.write("careful.py", CAREFUL))
     plain = kitchen.plain(program)
-    seen = kitchen.recorded("--sample", "1000", program)
+    seen = kitchen.recorded("--trace=+native", "--sample", "1000", program)
     assert plain.visible == seen.visible
     assert seen.stdout.split("\n")[1:4] == ["interrupted 0", "child 7", "own signal came"]
     trace = strobe.open(seen.trace)

@@ -97,6 +97,34 @@ def test_waits_are_those_that_the_threads_measured(planted: tuple[str, strobe.Tr
             assert abs(ours - theirs) <= 0.1 * theirs + 1_000_000
 
 
+def test_waits_of_folded_steps_are_counted_as_all_others(built: Path, tmp_path: Path) -> None:
+    workshop, printed = run(built, tmp_path, "threads", "imbalance", "2500", "10", STROBE_KEEP="1")
+    own = sum(int(line.split()[1]) for line in printed.splitlines())
+    with strobe.open(workshop.trace) as trace:
+        (kept,) = rows(trace.sql("select count(*) as n from spans"), "n")
+        waits = {row["state"]: row for row in trace.waits().to_pylist()}
+    assert kept[0] < 2 * THREADS * 2500  # parallel and its barrier
+    assert waits["thread_barrier"]["wait_ns"] == pytest.approx(own, rel=0.05)
+    # The last one to come does not wait, and no worker is idle before the first region or behind the last.
+    assert waits["thread_barrier"]["waits"] == (THREADS - 1) * 2500
+    assert waits["idle_worker"]["waits"] == (THREADS - 1) * 2499
+
+
+def test_the_factors_of_talp_are_made_of_what_the_threads_measured(planted: tuple[str, strobe.Trace, str]) -> None:
+    """Of workers that are idle while one thread works, and of threads that wait for the longest part of a region."""
+    name, trace, printed = planted
+    rows_of = {row["factor"]: row for row in trace.efficiency(model="talp").to_pylist()}
+    found = {factor: row["value"] for factor, row in rows_of.items()}
+    steps, elapsed = rows_of["omp_load_balance"]["steps"], THREADS * rows_of["omp_load_balance"]["elapsed_ns"]
+    waited = (
+        sum(own_waits(printed, 1)) * steps
+    )  # what the threads wait for the last one is D but for its own time there
+    parts = [found[f"omp_{each}"] for each in ("scheduling_efficiency", "load_balance", "serialization_efficiency")]
+    assert found["omp_parallel_efficiency"] == pytest.approx(parts[0] * parts[1] * parts[2], abs=1e-9)
+    assert found["omp_load_balance"] == pytest.approx(1 - waited / (parts[0] * elapsed), abs=0.1)
+    assert (found["omp_serialization_efficiency"] < 0.6) == (name == "serial")
+
+
 def test_every_thread_has_a_region_for_each_step_with_its_place(planted: tuple[str, strobe.Trace, str]) -> None:
     name, trace, _ = planted
     regions = trace.sql(

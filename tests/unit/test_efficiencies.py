@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strobe.ranks.efficiencies import DeviceTimes, HostTimes, PerStep, pop, scaling, strobe, talp
+from strobe.ranks.efficiencies import DeviceTimes, HostTimes, PerStep, TeamTimes, pop, scaling, strobe, talp
 
 pytestmark = pytest.mark.every_python
 TIMES = st.integers(1, 10**12)
@@ -46,7 +46,7 @@ def products(factors):
 
 @st.composite
 def jobs(draw):
-    """The times of some ranks on nodes, and of GPUs, that all fit into the longest rank."""
+    """The times of some ranks on nodes, of GPUs, that all fit into the longest rank, and of teams of OpenMP."""
     ranks = draw(st.integers(1, 6))
     nodes = [str(draw(st.integers(0, 2))) for _ in range(ranks)]
     host = host_of([tuple(draw(TIMES) for _ in range(4)) for _ in range(ranks)], nodes)
@@ -55,12 +55,16 @@ def jobs(draw):
         computation, communication, copy = (draw(TIMES) for _ in range(3))
         gpus.append((computation, communication, copy, draw(st.integers(0, communication))))
     busiest = max(sum(each[:3]) for each in gpus)
-    return host, devices_of(gpus, max(busiest, host.elapsed_ns[0]))
+    computed, *lost = (np.array([float(draw(TIMES))]) for _ in range(4))
+    teams = TeamTimes(computed + lost[0] + lost[1], *lost)
+    return host, devices_of(gpus, max(busiest, host.elapsed_ns[0])), teams
 
 
-def twin_of_talp(useful, mpi, gpu, nodes, elapsed):
-    """perf_metrics.c, model 2: sums over processes, in seconds of CPU time; one CPU each, no OpenMP."""
-    cpus = len(useful)
+def twin_of_talp(useful, mpi, gpu, nodes, elapsed, omp_lb, omp_sched, omp_serial):
+    """perf_metrics.c, model 2: sums over processes, in CPU time; workers wait while their process is in MPI."""
+    cpus = len(mpi)
+    active = sum(useful) + sum(mpi) + sum(gpu)
+    lost = omp_lb + omp_sched + omp_serial
     by_node = {}
     for node, time in zip(nodes, mpi, strict=True):
         by_node.setdefault(node, []).append(time)
@@ -68,13 +72,17 @@ def twin_of_talp(useful, mpi, gpu, nodes, elapsed):
     min_of_processes = min(time / 1 for time in mpi)
     min_of_nodes = min(sum(times) / len(times) for times in by_node.values())
     return {
-        "parallel_efficiency": sum(useful) / (sum(useful) + sum(mpi) + sum(gpu)),
+        "parallel_efficiency": sum(useful) / (active + lost),
+        "omp_parallel_efficiency": active / (active + lost),
+        "omp_load_balance": (active + omp_serial) / (active + omp_serial + omp_lb),
+        "omp_scheduling_efficiency": (active + omp_serial + omp_lb) / (active + omp_serial + omp_lb + omp_sched),
+        "omp_serialization_efficiency": active / (active + omp_serial),
         "mpi_parallel_efficiency": (elapsed - mpi_normalized) / elapsed,
         "mpi_communication_efficiency": (elapsed - min_of_processes) / elapsed,
         "mpi_load_balance": (elapsed - mpi_normalized) / (elapsed - min_of_processes),
         "mpi_load_balance_in": (elapsed - min_of_nodes) / (elapsed - min_of_processes),
         "mpi_load_balance_out": (elapsed - mpi_normalized) / (elapsed - min_of_nodes),
-        "device_offload_efficiency": sum(useful) / (sum(useful) + sum(gpu)),
+        "device_offload_efficiency": (sum(useful) + lost) / (sum(useful) + lost + sum(gpu)),
     }
 
 
@@ -90,24 +98,29 @@ def twin_of_talp_gpu(kernels, copies, elapsed):
 
 @given(jobs())
 def test_the_factors_of_talp_are_those_of_its_source(job):
-    host, devices = job
+    host, devices, teams = job
     times = (host.useful_ns + host.data_ns, host.communication_ns, host.gpu_ns)
     useful, mpi, gpu = (each[:, 0].tolist() for each in times)
-    expected = twin_of_talp(useful, mpi, gpu, host.nodes, max(host.duration_ns[:, 0].tolist()))
+    balance, scheduling, serial = (
+        float(each[0]) for each in (teams.load_balance_ns, teams.scheduling_ns, teams.serial_ns)
+    )
+    useful.append(float(teams.workers_ns[0]) - balance - scheduling)
+    elapsed = max(host.duration_ns[:, 0].tolist())
+    expected = twin_of_talp(useful, mpi, gpu, host.nodes, elapsed, balance, scheduling, serial)
     kernels = (devices.computation_ns + devices.communication_ns)[:, 0].tolist()
     expected |= twin_of_talp_gpu(kernels, devices.copy_ns[:, 0].tolist(), float(devices.elapsed_ns[0]))
-    assert values(talp(host, devices)) == pytest.approx(expected, abs=1e-9)
+    assert values(talp(host, devices, teams)) == pytest.approx(expected, abs=1e-9)
 
 
 @given(jobs())
 def test_a_factor_is_the_product_of_its_own_factors_and_none_is_above_one(job):
-    host, devices = job
+    host, devices, teams = job
     of_pop = products(pop(host, 0.5 * (host.useful_ns.max(axis=0) + host.elapsed_ns)))
-    found = [*of_pop, *products(talp(host, devices)), *products(strobe(host, devices))]
-    assert len(found) == 3 + 3 + 4
+    found = [*of_pop, *products(talp(host, devices, teams)), *products(strobe(host, devices))]
+    assert len(found) == 3 + 4 + 4
     for name, value, product in found:
         assert value == pytest.approx(product, abs=1e-12), name
-    for name, value in [*values(strobe(host, devices)).items(), *values(talp(host, devices)).items()]:
+    for name, value in [*values(strobe(host, devices)).items(), *values(talp(host, devices, teams)).items()]:
         assert 0 <= value <= 1 + 1e-12 or "load_balance_" in name, name
 
 
@@ -115,7 +128,9 @@ def test_a_factor_is_the_product_of_its_own_factors_and_none_is_above_one(job):
 def test_a_balanced_run_that_never_waits_loses_nothing(ranks, nodes, time):
     host = host_of([(time, 0, 0, 0)] * ranks * nodes, [str(rank % nodes) for rank in range(ranks * nodes)])
     devices = devices_of([(time, 0, 0, 0)] * ranks, time)
-    for factors in (pop(host, host.elapsed_ns), talp(host, devices), strobe(host, devices)):
+    nothing = np.zeros(1)
+    teams = TeamTimes(np.array([float(time)]), nothing, nothing, nothing)
+    for factors in (pop(host, host.elapsed_ns), talp(host, devices, teams), strobe(host, devices)):
         for name, value in values(factors).items():
             assert value == 1, name
 
@@ -185,10 +200,11 @@ def test_what_is_not_known_or_nothing_is_not_a_number():
     assert math.isnan(values(pop(nobody, nobody.elapsed_ns))["load_balance"])
     lacking = host_of([(5, 5, 0, 0), (math.nan,) * 4], "aa")
     assert all(map(math.isnan, values(pop(lacking, lacking.elapsed_ns)).values()))
-    without = values(talp(host_of([(5, 5, 0, 0)], "a"), DeviceTimes.unknown(1)))
+    without = values(talp(host_of([(5, 5, 0, 0)], "a"), DeviceTimes.unknown(1), TeamTimes.unknown(1)))
     assert {name for name, value in without.items() if math.isnan(value)} == {
         *("device_offload_efficiency", "gpu_parallel_efficiency", "gpu_orchestration_efficiency"),
-        *("gpu_communication_efficiency", "gpu_load_balance"),
+        *("gpu_communication_efficiency", "gpu_load_balance", "omp_parallel_efficiency", "omp_load_balance"),
+        *("omp_scheduling_efficiency", "omp_serialization_efficiency"),
     }
 
 
@@ -200,7 +216,7 @@ def per_step(host):
 
 @given(jobs(), jobs(), st.booleans())
 def test_scaling_is_that_of_time_and_work(first, other, weak):
-    (first, _), (run, _) = first, other
+    (first, *_), (run, *_) = first, other
     found = values(scaling(pop(run, run.elapsed_ns)[0], per_step(run), per_step(first), weak=weak))
     work = len(run.nodes) / len(first.nodes) if weak else 1
     assert found["speedup"] == pytest.approx(work * first.elapsed_ns[0] / run.elapsed_ns[0], rel=1e-9)

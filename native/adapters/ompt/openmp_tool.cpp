@@ -14,6 +14,8 @@
 
 #include "adapters/mpi/function_names.h"
 #include "adapters/ompt/interface.h"
+#include "adapters/ompt/team_waits.h"
+#include "core/system/threads.h"
 #include "include/strobe.h"
 
 namespace strobe::ompt {
@@ -73,42 +75,66 @@ struct Held {
   uint64_t lock, ticks, records;
   uint32_t region;
 };
-struct Thread {
+// A construct at a place: its region, and its call stack in rows of waits.
+struct Known {
+  uint32_t region = 0, call_stack = 0;
+};
+struct Thread : Waiter {
   void* const recorder = strobe_this_thread();
   std::vector<Open> open;                // outermost first
   std::vector<Held> held;                // locks
   Team* team = nullptr;                  // of its implicit task
   std::atomic<Team*> waits_in{nullptr};  // a worker in an implicit barrier of this team
-  std::array<std::pair<Key, uint32_t>, 64> regions{};
+  std::array<std::pair<Key, Known>, 64> known{};
+  Thread() : Waiter(strobe_location(thread_id(), nullptr)) {}
 };
-struct Team {
+struct Team : TeamWaits {
   uint32_t slot;
   Site site;
-  uint32_t region;
+  Known known;
   std::mutex mutex;
   std::vector<Thread*> workers;
 };
-Team closing{};  // waits_in of a worker whose regions its primary thread ends now
+Team closing{{0, 0}, 0, nullptr, {}, {}, {}};  // waits_in of a worker whose regions its primary thread ends now
+
+std::mutex mutex;  // of what make_known uses, and of all threads
+auto& threads = *new std::vector<Thread*>;
 
 thread_local Thread* mine __attribute__((tls_model("initial-exec")));
-Thread& me() { return mine ? *mine : *(mine = new Thread); }
+Thread& me() {
+  if (mine) return *mine;
+  mine = new Thread;
+  const std::lock_guard lock(mutex);
+  threads.push_back(mine);
+  return *mine;
+}
 
-std::mutex mutex;                // of what make_region uses
+// At the end of the program: whoever still records then may lose some ms of short waits.
+void flush_all() {
+  const std::lock_guard lock(mutex);
+  for (Thread* thread : threads) thread->flush();
+}
+
 std::atomic<uint64_t> teams{0};  // a bit for each slot in use
 std::atomic<uint32_t> workers{0};
 
-uint32_t make_region(const Key& key) {
-  static auto& regions = *new std::map<Key, uint32_t>;
-  static auto& sites = *new std::map<Site, std::string>;
+Known make_known(const Key& key) {
+  struct Named {
+    std::string site, address;
+  };
+  static auto& all = *new std::map<Key, Known>;
+  static auto& sites = *new std::map<Site, Named>;
   static auto& locks = *new std::map<uint64_t, size_t>;
   const std::lock_guard lock(mutex);
-  uint32_t& region = regions[key];
-  if (region) return region;
+  Known& known = all[key];
+  if (known.region) return known;
   auto [site, fresh] = sites.try_emplace(key.site);
   if (fresh && key.site) {
     const mpi::Place place = mpi::find_place(static_cast<const char*>(key.site) - 1);
-    site->second = mpi::call_site(place);
-    strobe_note_call_site(site->second.c_str(), place.path.c_str(), place.address);
+    char offset[32];
+    snprintf(offset, sizeof offset, "+0x%llx\n", (unsigned long long)place.address);
+    site->second = {mpi::call_site(place), "@" + place.path + offset};
+    strobe_note_call_site(site->second.site.c_str(), place.path.c_str(), place.address);
   }
   // As MPI's peers are: what tells calls apart, then the call site.
   std::string place;
@@ -117,21 +143,30 @@ uint32_t make_region(const Key& key) {
   } else if (key.number && (locks.size() < kMostLocks || locks.contains(key.number))) {
     place = "lock " + std::to_string(locks.try_emplace(key.number, locks.size() + 1).first->second) + "; ";
   }
-  place += site->second;
+  const bool is_lock = place.starts_with("lock");
+  known.call_stack = strobe_text(
+      (site->second.address + key.construct->name + (is_lock ? " (" + place.substr(0, place.size() - 2) + ")" : ""))
+          .c_str());
+  place += site->second.site;
   strobe_region_info info{};
   info.name = key.construct->name;
   info.file = place.c_str();
   info.paradigm = STROBE_OPENMP;
   info.role = key.construct->role;
-  return region = strobe_region(&info);
+  known.region = strobe_region(&info);
+  return known;
+}
+
+Known known_of(Thread& thread, const Construct& construct, Site site, uint64_t number = 0) {
+  const Key key{&construct, site, number};
+  const uint64_t hash = (uint64_t(&construct) ^ uint64_t(site) * 31 ^ number * 17) * 0x9E3779B97F4A7C15ull;
+  auto& [of, known] = thread.known[hash >> 58];
+  if (!known.region || !(of == key)) of = key, known = make_known(key);
+  return known;
 }
 
 uint32_t region_of(Thread& thread, const Construct& construct, Site site, uint64_t number = 0) {
-  const Key key{&construct, site, number};
-  const uint64_t hash = (uint64_t(&construct) ^ uint64_t(site) * 31 ^ number * 17) * 0x9E3779B97F4A7C15ull;
-  auto& [known, region] = thread.regions[hash >> 58];
-  if (!region || !(known == key)) known = key, region = make_region(key);
-  return region;
+  return known_of(thread, construct, site, number).region;
 }
 
 void enter(Thread& thread, const Construct& construct, uint32_t region, const void* of = nullptr) {
@@ -154,7 +189,13 @@ void thread_begin(int kind, Data*) {
   if (kind == kWorker) strobe_name_thread(("OpenMP worker " + std::to_string(++workers)).c_str());
 }
 
-void thread_end(Data*) { delete std::exchange(mine, nullptr); }
+void thread_end(Data*) {
+  if (!mine) return;
+  mine->flush();
+  const std::lock_guard lock(mutex);
+  std::erase(threads, mine);
+  delete std::exchange(mine, nullptr);
+}
 
 void parallel_begin(Data*, const void*, Data* parallel, unsigned, int, Site site) {
   uint64_t used = teams.load();
@@ -163,9 +204,10 @@ void parallel_begin(Data*, const void*, Data* parallel, unsigned, int, Site site
     slot = uint32_t(std::countr_one(used));
   } while (slot < kMostTeams && !teams.compare_exchange_weak(used, used | uint64_t(1) << slot));
   Thread& thread = me();
-  auto* team = new Team{slot, site, region_of(thread, kParallel, site, slot), {}, {}};
+  auto* team =
+      new Team{{thread.location, Moment::now().ns}, slot, site, known_of(thread, kParallel, site, slot), {}, {}};
   parallel->pointer = team;
-  enter(thread, kParallel, team->region, team);
+  enter(thread, kParallel, team->known.region, team);
 }
 
 void parallel_end(Data* parallel, Data*, int, Site) {
@@ -183,26 +225,33 @@ void close_all(Thread& thread, uint64_t ticks) {
 
 // LLVM's runtime lets workers know only when the next region begins that the barrier at the end of this one was over:
 // until then they wait inside of it. Their primary thread knows, and ends their regions.
-void close_workers(Team& team) {
-  const uint64_t ticks = strobe_ticks();
+void close_workers(Thread& primary, Team& team) {
+  const Moment now = Moment::now();
+  std::vector<Waiter*> workers;
   const std::lock_guard lock(team.mutex);
   for (Thread* worker : team.workers) {
     Team* expected = &team;
     if (!worker->waits_in.compare_exchange_strong(expected, &closing)) continue;
-    close_all(*worker, ticks);
-    worker->waits_in = nullptr;
+    close_all(*worker, now.ticks);
+    worker->retire(now);
+    workers.push_back(worker);
   }
+  end_region(primary, workers, team.known.call_stack, now);
+  for (Waiter* worker : workers) static_cast<Thread*>(worker)->waits_in = nullptr;
 }
 
-void implicit_task(int endpoint, Data* parallel, Data* task, unsigned, unsigned index, int flags) {
+void implicit_task(int endpoint, Data* parallel, Data* task, unsigned size, unsigned index, int flags) {
   if (!(flags & kImplicit)) return;
   Thread& thread = me();
   if (endpoint == kBegin) {
     auto* team = parallel ? static_cast<Team*>(parallel->pointer) : nullptr;
     task->pointer = nullptr;
     if (!team) return;
+    team->size = size;
+    if (index) thread.members.clear();  // of a region whose end the runtime did not report
+    thread.join(*team, known_of(thread, kParallel, team->site).call_stack);
     if (index) {
-      enter(thread, kParallel, team->region, team);
+      enter(thread, kParallel, team->known.region, team);
       const std::lock_guard lock(team->mutex);
       team->workers.push_back(&thread);
     }
@@ -211,10 +260,11 @@ void implicit_task(int endpoint, Data* parallel, Data* task, unsigned, unsigned 
   }
   const bool primary = !thread.open.empty() && thread.open.back().construct == &kParallel && !index;
   if (primary)
-    close_workers(*static_cast<Team*>(const_cast<void*>(thread.open.back().of)));
+    close_workers(thread, *static_cast<Team*>(const_cast<void*>(thread.open.back().of)));
   else if (index)
     close_all(thread, strobe_ticks());
-  thread.team = nullptr;
+  if (!thread.members.empty()) thread.members.pop_back();
+  thread.team = thread.members.empty() ? nullptr : static_cast<Team*>(thread.members.back().team);
 }
 
 void sync_region_wait(int kind, int endpoint, Data*, Data*, Site site) {
@@ -225,7 +275,9 @@ void sync_region_wait(int kind, int endpoint, Data*, Data*, Site site) {
     // No barrier is inside of shared work.
     while (is_barrier(sync) && !thread.open.empty() && is_work(*thread.open.back().construct))
       leave(thread, *thread.open.back().construct);
-    enter(thread, sync, region_of(thread, sync, site || !team ? site : team->site));
+    const Known known = known_of(thread, sync, site || !team ? site : team->site);
+    enter(thread, sync, known.region);
+    if (is_barrier(sync) && team) thread.arrive(known.call_stack);
     if (&sync == &kImplicitBarrier) thread.waits_in = team;
     return;
   }
@@ -235,6 +287,7 @@ void sync_region_wait(int kind, int endpoint, Data*, Data*, Site site) {
     else if (thread.waits_in.compare_exchange_weak(team, nullptr))
       break;
   }
+  if (is_barrier(sync) && !thread.members.empty()) thread.leave(Moment::now());
   leave(thread, sync);
 }
 
@@ -252,13 +305,17 @@ void mutex_acquire(int kind, unsigned, unsigned, uint64_t lock, Site site) {
   Thread& thread = me();
   const Construct& request = construct(kRequests, kind);
   enter(thread, request, region_of(thread, request, site, lock), pointer(lock));
+  thread.ask();
 }
 
 // Critical sections and their like are spans. A lock may be released anywhere: it is a span if nothing was recorded
 // while it was held.
 void mutex_acquired(int kind, uint64_t lock, Site site) {
   Thread& thread = me();
-  leave(thread, construct(kRequests, kind), pointer(lock));
+  const Construct& request = construct(kRequests, kind);
+  if (std::ranges::any_of(thread.open, [&](const Open& open) { return open.of == pointer(lock); }))
+    thread.acquired(lock, known_of(thread, request, site, lock).call_stack);
+  leave(thread, request, pointer(lock));
   const Construct& hold = construct(kHolds, kind);
   const uint32_t region = region_of(thread, hold, site, lock);
   if (kind >= kCritical) return enter(thread, hold, region, pointer(lock));
@@ -267,6 +324,7 @@ void mutex_acquired(int kind, uint64_t lock, Site site) {
 
 void mutex_released(int kind, uint64_t lock, Site) {
   Thread& thread = me();
+  thread.released(lock);
   if (kind >= kCritical) return leave(thread, construct(kHolds, kind), pointer(lock));
   const auto held = std::ranges::find(thread.held, lock, &Held::lock);
   if (held == thread.held.end()) return;
@@ -290,15 +348,17 @@ void task_create(Data*, const void*, Data* task, int, int, Site site) {
 void task_schedule(Data* before, int why, Data* next) {
   if (why == kEarlyFulfill || why == kLateFulfill || why == kTaskwaitComplete) return;
   Thread& thread = me();
-  if (before) leave(thread, kTask, before);
+  if (before) leave(thread, kTask, before), thread.in_task(false);
   if (!next || !next->value || std::ranges::find(thread.open, next, &Open::of) != thread.open.end()) return;
   enter(thread, kTask, uint32_t(next->value), next);
+  thread.in_task(true);
 }
 
 int initialize(Lookup lookup, int, Data*) {
   const auto set = reinterpret_cast<int (*)(int, Callback)>(lookup("ompt_set_callback"));
   if (!set) return 0;
   const auto on = [&](int event, auto* callback) { set(event, reinterpret_cast<Callback>(callback)); };
+  atexit(flush_all);
   on(kThreadBegin, thread_begin), on(kThreadEnd, thread_end);
   on(kParallelBegin, parallel_begin), on(kParallelEnd, parallel_end), on(kImplicitTask, implicit_task);
   on(kSyncRegionWait, sync_region_wait), on(kWork, work);

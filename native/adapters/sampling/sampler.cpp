@@ -410,7 +410,9 @@ class Sampler {
   bool waited_ = false;                              // in this sample, for a thread to run a little
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
-  const NativeStacks* const native_ = static_cast<NativeStacks*>(dlsym(RTLD_DEFAULT, "strobe_native_stacks"));
+  const NativeStacks* const native_ = getenv("STROBE_THREADS_IN_PYTHON")
+                                          ? static_cast<NativeStacks*>(dlsym(RTLD_DEFAULT, "strobe_native_stacks"))
+                                          : nullptr;
   const uintptr_t interpret_ = reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault"));
   uintptr_t functions_[kNativeFrames];
   size_t text_bytes_ = 0;

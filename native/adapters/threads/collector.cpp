@@ -32,6 +32,7 @@ struct Followed {
   int64_t ran_ns = 0;                   // CPU time that has rows
   int64_t delayed_ns = 0, rest_ns = 0;  // has no row yet: it waited for a processor; it waited for something else,
   State sleeps = kReady;                // which is this one; kReady: not known
+  strobe_stream* waits = nullptr;       // a location for long ones
 };
 
 struct Row {
@@ -39,6 +40,12 @@ struct Row {
   uint32_t location, call_stack;
   State state;
   int64_t period_ns, cpu_ns;
+};
+
+// Of a call stack: as samples have it, by function; and as waits have it, by call, 0 if it is not the program that
+// waits.
+struct Texts {
+  uint32_t functions, calls, region;
 };
 
 class Collector {
@@ -64,6 +71,7 @@ class Collector {
     pthread_setname_np(pthread_self(), "strobe-samples");
     strobe_hide_thread();
     for (size_t i = 0; i < kStates; i++) state_texts_[i] = strobe_text(kStateNames[i]);
+    for (size_t i = 0; i < std::size(kWaits); i++) wait_texts_[i] = strobe_text(kWaits[i].wait_state);
     while (!quit_) {
       const uint32_t seen = wake_.load();
       if (!quit_) futex_wait(wake_, seen, kRoundUs);
@@ -74,8 +82,11 @@ class Collector {
   }
 
   void collect(bool last) {
-    for (ThreadSamples* t : all_threads()) {
+    const std::vector<ThreadSamples*> threads = all_threads();
+    for (const ThreadSamples* t : threads) locations_[uint32_t(t->id)] = t->location;
+    for (ThreadSamples* t : threads) {
       const bool over = t->over;
+      if (const uint64_t lost = t->lost_waits.exchange(0)) strobe_count("thread_waits_lost", lost);
       follow(*t, over, last);
       if (!over) continue;
       followed_.erase(t);
@@ -105,7 +116,7 @@ class Collector {
     f.rest_ns += now.ns - f.seen.ns - ran - delayed;
     f.seen = now;
     const size_t first = rows_.size();
-    f.rest_ns -= read_notes(t, f);
+    f.rest_ns -= read_notes(t, f, last && !over);
     if (f.rest_ns < 0 && f.delayed_ns > 0) {  // who gets a lock waits for a processor, too: both is one wait
       const int64_t both = std::min(-f.rest_ns, f.delayed_ns);
       f.rest_ns += both, f.delayed_ns -= both;
@@ -132,11 +143,11 @@ class Collector {
   }
 
   void row_of_rest(const ThreadSamples& t, Followed& f) {
-    if (f.rest_ns > 0) add_wait({strobe_ticks(), t.location, 0, f.sleeps, f.rest_ns, 0});
+    if (f.rest_ns > 0) add_sampled_wait({strobe_ticks(), t.location, 0, f.sleeps, f.rest_ns, 0});
     f.rest_ns = std::min<int64_t>(f.rest_ns, 0);
   }
 
-  void add_wait(Row row) {
+  void add_sampled_wait(Row row) {
     const int64_t parts = std::clamp<int64_t>(row.period_ns / kPartNs, 1, kMostParts), whole = row.period_ns;
     for (int64_t i = 0; i < parts; i++) {
       row.period_ns = whole * (i + 1) / parts - whole * i / parts;
@@ -144,8 +155,8 @@ class Collector {
     }
   }
 
-  // How long the waits took.
-  int64_t read_notes(ThreadSamples& t, Followed& f) {
+  // How long the waits took. `last`: what the thread has not written down by now it never will.
+  int64_t read_notes(ThreadSamples& t, Followed& f, bool last) {
     int64_t waited = 0;
     uint64_t at = t.tail.load(std::memory_order_relaxed);
     const uint64_t head = t.head.load(std::memory_order_acquire);
@@ -156,28 +167,69 @@ class Collector {
       memcpy(&note, words, sizeof note);
       const uint32_t frames = note.frames & ~kCutShort;
       for (uint32_t i = 0; i < frames; i++) words[kNoteWords + i] = t.words[at++ % kWords];
-      Row row{note.ticks, t.location, 0, kWaits[note.wait].state, note.ns, 0};
-      row.call_stack = call_stack(note, words + kNoteWords, frames);
-      if (note.wait) {
-        waited += note.ns;
-        add_wait(row);
+      const Texts texts = texts_of(note.of, words + kNoteWords, frames, note.frames & kCutShort);
+      if (note.of.wait) {
+        waited += note.sum.wait_ns;
+        add_sampled_wait({note.ticks, t.location, texts.functions, kWaits[note.of.wait].state, note.sum.wait_ns, 0});
+        add_wait(t, f, texts, note.of, note.sum);
         continue;
       }
-      row.period_ns = row.cpu_ns = note.ns - f.ran_ns;
-      f.ran_ns = note.ns, f.call_stack = row.call_stack;
-      rows_.push_back(row);
+      rows_.push_back(
+          {note.ticks, t.location, texts.functions, kNative, note.cpu_ns - f.ran_ns, note.cpu_ns - f.ran_ns});
+      f.ran_ns = note.cpu_ns, f.call_stack = texts.functions;
     }
     t.tail.store(at, std::memory_order_release);
+    for (const KindOfWait& kind : t.kinds) {
+      if (!last || !kind.sum.waits) continue;
+      const uint32_t frames = kind.stack.frames & ~kCutShort;
+      std::vector<uint64_t> addresses(kind.stack.addresses, kind.stack.addresses + frames);
+      add_wait(t, f, texts_of(kind.key, addresses.data(), frames, kind.stack.frames & kCutShort), kind.key, kind.sum);
+    }
     return waited;
   }
 
-  uint32_t call_stack(const Note& note, const uint64_t* functions, uint32_t frames) {
-    std::string key(reinterpret_cast<const char*>(functions), frames * sizeof *functions);
-    key.append(reinterpret_cast<const char*>(&note.object), sizeof note.object);
-    key += {char(note.wait), char(note.frames >> 31)};
+  void add_wait(const ThreadSamples& t, Followed& f, const Texts& texts, const Waited& of, const WaitSum& sum) {
+    if (!texts.calls) return;
+    const auto cause = locations_.find(of.cause);
+    const int64_t values[STROBE_ROW_VALUES] = {
+        STROBE_TWO(t.location, texts.calls),
+        STROBE_TWO(wait_texts_[of.wait], cause == locations_.end() ? uint32_t(STROBE_NOTHING_32) : cause->second),
+        STROBE_TWO(sum.waits, 0), sum.wait_ns, sum.max_ns};
+    strobe_row_at(STROBE_ROW_THREAD_WAIT, sum.ticks, values);
+    if (sum.max_ns < kLongWaitNs) return;
+    if (!f.waits) f.waits = strobe_task_open((name_of(t.id) + " waits").c_str(), t.id);
+    const strobe_stream_span span{texts.region, 0, sum.begin_ns, sum.begin_ns + sum.wait_ns, sum.begin_ns, {}};
+    strobe_stream_tell(f.waits, &span);
+  }
+
+  static uint32_t region_of(const Waited& of, uintptr_t caller) {
+    const std::string place = place_of(caller), site = place.substr(place.rfind('/') + 1);
+    strobe_region_info info{};
+    info.name = kWaits[of.wait].function, info.file = site.c_str();
+    info.paradigm = STROBE_PTHREAD, info.role = STROBE_ROLE_WAIT;
+    const size_t plus = place.rfind('+');
+    if (plus != std::string::npos)
+      strobe_note_call_site(info.file, place.substr(0, plus).c_str(), strtoull(&place[plus + 1], nullptr, 16));
+    return strobe_region(&info);
+  }
+
+  Texts texts_of(const Waited& of, uint64_t* addresses, uint32_t frames, bool cut) {
+    std::string key(reinterpret_cast<const char*>(addresses), frames * sizeof *addresses);
+    key.append(reinterpret_cast<const char*>(&of.object), sizeof of.object);
+    key += {char(of.wait), char(cut)};
     const auto [at, fresh] = texts_.try_emplace(key);
     if (!fresh) return at->second;
-    const bool cut = note.frames & kCutShort;
+    if (of.wait) {
+      if (!is_of_runtime(addresses[0]))
+        at->second.calls = call_stack(of, addresses, frames, cut, "@"), at->second.region = region_of(of, addresses[0]);
+      for (uint32_t i = 0; i < frames; i++)
+        if (const auto begin = uintptr_t(function_around(reinterpret_cast<void*>(addresses[i])))) addresses[i] = begin;
+    }
+    at->second.functions = call_stack(of, addresses, frames, cut, "");
+    return at->second;
+  }
+
+  uint32_t call_stack(const Waited& of, const uint64_t* functions, uint32_t frames, bool cut, const char* mark) {
     uint32_t from = frames;  // the outermost: what the system and we ourselves called before the program began
     if (!cut) {
       if (frames > 1 && !is_of_system(functions[frames - 1]) && is_of_system(functions[frames - 2])) from--;
@@ -185,13 +237,21 @@ class Collector {
     }
     std::string lines = cut ? "..." : "";
     for (uint32_t i = from; i-- > 0;)
-      if (base_of(functions[i]) != own_base()) lines.append(lines.empty() ? "" : "\n").append(place_of(functions[i]));
-    if (note.wait) {
-      lines.append("\n").append(kWaits[note.wait].function);
-      if (const std::string object = note.object ? place_of(note.object) : ""; object[0] == '/')
+      if (base_of(functions[i]) != own_base())
+        lines.append(lines.empty() ? "" : "\n").append(mark).append(place_of(functions[i]));
+    if (of.wait) {
+      lines.append("\n").append(kWaits[of.wait].function);
+      if (const std::string object = of.object ? place_of(of.object) : ""; object[0] == '/')
         lines.append("(").append(object).append(")");
     }
-    return at->second = strobe_text(lines.c_str());
+    return strobe_text(lines.c_str());
+  }
+
+  // Of us, or of OpenMP, whose waits are known from itself.
+  static bool is_of_runtime(uintptr_t address) {
+    const std::string place = place_of(address);
+    return place.find("/libstrobe") != std::string::npos || place.find("/libiomp") != std::string::npos ||
+           place.find("/libomp") != std::string::npos || place.find("/libgomp") != std::string::npos;
   }
 
   static void* own_base() { return base_of(reinterpret_cast<uintptr_t>(&start_collector)); }
@@ -201,10 +261,11 @@ class Collector {
     return base && (base == system || base == own_base());
   }
 
-  std::unordered_map<std::string, uint32_t> texts_;
+  std::unordered_map<std::string, Texts> texts_;
+  std::unordered_map<uint32_t, uint32_t> locations_;  // of threads, by their number in the system
   std::unordered_map<ThreadSamples*, Followed> followed_;
   std::vector<Row> rows_;
-  uint32_t state_texts_[kStates] = {};
+  uint32_t state_texts_[kStates] = {}, wait_texts_[std::size(kWaits)] = {};
   pthread_t thread_{};
   std::atomic<uint32_t> wake_{0};
   std::atomic<bool> quit_{false};

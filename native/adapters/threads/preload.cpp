@@ -43,7 +43,8 @@ bool is_worth_it() {
   const std::string_view name = program.substr(program.rfind('/') + 1);
   if (std::ranges::find(kStarters, name) != std::end(kStarters)) return false;
   const char* supervisor = getenv("STROBE_THREADS_OF");
-  if (supervisor && strcmp(supervisor, "mpi") == 0) return dlsym(RTLD_DEFAULT, "PMPI_Init") != nullptr;
+  beside_mpi = supervisor && strcmp(supervisor, "mpi") == 0;
+  if (beside_mpi) return dlsym(RTLD_DEFAULT, "PMPI_Init") != nullptr;
   const bool main = supervisor && atoi(supervisor) == getppid();
   return main || !(program.starts_with("/usr/bin/") || program.starts_with("/bin/"));
 }

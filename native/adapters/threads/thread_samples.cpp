@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "adapters/sampling/native_stacks.h"
@@ -27,15 +26,18 @@
 namespace strobe::threads {
 
 int (*find_object)(void*, FoundObject*) = nullptr;
+void* (*function_around)(void*) = nullptr;
 thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec"))) = 0;
 std::atomic<bool> frames_registered{false};
+bool beside_mpi = false;
 
 namespace {
 
 decltype(&_Unwind_Backtrace) unwind;
 decltype(&_Unwind_GetIP) address_of;
 decltype(&_Unwind_GetRegionStart) function_of;
+decltype(&_Unwind_GetCFA) frame_of;
 
 std::mutex mutex;                     // of the two below
 std::vector<ThreadSamples*>& all() {  // begin() may come before the initialisers of this file
@@ -46,32 +48,78 @@ std::atomic<bool> sampling{false};
 struct sigaction replaced;
 pthread_key_t key;
 
-struct Stack {
-  explicit Stack(uintptr_t address, uintptr_t outer = 0) : from(address), until(outer) {}
-  const uintptr_t from, until;  // the innermost address, and a function that ends the stack; 0: to its end
-  uint32_t frames = 0;
+struct Walk {
+  Stack& stack;
+  const uintptr_t from;        // an address in the innermost function
+  const ThreadSamples* waits;  // nullptr: a sample
+  const uintptr_t until;       // a function that ends the stack; 0: to its end
   bool found = false, cut = false;
-  uintptr_t functions[kFrames];
 };
 
 _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
-  auto& stack = *static_cast<Stack*>(argument);
+  auto& walk = *static_cast<Walk*>(argument);
+  Stack& stack = walk.stack;
   const uintptr_t address = address_of(context);
   if (!address) return _URC_END_OF_STACK;
-  if (!stack.found && address != stack.from) return _URC_NO_REASON;  // our own frames
-  stack.found = true;
-  stack.cut = stack.frames == kFrames;
-  if (stack.cut) return _URC_END_OF_STACK;
-  const uintptr_t function = function_of(context);
-  if (function && function == stack.until) return _URC_END_OF_STACK;
-  stack.functions[stack.frames++] = function ? function : address;
+  if (!walk.found && address != walk.from) return _URC_NO_REASON;  // our own frames
+  walk.found = true;
+  walk.cut = stack.frames == kFrames;
+  if (walk.cut) return _URC_END_OF_STACK;
+  const uintptr_t begin = function_of(context), function = walk.waits ? address - 1 : begin;
+  if (begin && begin == walk.until) return _URC_END_OF_STACK;
+  const auto* place = reinterpret_cast<const uintptr_t*>(frame_of(context)) - 1;  // on x86
+  const auto at = reinterpret_cast<uintptr_t>(place);
+  const bool known = walk.waits && at >= walk.waits->stack_begin && at < walk.waits->stack_end && *place == address;
+  stack.places[stack.frames] = known ? place : nullptr;
+  stack.addresses[stack.frames++] = function ? function : address;
   return _URC_NO_REASON;
 }
 
-void take(Stack& stack) {
-  if (!frames_registered) unwind(visit, &stack);
-  if (!stack.frames) stack.functions[stack.frames++] = stack.from;
+void take(Stack& stack, uintptr_t from, const ThreadSamples* waits, uintptr_t until = 0) {
+  Walk walk{stack, from, waits, until};
+  stack.frames = 0;
+  if (!frames_registered) unwind(visit, &walk);
+  if (!stack.frames) stack.places[0] = nullptr, stack.addresses[stack.frames++] = from;
+  if (walk.cut) stack.frames |= kCutShort;
 }
+
+// Whether the thread is where the stack is of: every return address lies where it lay. That is faster than to unwind.
+bool is_here(const Stack& stack) {
+  for (uint32_t i = 1; i < (stack.frames & ~kCutShort); i++)
+    if (stack.places[i] && *stack.places[i] != stack.addresses[i] + 1) return false;
+  return true;
+}
+
+// False: there is no room.
+bool put(ThreadSamples& t, const Stack& stack, const Note& note) {
+  const uint64_t head = t.head.load(std::memory_order_relaxed), frames = stack.frames & ~kCutShort;
+  if (head + kNoteWords + frames - t.tail.load(std::memory_order_acquire) > kWords) return false;
+  uint64_t words[kNoteWords];
+  memcpy(words, &note, sizeof note);
+  for (uint32_t i = 0; i < kNoteWords; i++) t.words[(head + i) % kWords] = words[i];
+  for (uint32_t i = 0; i < frames; i++) t.words[(head + kNoteWords + i) % kWords] = stack.addresses[i];
+  t.head.store(head + kNoteWords + frames, std::memory_order_release);
+  return true;
+}
+
+auto writer(ThreadSamples& t, const KindOfWait& kind) {
+  return [&](const WaitSum& sum) { return put(t, kind.stack, {kind.key, kind.stack.frames, strobe_ticks(), 0, sum}); };
+}
+
+// What a thread writes down while this lasts is whole for the handler of a signal.
+class Busy {
+ public:
+  explicit Busy(ThreadSamples& t) : t_(t) { set(true); }
+  ~Busy() { set(false); }
+
+ private:
+  void set(bool busy) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_.busy.store(busy, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ThreadSamples& t_;
+};
 
 uintptr_t interrupted_at(void* context) {
   const auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
@@ -86,14 +134,13 @@ uintptr_t interrupted_at(void* context) {
 constexpr uint64_t kNobody = 0, kAsked = 1, kAnswers = 2, kAnswered = 3;  // and 4 times the thread
 std::atomic<uint64_t> asked{kNobody};
 uintptr_t answer_until;
-Stack answer(0);
+Stack answer;
 
 void give_answer(uintptr_t from) {
   const uint64_t me = 4 * thread_id();
   uint64_t expected = me + kAsked;
   if (!asked.compare_exchange_strong(expected, me + kAnswers)) return;  // it came too late
-  new (&answer) Stack(from, answer_until);
-  take(answer);
+  take(answer, from, nullptr, answer_until);
   asked = me + kAnswered;  // and nothing is woken: that would cost more than all else here
 }
 
@@ -111,13 +158,16 @@ void on_timer(int, siginfo_t* info, void* context) {
   const int error = errno;
   timespec cpu;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  note(*t, kRuns, int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec, 0, interrupted_at(context));
+  Stack stack;
+  take(stack, interrupted_at(context), nullptr);
+  put(*t, stack, {{}, stack.frames, strobe_ticks(), int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec, {}});
   errno = error;
 }
 
 void end_thread(void* samples) {
   auto* t = static_cast<ThreadSamples*>(samples);
   mine = nullptr;
+  flush_waits(*t);
   t->ended = moment_of(t->id);
   char name[sizeof t->name] = "";
   pthread_getname_np(pthread_self(), name, sizeof name);
@@ -181,9 +231,9 @@ uint32_t stack_of(uint64_t thread, uintptr_t until, uintptr_t functions[kNativeF
   }
   uint64_t expected = 4 * thread + kAsked;
   if (asked.compare_exchange_strong(expected, kNobody) || expected % 4 == kAnswers) return 0;
-  uint32_t frames = answer.frames;
-  while (frames && base_of(answer.functions[frames - 1]) == base_of(until)) frames--;
-  std::copy_n(answer.functions, frames, functions);
+  uint32_t frames = answer.frames & ~kCutShort;
+  while (frames && base_of(answer.addresses[frames - 1]) == base_of(until)) frames--;
+  std::copy_n(answer.addresses, frames, functions);
   return frames;
 }
 
@@ -208,22 +258,30 @@ std::string place_of(uintptr_t address) {
   return name + std::string(offset);
 }
 
-void note(ThreadSamples& t, Wait wait, int64_t ns, uintptr_t object, uintptr_t from) {
-  t.busy.store(true, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  Stack stack(from);
-  take(stack);
-  const uint64_t head = t.head.load(std::memory_order_relaxed), words = kNoteWords + stack.frames;
-  if (head + words - t.tail.load(std::memory_order_acquire) <= kWords) {
-    const Note made{stack.frames | (stack.cut ? kCutShort : 0), wait, strobe_ticks(), ns, object};
-    uint64_t head_words[kNoteWords];
-    memcpy(head_words, &made, sizeof made);
-    for (uint32_t i = 0; i < kNoteWords; i++) t.words[(head + i) % kWords] = head_words[i];
-    for (uint32_t i = 0; i < stack.frames; i++) t.words[(head + kNoteWords + i) % kWords] = stack.functions[i];
-    t.head.store(head + words, std::memory_order_release);
+void add_wait(ThreadSamples& t, const Waited& of, uint64_t ticks, int64_t begin_ns, int64_t ns) {
+  if (t.busy) return;  // a handler of the program's waits, and has interrupted us here
+  const Busy busy(t);
+  const uint64_t hash = of.object ^ of.from * 31 ^ of.frame * 17 ^ uint64_t(of.cause) << 32 ^ of.wait;
+  KindOfWait& kind = t.kinds[hash * 0x9E3779B97F4A7C15ull >> 56];
+  if (kind.key != of || !is_here(kind.stack)) {
+    kind.sum.flush(writer(t, kind));
+    t.lost_waits += std::exchange(kind.sum.waits, 0);
+    kind.key = of;
+    take(kind.stack, of.from, &t);
   }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  t.busy.store(false, std::memory_order_relaxed);
+  kind.sum.add(ticks, begin_ns, ns, writer(t, kind));
+}
+
+void flush_waits(ThreadSamples& t) {
+  const Busy busy(t);
+  for (KindOfWait& kind : t.kinds) kind.sum.flush(writer(t, kind));
+}
+
+uint32_t thread_of(pthread_t thread) {
+  std::lock_guard lock(mutex);
+  for (const ThreadSamples* t : all())
+    if (t->self == thread && !t->over) return uint32_t(t->id);
+  return 0;
 }
 
 Moment moment_of(uint64_t thread) {
@@ -237,11 +295,14 @@ bool prepare() {
   void* library = find_object ? dlopen("libgcc_s.so.1", RTLD_NOW) : nullptr;
   if (!library) return false;
   unwind = reinterpret_cast<decltype(unwind)>(dlsym(library, "_Unwind_Backtrace"));
+  function_around = reinterpret_cast<decltype(function_around)>(dlsym(library, "_Unwind_FindEnclosingFunction"));
+  frame_of = reinterpret_cast<decltype(frame_of)>(dlsym(library, "_Unwind_GetCFA"));
   address_of = reinterpret_cast<decltype(address_of)>(dlsym(library, "_Unwind_GetIP"));
   function_of = reinterpret_cast<decltype(function_of)>(dlsym(library, "_Unwind_GetRegionStart"));
-  if (!unwind || !address_of || !function_of || pthread_key_create(&key, end_thread)) return false;
-  Stack warm(0);
-  unwind(visit, &warm);  // what it does once is not for a handler
+  if (!unwind || !address_of || !function_of || !frame_of || !function_around) return false;
+  if (pthread_key_create(&key, end_thread)) return false;
+  Stack stack;
+  take(stack, 0, nullptr);  // what it does once is not for a handler
   take_signal();
   return true;
 }
@@ -254,6 +315,15 @@ void begin_thread(int64_t period_ns) {
   t->began = moment_of(t->id);
   pthread_getname_np(pthread_self(), t->name, sizeof t->name);
   t->location = strobe_location(t->id, t->name);
+  t->self = pthread_self();
+  pthread_attr_t attributes;
+  void* stack;
+  size_t bytes;
+  if (pthread_getattr_np(t->self, &attributes) == 0) {
+    if (pthread_attr_getstack(&attributes, &stack, &bytes) == 0)
+      t->stack_begin = reinterpret_cast<uintptr_t>(stack), t->stack_end = t->stack_begin + bytes;
+    pthread_attr_destroy(&attributes);
+  }
   pthread_setspecific(key, t);
   mine = t;
   std::lock_guard lock(mutex);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "adapters/sampling/thread_states.h"
+#include "adapters/threads/wait_sums.h"
 
 namespace strobe::threads {
 
@@ -23,6 +24,7 @@ struct FoundObject {
   void *eh_frame, *reserved[8];
 };
 extern int (*find_object)(void* address, FoundObject* found);  // nullptr: an older glibc, where nothing is sampled
+extern void* (*function_around)(void* address);                // where the function begins that holds it, of libgcc
 inline void* base_of(uintptr_t address) {                      // nullptr: no object holds it
   FoundObject found{};
   return find_object(reinterpret_cast<void*>(address), &found) == 0 ? found.begin : nullptr;
@@ -38,25 +40,48 @@ Function next(const char* name) {
 enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier };
 struct WaitKind {
   const char* function;
-  State state;
+  State state;             // of samples
+  const char* wait_state;  // of strobe waits
 };
-constexpr WaitKind kWaits[] = {{"", kNative},
-                               {"pthread_mutex_lock", kLock},
-                               {"pthread_rwlock_rdlock", kLock},
-                               {"pthread_rwlock_wrlock", kLock},
-                               {"pthread_cond_wait", kWaiting},
-                               {"pthread_join", kWaiting},
-                               {"pthread_barrier_wait", kWaiting}};
+constexpr WaitKind kWaits[] = {{"", kNative, ""},
+                               {"pthread_mutex_lock", kLock, "lock_contention"},
+                               {"pthread_rwlock_rdlock", kLock, "lock_contention"},
+                               {"pthread_rwlock_wrlock", kLock, "lock_contention"},
+                               {"pthread_cond_wait", kWaiting, "condition_wait"},
+                               {"pthread_join", kWaiting, "thread_join"},
+                               {"pthread_barrier_wait", kWaiting, "thread_barrier"}};
 
-constexpr uint32_t kWords = 1u << 15, kFrames = 64;
-constexpr uint32_t kCutShort = 1u << 31;  // of Note::frames: there were more
+constexpr uint32_t kWords = 1u << 15, kFrames = 64, kKinds = 256;
+constexpr uint32_t kCutShort = 1u << 31;  // of Stack::frames: there were more
 
-struct Note {  // then so many functions, innermost first: where each begins, or an address in it
-  uint32_t frames, wait;
-  uint64_t ticks;
-  int64_t ns;        // CPU time of the thread until now; of a wait, how long it took
-  uintptr_t object;  // that was waited for; 0: none
+// Who waits, in what, for what object, and for whom: the number of a thread in the system; 0: not known.
+struct Waited {
+  uint32_t wait, cause;
+  uintptr_t object, from, frame;  // return address of the call, and where its frame lies
+  bool operator==(const Waited&) const = default;
 };
+
+struct Stack {  // innermost first
+  uint32_t frames;
+  uintptr_t addresses[kFrames];  // of a sample where each function begins, of a wait where it calls the next
+  const uintptr_t*
+      places[kFrames];  // of a wait: where in the thread's stack that return address lies; nullptr: unknown
+};
+
+// Waits that have everything in common.
+struct KindOfWait {
+  Waited key;
+  Stack stack;
+  WaitSum sum;
+};
+
+struct Note {  // then as many addresses as the stack has
+  Waited of;
+  uint64_t frames, ticks;
+  int64_t cpu_ns;  // of a thread that runs: all until now
+  WaitSum sum;     // of one that waited
+};
+static_assert(sizeof(Note) % 8 == 0);
 constexpr uint32_t kNoteWords = sizeof(Note) / 8;
 
 // CLOCK_MONOTONIC, CPU time of a thread, and how long it was ready to run and did not until then.
@@ -76,12 +101,18 @@ struct ThreadSamples {  // begins as zeroes, and lives until the collector has r
   uint32_t location;
   Moment began, ended;
   char name[16];  // as of its begin
+  pthread_t self;
+  uintptr_t stack_begin, stack_end;
+  std::atomic<uint64_t> lost_waits;
   uint64_t words[kWords];
+  KindOfWait kinds[kKinds];
 };
 
 extern thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec")));
 // Counts the handler's calls in this thread: whoever got EINTR knows by it whether the program has interrupted him.
 extern thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec")));
+
+extern bool beside_mpi;  // whether the program calls MPI: only its calls are waits then
 
 // Whether the program has told libgcc of code of its own, as compilers at run time do. Older ones then unwind with a
 // lock, which a handler must not wait for: stacks have their innermost function only.
@@ -100,8 +131,10 @@ bool has_signal();           // SIGPROF is ours, and nobody has taken it since
 struct sigaction* before();  // what was done about it before; nullptr: it is not ours
 void forked();               // in the child: nothing goes on
 
-// `from`: the address at which the innermost function of the stack is.
-void note(ThreadSamples& t, Wait wait, int64_t ns, uintptr_t object, uintptr_t from);
+// A wait of the calling thread is over.
+void add_wait(ThreadSamples& t, const Waited& of, uint64_t ticks, int64_t begin_ns, int64_t ns);
+void flush_waits(ThreadSamples& t);    // the calling thread's
+uint32_t thread_of(pthread_t thread);  // its number in the system; 0: nobody follows it
 
 // For the collector, which alone forgets threads: those that are over.
 std::vector<ThreadSamples*> all_threads();

@@ -1,8 +1,10 @@
 // waits.cpp - what threads wait for each other in: functions of pthreads, interposed. A lock that is free costs one
-// attempt to take it, and nothing is noted. Of waits that last, so much is noted as of what runs: one for each period
-// of waiting, with all that was waited since the one before.
+// attempt to take it, and nothing is noted.
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
+
+#include <atomic>
 
 #include "adapters/threads/thread_samples.h"
 #include "core/system/clock.h"
@@ -12,23 +14,62 @@ namespace strobe::threads {
 
 namespace {
 
-constexpr int64_t kPeriodNs = 1000000;
-thread_local int64_t not_noted_ns __attribute__((tls_model("initial-exec"))) = 0;
-
+// `cause` is looked at when the wait is over.
 template <class Call>
-[[gnu::always_inline]] inline int wait_in(Wait wait, const void* object, Call&& call) {
+[[gnu::always_inline]] inline int wait_in(Wait wait, const void* object, const std::atomic<uint32_t>& cause,
+                                          Call&& call) {
   ThreadSamples* t = mine;
-  if (!t) return call();
+  if (!t || beside_mpi) return call();  // threads of libraries of MPI wait for nobody of the program
+  const uint64_t ticks = strobe_ticks();
   const int64_t begin = clock_ns(CLOCK_MONOTONIC);
   t->waits = wait;
   const int result = call();
-  not_noted_ns += clock_ns(CLOCK_MONOTONIC) - begin;
-  if (not_noted_ns >= kPeriodNs) {
-    note(*t, wait, not_noted_ns, uintptr_t(object), uintptr_t(__builtin_return_address(0)));
-    not_noted_ns = 0;
-  }
+  const int64_t ns = clock_ns(CLOCK_MONOTONIC) - begin;
+  const auto from = uintptr_t(__builtin_return_address(0)), frame = uintptr_t(__builtin_frame_address(0));
+  add_wait(*t, {wait, cause.load(std::memory_order_relaxed), uintptr_t(object), from, frame}, ticks, begin, ns);
   t->waits = kRuns;
   return result;
+}
+
+// Who has a lock, as glibc notes it for itself; 0: nobody any more, or not known.
+uint32_t holder(const pthread_mutex_t& lock) { return uint32_t(lock.__data.__owner); }
+uint32_t holder(const pthread_rwlock_t& lock) { return uint32_t(lock.__data.__cur_writer); }
+
+// Who signalled a condition last, or came last to the two newest rounds of a barrier: nobody comes to the next but one
+// before all have left this one. What shares a place with another one has no cause.
+struct Meeting {
+  std::atomic<uint64_t> key;
+  std::atomic<uint32_t> arrived, last[2];
+};
+Meeting meetings[1024];
+const std::atomic<uint32_t> nobody{0};
+
+Meeting* meeting_of(const void* object, uint32_t size) {
+  const uint64_t key = uintptr_t(object) ^ uint64_t(size) << 48;
+  Meeting& meeting = meetings[key * 0x9E3779B97F4A7C15ull >> 54];
+  uint64_t known = meeting.key;
+  return known == key || (!known && (meeting.key.compare_exchange_strong(known, key) || known == key)) ? &meeting
+                                                                                                       : nullptr;
+}
+
+const std::atomic<uint32_t>& signaller(const void* condition) {
+  const Meeting* meeting = meeting_of(condition, 0);
+  return meeting ? meeting->last[0] : nobody;
+}
+
+void signals(const void* condition) {
+  if (Meeting* meeting = mine ? meeting_of(condition, 0) : nullptr) meeting->last[0] = uint32_t(mine->id);
+}
+
+const std::atomic<uint32_t>& last_at(const pthread_barrier_t* barrier) {
+  uint32_t size;  // in glibc's structure, behind `in` and `current_round`
+  memcpy(&size, reinterpret_cast<const uint32_t*>(barrier) + 2, sizeof size);
+  Meeting* meeting = mine && size ? meeting_of(barrier, size) : nullptr;
+  if (!meeting) return nobody;
+  const uint32_t before = meeting->arrived++;
+  std::atomic<uint32_t>& last = meeting->last[before / size & 1];
+  if (before % size == size - 1) last = uint32_t(mine->id);
+  return last;
 }
 
 // Of this function there is an older version with other structures, which dlsym may find.
@@ -45,13 +86,13 @@ Function next_condition(const char* name) {
 using namespace strobe::threads;
 
 // A lock: only who does not get it at once waits.
-#define LOCK(name, attempt, Lock, wait)                               \
-  STROBE_API int name(Lock* lock) noexcept {                          \
-    static const auto real = next<decltype(&::name)>(#name);          \
-    static const auto at_once = next<decltype(&::attempt)>(#attempt); \
-    const int result = at_once(lock);                                 \
-    if (__builtin_expect(result != EBUSY, 1)) return result;          \
-    return wait_in(wait, lock, [&] { return real(lock); });           \
+#define LOCK(name, attempt, Lock, wait)                                                           \
+  STROBE_API int name(Lock* lock) noexcept {                                                      \
+    static const auto real = next<decltype(&::name)>(#name);                                      \
+    static const auto at_once = next<decltype(&::attempt)>(#attempt);                             \
+    const int result = at_once(lock);                                                             \
+    if (__builtin_expect(result != EBUSY, 1)) return result;                                      \
+    return wait_in(wait, lock, std::atomic<uint32_t>(holder(*lock)), [&] { return real(lock); }); \
   }
 
 extern "C" {
@@ -62,28 +103,40 @@ LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t, kWriteLo
 
 STROBE_API int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* lock) {
   static const auto real = next_condition<decltype(&::pthread_cond_wait)>("pthread_cond_wait");
-  return wait_in(kCondition, condition, [&] { return real(condition, lock); });
+  return wait_in(kCondition, condition, signaller(condition), [&] { return real(condition, lock); });
 }
 
 STROBE_API int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* lock, const timespec* until) {
   static const auto real = next_condition<decltype(&::pthread_cond_timedwait)>("pthread_cond_timedwait");
-  return wait_in(kCondition, condition, [&] { return real(condition, lock, until); });
+  return wait_in(kCondition, condition, signaller(condition), [&] { return real(condition, lock, until); });
 }
 
 STROBE_API int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* lock, clockid_t clock,
                                       const timespec* until) {
   static const auto real = next<decltype(&::pthread_cond_clockwait)>("pthread_cond_clockwait");
-  return wait_in(kCondition, condition, [&] { return real(condition, lock, clock, until); });
+  return wait_in(kCondition, condition, signaller(condition), [&] { return real(condition, lock, clock, until); });
+}
+
+STROBE_API int pthread_cond_signal(pthread_cond_t* condition) noexcept {
+  static const auto real = next_condition<decltype(&::pthread_cond_signal)>("pthread_cond_signal");
+  signals(condition);
+  return real(condition);
+}
+
+STROBE_API int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
+  static const auto real = next_condition<decltype(&::pthread_cond_broadcast)>("pthread_cond_broadcast");
+  signals(condition);
+  return real(condition);
 }
 
 STROBE_API int pthread_join(pthread_t thread, void** result) {
   static const auto real = next<decltype(&::pthread_join)>("pthread_join");
-  return wait_in(kJoin, nullptr, [&] { return real(thread, result); });
+  return wait_in(kJoin, nullptr, std::atomic<uint32_t>(thread_of(thread)), [&] { return real(thread, result); });
 }
 
 STROBE_API int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
   static const auto real = next<decltype(&::pthread_barrier_wait)>("pthread_barrier_wait");
-  return wait_in(kBarrier, barrier, [&] { return real(barrier); });
+  return wait_in(kBarrier, barrier, last_at(barrier), [&] { return real(barrier); });
 }
 
 }  // extern "C"

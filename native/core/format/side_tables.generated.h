@@ -375,13 +375,25 @@ inline constexpr SchemaColumn max_ns{"max_ns", CellType::integer, 6};
 inline TableLayout layout() { return {table, {function, file, calls, read_bytes, written_bytes, total_ns, max_ns},
     false}; }
 }  // namespace io_totals
+namespace thread_waits {
+inline constexpr const char* table = "thread_waits";
+inline constexpr uint32_t number = 22;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn state{"state", CellType::text, 1};
+inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 2};
+inline constexpr SchemaColumn cause{"cause", CellType::integer, 3};
+inline constexpr SchemaColumn waits{"waits", CellType::integer, 4};
+inline constexpr SchemaColumn wait_ns{"wait_ns", CellType::integer, 5};
+inline constexpr SchemaColumn max_ns{"max_ns", CellType::integer, 6};
+inline TableLayout layout() { return {table, {time_ns, state, call_stack, cause, waits, wait_ns, max_ns}, false}; }
+}  // namespace thread_waits
 
 inline std::vector<TableLayout> side_tables() {
   return {kernel_spans::layout(), copy_spans::layout(), call_spans::layout(), operator_spans::layout(),
 sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_spans::layout(), io_spans::layout(),
 arguments::layout(), allocations::layout(), samples::layout(), sample_totals::layout(), messages::layout(),
 folded_collectives::layout(), message_totals::layout(), marks::layout(), flows::layout(), lines::layout(),
-call_edges::layout(), path_metrics::layout(), io_totals::layout()};
+call_edges::layout(), path_metrics::layout(), io_totals::layout(), thread_waits::layout()};
 }
 
 }  // namespace strobe::schema

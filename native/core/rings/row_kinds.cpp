@@ -99,6 +99,11 @@ using namespace schema::io_spans;
 constexpr auto kColumns =
     all(thirds(0, operation, file, descriptor), whole(1, size_bytes, requested_bytes, offset_bytes));
 }  // namespace io_row
+namespace thread_wait_row {
+using namespace schema::thread_waits;
+constexpr auto kColumns = all(std::array{RowColumn{call_stack, 0, 32, kHalf}}, halves(1, state, cause),
+                              halves(2, waits), whole(3, wait_ns, max_ns));
+}  // namespace thread_wait_row
 constexpr const char* kFoldedCollectives = schema::folded_collectives::table;
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
@@ -114,6 +119,7 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {schema::collective_spans::table, true, false, collective_row::kColumnsOfNeighbors, false, false,
      kFoldedCollectives},
     {schema::io_spans::table, true, false, io_row::kColumns},
+    {schema::thread_waits::table, false, true, thread_wait_row::kColumns, true},
 };
 
 }  // namespace

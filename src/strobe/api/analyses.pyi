@@ -544,16 +544,24 @@ class Analyses:
         did, and waits only for those that it needs. It is null where GPUs communicate, or where calls have
         no other side in the trace, or there are more than 20 million of them. POP calls 0.8 acceptable.
 
-        talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP; TALP leaves ranks without
-        any communication out of the minima): with m = mean time in communication, mpi_parallel_efficiency =
-        (T - m) / T, mpi_communication_efficiency = (T - min m) / T, mpi_load_balance = (T - m) / (T - min
-        m), and with v = the least mean of a node, (T - v) / (T - min m) within nodes and (T - m) / (T - v)
-        between them. For TALP, waiting for data is useful: W = U + waits for data. With G = calls of the
-        GPU's interface and waits for the GPU, device_offload_efficiency = W / (W + G), and
-        parallel_efficiency = W / (W + G + communication), which is not the product of the others. For g
-        GPUs with K = time in kernels, M = in copies while no kernel runs: gpu_parallel_efficiency = sum K /
-        (g T), gpu_load_balance = sum K / (g max K), gpu_communication_efficiency = max K / max (K + M),
-        gpu_orchestration_efficiency = max (K + M) / T. A GPU that several ranks use counts once.
+        talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank and per further thread of OpenMP; TALP
+        leaves ranks without any communication out of the minima): with m = mean time in communication,
+        mpi_parallel_efficiency = (T - m) / T, mpi_communication_efficiency = (T - min m) / T,
+        mpi_load_balance = (T - m) / (T - min m), and with v = the least mean of a node, (T - v) / (T - min
+        m) within nodes and (T - m) / (T - v) between them. For TALP, waiting for data is useful: W = U +
+        waits for data. With G = calls of the GPU's interface and waits for the GPU,
+        device_offload_efficiency = W / (W + G), and parallel_efficiency = W / (W + G + communication),
+        which is not the product of the others. With teams of OpenMP (null without), W also has the other
+        threads in parallel regions, less their time in barriers. By region and over its threads, D is the
+        sum of how much longer than the one that waits least each is in barriers, H of how long that one is;
+        S is how long workers are outside of regions, but for MPI. With a = W + G + communication,
+        omp_parallel_efficiency = a / (a + S + D + H) = omp_serialization_efficiency * omp_load_balance *
+        omp_scheduling_efficiency, which are a / (a + S), (a + S) / (a + S + D), (a + S + D) / (a + S + D +
+        H), as in TALP's model 1. parallel_efficiency = W / (a + S + D + H), and device_offload_efficiency
+        has W + S + D + H for W. For g GPUs with K = time in kernels, M = in copies while no kernel runs:
+        gpu_parallel_efficiency = sum K / (g T), gpu_load_balance = sum K / (g max K),
+        gpu_communication_efficiency = max K / max (K + M), gpu_orchestration_efficiency = max (K + M) / T.
+        A GPU that several ranks use counts once.
 
         strobe: more losses are told apart, and kernels that communicate are not useful. Each factor is a
         time divided by the one before it. Ranks: T, max (U + waits for data + G), max (U + waits for data),
@@ -1879,10 +1887,14 @@ class Analyses:
         MPI_Win_lock waits while others hold the same target in a way that excludes it, from the end of
         their MPI_Win_lock to the end of their MPI_Win_unlock.
 
-        Threads of OpenMP (--by thread): thread_barrier: until the last thread of the team has come to the
-        barrier, less the tasks that the waiting one runs meanwhile. lock_contention: while another thread
-        holds the lock, or is in the critical section. They are known where the spans of threads are kept,
-        not in steps that were folded.
+        Threads of a process (--by thread), exact also in steps that were folded. Of OpenMP: thread_barrier:
+        until the last thread of the team has come to the barrier, less the tasks that the waiting one runs
+        meanwhile. lock_contention: until the thread that had the lock, or was in the critical section,
+        leaves it. idle_worker: a worker between two parallel regions waits for the thread that works there.
+        Of pthreads, in programs without Python: lock_contention (mutexes and read-write locks),
+        condition_wait, thread_join and thread_barrier are the time in the call. The awaited thread has the
+        lock when the wait begins, signalled the condition last, is joined, or came to the barrier last.
+        Waits of less than 50 us that follow each other within 1 ms are one row of --by wait.
 
         GPUs: late_gpu: a call that synchronises, or a copy that is done before its call returns, waits for
         the end of the last work of the GPU that it needs: min(end of that work, L) - E, for a copy without
@@ -1908,16 +1920,16 @@ class Analyses:
             rank (int64): rank of the process, null if it has none [by=rank or thread or pair or all or
                 wait]
             awaited_rank (int64): whom it waited for, if for one [by=pair or all or wait]
-            thread (string): the thread that waited [by=thread]
-            awaited_thread (string): the thread that it waited for [by=thread]
+            thread (string): the thread that waited [by=thread or all or wait]
+            awaited_thread (string): the thread that it waited for, null where that is not known [by=thread
+                or all or wait]
             step (int64): number of the step in its process [by=step or all or wait]
             function (string): what waited [by=function or call or kernel or all or wait]
-            call_path (string): what waited, and what called it, a `<` between [by=call or all]
             place (string): the function of Python in it: file and first line [by=call or all]
             kernel (string): the work of a GPU that it waited for [by=kernel or all or wait]
+            call_path (string): what waited, and what called it, a `<` between [by=call or all or wait]
             wait_ns (int64, ns): waits that are longer than twice the error of the clocks
-            waits (int64): how many these are [by=state or function or call or rank or thread or step or
-                pair or kernel or all]
+            waits (int64): how many these are
             max_ns (int64, ns): the longest of them [by=state or function or call or rank or thread or step
                 or pair or kernel or all]
             uncertain_ns (int64, ns): shorter ones, which may be none

@@ -130,6 +130,7 @@ LOSSES = {
     "windows_not_shared": "processes whose children ignore strobe.pause() (disk full)",
     "values_not_recorded": "values of strobe.counter() and similar calls not recorded (not numbers)",
     "rows_lost": "details of events lost (buffers were full)",
+    "thread_waits_lost": "short waits of threads lost (many at once)",
     "rows_outside_spans": "details of events lost with their spans",
     "texts_folded": "texts kept as `<other texts>` (too many different ones)",
     "totals_not_kept": "calls left out of the exact sums (too many functions, peers and communicators)",

@@ -479,6 +479,23 @@ TABLES["io_totals"] = (
     Column("total_ns", "int64", "ns", "time in these calls"),
     Column("max_ns", "int64", "ns", "longest call"),
 )
+TABLES["thread_waits"] = (
+    Column("location", "uint32", "", "thread that waited; of team_ states the first one of its team"),
+    Column("time_ns", "int64", "ns", "when the wait began, the first one of several"),
+    Column(
+        "state",
+        "string",
+        "",
+        "see `strobe waits`; of teams of OpenMP: team_regions and team_workers (time of the first thread and of the "
+        "others in parallel regions), team_load_balance and team_scheduling (TALP's omp_lb and omp_sched), team_locks "
+        "(waits at barriers because the last one had waited for locks)",
+    ),
+    Column("call_stack", "string", "", "what waited, a line each: outermost first; of team_ states the region"),
+    Column("cause", "uint32", "", "location that was waited for; null where unknown"),
+    Column("waits", "int64", "", "number of waits, more than one only of short ones that are less than 1 ms apart"),
+    Column("wait_ns", "int64", "ns", "all of them together"),
+    Column("max_ns", "int64", "ns", "the longest one"),
+)
 TABLES["quality"] = (
     Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
     Column("pid", "int64", "", "its number in the operating system"),
@@ -490,5 +507,5 @@ TABLES["quality"] = (
 SPAN_TABLES = tuple(name for name, columns in TABLES.items() if columns[:2] == _OF_SPAN)
 EVENT_TABLES = (
     *("allocations", "samples", "sample_totals", "messages", "folded_collectives", "message_totals"),
-    *("marks", "flows", "lines", "call_edges", "path_metrics", "io_totals"),
+    *("marks", "flows", "lines", "call_edges", "path_metrics", "io_totals", "thread_waits"),
 )

@@ -1,7 +1,7 @@
 """Efficiencies of parallel programs as trees of factors: POP's, TALP's of host and GPUs, and ours.
 
 Sources: POP's metrics (https://co-design.pop-coe.eu/metrics); TALP's in DLB (doc/user_guide/source/talp_metrics.rst,
-src/talp/perf_metrics.c), here its model 2 with one CPU per process and without OpenMP.
+src/talp/perf_metrics.c), here its model 2 with one CPU per process and one for each other thread of OpenMP.
 """
 
 from __future__ import annotations
@@ -77,6 +77,26 @@ class DeviceTimes:
 
 
 @dataclass(frozen=True)
+class TeamTimes:
+    """What teams of OpenMP did in windows of a run: sums over all ranks, an entry per window, ns; NaN without any.
+
+    workers_ns: in parallel regions, without the first thread. load_balance_ns, scheduling_ns: by region the sum over
+    the threads of how much longer than the one that waits least, and of how long that one, each waits in barriers.
+    serial_ns: of workers outside of regions, but for MPI.
+    """
+
+    workers_ns: Floats
+    load_balance_ns: Floats
+    scheduling_ns: Floats
+    serial_ns: Floats
+
+    @staticmethod
+    def unknown(windows: int) -> TeamTimes:
+        """Return the times of a run without OpenMP."""
+        return TeamTimes(*[np.full(windows, np.nan)] * 4)
+
+
+@dataclass(frozen=True)
 class PerStep:
     """Means of a step in each window of a run: the useful time of all ranks together, and how long it takes, ns.
 
@@ -103,25 +123,35 @@ def pop(host: HostTimes, ideal_ns: Floats) -> tuple[Factor, ...]:
     return (Factor("parallel_efficiency", whole, (_load_balance(useful, host.nodes), communication)),)
 
 
-def talp(host: HostTimes, devices: DeviceTimes) -> tuple[Factor, ...]:
-    """Return TALP's efficiencies of host, MPI and GPUs. To TALP, waiting for data is useful.
+def talp(host: HostTimes, devices: DeviceTimes, teams: TeamTimes) -> tuple[Factor, ...]:
+    """Return TALP's efficiencies of host, MPI, OpenMP and GPUs. To TALP, waiting for data is useful.
 
-    Its parallel efficiency is not the product of the others (model 2).
+    Its parallel efficiency is not the product of the others (model 2); those of OpenMP are those of its model 1, too.
     """
     elapsed, mpi = host.elapsed_ns, host.communication_ns
     useful, gpu = (host.useful_ns + host.data_ns).sum(axis=0), host.gpu_ns.sum(axis=0)
+    in_barriers = teams.load_balance_ns + teams.scheduling_ns
+    useful = useful + np.nan_to_num(teams.workers_ns - in_barriers)
+    idle = np.nan_to_num(in_barriers + teams.serial_ns)
+    active = useful + gpu + mpi.sum(axis=0)
+    of_teams = np.cumsum((active, teams.serial_ns, teams.load_balance_ns, teams.scheduling_ns), axis=0)
     outside, most = elapsed - mpi.mean(axis=0), elapsed - mpi.min(axis=0)
     most_of_node = elapsed - _of_nodes(mpi, host.nodes, np.mean).min(axis=0)
     inner = Factor("mpi_load_balance_in", _ratio(most_of_node, most))
     outer = Factor("mpi_load_balance_out", _ratio(outside, most_of_node))
     balance = Factor("mpi_load_balance", _ratio(outside, most), (inner, outer))
     communication = Factor("mpi_communication_efficiency", _ratio(most, elapsed))
-    offload = np.where(np.isnan(devices.elapsed_ns), np.nan, _ratio(useful, useful + gpu))
+    offload = np.where(np.isnan(devices.elapsed_ns), np.nan, _ratio(useful + idle, useful + idle + gpu))
     kernels = devices.computation_ns + devices.communication_ns
     busy = (kernels + devices.copy_ns).max(axis=0)
     return (
-        Factor("parallel_efficiency", _ratio(useful, useful + gpu + mpi.sum(axis=0))),
+        Factor("parallel_efficiency", _ratio(useful, active + idle)),
         Factor("mpi_parallel_efficiency", _ratio(outside, elapsed), (communication, balance)),
+        _chain(
+            "omp_parallel_efficiency",
+            ("omp_scheduling_efficiency", "omp_load_balance", "omp_serialization_efficiency"),
+            list(of_teams[::-1]),
+        ),
         Factor("device_offload_efficiency", offload),
         _chain(
             "gpu_parallel_efficiency",

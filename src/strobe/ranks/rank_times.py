@@ -15,15 +15,16 @@ from strobe.model.kinds import HOST_KINDS
 from strobe.model.units import format_number_of
 from strobe.ranks.collectives import collectives
 from strobe.ranks.computation_counters import instructions_and_cycles
-from strobe.ranks.efficiencies import DeviceTimes, HostTimes
+from strobe.ranks.efficiencies import DeviceTimes, HostTimes, TeamTimes
 from strobe.ranks.ideal_network import Stretches
+from strobe.ranks.waits.thread_waits import rows_of
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.selection import select
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import kinds_of, main_location
 from strobe.sums.path_statistics import location_statistics
-from strobe.tables.column_arrays import Bools, Floats, Ints
-from strobe.trace.definition_rows import location_rows, process_rows, region_rows
+from strobe.tables.column_arrays import Bools, Floats, Ints, interval_at
+from strobe.trace.definition_rows import location_rows, process_rows, processes_of_locations, region_rows
 from strobe.trace.trace import Trace
 
 _SHOWN = 5  # ranks that a sentence lists
@@ -60,6 +61,7 @@ class RankTimes:
     present: Ints
     host: HostTimes
     devices: DeviceTimes
+    teams: TeamTimes
     counts: Floats
     stretches: tuple[Stretches, ...]
     about: str
@@ -151,6 +153,7 @@ def _of_steps(trace: Trace, by: str, own: Mapping[Rank, Sequence[ProcessSteps]],
             if main is not None and each.kept.all():
                 counted_of = instructions_and_cycles(trace, main, each.start_ns, each.end_ns)
                 count[:] = _summed(counted_of, mine.window, len(classes))
+    members = {rank: [each.process for each in of_rank] for rank, of_rank in own.items()}
     of_gpus, missing_devices = _devices(trace, of_process, len(numbers), len(classes))
     return RankTimes(
         ranks=tuple(own),
@@ -158,8 +161,9 @@ def _of_steps(trace: Trace, by: str, own: Mapping[Rank, Sequence[ProcessSteps]],
         class_name=classes,
         steps=np.bincount(window[window >= 0], minlength=len(classes)).astype(np.float64),
         present=present,
-        host=_host_times(kinds, _nodes(trace, [[each.process for each in of_rank] for of_rank in own.values()])),
+        host=_host_times(kinds, _nodes(trace, list(members.values()))),
         devices=of_gpus,
+        teams=_team_times(trace, len(classes), kinds[:, _COMMUNICATION], members, of_process),
         counts=counts.sum(axis=0),
         stretches=tuple(stretches),
         about=format_number_of(int((window >= 0).sum()), "step" if by == "step" else "steady step"),
@@ -287,6 +291,40 @@ def _exposed(found: Work, start_ns: Ints, end_ns: Ints, begin: int, end: int) ->
     return int(divide(Work.joined((computing, intervals)), begin, end)[COMMUNICATION])
 
 
+def _team_times(
+    trace: Trace,
+    windows: int,
+    communication_ns: Floats,
+    ranks: Mapping[Rank, Sequence[int]],
+    steps: Mapping[int, _Steps] | None = None,
+) -> TeamTimes:
+    """Return the times of OpenMP's teams of all ranks. steps: of processes whose windows are not all of the run.
+
+    communication_ns: of each rank, in which its workers are idle because of MPI.
+    """
+    if not len(rows_of(trace, "team_regions")):
+        return TeamTimes.unknown(windows)
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
+    rank_of = np.full(len(process_rows(trace)), -1, dtype=np.int64)
+    for rank, members in enumerate(ranks.values()):
+        rank_of[list(members)] = rank
+    sums = []
+    for state in ("team_regions", "team_workers", "team_load_balance", "team_scheduling", "idle_worker"):
+        rows = rows_of(trace, state)
+        of, window = process[rows.location], np.zeros(len(rows), dtype=np.int64)
+        for number, own in (steps or {}).items():
+            (at,) = np.nonzero(of == number)
+            window[at] = np.append(own.window, -1)[interval_at(own.steps.start_ns, own.steps.end_ns, rows.begin_ns[at])]
+        counted = (window >= 0) & (rank_of[of] >= 0)
+        found = np.zeros((len(ranks), windows))
+        np.add.at(found, (rank_of[of][counted], window[counted]), rows.wait_ns[counted])
+        sums.append(found)
+    regions, workers, balance, scheduling, idle = sums
+    threads = np.divide(workers, regions, out=np.zeros_like(workers), where=regions > 0)
+    serial = np.maximum(idle - threads * np.nan_to_num(communication_ns), 0)
+    return TeamTimes(*(each.sum(axis=0) for each in (workers, balance, scheduling, serial)))
+
+
 def _of_run(trace: Trace, processes: Mapping[Rank, Sequence[int]], missing: list[str]) -> RankTimes:
     """Return the times of the whole run, from the first span of each rank's main thread to its last."""
     rows, regions, everything = location_rows(trace), region_rows(trace), select(trace, "all")
@@ -325,6 +363,7 @@ def _of_run(trace: Trace, processes: Mapping[Rank, Sequence[int]], missing: list
         present=np.array([sum(map(len, main))]),
         host=host,
         devices=of_gpus,
+        teams=_team_times(trace, 1, kinds[:, _COMMUNICATION], processes),
         counts=counts.sum(axis=0),
         stretches=tuple(stretches),
         about="the whole run, because a rank has no steps,",

@@ -58,7 +58,7 @@ def step_waits(trace: Trace) -> StepWaits | None:
     waiting, late = process[waits.location], process[waits.cause]
     counted, duration_ns = np.zeros(len(waits), dtype=bool), 0
     for each in steps:
-        (own,) = np.nonzero((waiting == each.process) & (late != waiting))  # not of threads for one another
+        (own,) = np.nonzero((waiting == each.process) & (late != waiting))
         step = np.searchsorted(each.start_ns, waits.call_ns[own], side="right") - 1
         counted[own] = (step >= 0) & each.steady[step] & (waits.call_ns[own] < each.end_ns[step])
         duration_ns += int(each.duration_ns[each.steady].sum())

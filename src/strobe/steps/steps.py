@@ -18,7 +18,7 @@ from strobe.steps.loop_choice.agreement import first_numbers, usual_count
 from strobe.steps.loop_choice.main_loop import find_loop_of, find_loops
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.thread_spans import read_streams
-from strobe.trace.definition_rows import region_rows
+from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import KnownResult, cached_on_trace
 from strobe.workers.map_combine import MapCombine, PerProcess, over_processes
@@ -159,7 +159,7 @@ def _find_asked(trace: Trace, asked: Asked) -> Steps:
 
 
 def _without_threads(trace: Trace) -> str:
-    if trace.span_count:
+    if any(row.kind == "stream" and row.span_count for row in location_rows(trace)):
         return "no step can be found: only GPUs were recorded, not the program that used them"
     return (
         "no step can be found: a profile has sums, not when each call was"

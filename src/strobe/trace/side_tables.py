@@ -54,6 +54,9 @@ def read(
                 columns.append(words.take(pa.array(np.where(outside, 0, values), mask=missing | outside)))
             elif kind == "real":
                 columns.append(pa.array(values.view(np.float64), mask=missing))
+            elif field.name == "cause":
+                whose = np.array([locations.get(each, -1) for each in values.tolist()], dtype=np.int64)
+                columns.append(pa.array(whose, type=field.type, mask=missing | (whose < 0)))
             elif field.name == "call_path":
                 inside = (values >= 0) & (values < len(paths))
                 known = paths[np.where(inside, values, 0)] if len(paths) else np.zeros(count, dtype=np.uint32)

@@ -1,7 +1,7 @@
-// A program of OpenMP with a planted cause: `imbalance`, `critical` or `serial`, and so many steps. It measures by
-// omp_get_wtime, and prints for each step and thread: the thread, ns at the barrier until the last has come, ns of its
-// request for the critical section while others are in there. Work is time that passes: on a machine with few cores
-// threads do not slow each other down.
+// A program of OpenMP with a planted cause: `imbalance`, `critical` or `serial`, so many steps, and by how much to
+// divide all work. It measures by omp_get_wtime, and prints for each step and thread: the thread, ns at the barrier
+// until the last has come, ns of its request for the critical section while others are in there. Work is time that
+// passes: on a machine with few cores threads do not slow each other down.
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,11 @@
 #include <time.h>
 
 enum { THREADS = 4 };
+static double divisor = 1;
 static double arrived[THREADS], asked[THREADS], entered[THREADS], left[THREADS];
 
 static void work(double ms) {
-  struct timespec left = {0, (long)(ms * 1e6)};
+  struct timespec left = {0, (long)(ms / divisor * 1e6)};
   nanosleep(&left, 0);
 }
 
@@ -65,6 +66,7 @@ static void serial(void) {
 
 int main(int argc, char** argv) {
   omp_set_num_threads(THREADS);
+  if (argc > 3) divisor = atof(argv[3]);
   const int steps = argc > 2 ? atoi(argv[2]) : 10;
   for (int i = 0; i < steps; i++, print_step())
     if (!strcmp(argv[1], "imbalance"))

@@ -15,15 +15,21 @@ at once, these are max U / I and I / T. For I all messages and collectives of MP
 computes as long as it did, and waits only for those that it needs. It is null where GPUs communicate, or where calls
 have no other side in the trace, or there are more than 20 million of them. POP calls 0.8 acceptable.
 
-talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank, no OpenMP; TALP leaves ranks without any communication
-out of the minima): with m = mean time in communication, mpi_parallel_efficiency = (T - m) / T,
-mpi_communication_efficiency = (T - min m) / T, mpi_load_balance = (T - m) / (T - min m), and with v = the least mean
-of a node, (T - v) / (T - min m) within nodes and (T - m) / (T - v) between them. For TALP, waiting for data is
-useful: W = U + waits for data. With G = calls of the GPU's interface and waits for the GPU,
-device_offload_efficiency = W / (W + G), and parallel_efficiency = W / (W + G + communication), which is not the
-product of the others. For g GPUs with K = time in kernels, M = in copies while no kernel runs:
-gpu_parallel_efficiency = sum K / (g T), gpu_load_balance = sum K / (g max K), gpu_communication_efficiency = max K /
-max (K + M), gpu_orchestration_efficiency = max (K + M) / T. A GPU that several ranks use counts once.
+talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank and per further thread of OpenMP; TALP leaves ranks
+without any communication out of the minima): with m = mean time in communication, mpi_parallel_efficiency = (T - m) /
+T, mpi_communication_efficiency = (T - min m) / T, mpi_load_balance = (T - m) / (T - min m), and with v = the least
+mean of a node, (T - v) / (T - min m) within nodes and (T - m) / (T - v) between them. For TALP, waiting for data is
+useful: W = U + waits for data. With G = calls of the GPU's interface and waits for the GPU, device_offload_efficiency
+= W / (W + G), and parallel_efficiency = W / (W + G + communication), which is not the product of the others. With
+teams of OpenMP (null without), W also has the other threads in parallel regions, less their time in barriers. By
+region and over its threads, D is the sum of how much longer than the one that waits least each is in barriers, H of
+how long that one is; S is how long workers are outside of regions, but for MPI. With a = W + G + communication,
+omp_parallel_efficiency = a / (a + S + D + H) = omp_serialization_efficiency * omp_load_balance *
+omp_scheduling_efficiency, which are a / (a + S), (a + S) / (a + S + D), (a + S + D) / (a + S + D + H), as in TALP's
+model 1. parallel_efficiency = W / (a + S + D + H), and device_offload_efficiency has W + S + D + H for W. For g GPUs
+with K = time in kernels, M = in copies while no kernel runs: gpu_parallel_efficiency = sum K / (g T), gpu_load_balance
+= sum K / (g max K), gpu_communication_efficiency = max K / max (K + M), gpu_orchestration_efficiency = max (K + M) /
+T. A GPU that several ranks use counts once.
 
 strobe: more losses are told apart, and kernels that communicate are not useful. Each factor is a time divided by the
 one before it. Ranks: T, max (U + waits for data + G), max (U + waits for data), max U, mean U; the factors are

@@ -19,9 +19,13 @@ MPI_Win_wait waits for the last MPI_Win_complete to begin. late_complete: the pa
 of that origin. lock_contention: MPI_Win_lock waits while others hold the same target in a way that excludes it, from
 the end of their MPI_Win_lock to the end of their MPI_Win_unlock.
 
-Threads of OpenMP (--by thread): thread_barrier: until the last thread of the team has come to the barrier, less the
-tasks that the waiting one runs meanwhile. lock_contention: while another thread holds the lock, or is in the critical
-section. They are known where the spans of threads are kept, not in steps that were folded.
+Threads of a process (--by thread), exact also in steps that were folded. Of OpenMP: thread_barrier: until the last
+thread of the team has come to the barrier, less the tasks that the waiting one runs meanwhile. lock_contention: until
+the thread that had the lock, or was in the critical section, leaves it. idle_worker: a worker between two parallel
+regions waits for the thread that works there. Of pthreads, in programs without Python: lock_contention (mutexes and
+read-write locks), condition_wait, thread_join and thread_barrier are the time in the call. The awaited thread has the
+lock when the wait begins, signalled the condition last, is joined, or came to the barrier last. Waits of less than
+50 us that follow each other within 1 ms are one row of --by wait.
 
 GPUs: late_gpu: a call that synchronises, or a copy that is done before its call returns, waits for the end of the
 last work of the GPU that it needs: min(end of that work, L) - E, for a copy without the time before it in which its
@@ -60,19 +64,22 @@ ANALYSIS = Analysis(
         *when(Column("awaited_rank", "int64", "", "whom it waited for, if for one"), by=("pair", "all", "wait")),
         *when(
             Column("thread", "string", "", "the thread that waited"),
-            Column("awaited_thread", "string", "", "the thread that it waited for"),
-            by="thread",
+            Column("awaited_thread", "string", "", "the thread that it waited for, null where that is not known"),
+            by=("thread", "all", "wait"),
         ),
         *when(STEP, by=("step", "all", "wait")),
         *when(Column("function", "string", "", "what waited"), by=("function", "call", "kernel", "all", "wait")),
-        *when(Column("call_path", "string", "", "what waited, and what called it, a `<` between"), by=("call", "all")),
         *when(
             Column("place", "string", "", "the function of Python in it: file and first line"), by=("call", "all")
         ),
         *when(Column("kernel", "string", "", "the work of a GPU that it waited for"), by=("kernel", "all", "wait")),
-        Column("wait_ns", "int64", "ns", "waits that are longer than twice the error of the clocks"),
         *when(
-            Column("waits", "int64", "", "how many these are"),
+            Column("call_path", "string", "", "what waited, and what called it, a `<` between"),
+            by=("call", "all", "wait"),
+        ),
+        Column("wait_ns", "int64", "ns", "waits that are longer than twice the error of the clocks"),
+        Column("waits", "int64", "", "how many these are"),
+        *when(
             Column("max_ns", "int64", "ns", "the longest of them"),
             by=("state", "function", "call", "rank", "thread", "step", "pair", "kernel", "all"),
         ),

@@ -82,7 +82,9 @@ def _factors(trace: Trace, times: RankTimes, model: str) -> tuple[Factor, ...]:
         whole = len(times.stretches) == len(times.ranks)
         ideal_ns = ideal_elapsed_ns(trace, times.stretches, windows) if whole else np.full(windows, np.nan)
         return efficiencies.pop(times.host, ideal_ns)
-    return {"talp": efficiencies.talp, "strobe": efficiencies.strobe}[model](times.host, times.devices)
+    if model == "talp":
+        return efficiencies.talp(times.host, times.devices, times.teams)
+    return efficiencies.strobe(times.host, times.devices)
 
 
 def _missing(times: RankTimes, model: str, factors: Sequence[Factor]) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ def _missing(times: RankTimes, model: str, factors: Sequence[Factor]) -> tuple[s
 def _rows(times: RankTimes, factors: Sequence[Factor]) -> list[Mapping[str, object]]:
     """Return a row for each window and factor."""
     listed = [(factor.name, parent, factor.values) for root in factors for factor, parent in root.rows()]
-    of_talp = efficiencies.talp(times.host, times.devices)
+    of_talp = efficiencies.talp(times.host, times.devices, times.teams)
     known = {factor.name: factor.values for root in of_talp for factor, _ in root.rows()}
     elapsed, on_all = times.host.elapsed_ns, times.present == len(times.ranks)
     return [

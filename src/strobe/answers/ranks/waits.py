@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 
 import numpy as np
@@ -13,6 +13,7 @@ from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.waits.gpu_waits import gpu_waits
+from strobe.ranks.waits.thread_waits import function_and_callers, thread_waits
 from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.ranks.waits.wait_states import Found, wait_parts
 from strobe.steps.step_times import step_of_process
@@ -30,12 +31,11 @@ from strobe.trace.definition_rows import (
 from strobe.trace.trace import Trace
 
 _NOTHING = (
-    "no message or collective in this trace has both ends, and no thread waited for another of OpenMP or for a GPU, so"
-    " that nobody is known to have waited for another"
+    "no message or collective in this trace has both ends, and no thread waited for another one or for a GPU, so that"
+    " nobody is known to have waited for another"
 )
 _LEFT_OUT = "the longest waits; {} shorter ones are left out, but in the sums of all other --by"
 _MOST = 1_000_000  # single waits that are shown
-_OF_EACH = ("state", "rank", "awaited_rank", "step", "function", "kernel")
 _JOINED = {
     **dict.fromkeys(("wait_ns", "waits", "uncertain_ns", "partial", "clipped"), np.add),
     **dict.fromkeys(("max_ns", "longest_ns"), np.maximum),
@@ -49,7 +49,7 @@ _KEYS = {
     "step": ("state", "step"),
     "pair": ("state", "rank", "awaited_rank"),
     "kernel": ("state", "function", "kernel"),
-    "all": ("state", "rank", "awaited_rank", "step", "function", "call_path", "kernel"),
+    "all": ("state", "rank", "thread", "awaited_rank", "awaited_thread", "step", "function", "call_path", "kernel"),
 }
 
 
@@ -63,7 +63,7 @@ def _answer(trace: Trace, by: str, *, whole: bool) -> Table:
     rows = keys.rows(Waits.joined(()), names)
     for found in chain(wait_parts(trace, whole=whole), (Found(each, *[0] * 5) for each in (gpu_waits(trace),))):
         note.add(found)
-        more = keys.rows(found.waits, names)
+        more = keys.rows(found.waits, names, found.threads)
         more = _summed(more, names) if names else more
         del found
         rows = {name: np.append(values, more[name]) for name, values in rows.items()}
@@ -105,19 +105,32 @@ class _Keys:
         self._trace, self._ranks = trace, ranks_of(trace)
         self._process = np.array(processes_of_locations(trace), dtype=np.int64)
         self._regions = region_rows(trace)
-        names, of_region = np.unique([row.name for row in self._regions], return_inverse=True)
+        self._threads = thread_waits(trace)
+        self._stacks = [function_and_callers(each) for each in self._threads.call_stacks]
+        every = [*(row.name for row in self._regions), *(function for function, _ in self._stacks)]
+        names, which = np.unique(every, return_inverse=True)
         self._functions = names.tolist()
-        self._function = np.append(np.append(of_region, -1)[np.append(trace.definitions.path_region, -1)], -1)
+        of_region = np.append(which[: len(self._regions)], -1)
+        of_path = of_region[np.append(trace.definitions.path_region, -1).astype(np.int64)]
+        # Behind the call paths those of waits of threads, which are texts; at the end the unknown one.
+        self._paths = len(of_path) - 1
+        self._function = np.concatenate((of_path[:-1], which[len(self._regions) :], of_path[-1:]))
 
-    def rows(self, waits: Waits, names: tuple[str, ...]) -> dict[str, Ints]:
-        """Return the cells of a row for each wait, those of some keys as numbers."""
+    def rows(self, waits: Waits, names: tuple[str, ...], threads: int = 0) -> dict[str, Ints]:
+        """Return the cells of a row for each wait, those of some keys as numbers. The last `threads` are of threads."""
+        count, max_ns = np.ones(len(waits), dtype=np.int64), waits.wait_ns.copy()
+        if threads:
+            sums, path = self._threads.waits, waits.call_path.copy()
+            count[-threads:], max_ns[-threads:] = sums.waits, sums.max_ns
+            path[-threads:] = self._paths + sums.call_stack
+            waits = replace(waits, call_path=path)
         certain = ~waits.uncertain
         certain_ns = waits.wait_ns * certain
         return {
-            **{name: self._numbers(name, waits) for name in names or _OF_EACH},
+            **{name: self._numbers(name, waits) for name in names or _KEYS["all"]},
             "wait_ns": certain_ns,
-            "waits": certain.astype(np.int64),
-            "max_ns": certain_ns,
+            "waits": count * certain,
+            "max_ns": max_ns * certain,
             "uncertain_ns": waits.wait_ns - certain_ns,
             "partial": waits.partial.astype(np.int64),
             "clipped": waits.clipped.astype(np.int64),
@@ -135,7 +148,7 @@ class _Keys:
             "function": lambda: self._function[waits.call_path],
             "call_path": lambda: waits.call_path,
             "thread": lambda: waits.location,
-            "awaited_thread": lambda: np.where(waits.for_another, waits.cause, -1),
+            "awaited_thread": lambda: np.where(waits.for_another & (waits.cause != waits.location), waits.cause, -1),
             "step": lambda: self._steps(process, waits.call_ns),
             "kernel": lambda: waits.kernel,
         }
@@ -154,7 +167,7 @@ class _Keys:
             "rank": self._ranks.__getitem__,
             "awaited_rank": self._ranks.__getitem__,
             "function": self._functions.__getitem__,
-            "call_path": lambda path: call_path_text(self._trace, path),
+            "call_path": self._call_path,
             "thread": lambda location: location_rows(self._trace)[location].name,
             "awaited_thread": lambda location: location_rows(self._trace)[location].name,
             "step": int,
@@ -165,8 +178,15 @@ class _Keys:
             return numbers
         return [of_key[name](number) if number >= 0 else None for number in numbers.tolist()]
 
+    def _call_path(self, path: int) -> str:
+        if path < self._paths:
+            return call_path_text(self._trace, path)
+        return " < ".join(filter(None, self._stacks[path - self._paths]))
+
     def _place(self, path: int) -> str | None:
         """Return file and line of the innermost function of Python in a call path, None if it has none."""
+        if path >= self._paths:
+            return None
         parents, of_path = path_tree(self._trace)
         while path >= 0 and (region := self._regions[of_path[path]]).paradigm != "python":
             path = int(parents[path])

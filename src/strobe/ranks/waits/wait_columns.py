@@ -14,9 +14,10 @@ from strobe.tables.column_arrays import Bools, Columns, Ints
 STATES = (
     *("late_sender", "wrong_order", "late_receiver", "wait_at_barrier", "barrier_completion", "wait_at_nxn"),
     *("nxn_completion", "late_broadcast", "early_reduce", "early_scan", "late_collective"),
-    *("wait_at_fence", "late_post", "early_wait", "late_complete", "lock_contention", "thread_barrier"),
-    *("late_gpu", "late_stream"),
+    *("wait_at_fence", "late_post", "early_wait", "late_complete", "late_gpu", "late_stream"),
+    *("lock_contention", "thread_barrier", "condition_wait", "thread_join", "idle_worker"),
 )
+THREAD_STATES = STATES[STATES.index("lock_contention") :]
 # Of late_sender and early_wait; and what a collective takes when all have come.
 _NOT_FOR_ANOTHER = ("wrong_order", "late_complete", "barrier_completion", "nxn_completion")
 

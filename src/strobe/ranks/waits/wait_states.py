@@ -36,8 +36,16 @@ from strobe.ranks.waits.message_calls import (
     spans_of,
 )
 from strobe.ranks.waits.one_sided import waits_of_windows
-from strobe.ranks.waits.thread_waits import lock_contention, thread_barriers
-from strobe.ranks.waits.wait_columns import STATES, Side, Waits, late_senders, longest_of_calls, waits_of_calls
+from strobe.ranks.waits.thread_waits import thread_waits
+from strobe.ranks.waits.wait_columns import (
+    STATES,
+    THREAD_STATES,
+    Side,
+    Waits,
+    late_senders,
+    longest_of_calls,
+    waits_of_calls,
+)
 from strobe.tables.column_arrays import Bools, Ints, place_of, rows_by
 from strobe.trace.definition_rows import processes_of_locations, regions_where
 from strobe.trace.trace import Trace
@@ -53,7 +61,8 @@ _REMEMBERED = 100  # late senders of a location that a later message can show to
 class Found:
     """Waits of a trace or a part of it, and of what: messages and collectives that were matched, and that were not.
 
-    epochs: of one-sided communication, each from its lock, or its post and start.
+    epochs: of one-sided communication, each from its lock, or its post and start. threads: so many of the waits, the
+    last ones, are the rows of `thread_waits`, each of which stands for several.
     """
 
     waits: Waits
@@ -62,6 +71,7 @@ class Found:
     unmatched_messages: int
     collectives: int
     unmatched_collectives: int
+    threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,23 +106,27 @@ def wait_parts(trace: Trace, *, whole: bool = False) -> Iterator[Found]:
         yield of_messages
         del _, of_messages
     of_windows, epochs = waits_of_windows(trace, ~functions_named(trace, _TESTS))
-    yield Found(Waits.joined([of_windows, *_of_threads(trace)]), epochs, 0, 0, 0, 0)
+    threads = _of_threads(trace)
+    yield Found(Waits.joined([of_windows, threads]), epochs, 0, 0, 0, 0, len(threads))
 
 
-def _of_threads(trace: Trace) -> list[Waits]:
+def _of_threads(trace: Trace) -> Waits:
     """Return the waits of threads of one process for one another; they have one clock."""
-    found = {"thread_barrier": thread_barriers(trace), "lock_contention": lock_contention(trace)}
-    return [
-        Waits(
-            **{name: values for name, values in vars(waits).items() if name != "locked_ns"},
-            state=np.full(len(waits), STATES.index(state)),
-            clipped=np.zeros(len(waits), dtype=bool),
-            partial=np.zeros(len(waits), dtype=bool),
-            error_ns=np.zeros(len(waits), dtype=np.int64),
-            kernel=np.full(len(waits), -1),
-        )
-        for state, waits in found.items()
-    ]
+    waits = thread_waits(trace).waits
+    unknown, nothing = np.zeros(len(waits), dtype=bool), np.zeros(len(waits), dtype=np.int64)
+    return Waits(
+        state=waits.state + STATES.index(THREAD_STATES[0]),
+        location=waits.location,
+        call_ns=waits.begin_ns,
+        call_path=nothing - 1,
+        wait_ns=waits.wait_ns,
+        cause=np.where(waits.cause < 0, waits.location, waits.cause),
+        cause_ns=waits.begin_ns + waits.wait_ns,
+        clipped=unknown,
+        partial=unknown,
+        error_ns=nothing,
+        kernel=nothing - 1,
+    )
 
 
 def waits_of_messages(trace: Trace, *, whole: bool) -> Iterator[tuple[Messages, Found]]:

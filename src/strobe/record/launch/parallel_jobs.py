@@ -33,7 +33,6 @@ _WRAPPERS = (
 _LINKED = (b"\0libmpi", b"\0shmem_init")
 _SHELLS = ("ash", "bash", "dash", "ksh", "sh", "zsh")
 _FOR_A_SHELL = re.compile(rb"#!\s*(\S*/env\s+)?(\S*/)?(a|ba|da|k|z)?sh\b")
-_FOR_PYTHON = re.compile(rb"#![^\n]*python")
 _SCRIPT_BYTES = 1 << 16
 # Number of the rank, number of ranks, and what all ranks of the job (and no other job) have in common.
 _VARIABLES = (
@@ -103,15 +102,15 @@ def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
     return any(map(shutil.which, launchers)) or any(contains(executable, text) for text in _LINKED)
 
 
-def is_compiled(command: Sequence[str]) -> bool:
-    """Return whether the command is a compiled program, a Python among them, or a script of a shell or of Python."""
+def is_native(command: Sequence[str]) -> bool:
+    """Return whether the command is a compiled program, but not a Python, or a script of a shell."""
     command = _wrapped(command)
     executable = shutil.which(command[0]) if command else None
-    if executable is None:
+    if executable is None or "python" in os.path.basename(os.path.realpath(executable)):
         return False
     with suppress(OSError), open(executable, "rb") as file:
         begin = file.read(_SCRIPT_BYTES)
-        return begin.startswith(b"\x7fELF") or (_FOR_A_SHELL.match(begin) or _FOR_PYTHON.match(begin)) is not None
+        return begin.startswith(b"\x7fELF") or _FOR_A_SHELL.match(begin) is not None
     return False
 
 

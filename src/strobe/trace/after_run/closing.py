@@ -37,6 +37,7 @@ def _resolve(folder: Path) -> None:
             reader = process_reader.open_process(files)
             functions.update((row[6], row[1]) for row in reader.core.regions() if symbols.is_address(row))
             callers.update(reader.call_sites.values())
-            functions |= symbols.addresses_in(reader.core.texts(), variables=False)
-            variables |= symbols.addresses_in(reader.core.texts(), variables=True)
+            texts = reader.core.texts()
+            for found, before in ((functions, None), (variables, "("), (callers, "@")):
+                found |= symbols.addresses_in(texts, before)
     symbols.resolve(folder, functions, callers, variables)

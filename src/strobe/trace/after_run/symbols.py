@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 FILE = "symbols.json"
-MPI, COMPILER, OPENMP, SHMEM, OPENACC = 7, 10, 11, 13, 14  # model/kinds.py: paradigm
+MPI, COMPILER, OPENMP, PTHREAD, SHMEM, OPENACC = 7, 10, 11, 12, 13, 14  # model/kinds.py: paradigm
 _OUTLINED = re.compile(r"\._omp_fn\.\d+|\.omp_outlined\S*")  # compilers make functions of parallel regions
 _TIMEOUT_S = 120
 # What gfortran makes of a procedure of a module; and, in files of Fortran, of one in another one, and of one outside.
@@ -28,8 +28,9 @@ _OF_MODULE = re.compile(r"__(\w+?)_MOD_(\w+)")
 _ALONE = re.compile(r"(\w+?)(\.\d+|_)")
 _FORTRAN = re.compile(r".*\.(f|for|ftn|fpp|f77|f90|f95|f03|f08)", re.IGNORECASE)
 _SYMTAB, _DYNSYM, _NAMED = 2, 11, (1, 2)  # of variables and functions
-# An address in a text of samples: of a function that ran, or, behind a function that waits, of what it waits for.
-_ADDRESS = re.compile(r"(\()?(/[^\n]*?)\+(0x[0-9a-f]+)(?=$|\n|\))", re.MULTILINE)
+# An address in a call stack: of a function that ran, of what is waited for (behind the function that waits, in
+# brackets), or of a call (behind @).
+_ADDRESS = re.compile(r"([(@])?(/[^\n]*?)\+(0x[0-9a-f]+)(?=$|\n|\))", re.MULTILINE)
 
 Region = tuple[int, str, int, int, str, int, str]  # id, name, paradigm, role, file, line, module
 Place = tuple[str, str, int]  # name, file, line
@@ -96,7 +97,7 @@ def with_places(region: Region, places: Mapping[str, Mapping[str, Place]], sites
     OpenSHMEM or construct of OpenMP with the lines of its callers where they are known, a construct of OpenACC with its
     file and line."""
     number, address, paradigm, role, text, first_line, module = region
-    if paradigm in (MPI, OPENMP, SHMEM) and text:
+    if paradigm in (MPI, OPENMP, PTHREAD, SHMEM) and text:
         peers, separator, path = text.rpartition("; ")
         shown = (_shown(site, places, sites) for site in path.split(" < "))
         return number, address, paradigm, role, peers + separator + " < ".join(shown), first_line, module
@@ -111,10 +112,10 @@ def with_places(region: Region, places: Mapping[str, Mapping[str, Place]], sites
     return number, name or f"{short}+{address}", paradigm, role, file, line, short
 
 
-def addresses_in(texts: Iterable[str], *, variables: bool) -> set[Address]:
-    """Return the addresses of functions or of variables in call stacks of native programs."""
+def addresses_in(texts: Iterable[str], before: str | None) -> set[Address]:
+    """Return the addresses in call stacks. before: `(` of variables, `@` of calls, None of functions."""
     found = (each for text in texts if "+0x" in text for each in _ADDRESS.finditer(text))
-    return {(each[2], each[3]) for each in found if bool(each[1]) == variables}
+    return {(each[2], each[3]) for each in found if each[1] == before}
 
 
 def with_names(texts: Sequence[str], places: Mapping[str, Mapping[str, Place]]) -> list[str]:
@@ -125,8 +126,10 @@ def with_names(texts: Sequence[str], places: Mapping[str, Mapping[str, Place]]) 
         before, module, address = found.groups(default="")
         short = module.rpartition("/")[2]
         name, file, line = places.get(module, {}).get(address) or (f"{short}+{address}", "", 0)
-        if before:
+        if before == "(":
             return before + name
+        if before and line:
+            return _with_line((name, file, line))
         where = f"{file}:{line}" if line else short if ".so" in short else ""
         return f"{name} ({where})" if where else name
 

@@ -1,0 +1,139 @@
+#include "adapters/ompt/team_waits.h"
+
+#include <algorithm>
+
+#include "core/system/clock.h"
+#include "include/strobe.h"
+
+namespace strobe::ompt {
+
+namespace {
+
+// Who has a lock, or had it last. Locks that share a place may lack a wait's cause.
+struct Owner {
+  std::atomic<uint64_t> lock;
+  std::atomic<uint32_t> location;
+  std::atomic<int64_t> released_ns;  // 0: it still has it
+};
+Owner owners[4096];
+Owner& owner_of(uint64_t lock) { return owners[lock * 0x9E3779B97F4A7C15ull >> 52]; }
+
+auto writer(uint32_t location, const KindOfWait& kind) {
+  return [=](const WaitSum& sum) {
+    const int64_t values[STROBE_ROW_VALUES] = {STROBE_TWO(location, kind.call_stack),
+                                               STROBE_TWO(strobe_text(kind.state), kind.cause),
+                                               STROBE_TWO(sum.waits, 0), sum.wait_ns, sum.max_ns};
+    strobe_row_at(STROBE_ROW_THREAD_WAIT, sum.ticks, values);
+    return true;
+  };
+}
+
+}  // namespace
+
+Moment Moment::now() { return {strobe_ticks(), clock_ns(CLOCK_MONOTONIC)}; }
+
+void Waiter::add(const KindOfWait& kind, const Moment& begin, int64_t ns) {
+  if (ns <= 0) return;
+  const uint64_t hash = (uint64_t(kind.state) ^ uint64_t(kind.call_stack) << 20 ^ kind.cause) * 0x9E3779B97F4A7C15ull;
+  auto& [known, sum] = sums_[hash >> 58];
+  if (known != kind) sum.flush(writer(location, known)), known = kind;
+  sum.add(begin.ticks, begin.ns, ns, writer(location, kind));
+}
+
+void Waiter::flush() {
+  for (auto& [kind, sum] : sums_) sum.flush(writer(location, kind));
+}
+
+void Waiter::join(TeamWaits& team, uint32_t call_stack) {
+  if (idle_since_.ns) add({"idle_worker", call_stack, team.location}, idle_since_, Moment::now().ns - idle_since_.ns);
+  idle_since_ = {};
+  members.push_back({&team});
+}
+
+void Waiter::arrive(uint32_t call_stack) {
+  Member& member = members.back();
+  member.call_stack = call_stack, member.came = Moment::now();
+  member.tasks_ns = member.task_began_ns = 0, member.locked_ns = locked_ns_;
+  Arrivals* arrivals = member.team->arrivals;
+  const uint32_t turn = member.barriers++ & 1;
+  Arrivals& here = arrivals[turn];
+  if (here.count.fetch_add(1) + 1 == member.team->size) {
+    arrivals[!turn].count = 0, arrivals[!turn].complete = false;
+    here.ns = member.came.ns, here.locked_ns = locked_ns_, here.location = location;
+    here.complete = true;
+  }
+  locked_ns_ = 0;
+}
+
+// Explicit tasks that it runs in a barrier are not part of its wait.
+void Waiter::in_task(bool runs) {
+  if (members.empty() || !members.back().call_stack) return;
+  Member& member = members.back();
+  const Arrivals& here = member.team->arrivals[(member.barriers - 1) & 1];
+  const int64_t now = Moment::now().ns;
+  if (runs) {
+    member.task_began_ns = now;
+  } else if (member.task_began_ns) {
+    const int64_t until = here.complete ? std::max(here.ns, member.task_began_ns) : now;
+    member.tasks_ns += std::min(now, until) - member.task_began_ns;
+    member.idle_ns -= now - member.task_began_ns;
+    member.task_began_ns = 0;
+  }
+}
+
+// The barrier is over: it waited until the last one came.
+void Waiter::leave(const Moment& now) {
+  Member& member = members.back();
+  if (!member.call_stack) return;
+  const Arrivals& last = member.team->arrivals[(member.barriers - 1) & 1];
+  if (last.complete && last.location != location) {
+    const int64_t wait = std::min(last.ns, now.ns) - member.came.ns - member.tasks_ns;
+    add({"thread_barrier", member.call_stack, last.location}, member.came, wait);
+    add({"team_locks", member.call_stack, last.location}, member.came,
+        std::min(wait, last.locked_ns - member.locked_ns));
+  }
+  member.idle_ns += now.ns - member.came.ns;
+  member.call_stack = 0;
+}
+
+void Waiter::retire(const Moment& now) {
+  leave(now);
+  idle_since_ = now;
+}
+
+// Who had it before may be known not to have it any more only later: the runtime reports that after it has let go.
+void Waiter::acquired(uint64_t lock, uint32_t call_stack) {
+  Owner& owner = owner_of(lock);
+  const uint32_t before = owner.location;
+  if (owner.lock == lock && before && before != location + 1) {
+    const int64_t released = owner.released_ns, wait = (released ? released : Moment::now().ns) - asked_.ns;
+    add({"lock_contention", call_stack, before - 1}, asked_, wait);
+    locked_ns_ += std::max<int64_t>(wait, 0);
+  }
+  owner.lock = lock, owner.released_ns = 0, owner.location = location + 1;
+}
+
+void Waiter::released(uint64_t lock) {
+  Owner& owner = owner_of(lock);
+  if (owner.lock == lock && owner.location == location + 1) owner.released_ns = Moment::now().ns;
+}
+
+void end_region(Waiter& primary, const std::vector<Waiter*>& workers, uint32_t call_stack, const Moment& now) {
+  const Member& own = primary.members.back();
+  const int64_t size = own.team->size;
+  if (size < 2 || size != int64_t(workers.size()) + 1) return;
+  int64_t all = own.idle_ns, least = own.idle_ns;
+  for (const Waiter* each : workers) {
+    const int64_t idle = each->members.back().idle_ns;
+    all += idle, least = std::min(least, idle);
+  }
+  const auto add = [&](const char* state, int64_t ns) {
+    primary.add({state, call_stack, primary.location}, {strobe_ticks(), now.ns}, ns);
+  };
+  add("team_regions", now.ns - own.team->begin_ns);
+  add("team_workers", (size - 1) * (now.ns - own.team->begin_ns));
+  add("team_scheduling", size * least);
+  add("team_load_balance", all - size * least);
+}
+
+}  // namespace strobe::ompt

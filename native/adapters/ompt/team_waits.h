@@ -1,0 +1,78 @@
+// team_waits.h - what threads of OpenMP waited for each other, decided while it is recorded, so that it is known of
+// every step: at barriers, for locks, and workers outside of parallel regions. Times are ns of CLOCK_MONOTONIC.
+#pragma once
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "adapters/threads/wait_sums.h"
+
+namespace strobe::ompt {
+
+struct Moment {
+  uint64_t ticks = 0;
+  int64_t ns = 0;
+  static Moment now();
+};
+
+struct KindOfWait {
+  const char* state;  // of strobe waits
+  uint32_t call_stack, cause;
+  bool operator==(const KindOfWait&) const = default;
+};
+
+// A barrier of a team. Two in turn are enough: nobody comes to the next but one before all have left this one.
+struct Arrivals {
+  std::atomic<uint32_t> count{0};
+  std::atomic<bool> complete{false};
+  // Of the last one that came: when, who, and how long it had waited for locks since the barrier before.
+  int64_t ns = 0, locked_ns = 0;
+  uint32_t location = 0;
+};
+
+struct TeamWaits {
+  const uint32_t location;  // of the primary thread
+  const int64_t begin_ns;
+  std::atomic<uint32_t> size{0};
+  Arrivals arrivals[2]{};
+};
+
+// A thread in a team.
+struct Member {
+  TeamWaits* team;
+  uint32_t barriers = 0, call_stack = 0;  // the latter of the barrier that it is in; 0: in none
+  Moment came{};
+  int64_t locked_ns = 0;                    // until it came
+  int64_t tasks_ns = 0, task_began_ns = 0;  // what it ran in the barrier
+  int64_t idle_ns = 0;                      // in barriers of this region
+};
+
+class Waiter {
+ public:
+  const uint32_t location;
+  std::vector<Member> members;  // of nested teams, the innermost last
+
+  explicit Waiter(uint32_t own) : location(own) {}
+  // Enters a team; `call_stack`: that of the parallel region, for which a worker was idle until now.
+  void join(TeamWaits& team, uint32_t call_stack);
+  void arrive(uint32_t call_stack);
+  void in_task(bool runs);
+  void leave(const Moment& now);
+  // Worker and barrier are over.
+  void retire(const Moment& now);
+  void ask() { asked_ = Moment::now(); }
+  void acquired(uint64_t lock, uint32_t call_stack);
+  void released(uint64_t lock);
+  void add(const KindOfWait& kind, const Moment& begin, int64_t ns);
+  void flush();
+
+ private:
+  std::array<std::pair<KindOfWait, WaitSum>, 64> sums_{};
+  Moment asked_, idle_since_;
+  int64_t locked_ns_ = 0;
+};
+
+// A region of a team is over: TALP's times, of all threads (DLB, src/talp/talp_openmp.c).
+void end_region(Waiter& primary, const std::vector<Waiter*>& workers, uint32_t call_stack, const Moment& now);
+
+}  // namespace strobe::ompt

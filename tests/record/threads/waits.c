@@ -1,0 +1,103 @@
+// Threads that wait for each other, and measure each wait by their own clock. `every`: in each step two workers wait
+// for a signal, compute under one lock one after the other, and meet the main thread at a barrier, to which it comes
+// last. `many`: two threads hand a turn to each other. Prints `STATE STEP COUNT NS` of each step, -1 outside of steps.
+#include <pthread.h>
+#include <string.h>
+
+#include "programs.h"
+#include "strobe.h"
+
+enum { kWorkers = 2, kSteps = 12, kTurns = 20000 };
+enum { kLock, kCondition, kBarrier, kJoin, kStates };
+static const char* names[] = {"lock_contention", "condition_wait", "thread_barrier", "thread_join"};
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER, gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t barrier;
+static int opened, turn;
+static struct {
+  int64_t count, ns;
+} waited[kStates][kWorkers + 1][kSteps + 1];
+
+static void pass(int64_t ns) {
+  struct timespec time = {0, ns};
+  nanosleep(&time, NULL);
+}
+
+static void add(int state, int thread, int step, int64_t begin) {
+  waited[state][thread][step].count++;
+  waited[state][thread][step].ns += now_ns() - begin;
+}
+
+static void* work(void* number) {
+  const int me = (int)(intptr_t)number;
+  for (int step = 0; step < kSteps; step++) {
+    pass(3000000);  // the main thread's step has begun
+    pthread_mutex_lock(&gate_lock);
+    while (opened <= step) {
+      const int64_t begin = now_ns();
+      pthread_cond_wait(&gate, &gate_lock);
+      add(kCondition, me, step, begin);
+    }
+    pthread_mutex_unlock(&gate_lock);
+    pass(me * 2000000);  // the first one has the lock when the second one asks
+    const int64_t begin = now_ns();
+    pthread_mutex_lock(&table_lock);
+    if (me) add(kLock, me, step, begin);
+    pass(6000000);
+    pthread_mutex_unlock(&table_lock);
+    const int64_t came = now_ns();
+    pthread_barrier_wait(&barrier);
+    add(kBarrier, me, step, came);
+  }
+  return NULL;
+}
+
+static void* take_turns(void* number) {
+  const int me = (int)(intptr_t)number;
+  pthread_mutex_lock(&gate_lock);
+  for (int i = 0; i < kTurns; i++) {
+    while (turn != me) {
+      const int64_t begin = now_ns();
+      pthread_cond_wait(&gate, &gate_lock);
+      add(kCondition, me, kSteps, begin);
+    }
+    turn = !me;
+    pthread_cond_signal(&gate);
+  }
+  pthread_mutex_unlock(&gate_lock);
+  return NULL;
+}
+
+int main(int count, char** words) {
+  const int many = count > 1 && !strcmp(words[1], "many");
+  pthread_t threads[kWorkers];
+  strobe_region_info info = {.name = "iteration", .paradigm = STROBE_USER, .role = STROBE_ROLE_FUNCTION};
+  const uint32_t iteration = strobe_region(&info);
+  pthread_barrier_init(&barrier, NULL, kWorkers + 1);
+  for (intptr_t i = 0; i < kWorkers; i++) pthread_create(&threads[i], NULL, many ? take_turns : work, (void*)i);
+  for (int step = 0; step < kSteps && !many; step++) {
+    strobe_enter(iteration);
+    pass(8000000);
+    pthread_mutex_lock(&gate_lock);
+    opened++;
+    pthread_cond_broadcast(&gate);
+    pthread_mutex_unlock(&gate_lock);
+    pass(18000000);
+    const int64_t begin = now_ns();
+    pthread_barrier_wait(&barrier);
+    add(kBarrier, kWorkers, step, begin);
+    strobe_leave(iteration);
+  }
+  for (int i = 0; i < kWorkers; i++) {
+    const int64_t begin = now_ns();
+    pthread_join(threads[i], NULL);
+    add(kJoin, kWorkers, kSteps, begin);
+  }
+  for (int state = 0; state < kStates; state++)
+    for (int step = 0; step <= kSteps; step++) {
+      int64_t sums[2] = {0};
+      for (int i = 0; i <= kWorkers; i++) sums[0] += waited[state][i][step].count, sums[1] += waited[state][i][step].ns;
+      printf("%s %d %lld %lld\n", names[state], step < kSteps ? step : -1, (long long)sums[0], (long long)sums[1]);
+    }
+  return 0;
+}
