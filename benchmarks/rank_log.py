@@ -14,6 +14,7 @@ from measure import STROBE, checked, folder, table
 from strobe.model.kinds import PARADIGMS
 
 _AT_ONCE = 500  # iterations
+_A_NODE = 64  # ranks
 _A_RANK = 5  # events of an iteration: two messages, both ends, and a collective
 _COMPUTE_NS, _COPY_NS = 40_000, 2_000
 _SEND, _RECEIVE, _WAIT, _ALL, _HALO = 0, 1, 2, 3, 4
@@ -100,7 +101,7 @@ class Rank:
         self.out.totals(self.location, self.outer, 0, 0, -sum(self.in_calls_ns.values()))
         where, region = (np.full(1, number, dtype=np.uint32) for number in (self.location, self.main))
         self.out.spans(where, np.zeros(1, dtype=np.int64), np.full(1, end_ns), region)
-        description = {"argv": ["./solver"], "host": f"node{self.rank // 64:04d}", "main": self.rank == 0}
+        description = {"argv": ["./solver"], "host": f"node{self.rank // _A_NODE:04d}", "main": self.rank == 0}
         note = {"rank": self.rank, "ranks": self.ranks}
         self.out.finish(10_000 + self.rank, 0, json.dumps(description), json.dumps(note), "closed")
 
@@ -142,7 +143,14 @@ def make(path: Path, ranks: int, events: int) -> None:
         rank.finish(int(now.max()), iterations)
     ended = {"exit_code": 0, "ended_ns": int(now.max())}
     job = {"format_version": 1, "zero_ns": 0, "command": ["./solver"], "ended": ended}
+    job["imported"] = {"processes": _clocks(ranks)}  # a recording has readings of its clocks instead
     (path / "job.json").write_text(json.dumps(job))
+
+
+def _clocks(ranks: int) -> dict[str, dict[str, object]]:
+    """Return what is noted of the clocks of the processes: those of other nodes were compared with the first."""
+    clocks = {"clock": "compared while the program started", "clock_error_ns": 500}
+    return {f"process-{rank + 1}": {**clocks, "clock_error_ns": 500 * (rank >= _A_NODE)} for rank in range(ranks)}
 
 
 def main() -> None:

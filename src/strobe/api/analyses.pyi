@@ -542,7 +542,7 @@ class Analyses:
         takes longest would take on a network that transfers everything at once, these are max U / I and I /
         T. For I all messages and collectives of MPI and gloo are replayed: a rank computes as long as it
         did, and waits only for those that it needs. It is null where GPUs communicate, or where calls have
-        no other side in the trace. POP calls 0.8 acceptable.
+        no other side in the trace, or there are more than 20 million of them. POP calls 0.8 acceptable.
 
         talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank and per further thread of OpenMP; TALP
         leaves ranks without any communication out of the minima): with m = mean time in communication,
@@ -1906,7 +1906,8 @@ class Analyses:
 
         Calls that only test do not wait. Messages and collectives of steps that were folded are counted as
         all others, but for kernels. What is shorter than twice the error of the two clocks is not told
-        apart from none: it is in uncertain_ns. Locks that are asked for only by the first access, and waits
+        apart from none: it is in uncertain_ns. With --by wait, the million longest waits are shown, and how
+        many others there are is in the note. Locks that are asked for only by the first access, and waits
         for the target to come to MPI at all, are not known.
 
         Options:

@@ -7,8 +7,10 @@ import numpy as np
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 
+@cached_on_trace
 def clock_errors(trace: Trace, first: int = 0) -> Ints:
     """Return by process how far its clock may be off from that of the process `first`, in ns.
 

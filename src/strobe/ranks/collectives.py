@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import numpy as np
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
+from strobe.native import core
 from strobe.ranks.clock_errors import clock_errors
 from strobe.ranks.collective_kernels import (
     blocks,
@@ -26,8 +27,8 @@ from strobe.ranks.collective_kinds import kind_of
 from strobe.ranks.messages import numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
-from strobe.sums.side_columns import side_columns
-from strobe.tables.column_arrays import Bools, Columns, Ints, place_of, rows_by
+from strobe.sums.side_columns import WHOLE, NeedsWholeLogError, Part, parts_of, side_columns
+from strobe.tables.column_arrays import Bools, Columns, Ints, alike, place_of, rows_by
 from strobe.trace.definition_rows import Region, path_tree, processes_of_locations, ranks_of, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -119,6 +120,11 @@ class Collectives:
         of_line = np.array([kind in kinds for kind, _ in self.lines], dtype=bool)
         return np.asarray(of_line[self.line], dtype=bool)
 
+    def by_collective(self) -> Ints:
+        """Return the places of those with a partner in the trace, in order of collective, then of place."""
+        (at,) = np.nonzero(self.collective >= 0)
+        return at[core.in_order_of(self.collective[at], int(self.collective.max(initial=-1)) + 1)]
+
     @property
     def needs(self) -> tuple[Bools, Bools, Bools]:
         """Return which ones others in their collective need, which need all of these, and which need those before.
@@ -160,12 +166,14 @@ class Collectives:
         """
         out, who = np.full(len(self), NOBODY, dtype=np.int64), np.arange(len(self))
         needed, needs, in_order = self.needs
+        most = int(self.collective.max(initial=-1)) + 2  # the last one is of those without a partner
+        latest_ns, last = np.full(most, NOBODY), np.full(most, -1)
         (at,) = np.nonzero(needed)
-        at = at[np.lexsort((-at, self.start_ns[at], self.collective[at]))]
-        last = at[np.diff(self.collective[at], append=-1) != 0]
-        place = place_of(self.collective, self.collective[last])
-        found = needs & (place >= 0)
-        who[found] = last[place[found]]
+        np.maximum.at(latest_ns, self.collective[at], self.start_ns[at])
+        at = at[self.start_ns[at] == latest_ns[self.collective[at]]][::-1]
+        last[self.collective[at]] = at
+        found = needs & (last[self.collective] >= 0)
+        who[found] = last[self.collective[found]]
         (at,) = np.nonzero(in_order)
         at = at[np.lexsort((self.rank[at], self.collective[at]))]
         for members in np.split(at, np.flatnonzero(np.diff(self.collective[at])) + 1) if len(at) else ():
@@ -204,6 +212,60 @@ def collectives(trace: Trace) -> Collectives:
     either way who comes early waits. Collectives among neighbours are matched as those of their communicator.
     """
     return _matched(*_read(trace))
+
+
+def collective_parts(trace: Trace, *, whole: bool) -> Iterator[Collectives]:
+    """Yield the collectives of a trace in parts that fit into memory, each collective in one, or all at once.
+
+    In parts are those of communicators of MPI, all of whose ranks are in the trace, with known errors of the clocks: a
+    rank's n-th one of a kind is the n-th of all others. Raises NeedsWholeLogError if there are others, or ranks lack.
+    """
+    count = 1 if whole else parts_of(trace, "folded_collectives")
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
+    parties = [Party(number, rank, None, on_gpu=False) for number, rank in enumerate(ranks_of(trace))]
+    (first, *_) = [*(at for at, each in enumerate(trace.readers) if each.tables().get("folded_collectives")), 0]
+    errors = clock_errors(trace, first)
+    if count == 1 or devices(trace) or regions_where(trace, hands_over).any() or (errors < 0).any():
+        yield collectives(trace)
+        return
+    lines, texts, relevant = Groups(), Texts(), regions_where(trace, on_host)
+    detail = {party.process: found for party, found in _on_threads(trace, texts, on_host, to_gpu=False, folded=False)}
+    waiting, waiting_line = _Found.joined(()), np.zeros(0, dtype=np.int64)
+    seen, last_ns = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)  # by line and party
+    for number in range(count):
+        folded = _folded(trace, relevant, texts, (number, count))
+        until_ns = np.full(len(parties), NOBODY if number < count - 1 else -NOBODY)
+        np.maximum.at(until_ns, process[folded.location], folded.start_ns)
+        early = {at: found.start_ns <= until_ns[at] for at, found in detail.items()}
+        read = _Found.joined([folded, *(found.chosen(early[at]) for at, found in detail.items())])
+        detail = {at: found.chosen(~early[at]) for at, found in detail.items()}
+        party = process[read.location]
+        if (np.diff(party) < 0).any() or ((np.diff(read.start_ns) < 0) & (np.diff(party) == 0)).any():
+            read = read.chosen(np.lexsort((read.start_ns, party)))
+            party = process[read.location]
+        line = lines.numbers([read.kind, read.group, read.ranks, read.counted])
+        groups = len(lines) * len(parties)
+        seen = np.append(seen, np.zeros(groups - len(seen), dtype=np.int64))
+        last_ns = np.append(last_ns, np.full(groups - len(last_ns), NOBODY))
+        group = line * len(parties) + party
+        if (read.counted != 2).any() or (read.start_ns < last_ns[group]).any():
+            raise NeedsWholeLogError
+        sequence = seen[group] + places(group)
+        seen += np.bincount(group, minlength=groups)
+        np.maximum.at(last_ns, group, read.start_ns)
+        read, line = _Found.joined([waiting, replace(read, sequence=sequence)]), np.append(waiting_line, line)
+        _, collective = alike((line, read.sequence))
+        complete = np.bincount(collective)[collective] == read.size
+        at = core.in_order_of(process[read.location], len(parties))
+        at = at[complete[at]]
+        waiting, waiting_line = read.chosen(~complete), line[~complete]
+        read, line, which = read.chosen(at), line[at], np.where(read.size[at] > 1, collective[at], -1)
+        found = _collectives(parties, lines, texts, process[read.location], line, read, which, errors)
+        del folded, read, party, group, sequence, line, collective, complete, at, which  # before the next part is read
+        yield found
+        del found
+    if len(waiting):
+        raise NeedsWholeLogError
 
 
 @dataclass(frozen=True)
@@ -260,14 +322,26 @@ def _read(trace: Trace) -> tuple[Collectives, list[bool]]:
     line = np.concatenate([np.zeros(0, dtype=np.int64), *own_lines])
     order = np.lexsort((found.start_ns, party))
     found, party, line = found.chosen(order), party[order], line[order]
+    no_partner = np.full(len(found), -1, dtype=np.int64)
+    read_all = _collectives(parties, lines, texts, party, line, found, no_partner, _known_errors(trace, parties))
+    return read_all, [counted == 2 for *_, counted in lines.keys]
+
+
+def _collectives(
+    parties: list[Party],
+    lines: Groups,
+    texts: Texts,
+    party: Ints,
+    line: Ints,
+    found: _Found,
+    collective: Ints,
+    clock_error_ns: Ints,
+) -> Collectives:
     named = [(texts.texts[kind], texts.text(group)) for kind, group, *_ in lines.keys]
     of_each = {each.name: getattr(found, each.name) for each in fields(_Found)[4:]}
-    no_partner = np.full(len(found), -1, dtype=np.int64)
-    errors = _known_errors(trace, parties)
-    read_all = Collectives(
-        parties, named, [*texts.texts], party, line, collective=no_partner, clock_error_ns=errors, **of_each
+    return Collectives(
+        parties, named, [*texts.texts], party, line, collective=collective, clock_error_ns=clock_error_ns, **of_each
     )
-    return read_all, [counted == 2 for *_, counted in lines.keys]
 
 
 def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
@@ -287,7 +361,7 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, _Found]]:
 
 
 def _on_threads(
-    trace: Trace, texts: Texts, wanted: Callable[[Region], bool], *, to_gpu: bool
+    trace: Trace, texts: Texts, wanted: Callable[[Region], bool], *, to_gpu: bool, folded: bool = True
 ) -> Iterator[tuple[Party, _Found]]:
     """Yield the collectives of every process that calls MPI, or runs gloo; or calls NCCL, which hands them over."""
     relevant, ranks = regions_where(trace, wanted), ranks_of(trace)
@@ -314,28 +388,28 @@ def _on_threads(
         numbers = _read_columns(attributes, texts)
         found = _found(numbers, in_name[spans["region"][at]], calls, texts, ranks[location.process])
         parts.setdefault(location.process, []).append(found)
-    for process, calls, attributes in _folded(trace, relevant, texts):
-        found = _found(attributes, np.full(len(calls), -1), calls, texts, ranks[process])
-        parts.setdefault(process, []).append(found)
+    if folded:
+        found = _folded(trace, relevant, texts)
+        process_of = np.array(processes_of_locations(trace), dtype=np.int64)[found.location]
+        bounds = np.searchsorted(process_of, np.arange(len(ranks) + 1)).tolist()
+        for process, rows in enumerate(starmap(slice, pairwise(bounds))):
+            parts.setdefault(process, []).append(found.chosen(rows))
     for process in sorted(parts):
         yield Party(process, ranks[process], None, on_gpu=False, hands_over=to_gpu), _Found.joined(parts[process])
 
 
-def _folded(trace: Trace, relevant: Bools, texts: Texts) -> Iterator[tuple[int, _Calls, Mapping[str, Ints]]]:
-    """Yield the calls of iterations that were folded, by process, with their attributes; of relevant regions."""
+def _folded(trace: Trace, relevant: Bools, texts: Texts, part: Part = WHOLE) -> _Found:
+    """Return the collectives of iterations that were folded, in order of location; of calls of relevant regions."""
     names = ("time_ns", "duration_ns", "call_path", *_COLUMNS)
-    location, cells = side_columns(trace, "folded_collectives", names, texts)
-    process = np.array(processes_of_locations(trace), dtype=np.int64)[location]
-    region = np.append(trace.definitions.path_region, -1)[cells["call_path"]]
-    wanted = np.append(relevant, False)[region]
-    bounds = np.searchsorted(process, np.arange(len(trace.readers) + 1)).tolist()
-    for number, (first, last) in enumerate(pairwise(bounds)):
-        own = first + np.flatnonzero(wanted[first:last])
-        if not len(own):
-            continue
-        time, duration, path, *attributes = (cells[name][own] for name in names)
-        calls = _Calls(location[own], np.full(len(own), -1), time, time + duration, path)
-        yield number, calls, dict(zip(_COLUMNS, attributes, strict=True))
+    location, cells = side_columns(trace, "folded_collectives", names, texts, part)
+    wanted = np.append(np.append(relevant, False)[trace.definitions.path_region], False)[cells["call_path"]]
+    if not wanted.all():
+        location, cells = location[wanted], {name: values[wanted] for name, values in cells.items()}
+    ranks = np.array([-1 if rank is None else rank for rank in ranks_of(trace)], dtype=np.int64)
+    rank = ranks[np.array(processes_of_locations(trace), dtype=np.int64)[location]]
+    time, none = cells["time_ns"], np.full(len(location), -1)
+    calls = _Calls(location, none, time, time + cells["duration_ns"], cells["call_path"])
+    return _found(cells, none, calls, texts, rank)
 
 
 def _read_columns(table: pa.Table, texts: Texts) -> dict[str, Ints]:
@@ -350,7 +424,13 @@ def _kind(name: str | None) -> str | None:
 
 
 def _found(
-    attributes: Mapping[str, Ints], kind: Ints, calls: _Calls, texts: Texts, rank: int | None, *, on_gpu: bool = False
+    attributes: Mapping[str, Ints],
+    kind: Ints,
+    calls: _Calls,
+    texts: Texts,
+    rank: Ints | int | None,
+    *,
+    on_gpu: bool = False,
 ) -> _Found:
     """Return the collectives among calls or kernels; what the side table knows of the kind comes first."""
     name, group, ranks, communicator, sources = (attributes[column] for column in _TEXTS)
@@ -358,9 +438,10 @@ def _found(
     kind = np.where(name >= 0, kinds_of_texts(texts, _kind)[name], kind)
     sequence, root, own, size, sent, received, pending = (attributes[column] for column in _COLUMNS[len(_TEXTS) :])
     # The place in a group of PyTorch; of one of NCCL it is not known.
-    groups, which = np.unique(ranks, return_inverse=True)
-    places = np.array([_place(texts.text(each), rank) for each in groups.tolist()], dtype=np.int64)
-    own = np.where(own >= 0, own, places[which])
+    of_row = np.broadcast_to(-1 if rank is None else rank, len(ranks))
+    first, which = alike((ranks, of_row))
+    named = zip(ranks[first].tolist(), of_row[first].tolist(), strict=True)
+    own = np.where(own >= 0, own, np.array([_place(texts.text(group), one) for group, one in named], np.int64)[which])
     is_root = np.where((root >= 0) & (own >= 0), (root == own).astype(np.int64), -1)
     # Gloo's own thread comes to it when it begins, whenever it was asked for.
     start = np.where((pending >= 0) & (group < 0) & (not on_gpu), calls.end_ns - pending, calls.call_ns)
@@ -388,7 +469,7 @@ def _part_bytes(texts: Texts, kind: Ints, name: Ints, size: Ints, sent: Ints, re
     return np.where((sent < 0) | (received < 0), -1, part)
 
 
-def _place(group_ranks: str | None, rank: int | None) -> int:
+def _place(group_ranks: str | None, rank: int) -> int:
     """Return the place of a rank in the text of a group's ranks, -1 if it is not there."""
     try:
         ranks = json.loads(group_ranks or "")
@@ -430,7 +511,7 @@ def _matched(found: Collectives, of_communicator: list[bool]) -> Collectives:
 
 def _by_number(party: Ints, sequence: Ints) -> Ints:
     """Return the same number for the executions with the same sequence number; of several of a party by their order."""
-    occurrence = places(numbered(party, sequence), np.arange(len(party)))  # they are in order of start
+    occurrence = places(numbered(party, sequence))  # they are in order of start
     return sequence * (int(occurrence.max()) + 1) + occurrence
 
 

@@ -15,6 +15,8 @@ from strobe.tables.column_arrays import Columns, Floats, Ints, rows_by
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
+# Rows of a log that are replayed: it takes all of them at once, in about 300 bytes each.
+MOST_ROWS = 20_000_000
 _KNOWN = 0.9  # part of the communication that must be known from both sides
 _RAISES, _NEEDS, _MARK = range(3)  # phases: of two moments at one time, the order in which they count
 
@@ -62,11 +64,14 @@ def ideal_elapsed_ns(trace: Trace, ranks: Sequence[Stretches], windows: int, wit
     Between two calls that can wait, a rank computes as long as it did. A receive is over when the send has begun, a
     send that waited for its receiver when the receive has, a collective when all have come that the rank needs
     (Collectives.needs). A window is as long as that of its slowest rank. Not known: where kernels communicate, or
-    much of the communication is of calls whose other side is not in the trace. without: places in
+    much of the communication is of calls whose other side is not in the trace, or the log has more than MOST_ROWS
+    rows, which are not read then. without: places in
     `collectives(trace)` in which nobody waits for anybody.
     """
+    out, tables = np.full(windows, np.nan), [reader.tables() for reader in trace.readers]
+    if sum(each.get(name, 0) for each in tables for name in ("messages", "folded_collectives")) > MOST_ROWS:
+        return out
     met = collectives(trace)
-    out = np.full(windows, np.nan)
     if any(party.on_gpu or party.hands_over for party in met.parties):
         return out
     messages, calls, count, unmatched = _of_messages(trace)

@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.native import core
 from strobe.sums.groups import Texts
-from strobe.sums.side_columns import side_columns
+from strobe.sums.side_columns import WHOLE, Part, side_columns
 from strobe.tables.column_arrays import Bools, Columns, Ints, alike
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
@@ -82,15 +82,30 @@ def message_ends(trace: Trace, kinds: Sequence[str] = MESSAGES) -> MessageEnds:
 
     `kinds`: the directions that are wanted; of one-sided communication ONE_SIDED and EPOCHS; `probe`.
     """
-    every, texts = _all_ends(trace), message_texts(trace)
+    if not any(set(kinds) & set(trace.texts(process)) for process in range(len(trace.readers))):
+        return MessageEnds.joined(())
+    return _of_kinds(trace, _all_ends(trace), kinds)
+
+
+def messages_in(trace: Trace, part: Part) -> MessageEnds:
+    """Return the sends and receives in a part of the log, those of a location in the order of their rows."""
+    return _of_kinds(trace, _all_ends(trace) if part == WHOLE else _ends(trace, part), MESSAGES)
+
+
+def _of_kinds(trace: Trace, every: MessageEnds, kinds: Sequence[str]) -> MessageEnds:
+    texts = message_texts(trace)
     wanted = np.array([text in kinds for text in texts.texts] + [False], dtype=bool)[every.kind]
     return every if wanted.all() else every.chosen(wanted)
 
 
 @cached_on_trace
 def _all_ends(trace: Trace) -> MessageEnds:
+    return _ends(trace, WHOLE)
+
+
+def _ends(trace: Trace, part: Part) -> MessageEnds:
     texts = message_texts(trace)
-    place, cells = side_columns(trace, "messages", _CELLS, texts)
+    place, cells = side_columns(trace, "messages", _CELLS, texts, part)
     get, unlock, *ends_at = (texts.number(kind) for kind in ("get", "unlock", *_ENDS))
     ranks = np.array([-1 if rank is None else rank for rank in ranks_of(trace)], dtype=np.int64)
     rank = ranks[np.array(processes_of_locations(trace), dtype=np.int64)][place]
@@ -139,10 +154,10 @@ def numbered(*columns: Ints) -> Ints:
     return alike(columns)[1]
 
 
-def places(group: Ints, time: Ints) -> Ints:
-    """Return the place of each entry in its group, in order of time."""
-    order = np.lexsort((time, group))
-    begin = np.flatnonzero(np.diff(group[order], prepend=-1))
+def places(group: Ints) -> Ints:
+    """Return the place of each entry in its group."""
+    groups = int(group.max(initial=-1)) + 1
+    order, count = core.in_order_of(group, groups), np.bincount(group, minlength=groups)
     place = np.empty(len(group), dtype=np.int64)
-    place[order] = np.arange(len(group)) - np.repeat(begin, np.diff(begin, append=len(group)))
+    place[order] = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
     return place

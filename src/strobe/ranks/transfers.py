@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from strobe.ranks.clock_errors import errors_between
 from strobe.ranks.collectives import FROM_ROOT, TO_ROOT, collectives
 from strobe.ranks.messages import ONE_SIDED, MessageEnds, message_ends, message_texts, numbered
-from strobe.ranks.waits.message_calls import calls_of, messages
+from strobe.ranks.waits.message_calls import Messages, calls_of, message_parts
+from strobe.ranks.waits.wait_columns import Waits
+from strobe.ranks.waits.wait_states import waits_of_messages
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints, alike
@@ -59,16 +61,17 @@ class Transfers(Columns):
 
 @dataclass(frozen=True)
 class Log:
-    """All transfers of messages and one-sided communication, and the texts of their numbers.
+    """Transfers of messages and one-sided communication of a trace or a part of it, and the texts of their numbers.
 
     lone_sends, lone_receives: ends of messages without the other end in the trace. Such a receive is a transfer if no
-    such send may be its other end.
+    such send may be its other end. waits: those of messages, if asked for.
     """
 
     transfers: Transfers
     texts: Texts
     lone_sends: int
     lone_receives: int
+    waits: Waits
 
 
 @cached_on_trace
@@ -77,12 +80,39 @@ def log(trace: Trace) -> Log:
 
     Matched ones come first, in order of sender, receiver, communicator, tag and time.
     """
-    texts, found = message_texts(trace), messages(trace)
-    calls, send, receive = found.calls, found.send, found.receive
+    parts = [*log_parts(trace, whole=True)]
+    sends, receives = sum(part.lone_sends for part in parts), sum(part.lone_receives for part in parts)
+    return Log(
+        Transfers.joined(part.transfers for part in parts), message_texts(trace), sends, receives, Waits.joined(())
+    )
+
+
+def log_parts(trace: Trace, *, whole: bool, waits: bool = False) -> Iterator[Log]:
+    """Yield the log in parts that fit into memory, each transfer in one; see message_parts."""
+    nothing = Waits.joined(())
+    if waits:
+        for part, found in waits_of_messages(trace, whole=whole):
+            of_part = _of_messages(trace, part, found.waits)
+            del part, found
+            yield of_part
+            del of_part
+    else:
+        for part in message_parts(trace, whole=whole):
+            of_part = _of_messages(trace, part, nothing)
+            del part
+            yield of_part
+            del of_part
+    accesses = message_ends(trace, ONE_SIDED)
+    accesses = replace(accesses, call_path=calls_of(trace, accesses).call_path)
+    process = np.array(processes_of_locations(trace), dtype=np.int64)[accesses.place]
+    one_sided = _transfers(accesses, np.arange(len(accesses)), process)
+    yield Log(one_sided, message_texts(trace), 0, 0, nothing)
+
+
+def _of_messages(trace: Trace, found: Messages, waits: Waits) -> Log:
+    texts, calls, lone = message_texts(trace), found.calls, found.alone
+    send, receive = (each if found.new.all() else each[found.new] for each in (found.send, found.receive))
     ends = replace(found.ends, call_path=calls.call_path)
-    alone = np.ones(len(ends), dtype=bool)
-    alone[send] = alone[receive] = False
-    (lone,) = np.nonzero(alone)
     group = numbered(*(column[lone] for column in (ends.sender, ends.receiver, ends.communicator, ends.tag)))
     is_send = ends.sent[lone] != 0
     counted = lone[is_send | ~np.isin(group, group[is_send])]
@@ -102,12 +132,8 @@ def log(trace: Trace) -> Log:
     )
     kind, unmatched = np.full(len(counted), texts.number(MESSAGE)), np.ones(len(counted), dtype=np.int64)
     alone_here = _transfers(ends, counted, process, kind=kind, unmatched=unmatched)
-    accesses = message_ends(trace, ONE_SIDED)
-    accesses = replace(accesses, call_path=calls_of(trace, accesses).call_path)
-    process = np.array(processes_of_locations(trace), dtype=np.int64)[accesses.place]
-    one_sided = _transfers(accesses, np.arange(len(accesses)), process)
     lone_sends = int(is_send.sum())
-    return Log(Transfers.joined([pairs, alone_here, one_sided]), texts, lone_sends, len(lone) - lone_sends)
+    return Log(Transfers.joined([pairs, alone_here]), texts, lone_sends, len(lone) - lone_sends, waits)
 
 
 def _transfers(ends: MessageEnds, at: Ints, process: Ints, **known: Ints) -> Transfers:
@@ -124,12 +150,14 @@ def _of_columns(columns: dict[str, Ints]) -> Transfers:
     return Transfers(**{each.name: columns.get(each.name, nothing) for each in fields(Transfers)})
 
 
-def unlogged(trace: Trace, found: Log) -> Transfers:
+def unlogged(trace: Trace, log: Mapping[str, Ints]) -> Transfers:
     """Return the bytes that the exact totals of the run have from rank to rank beyond its log.
+
+    log: columns kind, sender, receiver, total_bytes, of all its transfers or sums of them.
 
     Totals of senders count; those of receivers only where the trace lacks the sender.
     """
-    totals, texts = trace.side_table("message_totals").to_arrow(), found.texts
+    totals, texts = trace.side_table("message_totals").to_arrow(), message_texts(trace)
     if not totals.num_rows:
         return Transfers.joined([])
     ranks = np.array([-1 if rank is None else rank for rank in ranks_of(trace)], dtype=np.int64)
@@ -140,17 +168,17 @@ def unlogged(trace: Trace, found: Log) -> Transfers:
     sent, received = (integers(totals.column(f"{way}_bytes"), 0) for way in ("sent", "received"))
     is_get, is_atomic = (kind == texts.number(each) for each in ("get", "atomic"))
     inward = is_get | ((kind == texts.number(MESSAGE)) & ~np.isin(peer, ranks))
-    log, known = found.transfers, (own >= 0) & (peer >= 0)
+    known = (own >= 0) & (peer >= 0)
     out, into = known & ~is_get, known & inward
     ends = (
-        np.concatenate((kind[out], kind[into], log.kind)),
-        np.concatenate((own[out], peer[into], log.sender)),
-        np.concatenate((peer[out], own[into], log.receiver)),
+        np.concatenate((kind[out], kind[into], log["kind"])),
+        np.concatenate((own[out], peer[into], log["sender"])),
+        np.concatenate((peer[out], own[into], log["receiver"])),
     )
     in_totals = np.concatenate(((sent + received * is_atomic)[out], received[into]))
     first, which = alike(ends)
     more = np.zeros(len(first), dtype=np.int64)
-    np.add.at(more, which, np.concatenate((in_totals, -np.maximum(0, log.size_bytes))))
+    np.add.at(more, which, np.concatenate((in_totals, -log["total_bytes"])))
     beyond, first = more[more > 0], first[more > 0]
     nothing = np.zeros_like(beyond)
     columns = {name: column[first] for name, column in zip(("kind", "sender", "receiver"), ends, strict=True)}

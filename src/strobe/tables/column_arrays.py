@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -88,6 +88,27 @@ def median(values: Ints | Floats) -> Any:
     """Return the median of numbers, or of each column of an array, as np.median does: a tenth of its time if few."""
     ordered, middle = np.sort(values, axis=0), len(values) // 2
     return (ordered[~middle].astype(np.float64) + ordered[middle]) / 2
+
+
+def combined(
+    rows: Mapping[str, Ints], keys: Sequence[str], joins: Mapping[str, np.ufunc]
+) -> tuple[dict[str, Ints], Ints]:
+    """Return a row for each set of rows with the same keys, in order of these, and the set of every row.
+
+    `joins`: by column, what makes one number of those of a set: np.add, np.minimum, np.maximum. Sums of sums are sums.
+    """
+    first, group = alike([rows[key] for key in keys])
+    found = {key: rows[key][first] for key in keys}
+    for name, join in joins.items():
+        values = rows[name]
+        found[name] = values[first]
+        if join is np.add:
+            (at,) = np.nonzero(values)
+            found[name] = np.zeros(len(first), dtype=np.int64)
+            np.add.at(found[name], group[at], values[at])
+        else:
+            join.at(found[name], group, values)
+    return found, group
 
 
 def interval_at(begins: Ints, ends: Ints, times: Ints) -> Ints:

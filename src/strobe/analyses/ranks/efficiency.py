@@ -13,7 +13,7 @@ communication_efficiency = max U / T, where all that is not useful counts as com
 * transfer_efficiency. With I = how long the rank that takes longest would take on a network that transfers everything
 at once, these are max U / I and I / T. For I all messages and collectives of MPI and gloo are replayed: a rank
 computes as long as it did, and waits only for those that it needs. It is null where GPUs communicate, or where calls
-have no other side in the trace. POP calls 0.8 acceptable.
+have no other side in the trace, or there are more than 20 million of them. POP calls 0.8 acceptable.
 
 talp (DLB, src/talp/perf_metrics.c, model 2; one CPU per rank and per further thread of OpenMP; TALP leaves ranks
 without any communication out of the minima): with m = mean time in communication, mpi_parallel_efficiency = (T - m) /

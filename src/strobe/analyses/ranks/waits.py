@@ -36,6 +36,7 @@ waited for, on the stream that is awaited_thread. Known where the GPU has its sp
 
 Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
 kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in uncertain_ns.
+With --by wait, the million longest waits are shown, and how many others there are is in the note.
 Locks that are asked for only by the first access, and waits for the target to come to MPI at all, are not known.
 """
 

@@ -10,16 +10,19 @@ import numpy as np
 
 from strobe.analyses.ranks.efficiency import ANALYSIS
 from strobe.model.schema import Column
-from strobe.model.units import format_ns
+from strobe.model.units import format_count, format_ns
 from strobe.ranks import efficiencies
 from strobe.ranks.efficiencies import Factor, PerStep
-from strobe.ranks.ideal_network import ideal_elapsed_ns
+from strobe.ranks.ideal_network import MOST_ROWS, ideal_elapsed_ns
 from strobe.ranks.rank_times import RankTimes, rank_times
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 _NOTHING = "no steps were found in this trace; --by run has the efficiencies of all of it"
-_IDEAL = "serialisation and transfer are not known: only MPI and gloo with both sides in the trace are replayed"
+_IDEAL = (
+    "serialisation and transfer are not known: only MPI and gloo with both sides in the trace are replayed, and at"
+    f" most {format_count(MOST_ROWS)} messages and collectives"
+)
 _NO_COUNTERS = (
     "instructions, IPC and frequency are not known: no counters of both were read at each call (Score-P with PAPI)"
 )

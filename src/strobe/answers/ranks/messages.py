@@ -10,13 +10,14 @@ import pyarrow as pa
 from strobe.analyses.ranks.messages import ANALYSIS
 from strobe.model.units import format_bytes, format_number_of
 from strobe.ranks.call_path_texts import numbered_texts
-from strobe.ranks.transfers import Kept, Log, Transfers, as_data, log, unlogged
-from strobe.ranks.waits.wait_columns import STATES
-from strobe.ranks.waits.wait_states import wait_states
+from strobe.ranks.messages import message_texts
+from strobe.ranks.transfers import MESSAGE, Kept, Transfers, as_data, log_parts, unlogged
+from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.steps.selection import chosen_numbers
 from strobe.steps.step_times import step_of_process
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Bools, Ints, alike
+from strobe.sums.side_columns import in_parts
+from strobe.tables.column_arrays import Bools, Floats, Ints, combined
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
@@ -31,43 +32,70 @@ _UNDEFINED = (
 )
 
 
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "pair": ("sender", "receiver"),
+    "size": ("from_bytes",),
+    "tag": ("tag",),
+    "communicator": ("communicator",),
+    "step": ("step",),
+    "call": ("sender_call", "receiver_call"),
+    "node": ("sender_host", "receiver_host"),
+}
+_OF_TOTALS = ("kind", "sender", "receiver")
+_JOINED = {
+    **dict.fromkeys(("messages", "unknown", "unmatched", "total_bytes"), np.add),
+    **dict.fromkeys(("durations", "duration_ns", "transfers", "transfer_ns", "sure_ns", "sure_bytes"), np.add),
+    **dict.fromkeys(("late_sender_ns", "late_receiver_ns"), np.add),
+    **dict.fromkeys(("max_bytes", "duration_max_ns", "transfer_max_ns"), np.maximum),
+    "min_bytes": np.minimum,
+}
+
+
 def run(trace: Trace, *, by: str, step: str, step_class: str | None, collectives: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.messages`."""
-    found, chosen, notes = log(trace), chosen_numbers(trace, step, step_class), []
-    kept = _kept(trace, chosen)
-    transfers = found.transfers
-    if chosen is not None:
-        transfers = transfers.chosen(kept(transfers.process, transfers.time_ns))
-    parts = [transfers]
-    lone = found.lone_sends, found.lone_receives
-    if any(lone):
-        sends, receives = (format_number_of(n, name) for n, name in zip(lone, ("send", "receive"), strict=True))
+    chosen = chosen_numbers(trace, step, step_class)
+    return in_parts(lambda whole: _answer(trace, by, chosen, as_messages=collectives == "as-data", whole=whole))
+
+
+def _answer(trace: Trace, by: str, chosen: Mapping[int, Ints] | None, *, as_messages: bool, whole: bool) -> Table:
+    kept, notes, lone, names = _kept(trace, chosen), list[str](), np.zeros(2, dtype=np.int64), ["kind", *_KEYS[by]]
+    rows, logged = _rows(trace, Transfers.joined(()), by), _rows(trace, Transfers.joined(()), "pair")
+
+    def add(to: dict[str, Ints], more: dict[str, Ints], keys: Sequence[str]) -> dict[str, Ints]:
+        return combined({name: np.append(to[name], more[name]) for name in (*keys, *_JOINED)}, keys, _JOINED)[0]
+
+    for part in log_parts(trace, whole=whole, waits=by in ("pair", "node")):
+        lone += part.lone_sends, part.lone_receives
+        transfers = part.transfers
+        logged = add(logged, _rows(trace, transfers, "pair"), _OF_TOTALS)
+        if chosen is not None:
+            transfers = transfers.chosen(kept(transfers.process, transfers.time_ns))
+        rows = add(rows, _rows(trace, transfers, by), names)
+        if len(part.waits):
+            rows = add(rows, _rows_of_waits(trace, part.waits, by, kept), names)
+        del part, transfers
+    if lone.any():
+        sends, receives = (
+            format_number_of(n, name) for n, name in zip(lone.tolist(), ("send", "receive"), strict=True)
+        )
         notes.append(_LONE.format(sends, receives))
-    rest = unlogged(trace, found)
+    rest = unlogged(trace, logged)
     if len(rest):
         notes.append(_UNLOGGED.format(format_bytes(int(rest.size_bytes.sum()))))
     if chosen is None:
-        parts.append(rest)
-    if collectives == "as-data":
-        data, undefined = as_data(trace, found.texts, kept, each_pair=by in ("pair", "node"))
-        parts.append(data)
+        rows = add(rows, _rows(trace, rest, by), names)
+    if as_messages:
+        data, undefined = as_data(trace, message_texts(trace), kept, each_pair=by in ("pair", "node"))
+        rows = add(rows, _rows(trace, data, by), names)
         if undefined:
             notes.append(_UNDEFINED.format(format_number_of(undefined, "collective")))
-    transfers = Transfers.joined(parts)
-    keys = [("kind", transfers.kind, found.texts.texts), *_keys(trace, transfers, found, by)]
-    first, group = alike([numbers for _, numbers, _ in keys])
-    columns = {name: _named(numbers[first], names) for name, numbers, names in keys}
-    columns |= _sums(transfers, group, len(first))
-    if by in ("pair", "node"):
-        matched = columns["duration_max_ns"].is_valid().to_numpy()
-        columns |= _late(trace, transfers.chosen(first), matched, by, kept)
-    rows = make_table(
-        ANALYSIS.columns_with(by=by),
-        columns,
-        about=format_number_of(int(transfers.count.sum()), "message"),
-        note="; ".join(notes) or ("" if len(first) else _NOT_HERE if len(found.transfers) else _NOTHING),
-    )
-    return rows if by in ("size", "step") else rows.sort("total_bytes")
+    # Waits count for their step, messages for that in which they were sent.
+    rows = {name: values[(rows["messages"] > 0) | (rows["unknown"] > 0)] for name, values in rows.items()}
+    about = format_number_of(int(rows["messages"].sum()), "message")
+    note = "; ".join(notes) or ("" if len(rows["kind"]) else _NOT_HERE if len(logged["kind"]) else _NOTHING)
+    columns = {name: _named(*_texts_of(trace, name, rows[name])) for name in names} | _columns(rows)
+    table = make_table(ANALYSIS.columns_with(by=by), columns, about=about, note=note)
+    return table if by in ("size", "step") else table.sort("total_bytes")
 
 
 def _kept(trace: Trace, chosen: Mapping[int, Ints] | None) -> Kept:
@@ -102,28 +130,78 @@ def _by_process(process: Ints) -> Iterator[tuple[int, Ints]]:
             yield int(process[own[0]]), own
 
 
-# Name of a column, by transfer the number that is its value, and the texts that the numbers are of, if it has some.
-_Key = tuple[str, Ints, Sequence[str] | None]
+def _rows(trace: Trace, transfers: Transfers, by: str) -> dict[str, Ints]:
+    """Return a row for each transfer: its keys as numbers, and what is summed. unknown: how many have no count."""
+    size, count = np.maximum(0, transfers.size_bytes), transfers.count
+    duration, transfer = transfers.duration_ns, transfers.transfer_ns
+    sure = (transfer > 0) & (transfer >= 2 * transfers.clock_error_ns)
+    nothing = np.zeros_like(size)
+    return {
+        "kind": transfers.kind,
+        **_keys(trace, transfers, by),
+        "messages": count,
+        "unknown": (count == 0).astype(np.int64),
+        "unmatched": transfers.unmatched,
+        "total_bytes": size * np.maximum(1, count),
+        "min_bytes": size,
+        "max_bytes": size,
+        "durations": (duration >= 0).astype(np.int64),
+        "duration_ns": np.maximum(0, duration),
+        "duration_max_ns": duration,
+        "transfers": (transfer >= 0).astype(np.int64),
+        "transfer_ns": np.maximum(0, transfer),
+        "transfer_max_ns": transfer,
+        "sure_ns": transfer * sure,
+        "sure_bytes": size * sure,
+        "late_sender_ns": nothing,
+        "late_receiver_ns": nothing,
+    }
 
 
-def _keys(trace: Trace, transfers: Transfers, found: Log, by: str) -> list[_Key]:
-    """Return the columns that are the same for all transfers of a row."""
+def _rows_of_waits(trace: Trace, waits: Waits, by: str, kept: Kept) -> dict[str, Ints]:
+    """Return rows of waits of messages for senders and for receivers, without a message."""
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
+    rank = np.array([-1 if each is None else each for each in ranks_of(trace)], dtype=np.int64)
+    of_sender, of_receiver = (waits.state == STATES.index(name) for name in ("late_sender", "late_receiver"))
+    certain = ~waits.uncertain & kept(process[waits.location], waits.call_ns)
+    waits = waits.chosen((of_sender | of_receiver) & certain)
+    of_sender = waits.state == STATES.index("late_sender")
+    waiting, awaited = rank[process[waits.location]], rank[process[waits.cause]]
+    ends = np.where(of_sender, (awaited, waiting), (waiting, awaited))
+    nothing = np.zeros(len(waits), dtype=np.int64)
+    return {
+        **dict.fromkeys(_JOINED, nothing),
+        "kind": np.full(len(waits), message_texts(trace).number(MESSAGE)),
+        **{name: _places(trace, each, by)[0] for name, each in zip(_KEYS[by], ends, strict=True)},
+        "min_bytes": np.full(len(waits), np.iinfo(np.int64).max),
+        "late_sender_ns": waits.wait_ns * of_sender,
+        "late_receiver_ns": waits.wait_ns * ~of_sender,
+    }
+
+
+def _keys(trace: Trace, transfers: Transfers, by: str) -> dict[str, Ints]:
+    """Return the columns that are the same for all transfers of a row, as numbers."""
     if by in ("pair", "node"):
-        suffix = "" if by == "pair" else "_host"
-        ends = {"sender": transfers.sender, "receiver": transfers.receiver}
-        return [(f"{name}{suffix}", *_places(trace, rank, by)) for name, rank in ends.items()]
+        return {name: _places(trace, ends, by)[0]
+                for name, ends in zip(_KEYS[by], (transfers.sender, transfers.receiver), strict=True)}  # fmt: skip
     if by == "size":
         known = (transfers.size_bytes >= 0) & (transfers.count > 0)
         exponent = np.frexp(transfers.size_bytes.astype(np.float64))[1].astype(np.int64)
-        return [("from_bytes", np.where(known, (1 << exponent) >> 1, -1), None)]
+        return {"from_bytes": np.where(known, (1 << exponent) >> 1, -1)}
     if by == "step":
-        return [("step", _steps(trace, transfers.process, transfers.time_ns), None)]
+        return {"step": _steps(trace, transfers.process, transfers.time_ns)}
     if by == "call":
-        paths = {"sender_call": transfers.sender_path, "receiver_call": transfers.receiver_path}
-        return [(name, *numbered_texts(trace, path)) for name, path in paths.items()]
-    if by == "tag":
-        return [("tag", transfers.tag, None)]
-    return [("communicator", transfers.communicator, found.texts.texts)]
+        return {"sender_call": transfers.sender_path, "receiver_call": transfers.receiver_path}
+    return {by: getattr(transfers, by)}
+
+
+def _texts_of(trace: Trace, key: str, numbers: Ints) -> tuple[Ints, Sequence[str] | None]:
+    """Return the numbers of a key as they are, or the texts that they are numbers of."""
+    if key in ("kind", "communicator"):
+        return numbers, message_texts(trace).texts
+    if key in _KEYS["call"]:
+        return numbered_texts(trace, numbers)
+    return numbers, _places(trace, numbers[:0], "node")[1] if key in _KEYS["node"] else None
 
 
 def _places(trace: Trace, rank: Ints, by: str) -> tuple[Ints, Sequence[str] | None]:
@@ -143,63 +221,17 @@ def _named(numbers: Ints, names: Sequence[str] | None) -> pa.ChunkedArray:
     return pa.chunked_array([column if names is None else pa.array(names, pa.string()).take(column)])
 
 
-def _sums(transfers: Transfers, group: Ints, groups: int) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of sums and means by group; null where a group has nothing of the kind, or not all of it."""
-    order = np.argsort(group, kind="stable")
-    group, transfers = group[order], transfers.chosen(order)
-    complete = _by_group(np.minimum, group, transfers.count, groups) > 0
-    count = _by_group(np.add, group, transfers.count, groups)
-    size = np.maximum(0, transfers.size_bytes)
-    total = _by_group(np.add, group, size * np.maximum(1, transfers.count), groups)
-    columns = {
-        "messages": (count, complete),
-        "unmatched": (_by_group(np.add, group, transfers.unmatched, groups), complete),
-        "total_bytes": (total, complete | True),
-        "min_bytes": (_by_group(np.minimum, group, size, groups), complete),
-        "mean_bytes": (total / np.maximum(1, count), complete),
-        "max_bytes": (_by_group(np.maximum, group, size, groups), complete),
-    }
-    for name, values in (("duration", transfers.duration_ns), ("transfer", transfers.transfer_ns)):
-        known = values >= 0
-        timed = _by_group(np.add, group[known], np.ones(int(known.sum()), dtype=np.int64), groups)
-        sums = _by_group(np.add, group[known], values[known], groups)
-        columns[f"{name}_mean_ns"] = sums / np.maximum(1, timed), timed > 0
-        columns[f"{name}_max_ns"] = _by_group(np.maximum, group[known], values[known], groups), timed > 0
-    sure = (transfers.transfer_ns > 0) & (transfers.transfer_ns >= 2 * transfers.clock_error_ns)
-    took, moved = (_by_group(np.add, group[sure], each[sure], groups) for each in (transfers.transfer_ns, size))
-    columns["rate_gb_s"] = moved / np.maximum(1, took), took > 0
+def _columns(rows: dict[str, Ints]) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of sums and means; null where a row has nothing of the kind, or not all of it."""
+    complete, matched = rows["unknown"] == 0, rows["durations"] > 0
+    columns: dict[str, tuple[Ints | Floats, Bools]] = {}
+    columns |= {name: (rows[name], complete) for name in ("messages", "unmatched", "min_bytes", "max_bytes")}
+    columns["mean_bytes"] = rows["total_bytes"] / np.maximum(1, rows["messages"]), complete
+    columns["total_bytes"] = rows["total_bytes"], complete | True
+    for name in ("duration", "transfer"):
+        timed = rows[f"{name}s"]
+        columns[f"{name}_mean_ns"] = rows[f"{name}_ns"] / np.maximum(1, timed), timed > 0
+        columns[f"{name}_max_ns"] = rows[f"{name}_max_ns"], timed > 0
+    columns["rate_gb_s"] = rows["sure_bytes"] / np.maximum(1, rows["sure_ns"]), rows["sure_ns"] > 0
+    columns |= {name: (rows[name], matched) for name in ("late_sender_ns", "late_receiver_ns")}
     return {name: pa.chunked_array([pa.array(values, mask=~known)]) for name, (values, known) in columns.items()}
-
-
-def _late(trace: Trace, rows: Transfers, matched: Bools, by: str, kept: Kept) -> dict[str, pa.ChunkedArray]:
-    """Return what receivers waited for senders, and senders for receivers, by row; null where nothing is `matched`.
-
-    `rows` has a transfer of each row.
-    """
-    waits = wait_states(trace).waits
-    process = np.array(processes_of_locations(trace), dtype=np.int64)
-    rank = np.array([-1 if each is None else each for each in ranks_of(trace)], dtype=np.int64)
-    certain = ~waits.uncertain & kept(process[waits.location], waits.call_ns)
-    (at,) = np.nonzero(matched)
-    columns = {}
-    for state in ("late_sender", "late_receiver"):
-        own = waits.chosen(certain & (waits.state == STATES.index(state)))
-        waiting, awaited = rank[process[own.location]], rank[process[own.cause]]
-        ends = (awaited, waiting) if state == "late_sender" else (waiting, awaited)
-        of_rows = (rows.sender[at], rows.receiver[at])
-        keys = [_places(trace, np.append(row, end), by)[0] for row, end in zip(of_rows, ends, strict=True)]
-        first, which = alike(keys)
-        sums, wait_ns = np.zeros(len(first), dtype=np.int64), np.full(len(rows), -1, dtype=np.int64)
-        np.add.at(sums, which[len(at) :], own.wait_ns)
-        wait_ns[at] = sums[which[: len(at)]]
-        columns[f"{state}_ns"] = _named(wait_ns, None)
-    return columns
-
-
-def _by_group(join: np.ufunc, group: Ints, values: Ints, groups: int) -> Ints:
-    """Return the values of each group as one; groups are in order, those without values have 0."""
-    begin = np.flatnonzero(np.diff(group, prepend=-1))
-    out = np.zeros(groups, dtype=np.int64)
-    if len(begin):
-        out[group[begin]] = join.reduceat(values, begin)
-    return out

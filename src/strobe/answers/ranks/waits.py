@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import fields, replace
+from itertools import chain
 
 import numpy as np
 
@@ -10,19 +13,33 @@ from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.waits.gpu_waits import gpu_waits
-from strobe.ranks.waits.thread_waits import function_and_callers
+from strobe.ranks.waits.thread_waits import function_and_callers, thread_waits
 from strobe.ranks.waits.wait_columns import STATES, Waits
-from strobe.ranks.waits.wait_states import Found, wait_states
+from strobe.ranks.waits.wait_states import Found, wait_parts
 from strobe.steps.step_times import step_of_process
-from strobe.tables.column_arrays import Ints, alike, rows_by
+from strobe.sums.side_columns import in_parts
+from strobe.tables.column_arrays import Ints, combined, rows_by
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import location_rows, path_tree, process_rows, ranks_of, region_rows
+from strobe.trace.definition_rows import (
+    location_rows,
+    path_tree,
+    process_rows,
+    processes_of_locations,
+    ranks_of,
+    region_rows,
+)
 from strobe.trace.trace import Trace
 
 _NOTHING = (
     "no message or collective in this trace has both ends, and no thread waited for another one or for a GPU, so that"
     " nobody is known to have waited for another"
 )
+_LEFT_OUT = "the longest waits; {} shorter ones are left out, but in the sums of all other --by"
+_MOST = 1_000_000  # single waits that are shown
+_JOINED = {
+    **dict.fromkeys(("wait_ns", "waits", "uncertain_ns", "partial", "clipped"), np.add),
+    **dict.fromkeys(("max_ns", "longest_ns"), np.maximum),
+}
 _KEYS = {
     "state": ("state",),
     "function": ("state", "function"),
@@ -38,139 +55,142 @@ _KEYS = {
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.waits`."""
-    found = wait_states(trace)
-    found = replace(found, waits=Waits.joined([gpu_waits(trace), found.waits]))
-    keys = _Keys(trace, found)
-    rows = keys.each() if by == "wait" else keys.sums(_KEYS[by])
-    about = f"{format_count(found.messages)} messages, {format_count(found.collectives)} collectives"
-    about += f", {format_number_of(found.epochs, 'epoch')} of one-sided communication" * (found.epochs > 0)
+    return in_parts(lambda whole: _answer(trace, by, whole=whole))
+
+
+def _answer(trace: Trace, by: str, *, whole: bool) -> Table:
+    keys, note, names = _Keys(trace), _Note(trace), _KEYS.get(by, ())
+    rows = keys.rows(Waits.joined(()), names)
+    for found in chain(wait_parts(trace, whole=whole), (Found(each, *[0] * 5) for each in (gpu_waits(trace),))):
+        note.add(found)
+        more = keys.rows(found.waits, names, found.threads)
+        more = _summed(more, names) if names else more
+        del found
+        rows = {name: np.append(values, more[name]) for name, values in rows.items()}
+        rows = _summed(rows, names) if names else _longest(rows)
+    count = note.count
+    about = f"{format_count(count['messages'])} messages, {format_count(count['collectives'])} collectives"
+    if count["epochs"]:
+        about += f", {format_number_of(count['epochs'], 'epoch')} of one-sided communication"
     lasted_ns = sum(row.ended_ns - row.started_ns for row in process_rows(trace) if row.rank is not None)
-    note = note_of(trace, found, lasted_ns)
-    table = make_table(ANALYSIS.columns_with(by=by), rows, about=about, note=note)
-    return table.sort("wait_ns")
+    left_out = 0 if names else note.waits - len(rows["wait_ns"])
+    notes = [note.text(lasted_ns), *([_LEFT_OUT.format(format_count(left_out))] if left_out else [])]
+    columns = ANALYSIS.columns_with(by=by)
+    cells = {"start_ns": "time_ns", "place": "call_path"}
+    shown = {each.name: keys.shown(each.name, rows[cells.get(each.name, each.name)]) for each in columns}
+    return make_table(columns, shown, about=about, note="; ".join(notes)).sort("wait_ns")
+
+
+def _summed(rows: dict[str, Ints], keys: tuple[str, ...]) -> dict[str, Ints]:
+    """Return a row for each combination of the keys, with the longest wait: of several, the first one to begin."""
+    sums, group = combined(rows, keys, _JOINED)
+    (at,) = np.nonzero(rows["longest_ns"] == sums["longest_ns"][group])
+    at = at[np.lexsort((rows["location"][at], rows["time_ns"][at]))]
+    longest = np.zeros(len(sums["longest_ns"]), dtype=np.int64)
+    longest[group[at[::-1]]] = at[::-1]
+    return {name: sums[name] if name in sums else values[longest] for name, values in rows.items()}
+
+
+def _longest(rows: dict[str, Ints]) -> dict[str, Ints]:
+    """Return the longest waits, in order of begin."""
+    at = np.lexsort((rows["state"], rows["location"], rows["time_ns"], -rows["longest_ns"]))[:_MOST]
+    at = at[np.lexsort((rows["state"][at], rows["location"][at], rows["time_ns"][at]))]
+    return {name: values[at] for name, values in rows.items()}
 
 
 class _Keys:
-    """What waits are grouped by: numbers of the same length as the waits, and how each number is shown."""
+    """What waits are grouped by: the numbers of a key, and how these are shown."""
 
-    def __init__(self, trace: Trace, found: Found) -> None:
-        self._trace, self.waits = trace, found.waits
-        waits = found.waits
-        process = np.array([row.process for row in location_rows(trace)], dtype=np.int64)
-        self.process = process[waits.location] if len(process) else waits.location
-        self.ranks = ranks_of(trace)
-        regions = np.append(np.array(trace.definitions.path_region, dtype=np.int64), -1)
-        region = regions[waits.call_path]
+    def __init__(self, trace: Trace) -> None:
+        self._trace, self._ranks = trace, ranks_of(trace)
+        self._process = np.array(processes_of_locations(trace), dtype=np.int64)
         self._regions = region_rows(trace)
-        # Waits of threads are the last ones, and may stand for several.
-        threads, others = found.threads.waits, len(waits) - len(found.threads.waits)
-        self._stacks = [function_and_callers(each) for each in found.threads.call_stacks]
-        stack = np.append(np.full(others, -1), threads.call_stack)
-        self.count = np.append(np.ones(others, dtype=np.int64), threads.waits)
-        self.max_ns = np.append(waits.wait_ns[:others], threads.max_ns)
-        names = [*(row.name for row in self._regions), *(function for function, _ in self._stacks), ""]
-        named = np.where(stack >= 0, len(self._regions) + stack, np.where(region < 0, len(names) - 1, region))
-        self._stack = stack
-        self.numbers = {
-            "state": waits.state,
-            "rank": self.process,
-            "awaited_rank": np.where(waits.for_another, process[waits.cause], -1) if len(process) else waits.cause,
-            "function": np.unique(names, return_inverse=True)[1][named],
-            "call_path": np.where(stack >= 0, len(regions) + stack, waits.call_path),
-            "thread": waits.location,
-            "awaited_thread": np.where(waits.for_another & (waits.cause != waits.location), waits.cause, -1),
-            "kernel": waits.kernel,
-        }
-        self.certain = ~waits.uncertain
+        self._threads = thread_waits(trace)
+        self._stacks = [function_and_callers(each) for each in self._threads.call_stacks]
+        every = [*(row.name for row in self._regions), *(function for function, _ in self._stacks)]
+        names, which = np.unique(every, return_inverse=True)
+        self._functions = names.tolist()
+        of_region = np.append(which[: len(self._regions)], -1)
+        of_path = of_region[np.append(trace.definitions.path_region, -1).astype(np.int64)]
+        # Behind the call paths those of waits of threads, which are texts; at the end the unknown one.
+        self._paths = len(of_path) - 1
+        self._function = np.concatenate((of_path[:-1], which[len(self._regions) :], of_path[-1:]))
 
-    def _steps(self) -> Ints:
-        out = np.full(len(self.waits), -1, dtype=np.int64)
-        for process, own in rows_by(self.process):
-            out[own] = step_of_process(self._trace, process, self.waits.call_ns[own])
+    def rows(self, waits: Waits, names: tuple[str, ...], threads: int = 0) -> dict[str, Ints]:
+        """Return the cells of a row for each wait, those of some keys as numbers. The last `threads` are of threads."""
+        count, max_ns = np.ones(len(waits), dtype=np.int64), waits.wait_ns.copy()
+        if threads:
+            sums, path = self._threads.waits, waits.call_path.copy()
+            count[-threads:], max_ns[-threads:] = sums.waits, sums.max_ns
+            path[-threads:] = self._paths + sums.call_stack
+            waits = replace(waits, call_path=path)
+        certain = ~waits.uncertain
+        certain_ns = waits.wait_ns * certain
+        return {
+            **{name: self._numbers(name, waits) for name in names or _KEYS["all"]},
+            "wait_ns": certain_ns,
+            "waits": count * certain,
+            "max_ns": max_ns * certain,
+            "uncertain_ns": waits.wait_ns - certain_ns,
+            "partial": waits.partial.astype(np.int64),
+            "clipped": waits.clipped.astype(np.int64),
+            "longest_ns": waits.wait_ns,
+            "location": waits.location,
+            "time_ns": waits.call_ns,
+        }
+
+    def _numbers(self, name: str, waits: Waits) -> Ints:
+        process = self._process[waits.location]
+        numbers: dict[str, Callable[[], Ints]] = {
+            "state": lambda: waits.state,
+            "rank": lambda: process,
+            "awaited_rank": lambda: np.where(waits.for_another, self._process[waits.cause], -1),
+            "function": lambda: self._function[waits.call_path],
+            "call_path": lambda: waits.call_path,
+            "thread": lambda: waits.location,
+            "awaited_thread": lambda: np.where(waits.for_another & (waits.cause != waits.location), waits.cause, -1),
+            "step": lambda: self._steps(process, waits.call_ns),
+            "kernel": lambda: waits.kernel,
+        }
+        return numbers[name]()
+
+    def _steps(self, process: Ints, time_ns: Ints) -> Ints:
+        out = np.full(len(process), -1, dtype=np.int64)
+        for each, own in rows_by(process):
+            out[own] = step_of_process(self._trace, each, time_ns[own])
         return out
 
-    def shown(self, key: str, at: int) -> object:
-        """Return the cell of a key in the row of a wait."""
-        number = int(self.numbers[key][at])
-        if key == "state":
-            return STATES[number]
-        if key in ("rank", "awaited_rank"):
-            return self.ranks[number] if number >= 0 else None
-        if key in ("thread", "awaited_thread"):
-            return location_rows(self._trace)[number].name if number >= 0 else None
-        if key == "step":
-            return number if number >= 0 else None
-        if key == "kernel":
-            return self._regions[number].name if number >= 0 else None
-        path, stack = int(self.waits.call_path[at]), int(self._stack[at])
-        if stack >= 0:
-            function, callers = self._stacks[stack]
-            return function if key == "function" or not callers else f"{function} < {callers}"
-        if path < 0:
-            return None
-        return self._function(path) if key == "function" else call_path_text(self._trace, path)
+    def shown(self, name: str, numbers: Ints) -> Ints | list[object]:
+        """Return the cells of a column."""
+        of_key: dict[str, Callable[[int], object]] = {
+            "state": STATES.__getitem__,
+            "rank": self._ranks.__getitem__,
+            "awaited_rank": self._ranks.__getitem__,
+            "function": self._functions.__getitem__,
+            "call_path": self._call_path,
+            "thread": lambda location: location_rows(self._trace)[location].name,
+            "awaited_thread": lambda location: location_rows(self._trace)[location].name,
+            "step": int,
+            "kernel": lambda region: self._regions[region].name,
+            "place": self._place,
+        }
+        if name not in of_key:
+            return numbers
+        return [of_key[name](number) if number >= 0 else None for number in numbers.tolist()]
+
+    def _call_path(self, path: int) -> str:
+        if path < self._paths:
+            return call_path_text(self._trace, path)
+        return " < ".join(filter(None, self._stacks[path - self._paths]))
 
     def _place(self, path: int) -> str | None:
         """Return file and line of the innermost function of Python in a call path, None if it has none."""
+        if path >= self._paths:
+            return None
         parents, of_path = path_tree(self._trace)
         while path >= 0 and (region := self._regions[of_path[path]]).paradigm != "python":
             path = int(parents[path])
         return f"{region.file}:{region.line}" if path >= 0 and region.file else None
-
-    def _function(self, path: int) -> str:
-        return str(self._regions[self._trace.definitions.path_region[path]].name)
-
-    def sums(self, keys: tuple[str, ...]) -> list[dict[str, object]]:
-        """Return a row for each combination of the keys."""
-        waits = self.waits
-        if not len(waits):
-            return []
-        if "step" in keys:
-            self.numbers["step"] = self._steps()
-        _, group = alike([self.numbers[key] for key in keys])
-        order = np.lexsort((-waits.wait_ns, group))
-        begin = np.flatnonzero(np.diff(group[order], prepend=-1))
-
-        def summed(of: Ints) -> list[int]:
-            found: list[int] = np.add.reduceat(of[order], begin).tolist()
-            return found
-
-        certain_ns = np.where(self.certain, waits.wait_ns, 0)
-        columns = {
-            "wait_ns": summed(certain_ns),
-            "waits": summed(self.count * self.certain),
-            "max_ns": np.maximum.reduceat((self.max_ns * self.certain)[order], begin).tolist(),
-            "uncertain_ns": summed(waits.wait_ns - certain_ns),
-            "partial": summed(waits.partial.astype(np.int64)),
-            "clipped": summed(waits.clipped.astype(np.int64)),
-        }
-        return [
-            {
-                **{key: self.shown(key, at) for key in keys},
-                "place": self._place(int(waits.call_path[at])),
-                **{name: values[row] for name, values in columns.items()},
-                "location": int(waits.location[at]),
-                "time_ns": int(waits.call_ns[at]),
-            }
-            for row, at in enumerate(order[begin].tolist())
-        ]
-
-    def each(self) -> list[dict[str, object]]:
-        """Return a row for each wait."""
-        self.numbers["step"] = self._steps()
-        waits = self.waits
-        return [
-            {
-                **{key: self.shown(key, at) for key in _KEYS["all"]},
-                "start_ns": int(waits.call_ns[at]),
-                "wait_ns": int(waits.wait_ns[at]) if self.certain[at] else 0,
-                "waits": int(self.count[at]) if self.certain[at] else 0,
-                "uncertain_ns": 0 if self.certain[at] else int(waits.wait_ns[at]),
-                "location": int(waits.location[at]),
-                "time_ns": int(waits.call_ns[at]),
-            }
-            for at in range(len(waits))
-        ]
 
 
 def note_of(trace: Trace, found: Found, lasted_ns: int) -> str:
@@ -178,31 +198,53 @@ def note_of(trace: Trace, found: Found, lasted_ns: int) -> str:
 
     lasted_ns: how long all ranks lasted together, 0 if not known.
     """
-    if not (found.messages + found.collectives + found.epochs or len(found.waits)):
-        return _NOTHING
-    keys = _Keys(trace, found)
-    of_others = np.where(keys.certain & found.waits.for_another, found.waits.wait_ns, 0)
-    of_gpus = int(of_others[found.waits.for_gpu].sum())
-    wait = np.where(keys.numbers["awaited_rank"] == keys.process, 0, of_others)
-    total, within = int(wait.sum()), int(of_others.sum() - wait.sum())
-    notes = ["no rank is known to have waited for another"]
-    if total:
-        part = f", {format_share(total / lasted_ns)} of their time" if lasted_ns > total else ""
-        notes = [f"ranks waited {format_ns(total)} for one another{part}"]
-        for key, words in (("state", "most in {}"), ("awaited_rank", "for rank {} most")):
-            numbers = keys.numbers[key]
-            by = np.bincount(np.maximum(numbers, 0), wait)
-            worst = int(by.argmax())
-            name = keys.shown(key, int(np.flatnonzero(numbers == worst)[0]))
-            if name is not None:
-                notes.append(f"{words.format(name)}: {format_ns(float(by[worst]))}")
-        notes = [", ".join(notes)]
-    others = ((within - of_gpus, "threads of a process waited {} for one another"),
-              (of_gpus, "threads and streams waited {} for GPUs"))  # fmt: skip
-    if within:
-        notes = [*(notes if total else ()), *(words.format(format_ns(ns)) for ns, words in others if ns)]
-    lost = {"message end": found.unmatched_messages, "collective call": found.unmatched_collectives}
-    if any(lost.values()):
-        ends = " and ".join(format_number_of(count, name) for name, count in lost.items() if count)
-        notes.append(f"without a partner in this trace: {ends}")
-    return "; ".join(notes)
+    note = _Note(trace)
+    note.add(found)
+    return note.text(lasted_ns)
+
+
+class _Note:
+    """What is counted of the waits of all parts of a trace. By state, and by process: waits of ranks for another."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._process, self._ranks = np.array(processes_of_locations(trace), dtype=np.int64), ranks_of(trace)
+        self.count, self.waits, self._of_threads_ns, self._of_gpus_ns = Counter[str](), 0, 0, 0
+        self._by_state, self._by_rank = (np.zeros(size, dtype=np.int64) for size in (len(STATES), len(self._ranks)))
+
+    def add(self, found: Found) -> None:
+        """Count the waits of a part."""
+        self.count.update({each.name: getattr(found, each.name) for each in fields(found)[1:]})
+        self.waits += len(found.waits)
+        (at,) = np.nonzero(found.waits.for_another & ~found.waits.uncertain)
+        wait_ns, own, other = found.waits.wait_ns[at], found.waits.location[at], self._process[found.waits.cause[at]]
+        of_ranks = self._process[own] != other
+        of_gpus = found.waits.for_gpu[at]
+        self._of_threads_ns += int(wait_ns[~of_ranks & ~of_gpus].sum())
+        self._of_gpus_ns += int(wait_ns[of_gpus].sum())
+        wait_ns = np.where(of_ranks, wait_ns, 0)
+        np.add.at(self._by_state, found.waits.state[at], wait_ns)
+        np.add.at(self._by_rank, other, wait_ns)
+
+    def text(self, lasted_ns: int) -> str:
+        """Return the sentences."""
+        if not (self.count["messages"] + self.count["collectives"] + self.count["epochs"] or self.waits):
+            return _NOTHING
+        total = int(self._by_state.sum())
+        others = ((self._of_threads_ns, "threads of a process waited {} for one another"),
+                  (self._of_gpus_ns, "threads and streams waited {} for GPUs"))  # fmt: skip
+        notes = ["no rank is known to have waited for another"]
+        if total:
+            part = f", {format_share(total / lasted_ns)} of their time" if lasted_ns > total else ""
+            worst, awaited = int(self._by_state.argmax()), int(self._by_rank.argmax())
+            text = f"ranks waited {format_ns(total)} for one another{part}, most in {STATES[worst]}:"
+            text += f" {format_ns(float(self._by_state[worst]))}"
+            if self._ranks[awaited] is not None:
+                text += f", for rank {self._ranks[awaited]} most: {format_ns(float(self._by_rank[awaited]))}"
+            notes = [text]
+        if any(ns for ns, _ in others):
+            notes = [*(notes if total else ()), *(words.format(format_ns(ns)) for ns, words in others if ns)]
+        unmatched = (("message end", "unmatched_messages"), ("collective call", "unmatched_collectives"))
+        lost = [format_number_of(self.count[key], name) for name, key in unmatched if self.count[key]]
+        if lost:
+            notes.append(f"without a partner in this trace: {' and '.join(lost)}")
+        return "; ".join(notes)

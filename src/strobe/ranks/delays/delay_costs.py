@@ -74,7 +74,7 @@ class _Intervals(Columns):
 def delays(trace: Trace) -> Delays:
     """Return what waits are due to; computed once per open trace. Memory: about 400 bytes per wait and cause of it."""
     found, causes = wait_states(trace), Causes(trace)
-    waits = found.waits.chosen(slice(len(found.waits) - len(found.threads.waits)))
+    waits = found.waits.chosen(slice(len(found.waits) - found.threads))
     waits = waits.chosen(waits.for_another & ~waits.uncertain)
     waits = waits.chosen(np.lexsort((waits.call_ns, waits.location)))
     late, own, calls = _intervals(trace, waits)

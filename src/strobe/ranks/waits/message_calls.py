@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 import numpy as np
 
-from strobe.ranks.messages import MessageEnds, from_the_first, matched, message_ends
+from strobe.native import core
+from strobe.ranks.messages import MessageEnds, from_the_first, matched, messages_in
+from strobe.sums.side_columns import WHOLE, NeedsWholeLogError, Part, parts_of
 from strobe.tables.column_arrays import Bools, Columns, Ints, rows_by
-from strobe.trace.definition_rows import region_rows, regions_where
+from strobe.trace.definition_rows import location_rows, ranks_of, region_rows, regions_where
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
 # Sends that may need their receiver: not those with a buffer or a receiver that is ready, nor both ways at once.
 NEED_RECEIVER = re.compile(r"(p?mpi_(s?send|wait(all|any|some)?)_*|gloo:wait)$", re.IGNORECASE)
+PROBES = re.compile(r"p?mpi_m?probe", re.IGNORECASE)
+# Rows of a location that wait for the next part at least: what comes later may have been asked for before them.
+_HELD_BACK = 100
+_FIRST, _LAST = -(2**62), 2**62  # before and after every moment
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
@@ -49,24 +57,103 @@ def functions_named(trace: Trace, wanted: re.Pattern[str]) -> Bools:
 
 @dataclass(frozen=True)
 class Messages:
-    """All sends and receives of a trace with their calls, and the places of those that belong together."""
+    """Sends and receives of a trace, or a part of it, with their calls, and the places of those that belong together.
+
+    judged: by end, whether its call is to be judged: all its ends are there, and it has been in no part before. new: by
+    pair, whether no part before has it. alone: the places of ends that have no partner in any part.
+    """
 
     ends: MessageEnds
     calls: Calls
     send: Ints
     receive: Ints
-
-    @property
-    def unmatched(self) -> int:
-        """How many ends have no partner."""
-        return len(self.ends) - 2 * len(self.send)
+    judged: Bools
+    new: Bools
+    alone: Ints
 
 
 @cached_on_trace
 def messages(trace: Trace) -> Messages:
     """Return the messages of a trace, in order of sender, receiver, communicator, tag and time."""
-    ends = message_ends(trace)
-    return Messages(ends, calls_of(trace, ends), *matched(ends, complete=not from_the_first(trace)))
+    return next(_messages_of(trace, [WHOLE]))
+
+
+def message_parts(trace: Trace, *, whole: bool) -> Iterator[Messages]:
+    """Yield the messages of a trace in parts that fit into memory; as one where rows were lost or calls probe.
+
+    Calls of a location are judged in their order, when all messages of these and of those before have both ends. What
+    is not judged goes to the next part, with its other end. Raises NeedsWholeLogError if messages overtake each
+    other by more rows than are held back.
+    """
+    probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(PROBES.match(region.name)))
+    count = 1 if whole or probes.any() or not from_the_first(trace) else parts_of(trace, "messages")
+    return _messages_of(trace, [(number, count) for number in range(count)]) if count > 1 else iter([messages(trace)])
+
+
+def _messages_of(trace: Trace, parts: list[Part]) -> Iterator[Messages]:
+    complete, locations = not from_the_first(trace), len(location_rows(trace))
+    in_trace = np.array([rank for rank in ranks_of(trace) if rank is not None], dtype=np.int64)
+    held, kept, calls_of_kept = MessageEnds.joined(()), MessageEnds.joined(()), Calls.joined(())
+    partner_of_kept = np.zeros(0, dtype=np.int64)
+    judged_ns = np.full(locations, _FIRST)  # by location: calls that began before have been judged
+    for part in parts:
+        is_last = part == parts[-1]
+        read = MessageEnds.joined([held, messages_in(trace, part)])
+        if (np.diff(read.place) < 0).any():
+            read = read.chosen(core.in_order_of(read.place, locations))
+        calls, until_ns = calls_of(trace, read), np.full(locations, _LAST if is_last else _FIRST)
+        if not is_last:
+            later = _held_back(read, calls, locations)
+            until_ns[read.place[later]] = _LAST
+            np.minimum.at(until_ns, read.place[later], calls.begin_ns[later])
+            held, read, calls = read.chosen(later), read.chosen(~later), calls.chosen(~later)
+        if part != parts[0] and ((calls.begin_ns < judged_ns[read.place]) & (calls.call_path >= 0)).any():
+            raise NeedsWholeLogError
+        was_partner = np.append(partner_of_kept, np.full(len(read), -1))
+        ends, calls = MessageEnds.joined([kept, read]), Calls.joined([calls_of_kept, calls])
+        send, receive = matched(ends, complete=complete)
+        partner = np.full(len(ends), -1, dtype=np.int64)
+        partner[send], partner[receive] = receive, send
+        if ((partner != was_partner) & (was_partner >= 0)).any():
+            raise NeedsWholeLogError
+        (alone,) = np.nonzero(partner < 0)
+        if not is_last:
+            may_match = np.isin(ends.sender[alone], in_trace) & np.isin(ends.receiver[alone], in_trace)
+            early, alone = alone[may_match], alone[~may_match]
+            of_calls = early[calls.call_path[early] >= 0]
+            np.minimum.at(until_ns, ends.place[of_calls], calls.begin_ns[of_calls])
+        now = calls.begin_ns < until_ns[ends.place]
+        judged, new = now & (calls.begin_ns >= judged_ns[ends.place]), was_partner[send] < 0
+        if not is_last:
+            is_kept = ~now
+            is_kept[alone] = False
+            is_kept |= (partner >= 0) & is_kept[partner]
+            is_kept[early] = True
+            # Of each sender, receiver, communicator and tag, the last message stays: it shows if one overtakes it.
+            keys = (ends.sender[send], ends.receiver[send], ends.communicator[send], ends.tag[send])
+            last = reduce(np.logical_or, (np.diff(each, append=_FIRST) != 0 for each in keys))
+            is_kept[send[last]] = is_kept[receive[last]] = True
+            place = np.append(np.cumsum(is_kept) - 1, -1)
+            kept, calls_of_kept, partner_of_kept = ends.chosen(is_kept), calls.chosen(is_kept), place[partner[is_kept]]
+            judged_ns = np.maximum(judged_ns, until_ns)
+            del later, is_kept, keys, last, place
+        found = Messages(ends, calls, send, receive, judged, new, alone)
+        del read, ends, calls, was_partner, send, receive, partner, alone, now, judged, new  # before more is read
+        yield found
+        del found
+
+
+def _held_back(ends: MessageEnds, calls: Calls, locations: int) -> Bools:
+    """Return which ends are to be read with the next part: the last ones of each location, all of their calls.
+
+    And all that were asked for after one of these, because it comes before them.
+    """
+    bounds, asked = np.searchsorted(ends.place, np.arange(locations + 1)), ends.asked_ns
+    at = np.maximum(bounds[:-1], bounds[1:] - _HELD_BACK)
+    held = calls.end_ns >= np.append(ends.done_ns, 0)[at][ends.place]
+    first = np.full(locations, _LAST)
+    np.minimum.at(first, ends.place[held], asked[held])
+    return np.asarray(held | (asked >= first[ends.place]))
 
 
 def calls_of(trace: Trace, ends: MessageEnds) -> Calls:

@@ -6,7 +6,8 @@ E and L are the enter and the leave of a call, or start and end of a kernel that
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,12 +22,21 @@ from strobe.ranks.collectives import (
     PREFIXES,
     TO_ROOT,
     Collectives,
-    collectives,
+    collective_parts,
 )
 from strobe.ranks.messages import message_ends
-from strobe.ranks.waits.message_calls import NEED_RECEIVER, Spans, functions_named, messages, spans_of
+from strobe.ranks.waits.message_calls import (
+    NEED_RECEIVER,
+    PROBES,
+    Messages,
+    Spans,
+    functions_named,
+    message_parts,
+    messages,
+    spans_of,
+)
 from strobe.ranks.waits.one_sided import waits_of_windows
-from strobe.ranks.waits.thread_waits import ThreadWaits, thread_waits
+from strobe.ranks.waits.thread_waits import thread_waits
 from strobe.ranks.waits.wait_columns import (
     STATES,
     THREAD_STATES,
@@ -43,43 +53,66 @@ from strobe.trace.trace_cache import cached_on_trace
 
 # Calls that look and do not wait.
 _TESTS = re.compile(r"p?mpi_(test|win_test|request_get_status|i?m?probe)", re.IGNORECASE)
-_PROBES = re.compile(r"p?mpi_m?probe", re.IGNORECASE)
 _FENCES = re.compile(r"p?mpi_win_fence", re.IGNORECASE)
 _REMEMBERED = 100  # late senders of a location that a later message can show to be in wrong order, as Scalasca has it
 
 
 @dataclass(frozen=True)
 class Found:
-    """All waits of a trace, and what they are of: messages and collectives that were matched, and that were not.
+    """Waits of a trace or a part of it, and of what: messages and collectives that were matched, and that were not.
 
-    epochs: of one-sided communication, each from its lock, or its post and start. threads: more about the last waits.
+    epochs: of one-sided communication, each from its lock, or its post and start. threads: so many of the waits, the
+    last ones, are the rows of `thread_waits`, each of which stands for several.
     """
 
     waits: Waits
-    threads: ThreadWaits
     epochs: int
     messages: int
     unmatched_messages: int
     collectives: int
     unmatched_collectives: int
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class _LateSenders(Waits):
+    """Waits for late senders. sent_ns: when the message was asked for; wrong: known to be in wrong order."""
+
+    sent_ns: Ints
+    wrong: Bools
 
 
 @cached_on_trace
 def wait_states(trace: Trace) -> Found:
     """Return the waits of a trace; computed once per open trace."""
-    found = collectives(trace)
-    of_messages, messages, unmatched = _of_messages(trace)
-    of_collectives = _of_collectives(trace, found)
+    parts = [*wait_parts(trace, whole=True)]
+    counts = ([getattr(part, each.name) for part in parts] for each in fields(Found)[1:])
+    return Found(Waits.joined(part.waits for part in parts), *map(sum, counts))
+
+
+def wait_parts(trace: Trace, *, whole: bool = False) -> Iterator[Found]:
+    """Yield the waits of a trace in parts that fit into memory, each wait in one. Raises NeedsWholeLogError.
+
+    Only a trace whose logs are large has several parts of messages or collectives, and only unless it is read `whole`.
+    """
+    for found in collective_parts(trace, whole=whole):
+        matched = found.collective[found.collective >= 0]
+        count = int(np.count_nonzero(np.bincount(matched)))
+        of_part = Found(_of_collectives(trace, found), 0, 0, 0, count, len(found) - len(matched))
+        del found, matched
+        yield of_part
+        del of_part
+    for _, of_messages in waits_of_messages(trace, whole=whole):
+        yield of_messages
+        del _, of_messages
     of_windows, epochs = waits_of_windows(trace, ~functions_named(trace, _TESTS))
-    known = np.unique(found.collective[found.collective >= 0])
-    threads = thread_waits(trace)
-    waits = Waits.joined([of_messages, of_collectives, of_windows, _of_threads(threads)])
-    return Found(waits, threads, epochs, messages, unmatched, len(known), int((found.collective < 0).sum()))
+    threads = _of_threads(trace)
+    yield Found(Waits.joined([of_windows, threads]), epochs, 0, 0, 0, 0, len(threads))
 
 
-def _of_threads(threads: ThreadWaits) -> Waits:
+def _of_threads(trace: Trace) -> Waits:
     """Return the waits of threads of one process for one another; they have one clock."""
-    waits = threads.waits
+    waits = thread_waits(trace).waits
     unknown, nothing = np.zeros(len(waits), dtype=bool), np.zeros(len(waits), dtype=np.int64)
     return Waits(
         state=waits.state + STATES.index(THREAD_STATES[0]),
@@ -96,58 +129,79 @@ def _of_threads(threads: ThreadWaits) -> Waits:
     )
 
 
-def _of_messages(trace: Trace) -> tuple[Waits, int, int]:
-    """Return the waits of messages, how many were matched, and how many ends have no partner."""
-    found = messages(trace)
-    sent, received = _sides(trace)
-    late, late_receivers = _late(trace, sent, received)
-    waits = Waits.joined(
-        [late[0], _wrong_order(*late, sent, received), late_receivers[0], *_probes(trace, sent, received)]
-    )
+def waits_of_messages(trace: Trace, *, whole: bool) -> Iterator[tuple[Messages, Found]]:
+    """Yield the messages of a trace in parts (see message_parts), and their waits."""
+    before = _LateSenders.joined(())
+    for found in message_parts(trace, whole=whole):
+        waits, before = _waits_of_part(trace, found, before)
+        yield found, Found(waits, 0, int(found.new.sum()), len(found.alone), 0, 0)
+        del found, waits
+
+
+def _waits_of_part(trace: Trace, found: Messages, before: _LateSenders) -> tuple[Waits, _LateSenders]:
+    """Return the waits of some messages, and which late senders may be in wrong order by later ones; see there."""
+    sent, received, of_send, of_receive = _sides(found)
+    (late, message), (late_receivers, _) = _late(trace, sent, received, of_send, of_receive)
+    senders = _LateSenders(**vars(late), sent_ns=sent.asked_ns[message], wrong=np.zeros(len(late), dtype=bool))
+    wrong, before = _wrong_order(_LateSenders.joined([before, senders]), sent, received, of_receive)
+    waits = Waits.joined([late, wrong, late_receivers, *_probes(trace, sent, received)])
     process = np.array(processes_of_locations(trace), dtype=np.int64)
     error = errors_between(trace, process[waits.location], process[waits.cause])
-    return replace(waits, error_ns=error), len(found.send), found.unmatched
+    return replace(waits, error_ns=error), before
 
 
 def awaited_messages(trace: Trace) -> tuple[Side, Side, Ints, Ints]:
     """Return sends and receives of all messages; and the places of those whose sender, or receiver, was waited for."""
-    sent, received = _sides(trace)
-    (_, late_sender), (_, late_receiver) = _late(trace, sent, received)
+    sent, received, *judged = _sides(messages(trace))
+    (_, late_sender), (_, late_receiver) = _late(trace, sent, received, *judged)
     return sent, received, late_sender, late_receiver
 
 
-def _late(trace: Trace, sent: Side, received: Side) -> tuple[tuple[Waits, Ints], tuple[Waits, Ints]]:
-    """Return the waits for senders and for receivers, each with the message."""
-    late = late_senders(sent, received, ~functions_named(trace, _TESTS)[received.call_path])
-    needs = functions_named(trace, NEED_RECEIVER)[sent.call_path]
+def _late(
+    trace: Trace, sent: Side, received: Side, of_send: Bools, of_receive: Bools
+) -> tuple[tuple[Waits, Ints], tuple[Waits, Ints]]:
+    """Return the waits for senders and for receivers, each with the message; of_...: whose calls are judged."""
+    late = late_senders(sent, received, of_receive & ~functions_named(trace, _TESTS)[received.call_path])
+    needs = of_send & functions_named(trace, NEED_RECEIVER)[sent.call_path]
     return late, _late_receivers(sent, received, needs, late[0])
 
 
-def _sides(trace: Trace) -> tuple[Side, Side]:
-    """Return sends and receives of the messages whose calls are known."""
-    found = messages(trace)
-    sent, received = (Side.of(found.ends, found.calls, which) for which in (found.send, found.receive))
-    known = (sent.call_path >= 0) & (received.call_path >= 0)
-    return (sent, received) if known.all() else (sent.chosen(known), received.chosen(known))
+def _sides(found: Messages) -> tuple[Side, Side, Bools, Bools]:
+    """Return sends and receives of the messages whose calls are known, and which of these are judged."""
+    path = found.calls.call_path
+    known = (path[found.send] >= 0) & (path[found.receive] >= 0)
+    send, receive = (which if known.all() else which[known] for which in (found.send, found.receive))
+    sent, received = (Side.of(found.ends, found.calls, which) for which in (send, receive))
+    return sent, received, found.judged[send], found.judged[receive]
 
 
-def _wrong_order(late: Waits, message: Ints, sent: Side, received: Side) -> Waits:
-    """Return which of the late senders sent after a message that was received later, in another call."""
-    wrong = np.zeros(len(late), dtype=bool)
+def _wrong_order(late: _LateSenders, sent: Side, received: Side, of_receive: Bools) -> tuple[Waits, _LateSenders]:
+    """Return which of the late senders sent after a message that was received later, in another call.
+
+    And the last ones of each location, to which this may still happen: in `late` they come before those of a new part.
+    """
     size = int(max(late.location.max(initial=0), received.place.max(initial=0))) + 1
-    order = core.in_order_of(received.place, size)
+    late = late.chosen(core.in_order_of(late.location, size))
+    wrong = late.wrong.astype(bool)
+    (judged,) = np.nonzero(of_receive)
+    order = judged[core.in_order_of(received.place[judged], size)]
     bounds = (np.searchsorted(each, np.arange(size + 1)).tolist() for each in (late.location, received.place[order]))
+    remembered = np.zeros(len(late), dtype=bool)
     for (first, end), (begin, until) in zip(*map(pairwise, bounds), strict=True):
         if first == end:
             continue
+        remembered[max(first, end - _REMEMBERED) : end] = True
         own, all_of = slice(first, end), order[begin:until]
         all_of = all_of[np.argsort(received.begin_ns[all_of], kind="stable")]
         begins, was_sent = received.begin_ns[all_of], sent.asked_ns[all_of]
         later = np.searchsorted(begins, late.call_ns[own], side="right")
         forgotten = np.append(late.call_ns[own], np.full(_REMEMBERED, np.iinfo(np.int64).max))[_REMEMBERED:]
         last = np.searchsorted(begins, forgotten[: end - first], side="right")
-        wrong[own] = core.least_in_ranges(was_sent, later, last) < sent.asked_ns[message[own]]
-    return Waits(**{**vars(late.chosen(wrong)), "state": np.full(int(wrong.sum()), STATES.index("wrong_order"))})
+        wrong[own] |= core.least_in_ranges(was_sent, later, last) < late.sent_ns[own]
+    found = late.chosen(wrong & ~late.wrong.astype(bool))
+    waits = Waits(**{each.name: getattr(found, each.name) for each in fields(Waits)})
+    state = np.full(len(waits), STATES.index("wrong_order"))
+    return replace(waits, state=state), replace(late, wrong=wrong).chosen(remembered)
 
 
 def _late_receivers(sent: Side, received: Side, needs: Bools, late: Waits) -> tuple[Waits, Ints]:
@@ -179,7 +233,7 @@ def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
     """
     logged = message_ends(trace, ("probe",))
     logged = logged.chosen((logged.in_call_ns >= 0) & (logged.call_path >= 0))
-    probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(_PROBES.match(region.name)))
+    probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(PROBES.match(region.name)))
     parts = []
     of_places = dict(rows_by(logged.place))
     for place, own in rows_by(received.place) if probes.any() else ():
@@ -203,8 +257,8 @@ def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
 def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     """Return the waits in collectives; calls that hand over to a GPU do not wait."""
     waits = ~np.array([party.hands_over for party in found.parties], dtype=bool)[found.party]
-    at = np.flatnonzero((found.collective >= 0) & waits & ~functions_named(trace, _TESTS)[found.call_path])
-    at = at[np.argsort(found.collective[at], kind="stable")]
+    at = found.by_collective()
+    at = at[(waits & ~functions_named(trace, _TESTS)[found.call_path])[at]]
     begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
     if not len(begin):
         return Waits.joined(())
