@@ -349,7 +349,7 @@ def test_calls_of_mpi4py_lie_under_the_python_functions_that_make_them(mpi: Mpi)
 
 
 def test_ranks_start_while_threads_of_the_recorder_wait_for_the_loader(mpi: Mpi) -> None:
-    """Functions of pthreads that a library calls as it is loaded, and a thread beside it, are looked for by the loader."""
+    """A library calls functions of pthreads as it is loaded, and so does a thread beside it: the loader finds both."""
     for _ in range(3):
         done = mpi.recorded(*mpi.mpirun(8, sys.executable, str(PROGRAMS / "solver.py")), STROBE_TRACE="+native")
         assert done.returncode == 4
