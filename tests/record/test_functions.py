@@ -242,6 +242,7 @@ def test_functions_of_a_c_program_are_recorded_with_threads_forks_and_jumps(work
     assert recorded.visible == plain.visible
     with strobe.open(workshop.trace) as trace:
         found = calls(trace)
+        del found["pthread_join", ""]  # where it takes 50 us and more
         regions = {row["name"]: row for row in trace.regions.to_pylist()}
         counted = {row["what"]: row["value"] for row in trace.quality.to_arrow().to_pylist()}
         threads = len(trace.locations)
@@ -300,8 +301,9 @@ def test_short_functions_of_a_c_program_are_in_sums_only(workshop: Workshop, bui
     outcome = workshop.recorded("--min-duration", "1.5e3s", "--", str(built / "c_program"))
     assert outcome.visible == ("10208 3\n", "", 5)
     with strobe.open(workshop.trace) as trace:
-        assert trace.span_count == 0
-        counts = trace.sql("select name, sum(count)::bigint from totals group by 1").rows()
+        of_program = "select count(*)::bigint from spans where paradigm = 'compiler'"
+        assert trace.sql(of_program).rows() == [(0,)]
+        counts = trace.sql("select name, sum(count)::bigint from totals where paradigm = 'compiler' group by 1").rows()
     counted = {"main": 1, "branch": 101, "leaf": 204, "jumper": 1, "deep": 6, "in_thread": 1, "in_child": 1}
     assert dict(counts) == counted
 

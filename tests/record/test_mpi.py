@@ -531,7 +531,7 @@ def test_ranks_of_one_launch_have_one_job_and_other_launches_another(mpi: Mpi) -
 
 
 def test_ranks_of_a_compiled_program_are_sampled_as_they_measure_themselves(mpi: Mpi) -> None:
-    done = mpi.recorded(*mpi.mpirun(2, mpi.build("planted")))
+    done = mpi.recorded(*mpi.mpirun(2, mpi.build("planted")), STROBE_TRACE="+native")
     assert (done.returncode, done.stderr) == (0, "")
     known = {int(rank): list(map(int, times)) for rank, *times in map(str.split, done.stdout.splitlines())}
     trace = strobe.open(done.trace)

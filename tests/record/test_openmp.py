@@ -98,7 +98,7 @@ def test_waits_are_those_that_the_threads_measured(planted: tuple[str, strobe.Tr
 
 
 def test_waits_of_folded_steps_are_counted_as_all_others(built: Path, tmp_path: Path) -> None:
-    workshop, printed = run(built, tmp_path, "threads", "imbalance", "2500", "10", STROBE_KEEP="1")
+    workshop, printed = run(built, tmp_path, "threads", "imbalance", "2500", "4", STROBE_KEEP="1")
     own = sum(int(line.split()[1]) for line in printed.splitlines())
     with strobe.open(workshop.trace) as trace:
         (kept,) = rows(trace.sql("select count(*) as n from spans"), "n")

@@ -28,10 +28,38 @@ namespace strobe::threads {
 namespace {
 
 constexpr size_t kSmallStack = 64 << 10;  // has no room for the handler of a signal
-// Shells, and what starts the program that it is given.
-constexpr std::string_view kStarters[] = {"ash",    "bash",   "dash",    "ksh",   "sh",      "zsh",     "chrt",
-                                          "env",    "ionice", "nice",    "nohup", "numactl", "prlimit", "setarch",
-                                          "setsid", "stdbuf", "taskset", "time",  "timeout"};
+// Shells, and what starts the program that it is given, launchers of MPI among them.
+constexpr std::string_view kStarters[] = {"ash",
+                                          "bash",
+                                          "dash",
+                                          "ksh",
+                                          "sh",
+                                          "zsh",
+                                          "chrt",
+                                          "env",
+                                          "ionice",
+                                          "nice",
+                                          "nohup",
+                                          "numactl",
+                                          "prlimit",
+                                          "setarch",
+                                          "setsid",
+                                          "stdbuf",
+                                          "taskset",
+                                          "time",
+                                          "timeout",
+                                          "mpirun",
+                                          "mpiexec",
+                                          "mpiexec.hydra",
+                                          "hydra_pmi_proxy",
+                                          "orterun",
+                                          "orted",
+                                          "prterun",
+                                          "prte",
+                                          "prted",
+                                          "oshrun",
+                                          "shmemrun",
+                                          "srun"};
 
 std::atomic<bool> following{false};
 int64_t period_ns = 0;

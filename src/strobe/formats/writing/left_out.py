@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from strobe.trace.trace import Trace
 
-_SUMS = ("lines", "call_edges", "path_metrics", "message_totals", "io_totals", "sample_totals", "folded_collectives")
+_SUMS = (
+    "lines",
+    "call_edges",
+    "path_metrics",
+    "message_totals",
+    "io_totals",
+    "sample_totals",
+    "folded_collectives",
+    "thread_waits",
+)
 
 
 def sums_left_out(trace: Trace, format_name: str) -> list[str]:

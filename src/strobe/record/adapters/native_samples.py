@@ -1,8 +1,8 @@
 """Samples of native code. Programs without Python: call stacks of all threads by CPU time, and what they wait for each
 other. In a Python, if it is asked for (`--trace +native`): the C functions below its own that samples are in.
 
-`strobe run` preloads `libstrobe_threads.so` where the program is compiled, or is started by a shell or an MPI launcher.
-A Python gets signals only where that is asked for. Call stacks need glibc 2.35 or newer. A program that uses SIGPROF
+`strobe run` preloads `libstrobe_threads.so` where the program is compiled or is started by a shell. Ranks of MPI are
+sampled, and a Python gets signals, only where that is asked for. Call stacks need glibc 2.35 or newer. A program that uses SIGPROF
 keeps it, and shows only its waits.
 """
 
@@ -30,12 +30,11 @@ class _NativeSamples(Adapter):
         return "" if preloaded("threads") else "C functions are sampled under `strobe run` only"
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-        """Whether the program is compiled, or a script of a shell; not where a launcher starts Pythons."""
+        """Whether the program is compiled, or a script of a shell, and does not call MPI."""
         from strobe.record.launch.parallel_jobs import calls_mpi, is_native
 
         self._of_mpi = calls_mpi(environment, command)  # then launchers are not what is of interest
-        pythons = any("python" in word.rpartition("/")[2] for word in command)
-        return is_native(command) and not (self._of_mpi and pythons)
+        return is_native(command) and not self._of_mpi
 
     def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
         """Return whether it records: a rate of 0 refuses samples."""
