@@ -2,8 +2,8 @@
 other. In a Python, if it is asked for (`--trace +native`): the C functions below its own that samples are in.
 
 `strobe run` preloads `libstrobe_threads.so` where the program is compiled or is started by a shell. Ranks of MPI are
-sampled, and a Python gets signals, only where that is asked for. Call stacks need glibc 2.35 or newer. A program that uses SIGPROF
-keeps it, and shows only its waits.
+sampled, and a Python gets signals, only where that is asked for. Call stacks need glibc 2.35 or newer. A program that
+uses SIGPROF keeps it, and shows only its waits.
 """
 
 from __future__ import annotations
