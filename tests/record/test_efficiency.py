@@ -46,7 +46,11 @@ def test_factors_are_those_that_the_ranks_measure(
     assert [found[name] for name in names] == pytest.approx(expected, abs=0.03)
     # All steps count, the folded ones, too, but those that are the warm-up of a rank: a busy machine has more of them.
     assert table.to_pylist()[0]["steps"] == steady >= STEPS - 20
-    assert table.note.startswith("load balance costs most, ") == (most_ms > least_ms)
-    if most_ms > least_ms:  # the last rank computes for 20 ms, the mean is (20 + 3 * 5) / 4
+    # On a busy machine a balanced program may be uneven, as its ranks measure, too.
+    uneven = most_ms > least_ms or expected[1] < 0.98
+    assert table.note.startswith("load balance costs most, ") <= uneven
+    if most_ms > least_ms:
+        assert table.note.startswith("load balance costs most, ")
+        # The last rank computes for 20 ms, the mean is (20 + 3 * 5) / 4.
         assert found["load_balance"] == pytest.approx(8.75 / 20, abs=0.1)
         assert f": rank {RANKS - 1} computes for " in table.note

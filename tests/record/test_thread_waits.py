@@ -79,20 +79,22 @@ def test_each_step_has_the_waits_that_the_program_measured(waiting: tuple[strobe
 
 def test_waits_have_their_caller_and_who_held_the_lock(waiting: tuple[strobe.Trace, Waits]) -> None:
     trace, _ = waiting
-    calls = {row["state"]: row for row in dicts(trace.waits(by="call")) if "main" not in row["call_path"]}
-    lines = {
-        "lock_contention": ("pthread_mutex_lock(table_lock)", line_of("pthread_mutex_lock(&table_lock)")),
-        "condition_wait": ("pthread_cond_wait(gate)", line_of("pthread_cond_wait(&gate")),
-        "thread_barrier": ("pthread_barrier_wait(barrier)", line_of("pthread_barrier_wait(&barrier)")),
-    }
-    for state, (function, line) in lines.items():
-        assert calls[state]["call_path"] == f"{function} < work (waits.c:{line})"
+    calls = {(row["state"], row["call_path"]) for row in dicts(trace.waits(by="call"))}
+    inner = line_of("  pthread_mutex_lock(mutex)")
+    lines = [
+        ("lock_contention", f"pthread_mutex_lock(table_lock) < lock (waits.c:{inner})", line_of("lock(&table_lock")),
+        ("condition_wait", "pthread_cond_wait(gate)", line_of("pthread_cond_wait(&gate")),
+        ("thread_barrier", "pthread_barrier_wait(barrier)", line_of("pthread_barrier_wait(&barrier)")),
+    ]
+    for state, path, line in lines:
+        assert (state, f"{path} < work (waits.c:{line})") in calls
     rows = dicts(trace.sql("select state, location, cause, sum(waits) as n from thread_waits group by 1, 2, 3"))
-    (holds,) = {(row["location"], row["cause"]) for row in rows if row["state"] == "lock_contention"}
     workers = {row["location"] for row in rows if row["state"] == "condition_wait"}
-    assert set(holds) == workers
-    # The main thread opens the gate, and comes to the barrier last.
     main = {row["location"] for row in rows if row["state"] == "thread_join"}
+    holds = [{row["location"], row["cause"]} for row in rows if row["state"] == "lock_contention"]
+    assert workers in holds
+    assert all(pair <= workers | main | {None} for pair in holds)  # on a busy machine, the lock of the gate, too
+    # The main thread opens the gate, and comes to the barrier last.
     assert {row["cause"] for row in rows if row["state"] == "condition_wait"} == main
     assert max((row for row in rows if row["state"] == "thread_barrier"), key=lambda row: row["n"])["cause"] in main
     joined = {row["cause"] for row in rows if row["state"] == "thread_join"}
