@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,24 @@ def write_exchange(folder: Path) -> dict[str, tuple[int, int]]:
     job = {"format_version": 1, "zero_ns": 0, "command": ["./exchange"], "ended": ended}
     (folder / "job.json").write_text(json.dumps(job))
     return {state: (len(waits), sum(waits)) for state, waits in expected.items()}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 1000])
+def test_parts_of_a_table_have_all_its_cells(count: int, tmp_path: Path) -> None:
+    """The same numbers and nulls as when it is read at once."""
+    write_exchange(tmp_path / "job.strobe")
+    with strobe.open(tmp_path / "job.strobe") as trace:
+        for reader, (name, columns) in product(trace.readers, COLUMNS.items()):
+            parts = [reader.numbers(name, [*columns, "no such column"], number, count) for number in range(count)]
+            whole = reader.table(name)
+            assert np.concatenate([location for location, _ in parts]).tolist() == whole["location"].tolist()
+            for column in columns:
+                missing = np.zeros(len(whole["location"]), dtype=np.int64)
+                kind, values, valid = whole["columns"].get(column, ("", missing, missing))
+                found = np.concatenate([cells[column][1] for _, cells in parts])
+                assert found.tolist() == np.where(valid, values, -1).tolist()
+                assert {cells[column][0] for location, cells in parts if len(location)} == {kind == "text"}
+            assert all((cells["no such column"][1] == -1).all() for _, cells in parts)
 
 
 @pytest.mark.parametrize("held_back", [1, 20])

@@ -216,6 +216,15 @@ class HandMadeProcess:
             "chunks": 1,
         }
 
+    def numbers(self, name: str, columns: Sequence[str], number: int, count: int) -> tuple[object, dict[str, object]]:
+        raw = self.table(name) if self._tables.get(name) else {"location": [], "columns": {}}
+        rows = slice(number * len(raw["location"]) // count, (number + 1) * len(raw["location"]) // count)
+        location = np.array(raw["location"], dtype=np.int64)[rows]
+        cells = {each: (False, np.full(len(location), -1)) for each in columns}
+        for each, (kind, values, valid) in raw["columns"].items():
+            cells[each] = (kind == "text", np.where(valid != 0, values, -1)[rows])
+        return location, cells
+
     def _number(self, text: int | str) -> int:
         if text not in self._texts:
             self._texts.append(str(text))

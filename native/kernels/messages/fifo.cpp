@@ -95,6 +95,18 @@ std::vector<int64_t> in_order_of(std::span<const int64_t> group, size_t groups) 
   return out;
 }
 
+void join_at(std::span<int64_t> into, std::span<const int64_t> group, std::span<const int64_t> values, Join join) {
+  const auto each = [&](auto joined) {
+    for (size_t i = 0; i < group.size(); i++) {
+      int64_t& found = into[size_t(group[i])];
+      found = joined(found, values[i]);
+    }
+  };
+  if (join == Join::least) return each([](int64_t a, int64_t b) { return std::min(a, b); });
+  if (join == Join::most) return each([](int64_t a, int64_t b) { return std::max(a, b); });
+  each([](int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); });
+}
+
 std::vector<int64_t> least_in_ranges(std::span<const int64_t> values, std::span<const int64_t> first,
                                      std::span<const int64_t> last) {
   std::vector<int64_t> out(first.size(), INT64_MAX);

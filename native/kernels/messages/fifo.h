@@ -24,6 +24,10 @@ MatchedEnds match_fifo(const MessageEnds& ends, bool complete);
 // The places of entries in order of their group, below `groups`; those of a group in their own order.
 std::vector<int64_t> in_order_of(std::span<const int64_t> group, size_t groups);
 
+// Adds each value to that of its group in `into`, or makes that the least or the most of both.
+enum class Join { add, least, most };
+void join_at(std::span<int64_t> into, std::span<const int64_t> group, std::span<const int64_t> values, Join join);
+
 // The least of the values in each range [first, last); INT64_MAX where it is empty. Neither end of a range lies before
 // that of the range before it.
 std::vector<int64_t> least_in_ranges(std::span<const int64_t> values, std::span<const int64_t> first,

@@ -2,8 +2,10 @@
 // writes them: core/format/table_columns.h.
 #pragma once
 #include <stdint.h>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/format/table_columns.h"
@@ -25,5 +27,18 @@ struct Table {
 bool table_name(std::string_view payload, std::string_view& name);
 // Appends the rows of one chunk; columns that the table has not get nulls, new ones are added. False: damaged.
 bool decode_table(std::string_view payload, uint32_t location, uint32_t count, Table& out);
+
+// Some columns of a table, as numbers only: -1 is null.
+struct Numbers {
+  struct Column {
+    std::optional<CellType> type;  // none: no chunk has it
+    std::vector<int64_t> value;
+  };
+  std::vector<int64_t> location;
+  std::vector<std::pair<std::string, Column>> columns;  // the wanted ones
+};
+// Appends the rows [first, end) of one chunk of `count`. False: damaged.
+bool decode_numbers(std::string_view payload, uint32_t location, uint32_t count, uint32_t first, uint32_t end,
+                    Numbers& out);
 
 }  // namespace strobe

@@ -31,9 +31,20 @@ nb::tuple matched(Whole sender, Whole receiver, Whole communicator, Whole tag, W
   return nb::make_tuple(owned(std::move(found.send)), owned(std::move(found.receive)));
 }
 
-nb::object ordered(Whole group, size_t groups) {
+void inside(const Whole& group, size_t groups) {
   for (const int64_t each : view(group))
     if (each < 0 || size_t(each) >= groups) throw std::invalid_argument("a group that is not there");
+}
+
+template <Join join>
+void joined(nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> into, Whole group, Whole values) {
+  same_length(group.shape(0), {values.shape(0)});
+  inside(group, into.shape(0));
+  unlocked([&] { join_at({into.data(), into.shape(0)}, view(group), view(values), join); });
+}
+
+nb::object ordered(Whole group, size_t groups) {
+  inside(group, groups);
   return owned(unlocked([&] { return in_order_of(view(group), groups); }));
 }
 
@@ -55,6 +66,13 @@ void register_messages(nb::module_& m) {
         "Places of sends and of their receives: native/kernels/messages/fifo.h.");
   m.def("in_order_of", &ordered, nb::arg("group"), nb::arg("groups"),
         "Places of entries in order of their group; those of a group in their own order.");
+  const auto joining = [&m](const char* name, auto function) {
+    m.def(name, function, nb::arg("into").noconvert(), nb::arg("group"), nb::arg("values"),
+          "Join each value with that of its group in `into`.");
+  };
+  joining("add_at", &joined<Join::add>);
+  joining("least_at", &joined<Join::least>);
+  joining("most_at", &joined<Join::most>);
   m.def("least_in_ranges", &least, nb::arg("values"), nb::arg("first"), nb::arg("last"),
         "The least value of each range [first, last), 2**63 - 1 where it is empty. Both ends of ranges do not fall.");
 }

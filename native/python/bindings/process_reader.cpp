@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "kernels/pyramid/window_pixels.h"
 #include "kernels/reading/path_sums.h"
@@ -327,6 +328,37 @@ class Reader {
     return out;
   }
 
+  // Some columns of the part `number` of `count` of a table, as numbers, -1 where a cell is null: rows from one
+  // fraction of all chunks to the next, or where these are too few, of each chunk.
+  nb::tuple numbers(const std::string& name, const std::vector<std::string>& wanted, size_t number,
+                    size_t count) const {
+    Numbers found;
+    for (const std::string& each : wanted) found.columns.push_back({each, {}});
+    if (const auto at = file_->tables.find(name); at != file_->tables.end()) {
+      nb::gil_scoped_release release;
+      const auto& chunks = at->second;
+      const size_t unit = chunks.size() < count ? 1 : count;  // whole chunks, if there are enough
+      const size_t begin = number * chunks.size() / unit * unit, end = (number + 1) * chunks.size() / unit * unit;
+      size_t rows = 0;
+      for (size_t i = begin / count; i * count < end; i++) rows += chunks[i].count;
+      for (auto& [column, cells] : found.columns) cells.value.reserve(rows);
+      for (size_t i = begin / count; i * count < end; i++) {
+        const auto& chunk = chunks[i];
+        const auto row = [&](size_t fraction) { return uint32_t(std::min(fraction, count) * chunk.count / count); };
+        if (file_->whole(chunk.payload))
+          decode_numbers(chunk.payload, chunk.location, chunk.count, row(begin - std::min(begin, i * count)),
+                         row(end - i * count), found);
+      }
+    }
+    nb::dict out;
+    for (auto& [column, cells] : found.columns) {
+      if (column == "time_ns" && !file_->clock().empty())
+        for (int64_t& ns : cells.value) ns = file_->clock().at(ns);
+      out[column.c_str()] = nb::make_tuple(cells.type == CellType::text, owned(std::move(cells.value)));
+    }
+    return nb::make_tuple(owned(std::move(found.location)), out);
+  }
+
   // From now on all times are the trace's: points (ns on the process's clock, ns on the trace's), in order.
   void use_clock(const Input<int64_t>& local_ns, const Input<int64_t>& trace_ns) {
     std::vector<ClockMap::Point> points;
@@ -401,6 +433,7 @@ void register_reader(nb::module_& m) {
       .def("statistics", &Reader::statistics)
       .def("graph", &Reader::graph, nb::arg("location"))
       .def("tables", &Reader::tables)
+      .def("numbers", &Reader::numbers, nb::arg("name"), nb::arg("columns"), nb::arg("number"), nb::arg("count"))
       .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
            nb::arg("most") = SIZE_MAX)
       .def("use_clock", &Reader::use_clock)

@@ -169,7 +169,7 @@ class Collectives:
         most = int(self.collective.max(initial=-1)) + 2  # the last one is of those without a partner
         latest_ns, last = np.full(most, NOBODY), np.full(most, -1)
         (at,) = np.nonzero(needed)
-        np.maximum.at(latest_ns, self.collective[at], self.start_ns[at])
+        core.most_at(latest_ns, self.collective[at], self.start_ns[at])
         at = at[self.start_ns[at] == latest_ns[self.collective[at]]][::-1]
         last[self.collective[at]] = at
         found = needs & (last[self.collective] >= 0)
@@ -193,7 +193,7 @@ class Collectives:
     def first_left(self) -> Ints:
         """Return when the first of each one's neighbours and itself had left a collective among neighbours, ns."""
         left, (own, other) = self.end_ns.copy(), self.neighbours()
-        np.minimum.at(left, own, self.end_ns[other])
+        core.least_at(left, own, self.end_ns[other])
         return left
 
 
@@ -235,7 +235,7 @@ def collective_parts(trace: Trace, *, whole: bool) -> Iterator[Collectives]:
     for number in range(count):
         folded = _folded(trace, relevant, texts, (number, count))
         until_ns = np.full(len(parties), NOBODY if number < count - 1 else -NOBODY)
-        np.maximum.at(until_ns, process[folded.location], folded.start_ns)
+        core.most_at(until_ns, process[folded.location], folded.start_ns)
         early = {at: found.start_ns <= until_ns[at] for at, found in detail.items()}
         read = _Found.joined([folded, *(found.chosen(early[at]) for at, found in detail.items())])
         detail = {at: found.chosen(~early[at]) for at, found in detail.items()}
@@ -252,7 +252,7 @@ def collective_parts(trace: Trace, *, whole: bool) -> Iterator[Collectives]:
             raise NeedsWholeLogError
         sequence = seen[group] + places(group)
         seen += np.bincount(group, minlength=groups)
-        np.maximum.at(last_ns, group, read.start_ns)
+        core.most_at(last_ns, group, read.start_ns)
         read, line = _Found.joined([waiting, replace(read, sequence=sequence)]), np.append(waiting_line, line)
         _, collective = alike((line, read.sequence))
         complete = np.bincount(collective)[collective] == read.size

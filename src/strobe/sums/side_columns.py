@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Ints
-from strobe.trace.processes.process_reader import ProcessReader
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # Of all processes together, about, in a part of a table. A column is 16 MB: memory of up to 32 MB is used again.
 PART_ROWS = 2_000_000
 Part = tuple[int, int]  # the number of a part from 0, and how many parts there are
 WHOLE: Part = (0, 1)
+_NOT_MET = -2
 _Value = TypeVar("_Value")
 
 
@@ -48,10 +49,9 @@ def side_columns(
     trace. A part of a table has the rows of all processes from one fraction of their rows to the next.
     """
     parts = [
-        _of_rows(trace, process, names, texts, raw, rows)
+        _of_process(trace, process, table, names, texts, part)
         for process, reader in enumerate(trace.readers)
         if reader.tables().get(table)
-        for raw, rows in _rows(reader, table, part)
     ]
     location, columns = (list(each) for each in zip(*parts, strict=True)) if parts else ([], [])
     nothing = np.zeros(0, dtype=np.int64)
@@ -60,62 +60,47 @@ def side_columns(
     return np.concatenate([nothing, *location]), joined
 
 
-def _rows(reader: ProcessReader, table: str, part: Part) -> Iterator[tuple[Mapping[str, Any], slice]]:
-    """Yield rows as read, and which of them are of the part: chunks, or where these are too few, pieces of them."""
-    (number, count), chunks = part, int(reader.table(table, -1, 0, 0)["chunks"])
-    if chunks >= count:
-        first = number * chunks // count
-        yield reader.table(table, -1, first, (number + 1) * chunks // count - first), slice(None)
-        return
-    begin, end = number * chunks, (number + 1) * chunks
-    for chunk in range(begin // count, -(-end // count)):
-        raw = reader.table(table, -1, chunk, 1)
-        rows, before = len(raw["location"]), chunk * count
-        yield raw, slice(max(0, begin - before) * rows // count, min(count, end - before) * rows // count)
-
-
-def _of_rows(
-    trace: Trace, process: int, names: Sequence[str], texts: Texts, raw: Mapping[str, Any], rows: slice
+def _of_process(
+    trace: Trace, process: int, table: str, names: Sequence[str], texts: Texts, part: Part
 ) -> tuple[Ints, dict[str, Ints]]:
-    of_row = raw["location"][rows]
-    here = of_row[:1] if (of_row == of_row[:1]).all() else np.unique(of_row)
-    known = [trace.location_of(process, local_id) for local_id in here.tolist()]
-    of_here = np.array([-1 if each is None else each for each in known], dtype=np.int64)
-    location = np.repeat(of_here, len(of_row)) if len(here) == 1 else of_here[np.searchsorted(here, of_row)]
-    columns = {name: np.full(len(location), -1, dtype=np.int64) for name in names}
+    of_row, cells = trace.readers[process].numbers(table, names, *part)
+    locations, paths, words = _maps(trace, texts, process)
+    location, columns = _mapped(locations, of_row), {}
     for name in names:
-        if name in raw["columns"]:
-            kind, values, valid = raw["columns"][name]
-            columns[name] = _numbers(trace, process, name, (kind, values[rows], valid[rows]), texts)
+        is_text, values = cells[name]
+        if is_text:
+            _number_words(trace.texts(process), words, values, texts)
+            columns[name] = _mapped(words, values)
+        elif name == "call_path":
+            columns[name] = _mapped(paths, values)
+        else:
+            columns[name] = values - trace.zero_of(process) if name == "time_ns" else values
     # A damaged file may have lost locations.
-    if len(here) > 1 or (location < 0).any():
+    if len(location) and (location[0] < 0 or (np.diff(location) < 0).any()):
         order = np.argsort(location, kind="stable")
         order = order[location[order] >= 0]
         location, columns = location[order], {name: values[order] for name, values in columns.items()}
     return location, columns
 
 
-def _numbers(trace: Trace, process: int, name: str, given: tuple[str, Ints, Ints], texts: Texts) -> Ints:
-    """Return the cells of a column; those that refer to something that a damaged file has lost are null, too."""
-    kind, values, valid = given
-    if kind == "text":
-        words = trace.texts(process)
-        return _referred(values, valid, len(words), lambda used: np.array([texts.number(words[each]) for each in used]))
-    if name == "call_path":
-        paths = trace.definitions.path_maps[process]
-        return _referred(values, valid, len(paths), lambda used: paths[used].astype(np.int64))
-    shifted = values - trace.zero_of(process) if name == "time_ns" else values
-    return shifted if valid.all() else np.where(valid, shifted, -1)
+@cached_on_trace
+def _maps(trace: Trace, texts: Texts, process: int) -> tuple[Ints, Ints, Ints]:
+    """Return what locations, call paths and texts of a process are in the trace and in `texts`; the last one is none.
+
+    Texts have a number once they are met.
+    """
+    ids = [each["id"] for each in trace.readers[process].locations()]
+    known = [trace.location_of(process, local_id) for local_id in range(max(ids, default=-1) + 1)]
+    locations = np.array([-1 if each is None else each for each in known] + [-1], dtype=np.int64)
+    paths = np.append(trace.definitions.path_maps[process].astype(np.int64), -1)
+    return locations, paths, np.append(np.full(len(trace.texts(process)), _NOT_MET), -1)
 
 
-def _referred(values: Ints, valid: Ints, count: int, numbers: Callable[[Ints], Ints]) -> Ints:
-    """Return what the cells refer to by their number, below `count`."""
-    inside = (valid != 0) & (values >= 0) & (values < count)
-    at = np.where(inside, values, count)
-    is_used = np.zeros(count + 1, dtype=bool)
-    is_used[at] = True
-    (used,) = np.nonzero(is_used[:count])
-    known = np.full(count + 1, -1, dtype=np.int64)
-    if len(used):
-        known[used] = numbers(used)
-    return known[at]
+def _mapped(known: Ints, numbers: Ints) -> Ints:
+    """Return what numbers refer to; a damaged file may have lost it."""
+    return known[np.minimum(numbers, len(known) - 1)]
+
+
+def _number_words(words: Sequence[str], known: Ints, used: Ints, texts: Texts) -> None:
+    for number in np.unique(used[_mapped(known, used) == _NOT_MET]).tolist():
+        known[number] = texts.number(words[number])

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from strobe.native import core
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+# Adds each value to that of its group: the place in the first argument that the second one has for it.
+add_at = core.add_at
+_JOINS: dict[np.ufunc, Callable[[Ints, Ints, Ints], None]] = {
+    np.add: add_at,
+    np.minimum: core.least_at,
+    np.maximum: core.most_at,
+}
 _FEW = 4  # possible keys for each row
 
 
@@ -24,6 +33,8 @@ class Columns:
 
     def chosen(self, which: npt.NDArray[np.bool_] | npt.NDArray[np.integer] | slice) -> Self:
         """Return the rows for which `which` holds, or with these numbers."""
+        if isinstance(which, np.ndarray) and which.dtype == bool:
+            which = np.flatnonzero(which)  # to find the rows once is faster than once for each column
         return type(self)(**{name: values[which] for name, values in self._arrays().items()})
 
     def or_missing(self, rows: npt.NDArray[np.integer]) -> Self:
@@ -49,6 +60,15 @@ class Columns:
         if len(arrays) == 1:
             return cls(**arrays[0])
         return cls(**{name: np.concatenate([each[name] for each in arrays]) for name in arrays[0]})
+
+    def followed_by(self, other: Self, rows: Ints) -> Self:
+        """Return these rows, and behind them those with the given numbers of others with the same types."""
+        columns, others = self._arrays(), other._arrays()
+        found = {name: np.empty(len(self) + len(rows), dtype=others[name].dtype) for name in columns}
+        for name, values in found.items():
+            values[: len(self)] = columns[name]
+            others[name].take(rows, out=values[len(self) :], mode="clip")  # so that nothing is copied twice
+        return type(self)(**found)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         own = vars(self)
@@ -103,11 +123,8 @@ def combined(
         values = rows[name]
         found[name] = values[first]
         if join is np.add:
-            (at,) = np.nonzero(values)
             found[name] = np.zeros(len(first), dtype=np.int64)
-            np.add.at(found[name], group[at], values[at])
-        else:
-            join.at(found[name], group, values)
+        _JOINS[join](found[name], group, values)
     return found, group
 
 

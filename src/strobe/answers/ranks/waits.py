@@ -18,7 +18,7 @@ from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.ranks.waits.wait_states import Found, wait_parts
 from strobe.steps.step_times import step_of_process
 from strobe.sums.side_columns import in_parts
-from strobe.tables.column_arrays import Ints, combined, rows_by
+from strobe.tables.column_arrays import Ints, add_at, combined, rows_by
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import (
     location_rows,
@@ -222,8 +222,8 @@ class _Note:
         self._of_threads_ns += int(wait_ns[~of_ranks & ~of_gpus].sum())
         self._of_gpus_ns += int(wait_ns[of_gpus].sum())
         wait_ns = np.where(of_ranks, wait_ns, 0)
-        np.add.at(self._by_state, found.waits.state[at], wait_ns)
-        np.add.at(self._by_rank, other, wait_ns)
+        add_at(self._by_state, found.waits.state[at], wait_ns)
+        add_at(self._by_rank, other, wait_ns)
 
     def text(self, lasted_ns: int) -> str:
         """Return the sentences."""

@@ -102,15 +102,16 @@ def _messages_of(trace: Trace, parts: list[Part]) -> Iterator[Messages]:
         if (np.diff(read.place) < 0).any():
             read = read.chosen(core.in_order_of(read.place, locations))
         calls, until_ns = calls_of(trace, read), np.full(locations, _LAST if is_last else _FIRST)
-        if not is_last:
-            later = _held_back(read, calls, locations)
-            until_ns[read.place[later]] = _LAST
-            np.minimum.at(until_ns, read.place[later], calls.begin_ns[later])
-            held, read, calls = read.chosen(later), read.chosen(~later), calls.chosen(~later)
-        if part != parts[0] and ((calls.begin_ns < judged_ns[read.place]) & (calls.call_path >= 0)).any():
+        later = _held_back(read, calls, locations) if not is_last else np.zeros(len(read), dtype=bool)
+        held, held_ns, (now_read,) = read.chosen(later), calls.begin_ns[later], np.nonzero(~later)
+        until_ns[held.place] = _LAST
+        core.least_at(until_ns, held.place, held_ns)
+        ends, calls = kept.followed_by(read, now_read), calls_of_kept.followed_by(calls, now_read)
+        new_calls = slice(len(kept), None)
+        is_early = calls.begin_ns[new_calls] < judged_ns[ends.place[new_calls]]
+        if part != parts[0] and (is_early & (calls.call_path[new_calls] >= 0)).any():
             raise NeedsWholeLogError
-        was_partner = np.append(partner_of_kept, np.full(len(read), -1))
-        ends, calls = MessageEnds.joined([kept, read]), Calls.joined([calls_of_kept, calls])
+        was_partner = np.append(partner_of_kept, np.full(len(now_read), -1))
         send, receive = matched(ends, complete=complete)
         partner = np.full(len(ends), -1, dtype=np.int64)
         partner[send], partner[receive] = receive, send
@@ -121,7 +122,7 @@ def _messages_of(trace: Trace, parts: list[Part]) -> Iterator[Messages]:
             may_match = np.isin(ends.sender[alone], in_trace) & np.isin(ends.receiver[alone], in_trace)
             early, alone = alone[may_match], alone[~may_match]
             of_calls = early[calls.call_path[early] >= 0]
-            np.minimum.at(until_ns, ends.place[of_calls], calls.begin_ns[of_calls])
+            core.least_at(until_ns, ends.place[of_calls], calls.begin_ns[of_calls])
         now = calls.begin_ns < until_ns[ends.place]
         judged, new = now & (calls.begin_ns >= judged_ns[ends.place]), was_partner[send] < 0
         if not is_last:
@@ -136,9 +137,11 @@ def _messages_of(trace: Trace, parts: list[Part]) -> Iterator[Messages]:
             place = np.append(np.cumsum(is_kept) - 1, -1)
             kept, calls_of_kept, partner_of_kept = ends.chosen(is_kept), calls.chosen(is_kept), place[partner[is_kept]]
             judged_ns = np.maximum(judged_ns, until_ns)
-            del later, is_kept, keys, last, place
+            del is_kept, keys, last, place
         found = Messages(ends, calls, send, receive, judged, new, alone)
-        del read, ends, calls, was_partner, send, receive, partner, alone, now, judged, new  # before more is read
+        # Before more is read.
+        del read, later, now_read, is_early, was_partner, partner
+        del ends, calls, send, receive, alone, now, judged, new
         yield found
         del found
 
@@ -150,9 +153,12 @@ def _held_back(ends: MessageEnds, calls: Calls, locations: int) -> Bools:
     """
     bounds, asked = np.searchsorted(ends.place, np.arange(locations + 1)), ends.asked_ns
     at = np.maximum(bounds[:-1], bounds[1:] - _HELD_BACK)
-    held = calls.end_ns >= np.append(ends.done_ns, 0)[at][ends.place]
+    if not len(ends):
+        return np.zeros(0, dtype=bool)
+    done_ns = ends.done_ns
+    held = calls.end_ns >= done_ns[np.minimum(at, len(done_ns) - 1)][ends.place]
     first = np.full(locations, _LAST)
-    np.minimum.at(first, ends.place[held], asked[held])
+    core.least_at(first, ends.place[held], asked[held])
     return np.asarray(held | (asked >= first[ends.place]))
 
 

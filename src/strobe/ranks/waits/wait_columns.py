@@ -96,10 +96,13 @@ def waits_of_calls(state: str, waiter: Side, other: Side, until: Ints, came: Int
 
 def longest_of_calls(waits: Waits) -> Ints:
     """Return the places of the waits that are the longest of their calls, in order of location and begin."""
-    order = np.lexsort((-waits.wait_ns, waits.call_ns, waits.location))
-    location, call = waits.location[order], waits.call_ns[order]
+    order = np.lexsort((waits.call_ns, waits.location))
+    location, call, wait_ns = (each[order] for each in (waits.location, waits.call_ns, waits.wait_ns))
     first = (np.diff(location, prepend=-1) != 0) | (np.diff(call, prepend=NOBODY) != 0)
-    return np.asarray(order[first])
+    of_call = np.cumsum(first) - 1
+    longest_ns = np.maximum.reduceat(wait_ns, np.flatnonzero(first)) if len(order) else wait_ns
+    (longest,) = np.nonzero(wait_ns == longest_ns[of_call])
+    return np.asarray(order[longest[np.diff(of_call[longest], prepend=-1) != 0]])
 
 
 def late_senders(sent: Side, received: Side, waits: Bools, state: str = "late_sender") -> tuple[Waits, Ints]:

@@ -274,7 +274,7 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
 
     def waits_of(state: str, of: Bools, until: Ints, since: Ints, cause: Ints, came: Ints) -> Waits:
         length = until - since
-        chosen = of & (length > 0)
+        (chosen,) = np.nonzero(of & (length > 0))
         which = at[chosen]
         return Waits(
             state=np.full(len(which), STATES.index(state)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,14 @@ class PartReader:
                 kept[at], row[at] = np.isin(row[at], known), np.searchsorted(known, row[at])
         columns = {key: (kind, values[kept], valid[kept]) for key, (kind, values, valid) in raw["columns"].items()}
         return {**raw, "location": owner[kept], "row": row[kept], "columns": columns}
+
+    def numbers(
+        self, name: str, columns: Sequence[str], number: int, count: int
+    ) -> tuple[_Array, dict[str, tuple[bool, _Array]]]:
+        """Return the rows of a table without spans that have a time inside."""
+        location, cells = self._whole.numbers(name, [*columns, "time_ns"], number, count)
+        kept = self._inside(cells["time_ns"][1])
+        return location[kept], {key: (is_text, values[kept]) for key, (is_text, values) in cells.items()}
 
     def _inside(self, times: _Array) -> _Array:
         inside: _Array = (times >= self._begin) & (times < self._end)

@@ -145,6 +145,15 @@ class ProcessReader(Protocol):
         Types: integer; real (values are the bits of a double); text (values are numbers of `texts`).
         """
 
+    def numbers(
+        self, name: str, columns: Sequence[str], number: int, count: int
+    ) -> tuple[npt.NDArray[np.int64], dict[str, tuple[bool, npt.NDArray[np.int64]]]]:
+        """Return some columns of the part `number` of `count` of a side table: the location of each row, and by name
+        whether its cells are numbers of `texts`, and the cells; -1 is null.
+
+        A part has the rows from one fraction of all chunks to the next; where these are too few, of each chunk.
+        """
+
     def texts(self) -> list[str]:
         """Return the texts that side tables refer to."""
 
