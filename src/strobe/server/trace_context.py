@@ -291,4 +291,4 @@ class TraceContext:
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""
-        _ = (self.version, self.bounds, self.names)
+        _ = (self.version, self.bounds, self.names, self.recorded, self.trace.info)

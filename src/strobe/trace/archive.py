@@ -25,7 +25,11 @@ class ProcessFiles:
     pid: int
     blocks: Path
     rings: Path | None
-    tiles: Path
+
+    @property
+    def tiles(self) -> Path:
+        """Where its tiles are, once a picture was drawn."""
+        return self.blocks.with_suffix(".tiles")
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def process_files(folder: Path) -> list[ProcessFiles]:
         digits = re.search(r"\d+", stem)
         pid = int(digits[0]) if digits else 0
         rings = folder / f"{stem}.rings" if f"{stem}.rings" in names else None
-        found.append(ProcessFiles(pid, folder / name, rings, folder / f"{stem}.tiles"))
+        found.append(ProcessFiles(pid, folder / name, rings))
     return found
 
 

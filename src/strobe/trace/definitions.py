@@ -177,14 +177,18 @@ def _name(names: Sequence[str], number: int) -> str:
 
 def processes_table(processes: Sequence[ProcessFacts], zero_ns: int) -> Table:
     """Return schema `processes`; times count from the trace's zero."""
-    rows = []
-    for number, process in enumerate(processes):
-        argv = process.get("argv")
-        row: dict[str, object] = {**dict.fromkeys(column.name for column in TABLES["processes"]), **process}
-        row |= {"process": number, "main": bool(process.get("main"))}
-        row |= {name: process[name] - zero_ns for name in ("started_ns", "ended_ns")}
-        rows.append(row | {"argv": " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv})
-    return make_table("processes", rows)
+    values: dict[str, list[Any]] = _columns("processes", processes)
+    values["process"] = list(range(len(processes)))
+    values["main"] = list(map(bool, values["main"]))
+    for name in ("started_ns", "ended_ns"):
+        values[name] = [ns - zero_ns for ns in values[name]]
+    lists = (list, tuple)
+    values["argv"] = [" ".join(map(str, argv)) if isinstance(argv, lists) else argv for argv in values["argv"]]
+    return make_table("processes", values)
+
+
+def _columns(table: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    return {column.name: [row.get(column.name) for row in rows] for column in TABLES[table]}
 
 
 def call_paths_table(definitions: Definitions) -> Table:
@@ -198,10 +202,11 @@ def call_paths_table(definitions: Definitions) -> Table:
 
 def locations_table(definitions: Definitions, zero_of: Callable[[int], int]) -> Table:
     """Return schema `locations`; `zero_of` is the trace's zero on the clock of a process."""
-    rows = []
-    for location in definitions.locations:
-        # Without a span its times are what they stand for: 0.
-        zero = zero_of(location["process"]) if location["span_count"] else location["first_ns"]
-        times = {"first_ns": location["first_ns"] - zero, "last_ns": location["last_ns"] - zero}
-        rows.append({**location, **times, "device": whole_number(location.get("device"), 0)})
-    return make_table("locations", rows)
+    values = _columns("locations", definitions.locations)
+    # Without a span its times are what they stand for: 0.
+    known = zip(values["process"], values["span_count"], values["first_ns"], strict=True)
+    zeros = [zero_of(process) if spans else first_ns for process, spans, first_ns in known]
+    for name in ("first_ns", "last_ns"):
+        values[name] = [ns - zero for ns, zero in zip(values[name], zeros, strict=True)]
+    values["device"] = [whole_number(device, 0) for device in values["device"]]
+    return make_table("locations", values)
