@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.ranks import wait_archives
 from tests.ranks.test_rank_pictures import LATE_STEP, late_rank
@@ -197,6 +197,26 @@ def test_nothing_is_wider_than_the_screen(browser: Browser, three: str, many: st
             box = page.get_by_role("button", name="Ranks").bounding_box()
             assert box is not None
             assert box["x"] + box["width"] < width - 100
+
+
+def test_sums_come_first_and_wait_for_no_analysis(browser: Browser, many: str) -> None:
+    """Until they are there, nothing is asked that takes the server long, and they have no bar of each rank."""
+    asked: list[str] = []
+    held: list[Route] = []
+    with watched_page(browser, many) as page:
+        page.on("request", lambda request: asked.append(request.url.partition("/api/")[2]))
+        page.route("**/api/window/bars?*", lambda route: held.append(route))
+        with page.expect_request("**/api/window/bars?*"):
+            page.goto(f"{many}#page=ranks")
+        expect(page.get_by_role("main")).to_contain_text("Summing up")
+        page.evaluate("new Promise((done) => requestIdleCallback(done))")
+        assert not [each for each in asked if each.startswith(("ranks/", "table/"))]
+        with page.expect_response("**/api/window/bars?*") as answer:
+            held.pop().continue_()
+        assert answer.value.json()["bars"] == []
+        expect(page.locator(".factors")).to_be_visible()
+        expect(tiles(page, "for each other")).to_be_visible()
+        expect(page.get_by_role("list", name="Causes of waits")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])

@@ -87,4 +87,4 @@ def test_files_of_a_process_belong_together(tmp_path):
     by_pid = {files.pid: files for files in archive.process_files(tmp_path)}
     assert by_pid[7].rings is None
     assert by_pid[31].rings is not None
-    assert (by_pid[7].size_bytes, by_pid[31].size_bytes) == (6, 3)
+    assert archive.sizes([by_pid[7], by_pid[31]]) == [6, 3]

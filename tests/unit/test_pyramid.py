@@ -181,6 +181,19 @@ def test_the_profile_of_any_window_is_exact(trace: Trace, slow: list[SlowLocatio
             assert (own_ns[line] == expected[1]).all()
 
 
+def test_sums_of_fewer_spans_than_a_tile_has_build_none(tmp_path: Path):
+    few, many = (random_thread(count, count)[:count] for count in (2047, 2048))
+    folder = write_trace(tmp_path / "sums.strobe", [[few], [many]])
+    made = strobe.open(folder)
+    end = made.info.duration_ns
+    for location, builds in enumerate((False, True)):
+        count, own_ns = made.pyramid.profile([location], end // 3, end)
+        expected = SlowLocation(made, location).profile(end // 3, end)
+        assert (count[0] == expected[0]).all()
+        assert (own_ns[0] == expected[1]).all()
+        assert made.files[location].tiles.exists() == builds
+
+
 def test_what_was_drawn_before_changes_no_pixel(folder: Path, trace: Trace):
     """Stretches of blocks are kept from one picture to the next: another trace, asked once, knows of none."""
     rng, end = random.Random(11), trace.info.duration_ns

@@ -105,9 +105,11 @@ def test_clusters_say_what_their_ranks_do_differently() -> None:
         return {"main": [span("load", 0, load, role="data"), span("aten::mm", load, 1000)]}
 
     slow = {2, 5}
-    found = bars(TraceContext(make_trace(*(rank(700 if at in slow else 100) for at in range(8))), Path()), 0, 1000)
+    context = TraceContext(make_trace(*(rank(700 if at in slow else 100) for at in range(8))), Path())
+    found = bars(context, 0, 1000)
     assert [(each["size"], each["members"]) for each in found["clusters"]] == [(6, [0, 1, 3, 4, 6, 7]), (2, [2, 5])]
     assert [bar["cluster"] for bar in found["bars"]] == [int(at in slow) for at in range(8)]
+    assert bars(context, 0, 1000, limit=0) == {**found, "bars": []}
     differs = {each["name"]: (each["mean_ns"], each["others_ns"]) for each in found["clusters"][1]["differs"]}
     assert differs == {"load": (700, 100), "aten::mm": (300, 900)}
     shares = dict(zip((part["name"] for part in found["parts"]), found["clusters"][1]["ns"], strict=True))

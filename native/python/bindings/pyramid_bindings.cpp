@@ -81,12 +81,21 @@ class Process {
     return tiles_->sound();
   }
   uint32_t checksum() const { return tiles_->checksum(); }
-  Track track(uint32_t location) {
-    return {file_.get(), tiles_.get(), &exceptional(location), &groups_, &regions_, location, origin_ns_, begin_ns_,
-            end_ns_,     &near_};
+  Track track(uint32_t location) { return track(location, tiles_.get(), &exceptional(location)); }
+  // For sums, in which nothing is exceptional. What has fewer spans than a tile needs no open tiles.
+  Track track_of_sums(uint32_t location) {
+    return track(location, needs_tiles(location) ? tiles_.get() : &no_tiles_, nullptr);
+  }
+  bool needs_tiles(uint32_t location) const {
+    const auto found = file_->locations.find(location);
+    return found != file_->locations.end() && found->second.spans >= kTileSpans;
   }
 
  private:
+  Track track(uint32_t location, const TilesFile* tiles, const Exceptional* exceptional) {
+    return {file_.get(), tiles, exceptional, &groups_, &regions_, location, origin_ns_, begin_ns_, end_ns_, &near_};
+  }
+
   // Stored with the tiles, else found in the spans the first time that somebody asks.
   const Exceptional& exceptional(uint32_t location) {
     const std::lock_guard lock(mutex_);
@@ -106,6 +115,7 @@ class Process {
   const Groups groups_;
   const int64_t origin_ns_, begin_ns_, end_ns_;
   std::unique_ptr<TilesFile> tiles_ = std::make_unique<TilesFile>();
+  static inline const TilesFile no_tiles_;
   NearStretches& near_;
   std::mutex mutex_;
   std::map<uint32_t, std::unique_ptr<Exceptional>> exceptional_;
@@ -205,11 +215,16 @@ class Pyramid {
     const size_t rows = check(processes, locations);
     checked(start_ns, end_ns, 1);
     Output<int64_t> count{rows, regions}, own_ns{rows, regions};
-    each_row(rows, processes, locations, [&](size_t i, const Track& track) {
-      add_profile(track, start_ns, end_ns, count.row(i), own_ns.row(i), regions);
+    unlocked([&] {
+      for_each_row(rows, [&](size_t i) {
+        const Track track = processes_[processes.data()[i]]->track_of_sums(locations.data()[i]);
+        add_profile(track, start_ns, end_ns, count.row(i), own_ns.row(i), regions);
+      });
     });
     return nb::make_tuple(count.array(), own_ns.array());
   }
+
+  bool needs_tiles(size_t process, uint32_t location) const { return at(process).needs_tiles(location); }
 
  private:
   Process& at(size_t process) const {
@@ -259,6 +274,7 @@ void register_pyramid(nb::module_& m) {
       .def_static("looks_sound", &TilesFile::looks_sound, nb::arg("path"))
       .def("add_process", &Pyramid::add_process, nb::arg("reader"), nb::arg("regions"), nb::arg("groups"),
            nb::arg("origin_ns"), nb::arg("begin_ns"), nb::arg("end_ns"))
+      .def("needs_tiles", &Pyramid::needs_tiles, nb::arg("process"), nb::arg("location"))
       .def("build", &Pyramid::build, nb::arg("process"), nb::arg("path"), Unlocked())
       .def("open", &Pyramid::open, nb::arg("process"), nb::arg("path"))
       .def("cells", &Pyramid::cells, nb::arg("processes"), nb::arg("locations"), window, nb::arg("end_ns"),

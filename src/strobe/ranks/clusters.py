@@ -207,9 +207,11 @@ def separating(share: Floats, inside: Bools, most: int) -> Ints:
 
 
 def _distances(points: Floats, others: Floats) -> Floats:
-    squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * points @ others.T
-    distances: Floats = np.sqrt(np.maximum(0, squares))
-    return distances
+    distances: Floats = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
+    distances -= 2 * points @ others.T
+    # In place: to get memory takes longer than to compute.
+    np.maximum(0, distances, out=distances)
+    return np.sqrt(distances, out=distances)
 
 
 def _linked(points: Floats, times: Ints, count: int | None) -> tuple[Ints, Ints]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from strobe.steps.steps import choose_steps, find_steps
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import merged_paths, one_for_each_name
 from strobe.tables.column_arrays import Floats, Ints
+from strobe.trace.archive import states
 from strobe.trace.definition_rows import location_rows, path_tree, process_rows
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.metrics.readings import Readings
@@ -42,13 +42,11 @@ _PROFILED_AT_ONCE = 256
 _MADE = (".tiles", ".index", "summary.json")
 
 
-def _state(path: Path, without: tuple[str, ...] = ()) -> str:
-    """Return a text that changes when a file, or one of a folder, does; but for files whose names end so."""
+def _digest(files: Iterable[tuple[str, int, int]]) -> str:
+    """Return a text that changes when the state of a file does."""
     digest = hashlib.sha256(b"strobe-view-1")
-    for file in sorted(os.listdir(path)) if path.is_dir() else [""]:
-        if not file or not file.endswith(without):
-            stat = os.stat(path / file)
-            digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+    for name, size, changed_ns in files:
+        digest.update(f"{name}\0{size}\0{changed_ns}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -109,18 +107,24 @@ class TraceContext:
         self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
 
     @cached_property
+    def _files(self) -> list[tuple[str, int, int]]:
+        # Of an import, those of its trace; of a trace made by hand, those of the folder that was named.
+        return next((states(folder) for folder in (self.trace.path, self.path) if folder.is_dir()), [])
+
+    @cached_property
     def version(self) -> str:
         """A text that changes when a file of the trace does: the base of every ETag."""
-        return _state(self.path)
+        return _digest(self._files)
 
     @cached_property
     def recorded(self) -> str:
         """A text that changes with what answers are made from; "" while that is being recorded."""
-        job, path = self.trace.job, self.trace.path
-        if not path.is_dir() or ("ended_ns" not in job.ended and not job.imported):
+        job = self.trace.job
+        if not self.trace.path.is_dir() or ("ended_ns" not in job.ended and not job.imported):
             return ""
         groups = hashlib.sha256("\0".join(self.names.groups).encode()).hexdigest()  # by rules of the user
-        return f"{path.resolve()}|{_state(path, without=_MADE)}|{groups}"
+        lasting = _digest(file for file in self._files if not file[0].endswith(_MADE))
+        return f"{self.trace.path.resolve()}|{lasting}|{groups}"
 
     @cached_property
     def regions(self) -> pa.Table:
@@ -168,11 +172,13 @@ class TraceContext:
             self._spans.put(location, arrays, min(len(arrays["start_ns"]), _KEPT_SPANS))
         return arrays
 
-    def profiles(self, locations: Sequence[int], start_ns: int, end_ns: int) -> Iterator[tuple[int, Ints, Ints]]:
-        """Yield by location, and region, the executions that begin in [start_ns, end_ns), and exclusive ns in it."""
+    def profiles(
+        self, locations: Sequence[int], start_ns: int, end_ns: int
+    ) -> Iterator[tuple[Sequence[int], Ints, Ints]]:
+        """Yield some locations: by region, executions that begin in [start_ns, end_ns), and exclusive ns in it."""
         for first in range(0, len(locations), _PROFILED_AT_ONCE):
             some = locations[first : first + _PROFILED_AT_ONCE]
-            yield from zip(some, *self.trace.pyramid.profile(some, start_ns, end_ns), strict=True)
+            yield some, *self.trace.pyramid.profile(some, start_ns, end_ns)
 
     @cached_property
     def call_path_arrays(self) -> tuple[Ints, Ints]:
@@ -285,4 +291,4 @@ class TraceContext:
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""
-        _ = (self.version, self.bounds, self.names)
+        _ = (self.version, self.bounds, self.names, self.recorded, self.trace.info)

@@ -25,16 +25,11 @@ class ProcessFiles:
     pid: int
     blocks: Path
     rings: Path | None
-    tiles: Path
 
     @property
-    def size_bytes(self) -> int:
-        """Bytes on disk: blocks, their index and tiles (rings are memory that happens to have a name)."""
-        size = 0
-        for path in (self.blocks, self.blocks.with_suffix(".index"), self.tiles):
-            with suppress(FileNotFoundError):
-                size += path.stat().st_size
-        return size
+    def tiles(self) -> Path:
+        """Where its tiles are, once a picture was drawn."""
+        return self.blocks.with_suffix(".tiles")
 
 
 @dataclass(frozen=True)
@@ -129,8 +124,29 @@ def process_files(folder: Path) -> list[ProcessFiles]:
         digits = re.search(r"\d+", stem)
         pid = int(digits[0]) if digits else 0
         rings = folder / f"{stem}.rings" if f"{stem}.rings" in names else None
-        found.append(ProcessFiles(pid, folder / name, rings, folder / f"{stem}.tiles"))
+        found.append(ProcessFiles(pid, folder / name, rings))
     return found
+
+
+def sizes(files: Sequence[ProcessFiles]) -> list[int]:
+    """Return the bytes on disk of each process of a folder: its blocks, their index and tiles.
+
+    Rings are memory that happens to have a name.
+    """
+    found = {name: size for name, size, _ in states(files[0].blocks.parent)} if files else {}
+    stems = (each.blocks.name.removesuffix("blocks") for each in files)
+    return [sum(found.get(stem + kind, 0) for kind in ("blocks", "index", "tiles")) for stem in stems]
+
+
+def states(folder: Path) -> list[tuple[str, int, int]]:
+    """Return name, bytes, and time of the last change (ns) of each file of a folder, by name."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # of another process that builds tiles
+                state = entry.stat()
+                found.append((entry.name, state.st_size, state.st_mtime_ns))
+    return sorted(found)
 
 
 def notes(folder: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,23 +61,18 @@ class Union:
     def __init__(self) -> None:
         self._regions: dict[RegionKey, int] = {}
         self._paths: dict[tuple[int, int], int] = {}
-        # Ranks of one program often have the same paths in the same order.
-        self._alike: dict[tuple[bytes, bytes], Numbers] = {}
         self._processes = self._locations = 0
 
     def add(self, part: Numbering) -> Ids:
         """Add a part, and return its ids in the whole."""
         regions = np.array([self._regions.setdefault(row, len(self._regions)) for row in part.regions], dtype=np.uint32)
         path_region = regions[part.path_region] if len(part.path_region) else regions[:0]
-        same = part.path_parent.tobytes(), path_region.tobytes()
-        if same not in self._alike:
-            paths: list[int] = []
-            for parent, region in zip(part.path_parent.tolist(), path_region.tolist(), strict=True):
-                # A path comes after its parent; the parent of a root is beyond all paths.
-                above = paths[parent] if parent < len(paths) else NO_REGION
-                paths.append(self._paths.setdefault((above, region), len(self._paths)))
-            self._alike[same] = np.array(paths, dtype=np.uint32)
-        ids = Ids(regions, self._alike[same], self._processes, self._locations)
+        paths: list[int] = []
+        for parent, region in zip(part.path_parent.tolist(), path_region.tolist(), strict=True):
+            # A path comes after its parent; the parent of a root is beyond all paths.
+            above = paths[parent] if parent < len(paths) else NO_REGION
+            paths.append(self._paths.setdefault((above, region), len(self._paths)))
+        ids = Ids(regions, np.array(paths, dtype=np.uint32), self._processes, self._locations)
         self._processes += part.processes
         self._locations += part.locations
         return ids
@@ -121,24 +116,18 @@ class Definitions:
 def merge(readers: Sequence[ProcessReader]) -> Definitions:
     """Merge the definitions of all processes, in the order given."""
     union, maps = Union(), []
+    # Ranks of one program often have the same definitions.
+    alike: dict[Hashable, tuple[Numbers, Numbers]] = {}
     source_loops: dict[int, str] = {}
     for reader in readers:
         paths, rows = reader.call_paths(), reader.regions()
-        # A damaged block may have held the description of a region: its spans are shown all the same.
-        lost = set(paths["region"].tolist()) - {row[0] for row in rows}
-        rows += [(region, LOST, 0, 0, "", 0, "") for region in sorted(lost)]
-        most = max((row[0] for row in rows), default=-1)
-        if most >= _MOST_REGIONS:
-            raise TraceError(f"a block file is damaged: it numbers a region {most}")
-        number = np.full(most + 1, NO_REGION, dtype=np.uint32)
-        number[[row[0] for row in rows]] = np.arange(len(rows), dtype=np.uint32)
-        regions = [row[1:] for row in rows]
-        ids = union.add(Numbering(regions, paths["parent"], number[paths["region"]], 1, 0))
-        defined = number != NO_REGION
-        number[defined] = ids.region[number[defined]]
-        maps.append((number, ids.call_path))
+        same = (*rows, paths["parent"].tobytes(), paths["region"].tobytes())
+        if same not in alike:
+            alike[same] = _add(union, rows, paths)
+        maps.append(alike[same])
+        number = alike[same][0]
         texts = reader.source_loops()
-        source_loops |= {int(number[region]): text for region, text in texts.items() if region <= most}
+        source_loops |= {int(number[region]): text for region, text in texts.items() if region < len(number)}
     whole = union.whole
     merged = Definitions(map(_region_row, range(len(whole.regions)), whole.regions), whole)
     merged.source_loops = source_loops
@@ -146,6 +135,23 @@ def merge(readers: Sequence[ProcessReader]) -> Definitions:
     for process, reader in enumerate(readers):
         merged.add_locations(process, reader.locations())
     return merged
+
+
+def _add(union: Union, rows: list[tuple[Any, ...]], paths: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
+    """Add the definitions of a process; return the maps from its regions and call paths."""
+    # A damaged block may have held the description of a region: its spans are shown all the same.
+    lost = set(paths["region"].tolist()) - {row[0] for row in rows}
+    rows = [*rows, *((region, LOST, 0, 0, "", 0, "") for region in sorted(lost))]
+    most = max((row[0] for row in rows), default=-1)
+    if most >= _MOST_REGIONS:
+        raise TraceError(f"a block file is damaged: it numbers a region {most}")
+    number = np.full(most + 1, NO_REGION, dtype=np.uint32)
+    number[[row[0] for row in rows]] = np.arange(len(rows), dtype=np.uint32)
+    regions = [row[1:] for row in rows]
+    ids = union.add(Numbering(regions, paths["parent"], number[paths["region"]], 1, 0))
+    defined = number != NO_REGION
+    number[defined] = ids.region[number[defined]]
+    return number, ids.call_path
 
 
 def alike_definitions(readers: Sequence[ProcessReader]) -> Definitions:
@@ -171,14 +177,18 @@ def _name(names: Sequence[str], number: int) -> str:
 
 def processes_table(processes: Sequence[ProcessFacts], zero_ns: int) -> Table:
     """Return schema `processes`; times count from the trace's zero."""
-    rows = []
-    for number, process in enumerate(processes):
-        argv = process.get("argv")
-        row: dict[str, object] = {**dict.fromkeys(column.name for column in TABLES["processes"]), **process}
-        row |= {"process": number, "main": bool(process.get("main"))}
-        row |= {name: process[name] - zero_ns for name in ("started_ns", "ended_ns")}
-        rows.append(row | {"argv": " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv})
-    return make_table("processes", rows)
+    values: dict[str, list[Any]] = _columns("processes", processes)
+    values["process"] = list(range(len(processes)))
+    values["main"] = list(map(bool, values["main"]))
+    for name in ("started_ns", "ended_ns"):
+        values[name] = [ns - zero_ns for ns in values[name]]
+    lists = (list, tuple)
+    values["argv"] = [" ".join(map(str, argv)) if isinstance(argv, lists) else argv for argv in values["argv"]]
+    return make_table("processes", values)
+
+
+def _columns(table: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    return {column.name: [row.get(column.name) for row in rows] for column in TABLES[table]}
 
 
 def call_paths_table(definitions: Definitions) -> Table:
@@ -192,10 +202,11 @@ def call_paths_table(definitions: Definitions) -> Table:
 
 def locations_table(definitions: Definitions, zero_of: Callable[[int], int]) -> Table:
     """Return schema `locations`; `zero_of` is the trace's zero on the clock of a process."""
-    rows = []
-    for location in definitions.locations:
-        # Without a span its times are what they stand for: 0.
-        zero = zero_of(location["process"]) if location["span_count"] else location["first_ns"]
-        times = {"first_ns": location["first_ns"] - zero, "last_ns": location["last_ns"] - zero}
-        rows.append({**location, **times, "device": whole_number(location.get("device"), 0)})
-    return make_table("locations", rows)
+    values = _columns("locations", definitions.locations)
+    # Without a span its times are what they stand for: 0.
+    known = zip(values["process"], values["span_count"], values["first_ns"], strict=True)
+    zeros = [zero_of(process) if spans else first_ns for process, spans, first_ns in known]
+    for name in ("first_ns", "last_ns"):
+        values[name] = [ns - zero for ns, zero in zip(values[name], zeros, strict=True)]
+    values["device"] = [whole_number(device, 0) for device in values["device"]]
+    return make_table("locations", values)

@@ -19,6 +19,7 @@ _Row = tuple[object, ...]  # process, pid, counter, number, words
 def quality_table(recorded: RecordedProcesses) -> Table:
     """Return one row for each counter of a process, of a node's GPUs, or of the trace as a whole."""
     rows: list[_Row] = []
+    sizes = archive.sizes(recorded.files)
     for process, (reader, fact) in enumerate(zip(recorded.readers, recorded.facts, strict=True)):
         pid = fact["pid"]
         rows.append((process, pid, "ended", None, recorded.endings[process]))
@@ -27,9 +28,8 @@ def quality_table(recorded: RecordedProcesses) -> Table:
         gpu = fact.get("gpu", {})
         rows += [(process, pid, f"gpu_{key}".replace(" ", "_"), None, text) for key, text in gpu.items()]
         if recorded.files:
-            files = recorded.files[process]
-            rows.append((process, pid, "size_bytes", files.size_bytes, None))
-            note = recorded.job.processes.get(files.blocks.stem, {})
+            rows.append((process, pid, "size_bytes", sizes[process], None))
+            note = recorded.job.processes.get(recorded.files[process].blocks.stem, {})
             if "clock" in note:
                 error_ns = archive.whole_number(note.get("clock_error_ns"))
                 rows.append((process, pid, "clock_error_ns", error_ns, note["clock"]))

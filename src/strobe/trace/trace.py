@@ -246,7 +246,7 @@ class Trace(RecordedProcesses):
     def pyramid(self) -> Pyramid:
         """Pictures of any window."""
         zeros = [self.zero_of(process) for process in range(len(self.readers))]
-        return Pyramid(self.readers, zeros, self.files, self.definitions, self.rows)
+        return Pyramid(self.readers, zeros, self.files, self.definitions, lambda: self.rows)
 
     # Attributes that only some spans have, and what has a time but no duration
 

@@ -1,4 +1,5 @@
 // Page 10: who waited for whom, in what, and how much of the time of ranks was useful.
+import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { asSentence } from "../base/names";
 import { formatDuration, length, type TimeRange } from "../base/time";
@@ -37,20 +38,24 @@ function RanksPage() {
   );
 }
 
-/** Its parts come one by one: of many ranks, each takes the server a while. */
+/** Its parts come one by one: of many ranks, each takes the server a while. The sums come first, alone. */
 function Ranks({ run }: { run: Run }) {
   const session = useSession();
   const asksFor = JSON.stringify(rankPart(session.state.value));
   const part = useMemo((): Parameters => JSON.parse(asksFor), [asksFor]);
-  const loading = useMemo(() => load(() => fetchWaits(session.api, part)), [session, part]);
-  const waits = useLasting(loading.value);
+  const begun = useSignal(false);
+  const loading = useMemo(
+    () => (begun.value ? load(() => fetchWaits(session.api, part)) : undefined),
+    [session, part, begun.value],
+  );
+  const waits = useLasting(loading?.value);
   const [view, change] = useTableView(NAME);
   const { by: model } = view;
   const asked = useMemo(
-    () => load(() => fetchAnalysis(session.api, "efficiency", model ? { model } : {})),
-    [session, model],
+    () => (begun.value ? load(() => fetchAnalysis(session.api, "efficiency", model ? { model } : {})) : undefined),
+    [session, model, begun.value],
   );
-  const efficiency = useLasting(asked.value);
+  const efficiency = useLasting(asked?.value);
   const table = efficiency.status === "ready" ? efficiency.value : undefined;
   const models = table?.options.find(({ name }) => name === "model");
   const ranks = useMemo(() => ranksOf(run), [run]);
@@ -104,7 +109,7 @@ function Ranks({ run }: { run: Run }) {
         <header>
           <h2 id="time-title">Where the time of ranks went</h2>
         </header>
-        <ClusterBars run={run} range={window ?? run.bounds} />
+        <ClusterBars run={run} range={window ?? run.bounds} onAnswer={() => (begun.value = true)} />
       </section>
       <div class="columns rows gap-14">
         <section class="card surface" aria-labelledby="efficiency-title">
@@ -142,8 +147,8 @@ function Ranks({ run }: { run: Run }) {
           {({ byRank }) => <WaitStates ranks={ranks} waits={byRank} onChoose={showWait} />}
         </Await>
       </section>
-      <CausesOfWaits wholeRun={chosen.length > 0} onChoose={showCause} />
-      <StepsOfRanks part={part} onOpen={showStep} />
+      {begun.value && <CausesOfWaits wholeRun={chosen.length > 0} onChoose={showCause} />}
+      {begun.value && <StepsOfRanks part={part} onOpen={showStep} />}
     </div>
   );
 }

@@ -127,7 +127,8 @@ def values(context: TraceContext, of: str, start_ns: int, end_ns: int) -> pa.Tab
         return _by_location(found)
     wanted = _regions(context.names.names if kind == "region" else context.names.groups, name)
     profiles = context.profiles(range(count), start_ns, end_ns)
-    return _by_location(np.array([own_ns[wanted].sum() for _, _, own_ns in profiles], dtype=np.float64))
+    sums = (own_ns[:, wanted].sum(axis=1) for _, _, own_ns in profiles)
+    return _by_location(np.concatenate([np.zeros(0), *sums]))
 
 
 def _by_location(values: npt.NDArray[np.float64]) -> pa.Table:

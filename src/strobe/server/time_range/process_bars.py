@@ -14,7 +14,7 @@ from strobe.server.trace_context import TraceContext
 from strobe.tables.column_arrays import Bools, Floats, Ints
 
 BY = ("group", "region")
-# Bars that are sent; the clusters are of all processes.
+# Bars that are sent at most; the clusters are of all processes.
 MOST_BARS = 2000
 _MOST_PARTS = 11
 _MOST_MEMBERS = 256
@@ -72,12 +72,15 @@ class Bars(TypedDict):
     *TIME_RANGE,
     parameter("by", "what bars are made of", str, "group", choices=BY),
     parameter("clusters", "number of clusters; 0: as many as stand out", default=0, most=MOST_CLUSTERS),
+    parameter("limit", "bars at most", default=MOST_BARS, most=MOST_BARS),
     most_bytes=8 * MB,
 )
-def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", clusters: int = 0) -> Bars:
+def bars(
+    context: TraceContext, start_ns: int, end_ns: int, by: str = "group", clusters: int = 0, limit: int = MOST_BARS
+) -> Bars:
     """Where the time of every process went in a time range, and clusters of those that are alike.
 
-    parts: what `ns` of a bar and of a cluster is of, in order. bars: those of at most `MOST_BARS` processes, of more
+    parts: what `ns` of a bar and of a cluster is of, in order. bars: those of at most `limit` processes, of more
     those that are farthest from the medoids of their clusters, in order of process; `processes` is the number of
     all. clusters: see `strobe.ranks.clusters`, which compares times by region whatever `by` is; `ns` is the mean of
     the members, and `differs` names the regions in which their mean differs most from that of all others.
@@ -90,7 +93,7 @@ def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", c
     groups = [*(GROUPS.index(context.names.groups[each]) for each in regions.tolist()), *range(-folded.shape[1], 0)]
     points = vectors(np.column_stack((profiles, folded)), np.array(groups, dtype=np.int64))
     found = cluster_ranks(points, np.zeros(len(points), dtype=np.int64), clusters or None)
-    sent = np.sort(np.argsort(-found.distance, kind="stable")[:MOST_BARS])
+    sent = np.sort(np.argsort(-found.distance, kind="stable")[:limit])
     return {
         "parts": parts,
         "processes": len(process),
@@ -119,12 +122,13 @@ def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", c
 
 def _profiles(context: TraceContext, start_ns: int, end_ns: int) -> tuple[Ints, Floats, Floats]:
     """Return which processes did anything, their exclusive times by region, and times of folded steps by part."""
-    sums = process_sums(context, start_ns, end_ns)
-    process = np.array([at for at, each in enumerate(sums) if each.own.any() or each.folded], dtype=np.int64)
-    own = np.array([sums[at].own for at in process.tolist()]).reshape(len(process), len(context.names.names))
-    names = sorted({name for each in sums for name in each.folded})
-    folded = np.array([[float(sums[at].folded.get(name, 0)) for name in names] for at in process.tolist()])
-    return process, own, folded.reshape(len(process), len(names))
+    own, _, found = process_sums(context, start_ns, end_ns)
+    names = sorted({name for each in found.values() for name in each.folded})
+    folded = np.zeros((len(own), len(names)))
+    for at, each in found.items():
+        folded[at] = [each.folded.get(name, 0) for name in names]
+    process = np.flatnonzero(own.any(axis=1) | folded.any(axis=1))
+    return process, own[process], folded[process]
 
 
 def _parts(

@@ -134,18 +134,22 @@ def _add_records(sums: Sums, folded: FoldedProcess, start_ns: int, end_ns: int) 
     sums.folded_steps = max(sums.folded_steps, len(inside))
 
 
-def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> list[Sums]:
-    """Return what each process did in [start_ns, end_ns), over all its locations."""
-    size = len(context.names.names)
-    found = [Sums(np.zeros(size), np.zeros(size, dtype=np.int64)) for _ in range(len(context.trace.processes))]
+def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> tuple[Floats, Ints, dict[int, Sums]]:
+    """Return what each process did in [start_ns, end_ns), over all its locations.
+
+    Exclusive time and executions: arrays (processes, regions). With them, the sums of those that folded steps.
+    """
+    shape = len(context.trace.processes), len(context.names.names)
+    own, count = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+    found = {process: Sums(own[process], count[process]) for process in context.trace.folded}
     unknown: dict[int, FoldedProcess] = {}
-    for process in context.trace.folded:
+    for process, sums in found.items():
         folded = folded_process(context, process)
         if folded.whole_in(context, start_ns, end_ns):
-            _add_statistics(found[process], context, folded)
+            _add_statistics(sums, context, folded)
         else:
             unknown[process] = folded
-            found[process].unplaced += folded.unplaced
+            sums.unplaced += folded.unplaced
     # Workers of a loader, for example, fold by iterations of their own; "the steps" are those of the process with most.
     main = max(unknown, key=lambda process: len(unknown[process].stretches), default=None)
     for process, folded in unknown.items():
@@ -156,9 +160,10 @@ def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> list[Sums
     running = _running(context)
     owners = processes_of_locations(context.trace)
     plain = [location for location, process in enumerate(owners) if running[location] and process not in unknown]
-    for location, count, own_ns in context.profiles(plain, start_ns, end_ns):
-        found[owners[location]].count += count
-        found[owners[location]].own += own_ns
+    for locations, executions, own_ns in context.profiles(plain, start_ns, end_ns):
+        of_locations = [owners[location] for location in locations]
+        np.add.at(count, of_locations, executions)
+        np.add.at(own, of_locations, own_ns)
     for location, process in enumerate(owners):
         if running[location] and process in unknown:
             around = unknown[process]
@@ -166,16 +171,14 @@ def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> list[Sums
             meanwhile = _add_spans(found[process], context, location, start_ns, end_ns, stretches)
             if location != around.main:
                 found[process].add_folded(MEANWHILE, meanwhile)
-    return found
+    return own, count, found
 
 
 def summed(context: TraceContext, start_ns: int, end_ns: int) -> Sums:
     """Return what all processes together did in [start_ns, end_ns)."""
-    size = len(context.names.names)
-    sums = Sums(np.zeros(size), np.zeros(size, dtype=np.int64))
-    for each in process_sums(context, start_ns, end_ns):
-        sums.own += each.own
-        sums.count += each.count
+    own, count, found = process_sums(context, start_ns, end_ns)
+    sums = Sums(own.sum(axis=0), count.sum(axis=0))
+    for each in found.values():
         for name, time_ns in each.folded.items():
             sums.add_folded(name, time_ns)
         sums.counted_steps = max(sums.counted_steps, each.counted_steps)

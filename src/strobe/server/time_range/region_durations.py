@@ -116,8 +116,8 @@ def histogram(lengths: Ints) -> tuple[Floats, Ints]:
 def _executions(context: TraceContext, wanted: Bools, start_ns: int, end_ns: int) -> Ints:
     """Return how many executions of the wanted regions begin in [start_ns, end_ns), by location."""
     locations = range(len(context.span_counts) if wanted.any() else 0)
-    found = [count[wanted].sum() for _, count, _ in context.profiles(locations, start_ns, end_ns)]
-    return np.array(found, dtype=np.int64)
+    found = [count[:, wanted].sum(axis=1) for _, count, _ in context.profiles(locations, start_ns, end_ns)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
 def _pieces(context: TraceContext, locations: list[int], start_ns: int, end_ns: int) -> tuple[list[_Piece], float]:

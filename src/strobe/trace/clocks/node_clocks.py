@@ -129,6 +129,8 @@ def apply(readers: Sequence[ProcessReader], files: Sequence[ProcessFiles], job: 
     """Put the processes of other nodes on the trace's axis; return the job with what is noted of their clocks."""
     described = [reader.process() for reader in readers]
     clocks, repairs = clocks_of_nodes(described, job), read_repairs(folder)
+    if not clocks and not repairs.points and not any("clock_points" in note for note in job.processes.values()):
+        return job
     names = clock_names(described, files, job)
     notes = dict(job.processes)
     for reader, own, name in zip(readers, files, names, strict=True):

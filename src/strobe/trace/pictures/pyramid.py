@@ -40,12 +40,11 @@ class Pyramid:
         zeros: Sequence[int],
         files: Sequence[ProcessFiles],
         definitions: Definitions,
-        places: Sequence[Place],
+        places: Callable[[], Sequence[Place]],
     ) -> None:
         from strobe import native
 
-        self._files, self._places, self._definitions = files, places, definitions
-        self._has_rows = any(len(place.locations) > 1 for place in places)  # that stand for many locations
+        self._files, self._find_places, self._definitions = files, places, definitions
         self._readers, self._zeros = readers, zeros
         self._whole = all(reader.window == ALWAYS for reader in readers)
         self._whole &= len(files) == len(readers) and all(each.rings is None for each in files)
@@ -60,6 +59,15 @@ class Pyramid:
         self._opened: set[int] = set()
         self._places_opened = False
         self._lock = threading.Lock()
+
+    @property
+    def _places(self) -> Sequence[Place]:
+        return self._find_places()
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether some stand for many locations."""
+        return any(len(place.locations) > 1 for place in self._places)
 
     def build(self) -> None:
         """Build the tiles that pictures are made from, where they are missing or out of date.
@@ -118,7 +126,10 @@ class Pyramid:
 
         Two arrays (locations, regions), exact.
         """
-        return self._core.profile(*self._homes(locations), start_ns, end_ns, len(self._definitions.regions))
+        homes = [self._definitions.home(location) for location in locations]
+        # Sums of few spans need no tiles: most ranks of a large job have few, and to build tiles of all takes long.
+        self._open({home.process for home in homes if self._core.needs_tiles(home.process, home.local_id)})
+        return self._core.profile(*_processes_and_ids(homes), start_ns, end_ns, len(self._definitions.regions))
 
     def stack_cells(
         self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int
@@ -145,13 +156,14 @@ class Pyramid:
     def _open(self, processes: Iterable[int]) -> None:
         with self._lock:
             missing = [process for process in processes if process not in self._opened]
-            if not missing:
-                return
-            if self._files:
+            # A process that still writes has no tiles.
+            closed = [process for process in missing if self._files and self._files[process].rings is None]
+            unsound = [process for process in closed if not self._core.open(process, str(self._files[process].tiles))]
+            if unsound:
                 from concurrent.futures import ThreadPoolExecutor  # most commands draw nothing
 
                 with ThreadPoolExecutor(_BUILDERS) as pool:
-                    list(pool.map(self._open_one, missing))
+                    list(pool.map(self._build_one, unsound))
             self._opened.update(missing)
 
     def _open_places(self) -> None:
@@ -165,18 +177,16 @@ class Pyramid:
             # A part of a run has no overview, nor has a run whose places have one location each.
             if self._whole and self._has_rows:
                 path = self._files[0].blocks.parent / OVERVIEW
-                self._open_or_build(path, self._core.open_places, self._core.build_places)
+                if not self._core.open_places(str(path)):
+                    self._build(path, self._core.open_places, self._core.build_places)
             self._places_opened = True
 
-    def _open_one(self, process: int) -> None:
-        files = self._files[process]
-        if files.rings is None:  # a process that still writes has no tiles
-            self._open_or_build(files.tiles, partial(self._core.open, process), partial(self._core.build, process))
+    def _build_one(self, process: int) -> None:
+        path = self._files[process].tiles
+        self._build(path, partial(self._core.open, process), partial(self._core.build, process))
 
     @staticmethod
-    def _open_or_build(path: Path, open_it: Callable[[str], bool], build: Callable[[str], None]) -> None:
-        if open_it(str(path)):
-            return
+    def _build(path: Path, open_it: Callable[[str], bool], build: Callable[[str], None]) -> None:
         # Under another name first: a reader never meets half a file, and two readers may build at once.
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")
         try:

@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from strobe.errors import TraceError
@@ -196,6 +197,10 @@ class RecordedProcess:
 
     def process(self) -> ProcessFacts:
         """Return the facts about the process; `ended_ns` is the last moment known to be recorded."""
+        return self._facts_of_process
+
+    @cached_property
+    def _facts_of_process(self) -> ProcessFacts:
         first, description = self._begun[0], self._begun[0].get("description") or {}
         finished = len(self._ended) >= len(self._begun)
         unfinished: dict[str, Any] = {"end_state": "running" if self._alive else "lost"}
@@ -230,6 +235,7 @@ class RecordedProcess:
     def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
         """From now on all times are on the trace's axis: points (ns on our clock, ns on the trace's), in order."""
         self.core.use_clock(*points)
+        self.__dict__.pop("_facts_of_process", None)
         self._clock = lambda ns: self.core.on_axis(int(ns))
 
     def quality(self) -> dict[str, int]:

@@ -179,16 +179,17 @@ class RecordedProcesses:
             location_count=location_count,
             span_count=span_count,
             folded_count=folded_count,
-            size_bytes=sum(files.size_bytes for files in self.files),
+            size_bytes=sum(archive.sizes(self.files)),
             format_version=self.job.format_version,
             source=archive.source_of(self.job),
         )
 
     def _ending(self, process: ProcessFacts) -> str:
         """How a process ended in words, or the last program that it became."""
-        whose = ("host", "pid", "parent_pid")
+        whose = ("pid", "host", "parent_pid")
         images = [at for at, each in enumerate(self.facts) if all(each.get(key) == process.get(key) for key in whose)]
-        return self.endings[images[-1]]
+        last = images[-1]
+        return endings([self.facts[last]], [self._became[last]], self.job, self.zero_ns)[0]
 
     @cached_property
     def endings(self) -> list[str]:

@@ -80,10 +80,12 @@ export class ArrowTable {
       const cell = (row: number) => (kind === "number?" && Number.isNaN(cells[row]) ? undefined : cells[row]);
       return [camel(name), cell] as const;
     });
-    // Object.fromEntries loses the keys' types; every column was just read as its description has it.
-    return Array.from({ length: this.rows }, (_, row) =>
-      Object.fromEntries(columns.map(([name, cell]) => [name, cell(row)])),
-    ) as RowOf<Columns>[];
+    // Keys that are made lose their types; every column was just read as its description has it.
+    return Array.from({ length: this.rows }, (_, row) => {
+      const one: Record<string, unknown> = {};
+      for (const [name, cell] of columns) one[name] = cell(row);
+      return one;
+    }) as RowOf<Columns>[];
   }
 
   protected read(name: string, kind: ColumnKind): Float64Array | readonly (string | boolean)[] {

@@ -289,7 +289,8 @@ export type Routes = {
   readonly start_ns?: number; readonly end_ns?: number; readonly locations?: string | number;
   readonly processes?: string | number; readonly level?: string };
   window: { readonly start_ns: number; readonly end_ns: number };
-  "window/bars": { readonly start_ns: number; readonly end_ns: number; readonly by?: "group" | "region"; readonly clusters?: number };
+  "window/bars": { readonly start_ns: number; readonly end_ns: number; readonly by?: "group" | "region"; readonly clusters?: number;
+  readonly limit?: number };
   "window/durations": { readonly start_ns: number; readonly end_ns: number; readonly name: string; readonly low_ns?: number;
   readonly high_ns?: number };
   "window/messages": { readonly start_ns: number; readonly end_ns: number; readonly kind?: "message" | "one_sided"; readonly tiles?: number };

@@ -1,5 +1,6 @@
 // Where the time of each process went in a stretch of time: clusters of those that are alike, and a bar for each of them.
 
+import { useEffect } from "preact/hooks";
 import { css, GROUP_TITLES, groupColor, isGroup, regionColor, type Theme } from "../../base/color";
 import { middleCut, shortName } from "../../base/names";
 import { formatCount, formatShare, plural } from "../../base/quantity";
@@ -46,13 +47,17 @@ export function ProcessBars({ run, range }: Props) {
 }
 
 /** Clusters of processes, without the bars of each: they are sums, which are there long before waits and steps are. */
-export function ClusterBars({ run, range }: Props) {
+export function ClusterBars({ run, range, onAnswer }: Props & { readonly onAnswer: () => void }) {
   const session = useSession();
   const { value, failure } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
-    session.api.json("window/bars", stretchOf(range), signal),
+    session.api.json("window/bars", { ...stretchOf(range), limit: 0 }, signal),
   );
-  if (failure.value) return <p class="empty">{failure.value}</p>;
   const bars = value.value;
+  const answered = Boolean(bars || failure.value);
+  useEffect(() => {
+    if (answered) onAnswer();
+  }, [answered]);
+  if (failure.value) return <p class="empty">{failure.value}</p>;
   if (!bars) return <p class="empty">Summing up …</p>;
   const most = Math.max(1, ...bars.clusters.map(({ ns }) => ns.reduce((sum, one) => sum + one, 0)));
   return (
