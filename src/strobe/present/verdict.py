@@ -199,6 +199,7 @@ _NAMES_THE_WAIT = ("io-bound", "input-bound", "communication-bound")
 _OF_TEAMS = {
     "imbalance": ("imbalanced", "threads wait {} of their time at barriers for the last one, most in {}"),
     "locks": ("lock-bound", "threads wait {} of their time for one another's locks, most in {}"),
+    "tasks": ("imbalanced", "threads have no task {} of their time while others run theirs, most in {}"),
     "serial": ("serial-bound", "{} of the time passes outside of parallel regions, most before {}"),
     "cores": ("starved", "threads wait {} of their time for a core: more of them run than there are cores"),
     "parallel": ("compute-bound", "threads compute {} of their time in parallel regions, most in {}"),

@@ -94,8 +94,9 @@ def function_and_callers(call_stack: str) -> tuple[str, str]:
 class TeamTime:
     """Where the time of all threads went (kind), as a share of all of it, 0 to 1, and most of it where.
 
-    kind: `imbalance` (barriers), `locks` (and barriers, while the last one waited for locks), `serial` (outside of
-    parallel regions), `parallel` (the rest); of pthreads, `cores` (ready to run, without a core) instead of `serial`.
+    kind: `imbalance` (barriers), `locks` (and barriers, while the last one waited for locks), `tasks` (without one,
+    while others run theirs), `serial` (outside of parallel regions), `parallel` (the rest); of pthreads, `cores` (ready
+    to run, without a core) instead of the two before.
     awaited: the location that is waited for in more than half of it, -1 if none is.
     """
 
@@ -118,7 +119,7 @@ def team_times(trace: Trace) -> list[TeamTime]:
 def _of_openmp(trace: Trace, regions: Sums) -> list[TeamTime]:
     process = np.array(processes_of_locations(trace), dtype=np.int64)
     of_teams = np.isin(process, process[regions.location])
-    states = {"imbalance": "thread_barrier", "locks": "lock_contention", "serial": "idle_worker"}
+    states = {"imbalance": "thread_barrier", "locks": "lock_contention", "tasks": "no_task", "serial": "idle_worker"}
     rows = {kind: rows_of(trace, state) for kind, state in states.items()} | {"parallel": regions}
     rows = {kind: each.chosen(of_teams[each.location]) for kind, each in rows.items()}
     ns = {kind: int(each.wait_ns.sum()) for kind, each in rows.items()}
@@ -126,7 +127,7 @@ def _of_openmp(trace: Trace, regions: Sums) -> list[TeamTime]:
     ns["serial"] += round(ns["serial"] * ns["parallel"] / in_workers)  # the thread that works
     total = ns["parallel"] + in_workers + ns["serial"]
     ns["imbalance"], ns["locks"] = ns["imbalance"] - locked, ns["locks"] + locked
-    ns["parallel"] = max(0, total - ns["imbalance"] - ns["locks"] - ns["serial"])
+    ns["parallel"] = max(0, total - sum(ns[kind] for kind in states))
     return _times(trace, rows, ns, total)
 
 
