@@ -84,6 +84,8 @@ void finish() {
 }
 
 [[gnu::constructor]] void begin() {
+  sem_t unused{};
+  sem_post(&unused);  // a handler of the program's may post: it must not be the first to look for that function
   const char* rate = getenv("STROBE_THREADS_HZ");
   if (dlsym(RTLD_DEFAULT, "Py_IsInitialized")) {
     unsetenv("STROBE_THREADS_HZ");  // nor are programs that it starts
@@ -134,17 +136,6 @@ class WithoutOurs {
   const sigset_t* set_;
   sigset_t mine_;
 };
-
-// Calls that no flag of a signal's handler restarts: where it was ours that interrupted, they are made again. A thread
-// is interrupted only while it runs, hence before it has waited: what is left of its time is all of it.
-template <class Call>
-auto again(Call&& call) {
-  for (;;) {
-    const uint32_t seen = interruptions;
-    const auto result = call();
-    if (result != -1 || errno != EINTR || seen == interruptions) return result;
-  }
-}
 
 }  // namespace
 
@@ -229,11 +220,6 @@ STROBE_API int nanosleep(const timespec* time, timespec* left) {
 STROBE_API int usleep(useconds_t time) {
   NEXT(usleep);
   return again([&] { return real(time); });
-}
-
-STROBE_API int sem_timedwait(sem_t* semaphore, const timespec* until) {
-  NEXT(sem_timedwait);
-  return again([&] { return real(semaphore, until); });
 }
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 // for a period, and what it waited for. The thread writes, also in the handler of a signal; the collector reads.
 #pragma once
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <time.h>
@@ -44,7 +45,7 @@ Function next(const char* name) {
   if (!variable) variable##_known.store(reinterpret_cast<void*>(variable = (__VA_ARGS__)))
 
 // What a thread waits in, beside the calls of the kernel.
-enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier };
+enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier, kSemaphore };
 struct WaitKind {
   const char* function;
   State state;             // of samples
@@ -56,7 +57,8 @@ constexpr WaitKind kWaits[] = {{"", kNative, ""},
                                {"pthread_rwlock_wrlock", kLock, "lock_contention"},
                                {"pthread_cond_wait", kWaiting, "condition_wait"},
                                {"pthread_join", kWaiting, "thread_join"},
-                               {"pthread_barrier_wait", kWaiting, "thread_barrier"}};
+                               {"pthread_barrier_wait", kWaiting, "thread_barrier"},
+                               {"sem_wait", kWaiting, "semaphore_wait"}};
 
 constexpr uint32_t kWords = 1u << 15, kFrames = 64, kKinds = 256;
 constexpr uint32_t kCutShort = 1u << 31;  // of Stack::frames: there were more
@@ -118,6 +120,17 @@ struct ThreadSamples {  // begins as zeroes, and lives until the collector has r
 extern thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec")));
 // Counts the handler's calls in this thread: whoever got EINTR knows by it whether the program has interrupted him.
 extern thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec")));
+
+// Calls that no flag of a signal's handler restarts: where it was ours that interrupted, they are made again. A thread
+// is interrupted only while it runs, hence before it has waited: what is left of its time is all of it.
+template <class Call>
+auto again(Call&& call) {
+  for (;;) {
+    const uint32_t seen = interruptions;
+    const auto result = call();
+    if (result != -1 || errno != EINTR || seen == interruptions) return result;
+  }
+}
 
 extern bool beside_mpi;  // whether the program calls MPI: only its calls are waits then
 
