@@ -71,8 +71,10 @@ bool is_worth_it() {
   const std::string_view name = program.substr(program.rfind('/') + 1);
   if (std::ranges::find(kStarters, name) != std::end(kStarters)) return false;
   const char* supervisor = getenv("STROBE_THREADS_OF");
-  beside_mpi = supervisor && strcmp(supervisor, "mpi") == 0;
-  if (beside_mpi) return dlsym(RTLD_DEFAULT, "PMPI_Init") != nullptr;
+  if (supervisor && strcmp(supervisor, "mpi") == 0) {
+    inside_mpi = reinterpret_cast<bool (*)()>(dlsym(RTLD_DEFAULT, "strobe_inside_mpi"));
+    return inside_mpi && dlsym(RTLD_DEFAULT, "PMPI_Init");
+  }
   const bool main = supervisor && atoi(supervisor) == getppid();
   return main || !(program.starts_with("/usr/bin/") || program.starts_with("/bin/"));
 }
@@ -103,12 +105,13 @@ void finish() {
 struct Start {
   void* (*function)(void*);
   void* argument;
+  bool of_mpi;
 };
 
 void* run_thread(void* argument) {
   const Start start = *static_cast<Start*>(argument);
   free(argument);
-  begin_thread(period_ns);
+  begin_thread(period_ns, start.of_mpi);
   return start.function(start.argument);
 }
 
@@ -156,7 +159,7 @@ STROBE_API int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                     ? static_cast<Start*>(malloc(sizeof(Start)))
                     : nullptr;
   if (!start) return real(thread, attributes, function, argument);
-  *start = {function, argument};
+  *start = {function, argument, (mine && mine->of_mpi) || (inside_mpi && inside_mpi())};
   const int error = real(thread, attributes, run_thread, start);
   if (error) free(start);
   return error;

@@ -103,6 +103,7 @@ struct ThreadSamples {  // begins as zeroes, and lives until the collector has r
   std::atomic<uint64_t> head, tail;
   std::atomic<uint32_t> waits;  // a Wait
   std::atomic<bool> over;
+  bool of_mpi;             // its waits are not the program's
   std::atomic<bool> busy;  // it makes a note: the handler of a signal that comes now makes none
   bool armed;
   timer_t timer;
@@ -132,7 +133,9 @@ auto again(Call&& call) {
   }
 }
 
-extern bool beside_mpi;  // whether the program calls MPI: only its calls are waits then
+// Whether the calling thread is in a call of MPI, by libstrobe_mpi.so; nullptr: the program does not call MPI. What MPI
+// and its threads wait for is known from its calls.
+extern bool (*inside_mpi)();
 
 // Whether the program has told libgcc of code of its own, as compilers at run time do. Older ones then unwind with a
 // lock, which a handler must not wait for: stacks have their innermost function only.
@@ -143,8 +146,9 @@ std::string place_of(uintptr_t address);
 
 // Finds what samples need. False: nothing can be sampled here.
 bool prepare();
-// The calling thread is sampled from now on, each time that it has computed for `period_ns`; until it ends.
-void begin_thread(int64_t period_ns);
+// The calling thread is sampled from now on, each time that it has computed for `period_ns`; until it ends. `of_mpi`:
+// MPI has made it.
+void begin_thread(int64_t period_ns, bool of_mpi = false);
 // SIGPROF is the program's again: nobody is sampled any more.
 void give_way();
 bool has_signal();           // SIGPROF is ours, and nobody has taken it since
