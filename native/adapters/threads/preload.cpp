@@ -21,6 +21,7 @@
 
 #include "adapters/threads/collector.h"
 #include "adapters/threads/thread_samples.h"
+#include "core/system/clock.h"
 #include "include/strobe.h"
 
 namespace strobe::threads {
@@ -105,13 +106,13 @@ void finish() {
 struct Start {
   void* (*function)(void*);
   void* argument;
-  bool of_mpi;
+  Creation created;
 };
 
 void* run_thread(void* argument) {
   const Start start = *static_cast<Start*>(argument);
   free(argument);
-  begin_thread(period_ns, start.of_mpi);
+  begin_thread(period_ns, start.created);
   return start.function(start.argument);
 }
 
@@ -159,7 +160,11 @@ STROBE_API int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                     ? static_cast<Start*>(malloc(sizeof(Start)))
                     : nullptr;
   if (!start) return real(thread, attributes, function, argument);
-  *start = {function, argument, (mine && mine->of_mpi) || (inside_mpi && inside_mpi())};
+  const bool of_mpi = (mine && mine->created.of_mpi) || (inside_mpi && inside_mpi());
+  *start = {
+      function,
+      argument,
+      {mine ? uint32_t(mine->id) : 0, of_mpi, strobe_ticks(), strobe::clock_ns(CLOCK_MONOTONIC), uintptr_t(function)}};
   const int error = real(thread, attributes, run_thread, start);
   if (error) free(start);
   return error;

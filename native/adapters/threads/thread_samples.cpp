@@ -307,12 +307,12 @@ bool prepare() {
   return true;
 }
 
-void begin_thread(int64_t period_ns, bool of_mpi) {
+void begin_thread(int64_t period_ns, const Creation& created) {
   void* memory = mmap(nullptr, sizeof(ThreadSamples), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
   auto* t = static_cast<ThreadSamples*>(memory);
   t->id = thread_id();
-  t->of_mpi = of_mpi;
+  t->created = created;
   t->began = moment_of(t->id);
   pthread_getname_np(pthread_self(), t->name, sizeof t->name);
   t->location = strobe_location(t->id, t->name);

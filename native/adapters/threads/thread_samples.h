@@ -99,16 +99,25 @@ struct Moment {
 };
 Moment moment_of(uint64_t thread);
 
+// How a thread of the program came to be.
+struct Creation {
+  uint32_t creator = 0;  // its number in the system; 0: unknown
+  bool of_mpi = false;   // its waits are not the program's
+  uint64_t ticks = 0;    // when; the same of CLOCK_MONOTONIC
+  int64_t ns = 0;
+  uintptr_t function = 0;  // that it runs
+};
+
 struct ThreadSamples {  // begins as zeroes, and lives until the collector has read everything
   std::atomic<uint64_t> head, tail;
   std::atomic<uint32_t> waits;  // a Wait
   std::atomic<bool> over;
-  bool of_mpi;             // its waits are not the program's
   std::atomic<bool> busy;  // it makes a note: the handler of a signal that comes now makes none
   bool armed;
   timer_t timer;
   uint64_t id;
   uint32_t location;
+  Creation created;
   Moment began, ended;
   char name[16];  // as of its begin
   pthread_t self;
@@ -146,9 +155,8 @@ std::string place_of(uintptr_t address);
 
 // Finds what samples need. False: nothing can be sampled here.
 bool prepare();
-// The calling thread is sampled from now on, each time that it has computed for `period_ns`; until it ends. `of_mpi`:
-// MPI has made it.
-void begin_thread(int64_t period_ns, bool of_mpi = false);
+// The calling thread is sampled from now on, each time that it has computed for `period_ns`; until it ends.
+void begin_thread(int64_t period_ns, const Creation& created = {});
 // SIGPROF is the program's again: nobody is sampled any more.
 void give_way();
 bool has_signal();           // SIGPROF is ours, and nobody has taken it since

@@ -20,7 +20,7 @@ template <class Call>
 [[gnu::always_inline]] inline int wait_in(Wait wait, const void* object, const std::atomic<uint32_t>& cause,
                                           Call&& call) {
   ThreadSamples* t = mine;
-  if (!t || t->of_mpi || (inside_mpi && inside_mpi())) return call();
+  if (!t || t->created.of_mpi || (inside_mpi && inside_mpi())) return call();
   const uint64_t ticks = strobe_ticks();
   const int64_t begin = clock_ns(CLOCK_MONOTONIC);
   t->waits = wait;

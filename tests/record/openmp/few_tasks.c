@@ -1,6 +1,7 @@
-// In each step one thread makes two tasks of 3 ms and one of 15 ms, which makes one of 5 ms and waits for it: the others
-// have none meanwhile. Prints how long threads at the barrier, or waiting for tasks, had none while others ran theirs,
-// in ns, by omp_get_wtime. Work is time that passes: on a machine with few cores threads do not slow each other down.
+// In each step one thread makes two tasks of 3 ms and one of 15 ms, which makes one of 5 ms and waits for it: the
+// others have none meanwhile. Prints how long threads at the barrier, or waiting for tasks, had none while others ran
+// theirs, in ns, by omp_get_wtime. Work is time that passes: on a machine with few cores threads do not slow each
+// other down.
 #include <omp.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,6 +1,7 @@
 // Threads that wait for each other, and measure each wait by their own clock. `every`: in each step two workers wait
-// for a semaphore (one of them with a deadline) and for a signal, compute under one lock one after the other, and meet the main thread at a barrier, to which it comes
-// last. `many`: two threads hand a turn to each other by a condition, `posts`: by semaphores. Prints `STATE STEP COUNT NS` of each step, -1 outside of steps.
+// for a semaphore (one of them with a deadline) and for a signal, compute under one lock one after the other, and meet
+// the main thread at a barrier, to which it comes last. `many`: two threads hand a turn to each other by a condition,
+// `posts`: by semaphores. Prints `STATE STEP COUNT NS` of each step, -1 outside of steps.
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -17,9 +17,9 @@ from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-# Of teams of OpenMP, beside the states.
-TEAM_STATES = ("team_regions", "team_workers", "team_load_balance", "team_scheduling", "team_locks")
-_STATES = (*THREAD_STATES, *TEAM_STATES)
+# Beside the states: of teams of OpenMP, and of threads that the program created.
+OTHER_STATES = ("team_regions", "team_workers", "team_load_balance", "team_scheduling", "team_locks", "thread_create")
+_STATES = (*THREAD_STATES, *OTHER_STATES)
 _OF_LIBRARY = re.compile(r"(\w+ )?(std|__gnu_cxx)::|.* \((gthr-\w+\.h:|libstdc\+\+)")
 
 
@@ -27,7 +27,7 @@ _OF_LIBRARY = re.compile(r"(\w+ )?(std|__gnu_cxx)::|.* \((gthr-\w+\.h:|libstdc\+
 class Sums(Columns):
     """Rows of `thread_waits`: `waits` of a location, the first from begin_ns, for another one (cause, -1: unknown).
 
-    state: its number in THREAD_STATES, then TEAM_STATES. call_stack: number of its text.
+    state: its number in THREAD_STATES, then OTHER_STATES. call_stack: number of its text. max_ns: -1 if unknown.
     """
 
     state: Ints
@@ -42,10 +42,10 @@ class Sums(Columns):
 
 @dataclass(frozen=True)
 class ThreadWaits:
-    """The waits of threads, and sums about teams (TEAM_STATES). call_stacks: texts, a line each, outermost first."""
+    """The waits of threads, and what else is known of them (OTHER_STATES). call_stacks: lines, outermost first."""
 
     waits: Sums
-    teams: Sums
+    others: Sums
     call_stacks: tuple[str, ...]
 
 
@@ -74,9 +74,9 @@ def thread_waits(trace: Trace) -> ThreadWaits:
 
 
 def rows_of(trace: Trace, state: str) -> Sums:
-    """Return the rows of one of THREAD_STATES or TEAM_STATES."""
+    """Return the rows of one of THREAD_STATES or OTHER_STATES."""
     found = thread_waits(trace)
-    rows = found.teams if state in TEAM_STATES else found.waits
+    rows = found.others if state in OTHER_STATES else found.waits
     return rows.chosen(rows.state == _STATES.index(state))
 
 
