@@ -141,3 +141,33 @@ def test_threads_fork_join_and_hold_locks_as_often_as_the_program(tmp_path: Path
         again = strobe.open(tmp_path / f"{name}.otf2")
         assert again.span_count == trace.span_count
         assert len(again.side_table("marks")) == len(trace.side_table("marks"))
+
+
+def test_threads_are_created_and_joined_by_whom_the_program_has_it(workshop: Workshop, tmp_path: Path) -> None:
+    threads = pytest.importorskip("tests.record.test_native_samples")
+    trace, known = threads.recorded(workshop, "family")
+    trace.export(tmp_path / "archive", "otf2")
+    found: dict[tuple[str, int], tuple[str, int]] = {}
+    with otf2.reader.open(str(tmp_path / "archive" / "traces.otf2")) as archive:
+        ns = 1e9 / archive.timer_resolution
+        for location, event in archive.events:
+            what = type(event).__name__
+            if what.startswith("Thread"):
+                found[what, event.sequence_count] = location.name, int(event.time * ns)
+                members = [each.name for each in event.thread_contingent.group.members]
+                assert sorted(members) == sorted(known)
+    who = {key: name for key, (name, _) in found.items()}
+    names = dict(enumerate(known))  # in order of creation
+    by = {"parent": "main thread", "child": "parent", "last": "main thread"}
+    assert who == {
+        **{("ThreadCreate", number): by[name] for number, name in names.items()},
+        **{("ThreadBegin", number): name for number, name in names.items()},
+        **{("ThreadWait", number): by[name] for number, name in names.items()},
+        **{("ThreadEnd", number): name for number, name in names.items()},
+    }
+    for number, name in names.items():
+        order = [found[f"Thread{what}", number][1] for what in ("Create", "Begin", "End", "Wait")]
+        assert order == sorted(order)
+        assert order[2] - order[1] == pytest.approx(known[name], rel=0.1, abs=5e6)
+    again = strobe.open(tmp_path / "archive")
+    assert len(again.side_table("marks")) == len(trace.side_table("marks"))

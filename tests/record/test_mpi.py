@@ -423,6 +423,23 @@ def test_threads_call_at_once(mpi: Mpi) -> None:
     assert {rank: own["MPI_Sendrecv"] for rank, own in calls(done.trace).items()} == {0: 600, 1: 600}
 
 
+def test_what_threads_of_ranks_wait_for_beside_mpi_is_known_where_it_is_asked_for(mpi: Mpi) -> None:
+    """Only the program's own waits: its calls of MPI take locks, too, and MPI has threads that wait."""
+    done = mpi.recorded(*mpi.mpirun(2, mpi.build("locks")), STROBE_TRACE="+native")
+    if done.returncode == 5:
+        pytest.skip("this MPI has no MPI_THREAD_MULTIPLE")
+    assert done.returncode == 0
+    rows = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    known = {(rank, state): ns for rank, *both in rows for state, ns in zip(("lock", "join"), both, strict=True)}
+    found = Counter[tuple[int, str]]()
+    for row in strobe.open(done.trace).waits(by="all").to_pylist():
+        if row["function"].startswith(("pthread_", "sem_")):
+            state = {"pthread_mutex_lock(board)": "lock", "pthread_join": "join"}[row["function"]]
+            found[row["rank"], state] += row["wait_ns"]
+    assert len(known) == 4
+    assert dict(found) == pytest.approx(known, rel=0.05, abs=2e6)
+
+
 def test_the_library_is_harmless_without_a_session(mpi: Mpi) -> None:
     solver = mpi.build("solver")
     plain = mpi.run(mpi.mpirun(2, solver))

@@ -27,9 +27,9 @@ def measured(stdout: str) -> dict[str, int]:
     return {name: int(ns) for name, ns in map(str.split, stdout.splitlines())}
 
 
-def recorded(workshop: Workshop, name: str) -> tuple[strobe.Trace, dict[str, int]]:
+def recorded(workshop: Workshop, name: str, *arguments: str) -> tuple[strobe.Trace, dict[str, int]]:
     """Its trace, and what it knows itself."""
-    done = workshop.recorded("--", compiled(workshop, name))
+    done = workshop.recorded("--", compiled(workshop, name), *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     return strobe.open(done.trace), measured(done.stdout)
 
@@ -48,8 +48,20 @@ def test_functions_have_their_cpu_time_and_a_contended_lock_its_waits(workshop: 
     assert waited["pthread_mutex_lock(table_lock)"] == pytest.approx(known["waited"], abs=5e6)
     verdict = summarise(trace).verdict
     assert verdict.kind == "lock-bound"
-    assert "4 other threads" in verdict.text
-    assert "pthread_mutex_lock(table_lock), called by work (contended.c:14)" in verdict.text
+    assert "pthread_mutex_lock(table_lock), called by work (contended.c:21)" in verdict.text
+
+
+def test_a_lock_that_many_hold_for_a_moment_is_named_with_its_caller_and_share(workshop: Workshop) -> None:
+    trace, known = recorded(workshop, "short_holds", "shared")
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "lock-bound"
+    assert verdict.share == pytest.approx(known["waited"] / known["lasted"], abs=0.05)
+    assert "pthread_mutex_lock(counts_lock), called by count_words (short_holds.c:28)" in verdict.text
+
+
+def test_locks_that_are_free_are_not_named(workshop: Workshop) -> None:
+    trace, _ = recorded(workshop, "short_holds", "own")
+    assert "lock" not in summarise(trace).verdict.text
 
 
 def test_a_serial_part_is_named(workshop: Workshop) -> None:
@@ -73,7 +85,16 @@ def test_a_thread_with_more_work_keeps_others_in_the_barrier(workshop: Workshop)
     assert sorted(threads.values())[-3:] == pytest.approx(computed, abs=2e6)
     verdict = summarise(trace).verdict
     assert verdict.kind == "imbalanced"
-    assert "in pthread_barrier_wait(barrier), called by work" in verdict.text
+    assert "in pthread_barrier_wait(barrier), called by work (imbalanced.c:20)" in verdict.text
+    assert "which computes most in relax_cells (imbalanced.c:11)" in verdict.text
+
+
+def test_a_thread_that_is_joined_late_is_named_with_its_work(workshop: Workshop) -> None:
+    trace, known = recorded(workshop, "uneven_parts")
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "imbalanced"
+    assert verdict.share == pytest.approx(1 - known["mean"] / known["most"], abs=0.05)
+    assert "it is part3, which computes most in sort_rows (uneven_parts.c:9)" in verdict.text
 
 
 def test_the_program_notices_nothing(workshop: Workshop) -> None:

@@ -26,9 +26,9 @@ HERE = Path(__file__).parent / "openmp"
 STEPS, THREADS = 10, 4
 
 
-def line_of(text: str) -> int:
-    """The first line of the program with a text."""
-    lines = (HERE / "threads.c").read_text(encoding="utf-8").splitlines()
+def line_of(text: str, program: str = "threads.c") -> int:
+    """The first line of a program with a text."""
+    lines = (HERE / program).read_text(encoding="utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
@@ -40,7 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compile_programs(folder: Path) -> Path:
     """Compile the programs into a folder; return it."""
-    for name in ("threads", "tasks"):
+    for name in ("threads", "tasks", "few_tasks"):
         subprocess.run(["gcc", "-g", "-O1", "-fopenmp", str(HERE / f"{name}.c"), "-o", str(folder / name)], check=True)
     (folder / "lib").mkdir()
     (folder / "lib" / "libgomp.so.1").symlink_to(RUNTIME)
@@ -168,6 +168,31 @@ def test_tasks_and_work_are_spans_and_no_wait_of_the_threads_that_run_them(built
     assert calls["lock"] == calls["wait for lock"] == locks
     assert abs(int(lasted["task"]) - ns) <= 0.1 * ns + 1_000_000
     assert waited <= lasted["barrier"] + lasted["implicit barrier"] - ns // 2
+
+
+def test_threads_without_a_task_while_others_run_theirs_are_named(built: Path, tmp_path: Path) -> None:
+    workshop, printed = run(built, tmp_path, "few_tasks")
+    with strobe.open(workshop.trace) as trace:
+        (row,) = (row for row in trace.waits().to_pylist() if row["state"] == "no_task")
+        verdict = summarise(trace).verdict
+    assert row["wait_ns"] == pytest.approx(int(printed), rel=0.1)
+    assert verdict.kind == "imbalanced"
+    lines = {line_of("static void step(", "few_tasks.c") + offset for offset in range(4)}
+    assert "threads have no task" in verdict.text
+    assert any(f"step (few_tasks.c:{line})" in verdict.text for line in lines)
+
+
+def test_a_task_that_waits_for_another_one_is_open_meanwhile(built: Path, tmp_path: Path) -> None:
+    """On whatever thread: in each step a task waits for the one that it has made."""
+    workshop, _ = run(built, tmp_path, "few_tasks")
+    with strobe.open(workshop.trace) as trace:
+        table = trace.sql(
+            "select count(*) as n, max(duration_ns) as longest from spans join regions using (region)"
+            " where regions.name = 'task'"
+        )
+        ((calls, longest),) = rows(table, "n", "longest")
+    assert calls == 4 * 10
+    assert longest > 21_000_000
 
 
 def test_what_the_program_prints_and_returns_is_its_own(built: Path, tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def test_each_step_has_the_waits_that_the_program_measured(waiting: tuple[strobe
         if step is None or step < first:
             continue
         row = found.get((state, step - first), {"waits": 0, "wait_ns": 0})
-        # A lock that is free when its turn comes on a busy machine has no wait.
-        counted = row["waits"] == count or state == "lock_contention"
+        # A lock or semaphore that is free when its turn comes on a busy machine has no wait.
+        counted = row["waits"] == count or state in ("lock_contention", "semaphore_wait")
         if not counted or abs(row["wait_ns"] - ns) > 0.05 * ns + 50_000:
             far.append((state, step, count, ns, row))
     assert len(far) <= 2, far  # another program had the processor between two looks at the clock
@@ -80,10 +80,11 @@ def test_each_step_has_the_waits_that_the_program_measured(waiting: tuple[strobe
 def test_waits_have_their_caller_and_who_held_the_lock(waiting: tuple[strobe.Trace, Waits]) -> None:
     trace, _ = waiting
     calls = {(row["state"], row["call_path"]) for row in dicts(trace.waits(by="call"))}
-    inner = line_of("  pthread_mutex_lock(mutex)")
+    inner, taken = line_of("  pthread_mutex_lock(mutex)"), line_of("sem_timedwait(semaphore")
     lines = [
         ("lock_contention", f"pthread_mutex_lock(table_lock) < lock (waits.c:{inner})", line_of("lock(&table_lock")),
         ("condition_wait", "pthread_cond_wait(gate)", line_of("pthread_cond_wait(&gate")),
+        ("semaphore_wait", f"sem_wait(ready) < take (waits.c:{taken})", line_of("take(&ready")),
         ("thread_barrier", "pthread_barrier_wait(barrier)", line_of("pthread_barrier_wait(&barrier)")),
     ]
     for state, path, line in lines:
@@ -94,8 +95,8 @@ def test_waits_have_their_caller_and_who_held_the_lock(waiting: tuple[strobe.Tra
     holds = [{row["location"], row["cause"]} for row in rows if row["state"] == "lock_contention"]
     assert workers in holds
     assert all(pair <= workers | main | {None} for pair in holds)  # on a busy machine, the lock of the gate, too
-    # The main thread opens the gate, and comes to the barrier last.
-    assert {row["cause"] for row in rows if row["state"] == "condition_wait"} == main
+    # The main thread opens the gate, posts, and comes to the barrier last.
+    assert {row["cause"] for row in rows if row["state"] in ("condition_wait", "semaphore_wait")} == main
     assert max((row for row in rows if row["state"] == "thread_barrier"), key=lambda row: row["n"])["cause"] in main
     joined = {row["cause"] for row in rows if row["state"] == "thread_join"}
     assert joined <= {*workers, None}
@@ -113,12 +114,15 @@ def test_long_waits_are_on_the_timeline(waiting: tuple[strobe.Trace, Waits]) -> 
     assert found["pthread_barrier_wait"]["n"] <= 3 * STEPS
 
 
-def test_short_waits_are_counted_each_in_a_few_rows(workshop: Workshop) -> None:
-    done = workshop.recorded("--", compiled(workshop.folder, "waits"), "many")
-    known = measured(done.stdout)["condition_wait", None]
+@pytest.mark.parametrize(("way", "state"), [("many", "condition_wait"), ("posts", "semaphore_wait")])
+def test_short_waits_are_counted_each_in_a_few_rows(way: str, state: str, workshop: Workshop) -> None:
+    done = workshop.recorded("--", compiled(workshop.folder, "waits"), way)
+    known = measured(done.stdout)[state, None]
     with strobe.open(done.trace) as trace:
-        (row,) = (row for row in dicts(trace.waits()) if row["state"] == "condition_wait")
-    assert row["waits"] == known[0] > 10_000
+        (row,) = (row for row in dicts(trace.waits()) if row["state"] == state)
+    assert row["waits"] <= known[0]
+    assert row["waits"] == known[0] or state == "semaphore_wait"  # it may have been posted meanwhile
+    assert known[0] > 10_000
     assert row["wait_ns"] == pytest.approx(known[1], rel=0.05)
 
 

@@ -86,6 +86,7 @@ class HandMadeProcess:
         rank: int | None = None,
         places: Mapping[str, tuple[str, int]] | None = None,
         loops: Mapping[str, str] | None = None,
+        python: str = "3.11.7",
     ) -> None:
         """`places`: file and line of functions by name; `loops`: what their loops call."""
         self._places = dict(places or {})
@@ -107,7 +108,7 @@ class HandMadeProcess:
             "exit_code": exit_code,
             "argv": ["python", "train.py"],
             "host": "here",
-            "python": "3.11.7",
+            "python": python,
             "main": main,
             "rank": rank,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -201,6 +202,27 @@ def test_where_the_main_thread_waits_for_others_it_is_told_what_limits_these(sta
     assert re.search(f"the main thread waits 80 % of the loop's time; meanwhile 2 other threads {does}", verdict.text)
     assert "100 % of it in fetch (store.py:14)" in verdict.text
     assert verdict.confidence == "medium"
+
+
+@pytest.mark.parametrize(("waits", "idle", "kind"), [(1, 0, "compute-bound"), (3, 0, "lock-bound"),
+                                                      (1, 7, "compute-bound"), (3, 5, "lock-bound")])  # fmt: skip
+def test_waits_for_locks_are_named_if_they_are_not_a_few_percent_of_what_threads_do(waits, idle, kind):
+    """Two threads of a native program, 300 ms each: one waits for a lock, and may have nothing to do the other time."""
+    states, spans = ["lock"] * waits + ["waiting"] * idle + ["native"] * (10 - waits - idle), []
+    for step, one in enumerate(sampled(states * 30)):
+        stack, ns = "main (a.c:3)\nwork (a.c:8)\npthread_mutex_lock(table)", waits * MS
+        row: Mapping[str, int | str] = {
+            "time_ns": step * 10 * MS, "call_stack": stack, "state": "lock_contention",
+            "cause": 0, "waits": 1, "wait_ns": ns, "max_ns": ns,
+        }  # fmt: skip
+        spans.append(replace(one, tables={"thread_waits": row}))
+    process = HandMadeProcess({"main": sampled(["native"] * 300), "worker": spans}, python="")
+    verdict = summarise(make_trace(process)).verdict
+    assert verdict.kind == kind
+    if kind == "lock-bound":
+        assert verdict.share == pytest.approx(waits / (20 - idle), abs=0.001)
+        text = "most in pthread_mutex_lock(table), called by work (a.c:8) < main (a.c:3); most of it for main, which"
+        assert f"{text} computes most in solve (model.py:12)" in verdict.text
 
 
 def test_threads_that_only_wait_for_work_limit_nothing():

@@ -84,6 +84,9 @@ MPI_CALLS(MPI_CALL)
 MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
 
+// For libstrobe_threads.so.
+extern "C" STROBE_API bool strobe_inside_mpi() { return strobe::mpi::inside; }
+
 void* strobe::mpi::wrapper_of(int call) {
   static void* const wrappers[kMpiCalls] = {
 #define MPI_CALL(name, ...) reinterpret_cast<void*>(::name),

@@ -53,6 +53,7 @@ const Construct& construct(const Construct* const (&of)[kCount], int number) {
 }
 
 bool is_barrier(const Construct& sync) { return &sync == &kBarrier || &sync == &kImplicitBarrier; }
+bool is_taskwait(const Construct& sync) { return &sync == &kTaskwait || &sync == &kTaskgroup; }
 bool is_work(const Construct& construct) { return std::ranges::find(kWorks, &construct) != std::end(kWorks); }
 
 using Site = const void*;
@@ -278,16 +279,18 @@ void sync_region_wait(int kind, int endpoint, Data*, Data*, Site site) {
     const Known known = known_of(thread, sync, site || !team ? site : team->site);
     enter(thread, sync, known.region);
     if (is_barrier(sync) && team) thread.arrive(known.call_stack);
+    if (is_taskwait(sync)) thread.wait_for_tasks(known.call_stack);
     if (&sync == &kImplicitBarrier) thread.waits_in = team;
     return;
   }
-  for (Team* team = thread.waits_in;;) {
+  for (Team* team = thread.waits_in; &sync == &kImplicitBarrier;) {
     if (team == &closing)
       std::this_thread::yield(), team = thread.waits_in;
     else if (thread.waits_in.compare_exchange_weak(team, nullptr))
       break;
   }
   if (is_barrier(sync) && !thread.members.empty()) thread.leave(Moment::now());
+  if (is_taskwait(sync)) thread.wait_for_tasks(0);
   leave(thread, sync);
 }
 
@@ -346,12 +349,15 @@ void task_create(Data*, const void*, Data* task, int, int, Site site) {
 
 // A task that waits for others stays open, and they are inside of it.
 void task_schedule(Data* before, int why, Data* next) {
-  if (why == kEarlyFulfill || why == kLateFulfill || why == kTaskwaitComplete) return;
   Thread& thread = me();
-  if (before) leave(thread, kTask, before), thread.in_task(false);
-  if (!next || !next->value || std::ranges::find(thread.open, next, &Open::of) != thread.open.end()) return;
+  const auto is_open = [&](Data* task) {
+    return task && std::ranges::find(thread.open, task, &Open::of) != thread.open.end();
+  };
+  if ((why == kComplete || why == kCancel || why == kDetach) && is_open(before))
+    leave(thread, kTask, before), thread.end_task();
+  if (!next || !next->value || is_open(next)) return;
   enter(thread, kTask, uint32_t(next->value), next);
-  thread.in_task(true);
+  thread.begin_task();
 }
 
 int initialize(Lookup lookup, int, Data*) {

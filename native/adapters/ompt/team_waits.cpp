@@ -1,6 +1,7 @@
 #include "adapters/ompt/team_waits.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/system/clock.h"
 #include "include/strobe.h"
@@ -29,6 +30,15 @@ auto writer(uint32_t location, const KindOfWait& kind) {
 }
 
 }  // namespace
+
+int64_t RunningTasks::add(int threads, uint32_t location) {
+  const std::lock_guard lock(mutex_);
+  const int64_t now = Moment::now().ns;
+  if (threads_) ns_ += now - since_ns_;
+  since_ns_ = now, threads_ += threads;
+  if (threads < 0 && !threads_) last = location;
+  return ns_;
+}
 
 Moment Moment::now() { return {strobe_ticks(), clock_ns(CLOCK_MONOTONIC)}; }
 
@@ -60,15 +70,65 @@ void Waiter::arrive(uint32_t call_stack) {
   if (here.count.fetch_add(1) + 1 == member.team->size) {
     arrivals[!turn].count = 0, arrivals[!turn].complete = false;
     here.ns = member.came.ns, here.locked_ns = locked_ns_, here.location = location;
+    here.tasks_ns = member.team->tasks.add(0, location);
     here.complete = true;
   }
   locked_ns_ = 0;
+  member.tasks.clear(), run_or_wait();
+  idle(call_stack);
+}
+
+void Waiter::begin_task() {
+  if (!members.empty()) members.back().tasks.push_back(0), run_or_wait();
+}
+void Waiter::end_task() {
+  if (!members.empty() && !members.back().tasks.empty()) members.back().tasks.pop_back(), run_or_wait();
+}
+
+void Waiter::wait_for_tasks(uint32_t call_stack) {
+  if (members.empty()) return;
+  std::vector<uint32_t>& tasks = members.back().tasks;
+  if (!tasks.empty())
+    tasks.back() += call_stack ? 1 : -1, run_or_wait();
+  else if (call_stack)
+    idle(call_stack);
+  else
+    end_idle();
+}
+
+void Waiter::idle(uint32_t call_stack) {
+  Member& member = members.back();
+  member.idle_in = call_stack, member.idle_since = Moment::now();
+  member.others_ns = member.early_ns = 0, member.others_began_ns = member.team->tasks.add(0, location);
+}
+
+void Waiter::idle_until(int64_t tasks_ns) {
+  Member& member = members.back();
+  const Arrivals& here = member.team->arrivals[(member.barriers - 1) & 1];
+  const int64_t last = here.complete ? std::min(here.tasks_ns, tasks_ns) : tasks_ns;
+  member.others_ns += tasks_ns - member.others_began_ns;
+  member.early_ns += std::max<int64_t>(0, last - member.others_began_ns);
+}
+
+// It waits for tasks no more. Returns how long others ran tasks before the last thread came to the barrier.
+int64_t Waiter::end_idle() {
+  Member& member = members.back();
+  if (!member.idle_in) return 0;
+  idle_until(member.team->tasks.add(0, location));
+  add({"no_task", member.idle_in, member.team->tasks.last}, member.idle_since, member.others_ns);
+  member.idle_in = 0;
+  return member.early_ns;
 }
 
 // Explicit tasks that it runs in a barrier are not part of its wait.
-void Waiter::in_task(bool runs) {
-  if (members.empty() || !members.back().call_stack) return;
+void Waiter::run_or_wait() {
   Member& member = members.back();
+  const bool runs = !member.tasks.empty() && !member.tasks.back();
+  if (std::exchange(member.runs, runs) == runs) return;
+  const int64_t tasks_ns = member.team->tasks.add(runs ? 1 : -1, location);
+  if (member.idle_in && runs) idle_until(tasks_ns);
+  member.others_began_ns = tasks_ns;
+  if (!member.call_stack) return;
   const Arrivals& here = member.team->arrivals[(member.barriers - 1) & 1];
   const int64_t now = Moment::now().ns;
   if (runs) {
@@ -86,8 +146,9 @@ void Waiter::leave(const Moment& now) {
   Member& member = members.back();
   if (!member.call_stack) return;
   const Arrivals& last = member.team->arrivals[(member.barriers - 1) & 1];
+  const int64_t others_ns = end_idle();
   if (last.complete && last.location != location) {
-    const int64_t wait = std::min(last.ns, now.ns) - member.came.ns - member.tasks_ns;
+    const int64_t wait = std::min(last.ns, now.ns) - member.came.ns - member.tasks_ns - others_ns;
     add({"thread_barrier", member.call_stack, last.location}, member.came, wait);
     add({"team_locks", member.call_stack, last.location}, member.came,
         std::min(wait, last.locked_ns - member.locked_ns));

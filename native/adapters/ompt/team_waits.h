@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "adapters/threads/wait_sums.h"
@@ -25,9 +26,23 @@ struct KindOfWait {
 struct Arrivals {
   std::atomic<uint32_t> count{0};
   std::atomic<bool> complete{false};
-  // Of the last one that came: when, who, and how long it had waited for locks since the barrier before.
-  int64_t ns = 0, locked_ns = 0;
+  // Of the last one that came: when, who, how long it had waited for locks since the barrier before, and how long tasks
+  // had run by then.
+  int64_t ns = 0, locked_ns = 0, tasks_ns = 0;
   uint32_t location = 0;
+};
+
+// How long any thread of a team has run explicit tasks.
+class RunningTasks {
+ public:
+  // So many more threads run tasks, of which the calling one is at `location`. Returns how long any did until now.
+  int64_t add(int threads, uint32_t location);
+  std::atomic<uint32_t> last{0};  // the location of who ran the last one
+
+ private:
+  std::mutex mutex_;
+  int64_t since_ns_ = 0, ns_ = 0;
+  int threads_ = 0;
 };
 
 struct TeamWaits {
@@ -35,6 +50,7 @@ struct TeamWaits {
   const int64_t begin_ns;
   std::atomic<uint32_t> size{0};
   Arrivals arrivals[2]{};
+  RunningTasks tasks{};
 };
 
 // A thread in a team.
@@ -45,6 +61,13 @@ struct Member {
   int64_t locked_ns = 0;                    // until it came
   int64_t tasks_ns = 0, task_began_ns = 0;  // what it ran in the barrier
   int64_t idle_ns = 0;                      // in barriers of this region
+  std::vector<uint32_t> tasks{};            // that it is in, the innermost last: in how many waits for others
+  bool runs = false;                        // the innermost task does not wait
+  // In a barrier or a wait for tasks, that is none of a task: its call stack, and the time of others' tasks meanwhile:
+  // when it last began to be idle, and all of it, and that before the last thread came to the barrier.
+  uint32_t idle_in = 0;
+  Moment idle_since{};
+  int64_t others_began_ns = 0, others_ns = 0, early_ns = 0;
 };
 
 class Waiter {
@@ -56,7 +79,10 @@ class Waiter {
   // Enters a team; `call_stack`: that of the parallel region, for which a worker was idle until now.
   void join(TeamWaits& team, uint32_t call_stack);
   void arrive(uint32_t call_stack);
-  void in_task(bool runs);
+  void begin_task();
+  void end_task();
+  // A taskwait or taskgroup, at the end of which `call_stack` is 0.
+  void wait_for_tasks(uint32_t call_stack);
   void leave(const Moment& now);
   // Worker and barrier are over.
   void retire(const Moment& now);
@@ -67,6 +93,11 @@ class Waiter {
   void flush();
 
  private:
+  void run_or_wait();
+  void idle(uint32_t call_stack);
+  void idle_until(int64_t tasks_ns);
+  int64_t end_idle();
+
   std::array<std::pair<KindOfWait, WaitSum>, 64> sums_{};
   Moment asked_, idle_since_;
   int64_t locked_ns_ = 0;

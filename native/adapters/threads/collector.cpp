@@ -88,6 +88,7 @@ class Collector {
       const bool over = t->over;
       if (const uint64_t lost = t->lost_waits.exchange(0)) strobe_count("thread_waits_lost", lost);
       follow(*t, over, last);
+      if (over || last) add_creation(*t, over);
       if (!over) continue;
       followed_.erase(t);
       forget(t);
@@ -200,6 +201,16 @@ class Collector {
     if (!f.waits) f.waits = strobe_task_open((name_of(t.id) + " waits").c_str(), t.id);
     const strobe_stream_span span{texts.region, 0, sum.begin_ns, sum.begin_ns + sum.wait_ns, sum.begin_ns, {}};
     strobe_stream_tell(f.waits, &span);
+  }
+
+  void add_creation(const ThreadSamples& t, bool over) {
+    const auto creator = locations_.find(t.created.creator);
+    if (creator == locations_.end() || is_of_runtime(t.created.function)) return;
+    const uint32_t runs = strobe_text(std::string("@").append(place_of(t.created.function)).c_str());
+    const int64_t values[STROBE_ROW_VALUES] = {
+        STROBE_TWO(creator->second, runs), STROBE_TWO(strobe_text("thread_create"), t.location), STROBE_TWO(1, 0),
+        t.began.ns - t.created.ns, over ? t.ended.ns - t.created.ns : STROBE_NOTHING};
+    strobe_row_at(STROBE_ROW_THREAD_WAIT, t.created.ticks, values);
   }
 
   static uint32_t region_of(const Waited& of, uintptr_t caller) {

@@ -21,6 +21,7 @@
 
 #include "adapters/threads/collector.h"
 #include "adapters/threads/thread_samples.h"
+#include "core/system/clock.h"
 #include "include/strobe.h"
 
 namespace strobe::threads {
@@ -71,8 +72,10 @@ bool is_worth_it() {
   const std::string_view name = program.substr(program.rfind('/') + 1);
   if (std::ranges::find(kStarters, name) != std::end(kStarters)) return false;
   const char* supervisor = getenv("STROBE_THREADS_OF");
-  beside_mpi = supervisor && strcmp(supervisor, "mpi") == 0;
-  if (beside_mpi) return dlsym(RTLD_DEFAULT, "PMPI_Init") != nullptr;
+  if (supervisor && strcmp(supervisor, "mpi") == 0) {
+    inside_mpi = reinterpret_cast<bool (*)()>(dlsym(RTLD_DEFAULT, "strobe_inside_mpi"));
+    return inside_mpi && dlsym(RTLD_DEFAULT, "PMPI_Init");
+  }
   const bool main = supervisor && atoi(supervisor) == getppid();
   return main || !(program.starts_with("/usr/bin/") || program.starts_with("/bin/"));
 }
@@ -84,6 +87,8 @@ void finish() {
 }
 
 [[gnu::constructor]] void begin() {
+  sem_t unused{};
+  sem_post(&unused);  // a handler of the program's may post: it must not be the first to look for that function
   const char* rate = getenv("STROBE_THREADS_HZ");
   if (dlsym(RTLD_DEFAULT, "Py_IsInitialized")) {
     unsetenv("STROBE_THREADS_HZ");  // nor are programs that it starts
@@ -101,12 +106,13 @@ void finish() {
 struct Start {
   void* (*function)(void*);
   void* argument;
+  Creation created;
 };
 
 void* run_thread(void* argument) {
   const Start start = *static_cast<Start*>(argument);
   free(argument);
-  begin_thread(period_ns);
+  begin_thread(period_ns, start.created);
   return start.function(start.argument);
 }
 
@@ -135,17 +141,6 @@ class WithoutOurs {
   sigset_t mine_;
 };
 
-// Calls that no flag of a signal's handler restarts: where it was ours that interrupted, they are made again. A thread
-// is interrupted only while it runs, hence before it has waited: what is left of its time is all of it.
-template <class Call>
-auto again(Call&& call) {
-  for (;;) {
-    const uint32_t seen = interruptions;
-    const auto result = call();
-    if (result != -1 || errno != EINTR || seen == interruptions) return result;
-  }
-}
-
 }  // namespace
 
 }  // namespace strobe::threads
@@ -165,7 +160,11 @@ STROBE_API int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                     ? static_cast<Start*>(malloc(sizeof(Start)))
                     : nullptr;
   if (!start) return real(thread, attributes, function, argument);
-  *start = {function, argument};
+  const bool of_mpi = (mine && mine->created.of_mpi) || (inside_mpi && inside_mpi());
+  *start = {
+      function,
+      argument,
+      {mine ? uint32_t(mine->id) : 0, of_mpi, strobe_ticks(), strobe::clock_ns(CLOCK_MONOTONIC), uintptr_t(function)}};
   const int error = real(thread, attributes, run_thread, start);
   if (error) free(start);
   return error;
@@ -229,11 +228,6 @@ STROBE_API int nanosleep(const timespec* time, timespec* left) {
 STROBE_API int usleep(useconds_t time) {
   NEXT(usleep);
   return again([&] { return real(time); });
-}
-
-STROBE_API int sem_timedwait(sem_t* semaphore, const timespec* until) {
-  NEXT(sem_timedwait);
-  return again([&] { return real(semaphore, until); });
 }
 
 }  // extern "C"

@@ -30,7 +30,7 @@ void* (*function_around)(void*) = nullptr;
 thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec"))) = 0;
 std::atomic<bool> frames_registered{false};
-bool beside_mpi = false;
+bool (*inside_mpi)() = nullptr;
 
 namespace {
 
@@ -307,11 +307,12 @@ bool prepare() {
   return true;
 }
 
-void begin_thread(int64_t period_ns) {
+void begin_thread(int64_t period_ns, const Creation& created) {
   void* memory = mmap(nullptr, sizeof(ThreadSamples), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
   auto* t = static_cast<ThreadSamples*>(memory);
   t->id = thread_id();
+  t->created = created;
   t->began = moment_of(t->id);
   pthread_getname_np(pthread_self(), t->name, sizeof t->name);
   t->location = strobe_location(t->id, t->name);

@@ -2,6 +2,7 @@
 // for a period, and what it waited for. The thread writes, also in the handler of a signal; the collector reads.
 #pragma once
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <time.h>
@@ -44,7 +45,7 @@ Function next(const char* name) {
   if (!variable) variable##_known.store(reinterpret_cast<void*>(variable = (__VA_ARGS__)))
 
 // What a thread waits in, beside the calls of the kernel.
-enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier };
+enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier, kSemaphore };
 struct WaitKind {
   const char* function;
   State state;             // of samples
@@ -56,7 +57,8 @@ constexpr WaitKind kWaits[] = {{"", kNative, ""},
                                {"pthread_rwlock_wrlock", kLock, "lock_contention"},
                                {"pthread_cond_wait", kWaiting, "condition_wait"},
                                {"pthread_join", kWaiting, "thread_join"},
-                               {"pthread_barrier_wait", kWaiting, "thread_barrier"}};
+                               {"pthread_barrier_wait", kWaiting, "thread_barrier"},
+                               {"sem_wait", kWaiting, "semaphore_wait"}};
 
 constexpr uint32_t kWords = 1u << 15, kFrames = 64, kKinds = 256;
 constexpr uint32_t kCutShort = 1u << 31;  // of Stack::frames: there were more
@@ -97,6 +99,15 @@ struct Moment {
 };
 Moment moment_of(uint64_t thread);
 
+// How a thread of the program came to be.
+struct Creation {
+  uint32_t creator = 0;  // its number in the system; 0: unknown
+  bool of_mpi = false;   // its waits are not the program's
+  uint64_t ticks = 0;    // when; the same of CLOCK_MONOTONIC
+  int64_t ns = 0;
+  uintptr_t function = 0;  // that it runs
+};
+
 struct ThreadSamples {  // begins as zeroes, and lives until the collector has read everything
   std::atomic<uint64_t> head, tail;
   std::atomic<uint32_t> waits;  // a Wait
@@ -106,6 +117,7 @@ struct ThreadSamples {  // begins as zeroes, and lives until the collector has r
   timer_t timer;
   uint64_t id;
   uint32_t location;
+  Creation created;
   Moment began, ended;
   char name[16];  // as of its begin
   pthread_t self;
@@ -119,7 +131,20 @@ extern thread_local ThreadSamples* mine __attribute__((tls_model("initial-exec")
 // Counts the handler's calls in this thread: whoever got EINTR knows by it whether the program has interrupted him.
 extern thread_local volatile uint32_t interruptions __attribute__((tls_model("initial-exec")));
 
-extern bool beside_mpi;  // whether the program calls MPI: only its calls are waits then
+// Calls that no flag of a signal's handler restarts: where it was ours that interrupted, they are made again. A thread
+// is interrupted only while it runs, hence before it has waited: what is left of its time is all of it.
+template <class Call>
+auto again(Call&& call) {
+  for (;;) {
+    const uint32_t seen = interruptions;
+    const auto result = call();
+    if (result != -1 || errno != EINTR || seen == interruptions) return result;
+  }
+}
+
+// Whether the calling thread is in a call of MPI, by libstrobe_mpi.so; nullptr: the program does not call MPI. What MPI
+// and its threads wait for is known from its calls.
+extern bool (*inside_mpi)();
 
 // Whether the program has told libgcc of code of its own, as compilers at run time do. Older ones then unwind with a
 // lock, which a handler must not wait for: stacks have their innermost function only.
@@ -131,7 +156,7 @@ std::string place_of(uintptr_t address);
 // Finds what samples need. False: nothing can be sampled here.
 bool prepare();
 // The calling thread is sampled from now on, each time that it has computed for `period_ns`; until it ends.
-void begin_thread(int64_t period_ns);
+void begin_thread(int64_t period_ns, const Creation& created = {});
 // SIGPROF is the program's again: nobody is sampled any more.
 void give_way();
 bool has_signal();           // SIGPROF is ours, and nobody has taken it since

@@ -2,6 +2,7 @@
 // attempt to take it, and nothing is noted.
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include <atomic>
@@ -19,15 +20,16 @@ template <class Call>
 [[gnu::always_inline]] inline int wait_in(Wait wait, const void* object, const std::atomic<uint32_t>& cause,
                                           Call&& call) {
   ThreadSamples* t = mine;
-  if (!t || beside_mpi) return call();  // threads of libraries of MPI wait for nobody of the program
+  if (!t || t->created.of_mpi || (inside_mpi && inside_mpi())) return call();
   const uint64_t ticks = strobe_ticks();
   const int64_t begin = clock_ns(CLOCK_MONOTONIC);
   t->waits = wait;
-  const int result = call();
+  const int result = call(), error = errno;
   const int64_t ns = clock_ns(CLOCK_MONOTONIC) - begin;
   const auto from = uintptr_t(__builtin_return_address(0)), frame = uintptr_t(__builtin_frame_address(0));
   add_wait(*t, {wait, cause.load(std::memory_order_relaxed), uintptr_t(object), from, frame}, ticks, begin, ns);
   t->waits = kRuns;
+  errno = error;
   return result;
 }
 
@@ -35,8 +37,8 @@ template <class Call>
 uint32_t holder(const pthread_mutex_t& lock) { return uint32_t(lock.__data.__owner); }
 uint32_t holder(const pthread_rwlock_t& lock) { return uint32_t(lock.__data.__cur_writer); }
 
-// Who signalled a condition last, or came last to the two newest rounds of a barrier: nobody comes to the next but one
-// before all have left this one. What shares a place with another one has no cause.
+// Who signalled a condition or posted a semaphore last, or came last to the two newest rounds of a barrier: nobody
+// comes to the next but one before all have left this one. What shares a place with another one has no cause.
 struct Meeting {
   std::atomic<uint64_t> key;
   std::atomic<uint32_t> arrived, last[2];
@@ -52,13 +54,23 @@ Meeting* meeting_of(const void* object, uint32_t size) {
                                                                                                        : nullptr;
 }
 
-const std::atomic<uint32_t>& signaller(const void* condition) {
-  const Meeting* meeting = meeting_of(condition, 0);
+const std::atomic<uint32_t>& signaller(const void* object) {
+  const Meeting* meeting = meeting_of(object, 0);
   return meeting ? meeting->last[0] : nobody;
 }
 
-void signals(const void* condition) {
-  if (Meeting* meeting = mine ? meeting_of(condition, 0) : nullptr) meeting->last[0] = uint32_t(mine->id);
+void signals(const void* object) {
+  if (Meeting* meeting = mine ? meeting_of(object, 0) : nullptr) meeting->last[0] = uint32_t(mine->id);
+}
+
+// As a lock: only who does not get it at once waits.
+template <class Call>
+[[gnu::always_inline]] inline int wait_for(sem_t* semaphore, Call&& call) {
+  STROBE_FOUND(at_once, next<decltype(&::sem_trywait)>("sem_trywait"));
+  const int error = errno;
+  if (at_once(semaphore) == 0) return 0;
+  errno = error;
+  return wait_in(kSemaphore, semaphore, signaller(semaphore), [&] { return again(call); });
 }
 
 const std::atomic<uint32_t>& last_at(const pthread_barrier_t* barrier) {
@@ -137,6 +149,27 @@ STROBE_API int pthread_join(pthread_t thread, void** result) {
 STROBE_API int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
   STROBE_FOUND(real, next<decltype(&::pthread_barrier_wait)>("pthread_barrier_wait"));
   return wait_in(kBarrier, barrier, last_at(barrier), [&] { return real(barrier); });
+}
+
+STROBE_API int sem_wait(sem_t* semaphore) {
+  STROBE_FOUND(real, next<decltype(&::sem_wait)>("sem_wait"));
+  return wait_for(semaphore, [&] { return real(semaphore); });
+}
+
+STROBE_API int sem_timedwait(sem_t* semaphore, const timespec* until) {
+  STROBE_FOUND(real, next<decltype(&::sem_timedwait)>("sem_timedwait"));
+  return wait_for(semaphore, [&] { return real(semaphore, until); });
+}
+
+STROBE_API int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until) {
+  STROBE_FOUND(real, next<decltype(&::sem_clockwait)>("sem_clockwait"));
+  return wait_for(semaphore, [&] { return real(semaphore, clock, until); });
+}
+
+STROBE_API int sem_post(sem_t* semaphore) noexcept {
+  STROBE_FOUND(real, next<decltype(&::sem_post)>("sem_post"));
+  signals(semaphore);
+  return real(semaphore);
 }
 
 }  // extern "C"

@@ -145,7 +145,7 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
     return true;
   }
   // In ours, the same is in spans and their attributes.
-  const bool of_threads = type >= kThreadFork && type <= kThreadReleaseLock;
+  const bool of_threads = type >= kThreadFork && type <= kThreadEnd;
   if (process_.own.archive && (of_threads || (type >= kIoCreateHandle && type <= kIoOperationComplete))) return true;
   switch (type) {
     case kBufferFlush: {

@@ -41,7 +41,7 @@ enum EventType : uint8_t {
   kRmaCompleteNonBlocking,
   kRmaCompleteRemote = 52,
   kThreadFork = 53,
-  kThreadReleaseLock = 58,
+  kThreadEnd = 65,
   kCallingContextEnter = 66,
   kCallingContextLeave,
   kCallingContextSample,

@@ -30,6 +30,7 @@ from strobe.sums.path_statistics import (
     one_for_each_name,
 )
 from strobe.sums.samples import (
+    IDLE,
     NO_STACK,
     RUNNING,
     STATES,
@@ -47,16 +48,12 @@ from strobe.trace.trace_cache import cached_on_trace
 # What spans tell, and what it is called among HOST_KINDS.
 MEASURED = {"data": "data_wait", "communication": "communication", "operators": "operators"}
 KINDS = (*MEASURED, *RUNNING, "gil", *WAITING, "unobserved")
-# States in which a thread has nothing to do.
-IDLE = ("socket", "waiting")
 # Fewer samples are not split.
 _FEWEST_SAMPLES = 20
 # Of one stray sample nothing follows: it has this share of some seconds at most.
 STRAY = 0.005
 # A function with this share of a kind, or more, is where most of it passes.
 MOSTLY = 0.5
-# A function that calls another one for so much of its time is its caller.
-_ONE_CALLER = 0.9
 # Operators are rather named by the function that calls so many of them.
 _MANY = 0.45
 # One that lasts for more than this of the steps is the step itself.
@@ -161,14 +158,13 @@ class Others:
     """What others do while the main thread waits: other threads of its process, or its children.
 
     who: "4 other threads", "2 child processes". shares: of their sampled time, by state (0 to 1). samples: how many.
-    places: as in `HostTime`. ran_ns: CPU time of each.
+    places: as in `HostTime`.
     """
 
     who: str
     shares: dict[str, float]
     samples: int
     places: dict[str, Place]
-    ran_ns: tuple[int, ...]
 
     @property
     def busy(self) -> float:
@@ -206,15 +202,12 @@ def _others(trace: Trace, time: HostTime, who: str, locations: Sequence[int]) ->
     samples = sum(each.samples for each in busy)
     if samples < _FEWEST_SAMPLES:
         return None
-    ran = Counter[int]()
-    for each in busy:
-        ran[each.location] += each.ran_ns
-    count = len(ran)
+    count = len({each.location for each in busy})
     found = {state: place for state in states if (place := _place(trace, busy, functions, state)) is not None}
     whole = max(1, sum(states.values()))
     text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
     shares = {state: ns / whole for state, ns in states.items()}
-    return Others(text, shares, samples, found, tuple(ran.values()))
+    return Others(text, shares, samples, found)
 
 
 def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: int, measured: _Measured) -> HostTime:
@@ -386,22 +379,8 @@ def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter
     if at and 2 * ns >= functions[frame][state]:
         line = at
     share = functions[frame][state] / sum(each[state] for each in functions.values())
-    caller = _caller_of_wait(sums, frame) if name.startswith("pthread_") else ""
     files = functions[frame]["file"] > STRAY * functions[frame][state]
-    return Place(name, f"{file}:{line}" if file else "", share, generates, files, caller)
-
-
-def _caller_of_wait(sums: Sequence[SampleSum], frame: str) -> str:
-    """Return who calls a function that waits, as a line of a call stack; "" where several do."""
-    callers = Counter[str]()
-    for each in sums:
-        if each.stack[-1] == frame:
-            callers[each.stack[-2] if len(each.stack) > 1 else ""] += each.other_ns
-    (caller, ns), *_ = callers.most_common(1)
-    name, file, line = frame_of(caller)
-    if ns < _ONE_CALLER * callers.total():
-        return ""
-    return f"{name} ({file.rpartition('/')[2]}:{line})" if file else name
+    return Place(name, f"{file}:{line}" if file else "", share, generates, files)
 
 
 def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:

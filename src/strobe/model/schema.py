@@ -488,9 +488,10 @@ TABLES["thread_waits"] = (
         "",
         "see `strobe waits`; of teams of OpenMP: team_regions and team_workers (time of the first thread and of the "
         "others in parallel regions), team_load_balance and team_scheduling (TALP's omp_lb and omp_sched), team_locks "
-        "(waits at barriers because the last one had waited for locks)",
+        "(waits at barriers because the last one had waited for locks); of pthreads: thread_create (location "
+        "created the thread cause, which began wait_ns later and ended max_ns later)",
     ),
-    Column("call_stack", "string", "", "what waited, a line each: outermost first; of team_ states the region"),
+    Column("call_stack", "string", "", "what waited, a line each: outermost first; of other states region or function"),
     Column("cause", "uint32", "", "location that was waited for; null where unknown"),
     Column("waits", "int64", "", "number of waits, more than one only of short ones that are less than 1 ms apart"),
     Column("wait_ns", "int64", "ns", "all of them together"),

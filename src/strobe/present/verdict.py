@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from strobe.breakdown.data_pipeline import pipelines
-from strobe.breakdown.host_time import IDLE, MEASURED, HostTime, Others, Place, host_times, others_of
+from strobe.breakdown.host_time import MEASURED, HostTime, Place, host_times, others_of, own_frame
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
 from strobe.ranks.step_waits import step_waits
-from strobe.ranks.waits.thread_waits import team_times
+from strobe.ranks.waits.thread_waits import rows_of, team_times
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
+from strobe.sums.samples import IDLE, NO_STACK, frame_of, sample_sums
 from strobe.tables.column_arrays import Floats
-from strobe.trace.definition_rows import process_rows
+from strobe.trace.definition_rows import location_rows, process_rows
 from strobe.trace.trace import Trace
 
 # A loop that waits for data this share of its time while its GPU is idle is input-bound.
@@ -195,24 +197,48 @@ def _is_in(place: Place, other: Place | None) -> bool:
 _BETWEEN_THREADS = ("imbalanced", "lock-bound")
 _NAMES_THE_WAIT = ("io-bound", "input-bound", "communication-bound")
 _OF_TEAMS = {
-    "imbalance": ("imbalanced", "threads wait {} of their time at barriers for the last one, most at the end of {}"),
+    "imbalance": ("imbalanced", "threads wait {} of their time at barriers for the last one, most in {}"),
     "locks": ("lock-bound", "threads wait {} of their time for one another's locks, most in {}"),
+    "tasks": ("imbalanced", "threads have no task {} of their time while others run theirs, most in {}"),
     "serial": ("serial-bound", "{} of the time passes outside of parallel regions, most before {}"),
+    "cores": ("starved", "threads wait {} of their time for a core: more of them run than there are cores"),
     "parallel": ("compute-bound", "threads compute {} of their time in parallel regions, most in {}"),
 }
 
 
 def _of_teams(trace: Trace) -> Verdict | None:
-    """The verdict of a program whose threads are OpenMP's: their largest loss, or that they compute."""
-    times = team_times(trace)
-    losses = [each for each in times if each.kind != "parallel"]
+    """The verdict of a program whose threads wait for one another: their largest loss; of OpenMP, or that they compute.
+
+    Who waits at barriers because others have no core loses nothing by uneven work.
+    """
+    times = {each.kind: each for each in team_times(trace)}
+    cores = times.pop("cores", None)
+    losses = [each for each in times.values() if each.kind != "parallel"]
     if not losses:
         return None
-    chosen = losses[0] if losses[0].share >= _UNEVEN else next(each for each in times if each.kind == "parallel")
+    chosen = losses[0] if losses[0].share >= _UNEVEN else times["parallel"]
+    if cores is not None and chosen.kind == "parallel":
+        return None
+    if cores is not None and chosen.kind == "imbalance" and chosen.awaited < 0 and cores.share > chosen.share:
+        chosen = cores
     other = max(each.share for each in losses if each is not chosen)
     kind, text = _OF_TEAMS[chosen.kind]
     text = text.format(format_share(chosen.share), chosen.where or "a region of unknown place")
+    if kind in _BETWEEN_THREADS and chosen.awaited >= 0:  # what OpenMP's threads compute most is a wait of its library
+        name = location_rows(trace)[chosen.awaited].name
+        text += f"; most of it for {name if cores is None else _at_work(trace, chosen.awaited)}"
     return Verdict(kind, f"{kind}: {text}", chosen.share, _confidence(chosen.share - other))
+
+
+def _at_work(trace: Trace, location: int) -> str:
+    """The name of a thread, and the program's function that it computes in most, if it was sampled."""
+    ran = Counter[str]()
+    for each in sample_sums(trace, location):
+        ran[own_frame(each.stack)] += each.ran_ns if each.stack != (NO_STACK,) else 0
+    function, file, line = frame_of(max(ran, key=ran.__getitem__, default=""))
+    place = f" ({file.rpartition('/')[2]}:{line})" if file else ""
+    name = location_rows(trace)[location].name
+    return f"{name}, which computes most in {function}{place}" if ran.total() else name
 
 
 def _late_gpu(on_gpus: Sequence[Gpu]) -> Verdict | None:
@@ -292,11 +318,10 @@ def _cause_of_wait(kind: str, share: dict[str, float], times: Sequence[HostTime]
 
 def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
     """The verdict of a loop that mostly waits for threads or processes of its own: what these do most."""
-    others = others_of(trace, time)
-    if others is None:
-        return None
-    if (uneven := _uneven_threads(others)) is not None:
+    if (uneven := _uneven_threads(trace, time)) is not None:
         return uneven
+    if (others := others_of(trace, time)) is None:
+        return None
     names = {kind: tuple(name for name in of if name not in IDLE) for kind, (of, _) in _CAUSES.items()}
     causes = {kind: sum(others.shares.get(name, 0.0) for name in of) for kind, of in names.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
@@ -312,18 +337,28 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
     return Verdict(kind, text, waits, "medium" if confidence == "high" else confidence)
 
 
-def _uneven_threads(others: Others) -> Verdict | None:
-    """The verdict of threads of which one computes longer than any other, which wait for it in a barrier."""
-    place = others.places.get("waiting")
-    if place is None or not place.name.startswith("pthread_barrier_wait") or len(others.ran_ns) < 2:
+def _uneven_threads(trace: Trace, time: HostTime) -> Verdict | None:
+    """The verdict of threads that begin with one function, of which the one that is joined last computes longest."""
+    joins = rows_of(trace, "thread_join")
+    joins = joins.chosen(joins.cause >= 0)
+    waits = float(joins.wait_ns.sum() / max(1, time.duration_ns))
+    if waits < _UNEVEN:
         return None
-    waits, ran = others.shares["waiting"] * place.share, np.array(others.ran_ns, dtype=np.float64)
-    if waits < _UNEVEN or (found := _alone(ran, float(ran.max()))) is None:
+    ran, begins = Counter[int](), dict[int, str]()
+    for each in sample_sums(trace):
+        ran[each.location] += each.ran_ns
+        if each.ran_ns:
+            begins[each.location] = each.stack[0]
+    awaited = int(np.bincount(joins.cause, weights=joins.wait_ns).argmax())
+    alike = [each for each, begin in begins.items() if begin == begins.get(awaited)]
+    computes = np.array([ran[each] for each in alike], dtype=np.float64)
+    found = _alone(computes, float(computes.max())) if len(alike) > 1 else None
+    if found is None or alike[found[0]] != awaited:
         return None
     most, usual, lost = found
-    text = f"imbalanced: one of {others.who} computes {format_ns(ran[most])}, the median of the rest"
-    text += f" {format_ns(usual)}; they wait for it {format_share(waits)} of their time"
-    text += f" in {place.name}{f', called by {place.caller}' if place.caller else ''}"
+    text = f"imbalanced: the main thread waits {format_share(waits)} of its time in pthread_join; one of {len(alike)}"
+    text += f" threads computes {format_ns(computes[most])}, the median of the rest {format_ns(usual)}: it is"
+    text += f" {_at_work(trace, awaited)}"
     return Verdict("imbalanced", text, lost, "medium")
 
 

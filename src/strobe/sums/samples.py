@@ -18,6 +18,8 @@ RUNNING = ("python", "native", "collecting")
 READY = ("ready", "gil")
 WAITING = ("lock", "file", "socket", "sleep", "waiting", "threads")
 STATES = (*RUNNING, *READY, *WAITING)
+# States in which a thread has nothing to do.
+IDLE = ("socket", "waiting")
 # Of a thread that ran no Python, or whose stack changed while it was looked at; of a native one that slept.
 NO_STACK = "<no call stack>"
 _FRAME = re.compile(r"(.+) \((.+):(\d{1,9})\)")

@@ -1,18 +1,22 @@
 // Threads that wait for each other, and measure each wait by their own clock. `every`: in each step two workers wait
-// for a signal, compute under one lock one after the other, and meet the main thread at a barrier, to which it comes
-// last. `many`: two threads hand a turn to each other. Prints `STATE STEP COUNT NS` of each step, -1 outside of steps.
+// for a semaphore (one of them with a deadline) and for a signal, compute under one lock one after the other, and meet
+// the main thread at a barrier, to which it comes last. `many`: two threads hand a turn to each other by a condition,
+// `posts`: by semaphores. Prints `STATE STEP COUNT NS` of each step, -1 outside of steps.
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "programs.h"
 #include "strobe.h"
 
 enum { kWorkers = 2, kSteps = 12, kTurns = 20000 };
-enum { kLock, kCondition, kBarrier, kJoin, kStates };
-static const char* names[] = {"lock_contention", "condition_wait", "thread_barrier", "thread_join"};
+enum { kLock, kCondition, kSemaphore, kBarrier, kJoin, kStates };
+static const char* names[] = {"lock_contention", "condition_wait", "semaphore_wait", "thread_barrier", "thread_join"};
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER, gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t barrier;
+static sem_t ready, turns[2];
 static int opened, turn;
 static struct {
   int64_t count, ns;
@@ -36,10 +40,24 @@ static void lock(pthread_mutex_t* mutex, int thread, int step) {
   add(kLock, thread, step, begin);
 }
 
+// The same of a semaphore. Neither changes errno.
+static void take(sem_t* semaphore, int thread, int step) {
+  struct timespec late;
+  clock_gettime(CLOCK_REALTIME, &late);
+  late.tv_sec += 100;
+  if (!sem_trywait(semaphore)) return;
+  errno = 7;
+  const int64_t begin = now_ns();
+  const int failed = thread == 1 ? sem_timedwait(semaphore, &late) : sem_wait(semaphore);
+  add(kSemaphore, thread, step, begin);
+  if (failed || errno != 7) fprintf(stderr, "%d %d\n", failed, errno);
+}
+
 static void* work(void* number) {
   const int me = (int)(intptr_t)number;
   for (int step = 0; step < kSteps; step++) {
     pass(3000000);  // the main thread's step has begun
+    take(&ready, me, step);
     lock(&gate_lock, me, step);
     while (opened <= step) {
       const int64_t begin = now_ns();
@@ -74,16 +92,30 @@ static void* take_turns(void* number) {
   return NULL;
 }
 
+static void* post_turns(void* number) {
+  const int me = (int)(intptr_t)number;
+  for (int i = 0; i < kTurns; i++) {
+    take(&turns[me], me, kSteps);
+    sem_post(&turns[!me]);
+  }
+  return NULL;
+}
+
 int main(int count, char** words) {
-  const int many = count > 1 && !strcmp(words[1], "many");
+  const int many = count > 1 && !strcmp(words[1], "many"), posts = count > 1 && !strcmp(words[1], "posts");
   pthread_t threads[kWorkers];
   strobe_region_info info = {.name = "iteration", .paradigm = STROBE_USER, .role = STROBE_ROLE_FUNCTION};
   const uint32_t iteration = strobe_region(&info);
   pthread_barrier_init(&barrier, NULL, kWorkers + 1);
-  for (intptr_t i = 0; i < kWorkers; i++) pthread_create(&threads[i], NULL, many ? take_turns : work, (void*)i);
-  for (int step = 0; step < kSteps && !many; step++) {
+  sem_init(&ready, 0, 0);
+  for (int i = 0; i < 2; i++) sem_init(&turns[i], 0, !i);
+  for (intptr_t i = 0; i < kWorkers; i++)
+    pthread_create(&threads[i], NULL, many ? take_turns : posts ? post_turns : work, (void*)i);
+  for (int step = 0; step < kSteps && !many && !posts; step++) {
     strobe_enter(iteration);
     pass(8000000);
+    for (int i = 0; i < kWorkers; i++) sem_post(&ready);
+    pass(5000000);
     lock(&gate_lock, kWorkers, step);
     opened++;
     pthread_cond_broadcast(&gate);

@@ -12,7 +12,7 @@ that of everything. By line: the line of the innermost function, of steps that w
 kept. Imported samples without a time count as 1 ns each.
 
 Of a program without Python, native is CPU time of a function, and what is waited for in pthreads has rows of its own:
-pthread_mutex_lock(NAME) has all waits for the lock NAME (lock), pthread_join, pthread_cond_wait and
+pthread_mutex_lock(NAME) has all waits for the lock NAME (lock), pthread_join, pthread_cond_wait, sem_wait and
 pthread_barrier_wait others (waiting). They are measured; other waits are seen 20 times a second, without a call stack.
 """
 

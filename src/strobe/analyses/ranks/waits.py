@@ -21,11 +21,13 @@ the end of their MPI_Win_lock to the end of their MPI_Win_unlock.
 
 Threads of a process (--by thread), exact also in steps that were folded. Of OpenMP: thread_barrier: until the last
 thread of the team has come to the barrier, less the tasks that the waiting one runs meanwhile. lock_contention: until
-the thread that had the lock, or was in the critical section, leaves it. idle_worker: a worker between two parallel
-regions waits for the thread that works there. Of pthreads, in programs without Python: lock_contention (mutexes and
-read-write locks), condition_wait, thread_join and thread_barrier are the time in the call. The awaited thread has the
-lock when the wait begins, signalled the condition last, is joined, or came to the barrier last. Waits of less than
-50 us that follow each other within 1 ms are one row of --by wait.
+the thread that had the lock, or was in the critical section, leaves it. no_task: a thread at a barrier, or that waits
+for tasks, has none to run while others of its team run theirs. The awaited thread ran the last one. idle_worker: a
+worker between two parallel regions waits for the thread that works there. Of pthreads, in programs without Python:
+lock_contention (mutexes and read-write locks), condition_wait, semaphore_wait, thread_join and thread_barrier are the
+time in the call. The awaited thread has the lock when the wait begins, signalled the condition or posted the semaphore
+last, is joined, or came to the barrier last. Waits of less than 50 us that follow each other within 1 ms are one row
+of --by wait.
 
 GPUs: late_gpu: a call that synchronises, or a copy that is done before its call returns, waits for the end of the
 last work of the GPU that it needs: min(end of that work, L) - E, for a copy without the time before it in which its

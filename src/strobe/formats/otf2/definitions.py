@@ -10,7 +10,10 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
+import numpy as np
+
 from strobe import native
+from strobe.tables.column_arrays import Ints
 
 EVENT_CHUNK_BYTES, _DEFINITION_CHUNK_BYTES = 1 << 20, 4 << 20  # as the OTF2 library has them
 _LONGEST_TEXT = _DEFINITION_CHUNK_BYTES - 64
@@ -147,6 +150,17 @@ class Definitions:
     def communicator(self, comm: int, name: str, group: int, parent: int | None) -> None:
         """Define a communicator of MPI."""
         self._add(_Record.COMM, comm, self.string(name), group, parent, 0)
+
+    def threads(self, first_group: int, first: int, paradigm: int, teams: Sequence[tuple[str, Ints]]) -> None:
+        """Define a group of all locations of teams (name, locations), and a group and communicator for each."""
+        if not teams:
+            return
+        every = np.unique(np.concatenate([members for _, members in teams]))
+        self.group(first_group, "", GroupType.COMM_LOCATIONS, paradigm, every.tolist())
+        for number, (name, members) in enumerate(teams):
+            own = np.searchsorted(every, members).tolist()
+            self.group(first_group + 1 + number, "", GroupType.COMM_GROUP, paradigm, own)
+            self.communicator(first + number, name, first_group + 1 + number, None)
 
     def window(self, window: int, name: str, comm: int) -> None:
         """Define a window of one-sided communication."""

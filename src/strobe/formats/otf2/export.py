@@ -1,6 +1,6 @@
 """A trace as an OTF2 archive: locations one after the other, in memory that does not grow with the trace.
 
-Spans, messages and collectives of MPI, I/O, threads of OpenMP, metrics and call stacks have records in OTF2. Other
+Spans, messages and collectives of MPI, I/O, threads, metrics and call stacks have records in OTF2. Other
 cells of side tables become attributes `table.column` of an event, with which the archive is read again as it was
 (native/formats/otf2/otf2_strobe_attributes.h); rows without an event become parameters with such attributes.
 """
@@ -21,6 +21,7 @@ from strobe.formats.otf2.export_collectives import CollectiveWriter
 from strobe.formats.otf2.export_io import IoWriter
 from strobe.formats.otf2.export_messages import MessageWriter, requests_of_marks
 from strobe.formats.otf2.export_teams import Teams
+from strobe.formats.otf2.export_threads import Threads
 from strobe.formats.otf2.exported_time import exported_time
 from strobe.formats.otf2.side_table_rows import (
     BYTE,
@@ -108,6 +109,7 @@ class Writer:
         self._group_names = [process_name(row) for row in self._processes]
         self._communicators = Communicators(trace, self._group_names)
         self._teams = Teams(trace, self._communicators.count)
+        self._threads = Threads(trace, self._communicators.count + self._teams.count, self._zero)
         self._communication = np.array([row.paradigm == "mpi" for row in self._regions], dtype=np.uint8)
         self._texts: dict[int, Texts] = {}
         self._events: dict[int, int] = {}  # by location
@@ -163,7 +165,9 @@ class Writer:
         self._define_regions()
         groups = len({str(row.module or "") for row in self._regions})
         self._communicators.define(define, groups)
-        self._teams.define(define, groups + 1 + self._communicators.count)
+        first_group = groups + 1 + self._communicators.count
+        self._teams.define(define, first_group)
+        self._threads.define(define, first_group + 1 + self._teams.count)
         define.io(nodes)
         for process, recorder in enumerate(recorders):
             if recorder is not None:
@@ -293,6 +297,8 @@ class Writer:
         )
         for requests in collectives.requests():
             out.points(requests, late_ns=collectives.late_ns)
+        for records in self._threads.records(location):
+            out.points(records)
         files = IoWriter(texts, self._definitions, process, location, len(self._rows))
         tables = {name: Rows(self._trace, name, location) for name in SPAN_TABLES}
         before = dict.fromkeys(tables, -1)

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from strobe.formats.otf2.definitions import Definitions, GroupType
+from strobe.formats.otf2.definitions import Definitions
 from strobe.formats.otf2.side_table_rows import BYTE, U32, Field, Records
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import location_rows, region_rows
@@ -62,6 +62,11 @@ class Teams:
             self._team[own] = len(self._members)
             self._members.append((int(region[own[0]]), np.unique(self._location[own])))
 
+    @property
+    def count(self) -> int:
+        """The number of teams."""
+        return len(self._members)
+
     def write(self, location: int, spans: SpanArrays, first: list[Records], last: list[Records]) -> None:
         """Add what begins right after the enters (`first`) and ends right before the leaves (`last`) of spans."""
         low, high = np.searchsorted(self._location, [location, location + 1]).tolist()
@@ -81,12 +86,6 @@ class Teams:
             add(to, record, lock >= 0, _MODEL, (U32, lock), (U32, number))
 
     def define(self, definitions: Definitions, first_group: int) -> None:
-        """Define all threads of teams, and a group and communicator for each team, from number `first_group` on."""
-        if not self._members:
-            return
-        threads = np.unique(np.concatenate([members for _, members in self._members]))
-        definitions.group(first_group, "OpenMP threads", GroupType.COMM_LOCATIONS, _OPENMP, threads.tolist())
-        for number, (region, members) in enumerate(self._members):
-            own = np.searchsorted(threads, members).tolist()
-            definitions.group(first_group + 1 + number, "", GroupType.COMM_GROUP, _OPENMP, own)
-            definitions.communicator(self._first + number, self._names[region] or "", first_group + 1 + number, None)
+        """Define a group and communicator for each team, groups from number `first_group` on."""
+        teams = [(self._names[region] or "", members) for region, members in self._members]
+        definitions.threads(first_group, self._first, _OPENMP, teams)

@@ -1,4 +1,4 @@
-"""Waits of threads of one process for each other, and the time of OpenMP's teams: sums that the recorder kept."""
+"""Waits of threads of one process for each other, and where the time of all of them went: sums of the recorder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 from strobe.ranks.waits.wait_columns import THREAD_STATES
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
+from strobe.sums.samples import IDLE, RUNNING, sample_sums
 from strobe.tables.column_arrays import Columns, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-# Of teams of OpenMP, beside the states.
-TEAM_STATES = ("team_regions", "team_workers", "team_load_balance", "team_scheduling", "team_locks")
-_STATES = (*THREAD_STATES, *TEAM_STATES)
+# Beside the states: of teams of OpenMP, and of threads that the program created.
+OTHER_STATES = ("team_regions", "team_workers", "team_load_balance", "team_scheduling", "team_locks", "thread_create")
+_STATES = (*THREAD_STATES, *OTHER_STATES)
 _OF_LIBRARY = re.compile(r"(\w+ )?(std|__gnu_cxx)::|.* \((gthr-\w+\.h:|libstdc\+\+)")
 
 
@@ -26,7 +27,7 @@ _OF_LIBRARY = re.compile(r"(\w+ )?(std|__gnu_cxx)::|.* \((gthr-\w+\.h:|libstdc\+
 class Sums(Columns):
     """Rows of `thread_waits`: `waits` of a location, the first from begin_ns, for another one (cause, -1: unknown).
 
-    state: its number in THREAD_STATES, then TEAM_STATES. call_stack: number of its text.
+    state: its number in THREAD_STATES, then OTHER_STATES. call_stack: number of its text. max_ns: -1 if unknown.
     """
 
     state: Ints
@@ -41,10 +42,10 @@ class Sums(Columns):
 
 @dataclass(frozen=True)
 class ThreadWaits:
-    """The waits of threads, and sums about teams (TEAM_STATES). call_stacks: texts, a line each, outermost first."""
+    """The waits of threads, and what else is known of them (OTHER_STATES). call_stacks: lines, outermost first."""
 
     waits: Sums
-    teams: Sums
+    others: Sums
     call_stacks: tuple[str, ...]
 
 
@@ -73,9 +74,9 @@ def thread_waits(trace: Trace) -> ThreadWaits:
 
 
 def rows_of(trace: Trace, state: str) -> Sums:
-    """Return the rows of one of THREAD_STATES or TEAM_STATES."""
+    """Return the rows of one of THREAD_STATES or OTHER_STATES."""
     found = thread_waits(trace)
-    rows = found.teams if state in TEAM_STATES else found.waits
+    rows = found.others if state in OTHER_STATES else found.waits
     return rows.chosen(rows.state == _STATES.index(state))
 
 
@@ -91,25 +92,34 @@ def function_and_callers(call_stack: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class TeamTime:
-    """Where the time of all threads of OpenMP went (kind), as a share of all of it, 0 to 1, and most of it where.
+    """Where the time of all threads went (kind), as a share of all of it, 0 to 1, and most of it where.
 
-    kind: `imbalance` (barriers), `locks` (and barriers, while the last one waited for locks), `serial` (outside of
-    parallel regions), `parallel` (the rest). All of it are the parallel regions and the time between them.
+    kind: `imbalance` (barriers), `locks` (and barriers, while the last one waited for locks), `tasks` (without one,
+    while others run theirs), `serial` (outside of parallel regions), `parallel` (the rest); of pthreads, `cores` (ready
+    to run, without a core) instead of the two before.
+    awaited: the location that is waited for in more than half of it, -1 if none is.
     """
 
     kind: str
     share: float
     where: str
+    awaited: int = -1
 
 
 def team_times(trace: Trace) -> list[TeamTime]:
-    """Return the time by kind, the most first; nothing where no process has a team of several threads."""
-    stacks, process = thread_waits(trace).call_stacks, np.array(processes_of_locations(trace), dtype=np.int64)
+    """Return the time by kind, the most first; nothing where threads of OpenMP or pthreads wait for nobody.
+
+    All of it is, of OpenMP, the parallel regions and the time between them; of pthreads, the time in which the threads
+    have something to do, and at least as long as one thread lasts.
+    """
     regions = rows_of(trace, "team_regions")
-    if not len(regions):
-        return []
+    return _of_openmp(trace, regions) if len(regions) else _of_pthreads(trace)
+
+
+def _of_openmp(trace: Trace, regions: Sums) -> list[TeamTime]:
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
     of_teams = np.isin(process, process[regions.location])
-    states = {"imbalance": "thread_barrier", "locks": "lock_contention", "serial": "idle_worker"}
+    states = {"imbalance": "thread_barrier", "locks": "lock_contention", "tasks": "no_task", "serial": "idle_worker"}
     rows = {kind: rows_of(trace, state) for kind, state in states.items()} | {"parallel": regions}
     rows = {kind: each.chosen(of_teams[each.location]) for kind, each in rows.items()}
     ns = {kind: int(each.wait_ns.sum()) for kind, each in rows.items()}
@@ -117,12 +127,40 @@ def team_times(trace: Trace) -> list[TeamTime]:
     ns["serial"] += round(ns["serial"] * ns["parallel"] / in_workers)  # the thread that works
     total = ns["parallel"] + in_workers + ns["serial"]
     ns["imbalance"], ns["locks"] = ns["imbalance"] - locked, ns["locks"] + locked
-    ns["parallel"] = max(0, total - ns["imbalance"] - ns["locks"] - ns["serial"])
+    ns["parallel"] = max(0, total - sum(ns[kind] for kind in states))
+    return _times(trace, rows, ns, total)
+
+
+def _of_pthreads(trace: Trace) -> list[TeamTime]:
+    rows = {"imbalance": rows_of(trace, "thread_barrier"), "locks": rows_of(trace, "lock_contention")}
+    ns = {kind: int(each.wait_ns.sum()) for kind, each in rows.items()}
+    if not any(ns.values()):
+        return []
+    lasted, busy_ns, ns["cores"] = Counter[int](), ns["imbalance"], 0
+    for each in sample_sums(trace):
+        lasted[each.location] += each.ran_ns + each.other_ns
+        busy_ns += 0 if each.state in IDLE else each.ran_ns + each.other_ns
+        ns["cores"] += each.other_ns if each.state in RUNNING else 0
+    total = max(busy_ns, *lasted.values(), 1)
+    ns["parallel"] = max(0, total - sum(ns.values()))
+    return _times(trace, rows, ns, total)
+
+
+def _times(trace: Trace, rows: dict[str, Sums], ns: dict[str, int], total: int) -> list[TeamTime]:
+    stacks = [function_and_callers(each) for each in thread_waits(trace).call_stacks]
     found = []
-    for kind, each in rows.items():
-        most = Counter[int]()
-        for stack, wait_ns in zip(each.call_stack.tolist(), each.wait_ns.tolist(), strict=True):
-            most[stack] += wait_ns
-        where = function_and_callers(stacks[max(most, key=most.__getitem__)])[1] if most else ""
-        found.append(TeamTime(kind, ns[kind] / max(1, total), where))
+    for kind, time_ns in ns.items():
+        most, cause, functions = Counter[tuple[str, str]](), Counter[int](), Counter[str]()
+        of_kind = rows.get(kind, Sums.joined(()))
+        columns = (of_kind.call_stack.tolist(), of_kind.cause.tolist(), of_kind.wait_ns.tolist())
+        for stack, awaited, wait_ns in zip(*columns, strict=True):
+            function, callers = stacks[stack]
+            most[function, callers] += wait_ns
+            functions[function] += wait_ns
+            cause[awaited] += wait_ns
+        (function, callers) = max(most, key=lambda each: (functions[each[0]], most[each]), default=("", ""))
+        where = f"{function}, called by {callers}" if function.startswith("pthread_") else callers
+        awaited, ns_of_it = max(cause.items(), key=lambda each: each[1], default=(-1, 0))
+        alone = awaited if 2 * ns_of_it > cause.total() else -1
+        found.append(TeamTime(kind, time_ns / max(1, total), where, alone))
     return sorted(found, key=lambda time: -time.share)

@@ -15,7 +15,8 @@ STATES = (
     *("late_sender", "wrong_order", "late_receiver", "wait_at_barrier", "barrier_completion", "wait_at_nxn"),
     *("nxn_completion", "late_broadcast", "early_reduce", "early_scan", "late_collective"),
     *("wait_at_fence", "late_post", "early_wait", "late_complete", "late_gpu", "late_stream"),
-    *("lock_contention", "thread_barrier", "condition_wait", "thread_join", "idle_worker"),
+    *("lock_contention", "thread_barrier", "condition_wait", "semaphore_wait", "thread_join"),
+    *("idle_worker", "no_task"),
 )
 THREAD_STATES = STATES[STATES.index("lock_contention") :]
 # Of late_sender and early_wait; and what a collective takes when all have come.
