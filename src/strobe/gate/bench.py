@@ -29,9 +29,9 @@ def bench(
             sides[side].append(measure(side))
         pairs, part = len(sides[True]), part_used()
         classes = max(1, len(set.intersection(*(set(run.classes) for side in sides.values() for run in side))))
-        alpha = spent(ALPHA, part) - used
-        can_tell = pairs >= least_pairs(alpha / (classes * len(metrics)))
-        if part < 1 and not (can_tell and pairs >= next_look):
+        alpha = max(1e-9, spent(ALPHA, part) - used)
+        can_tell = pairs >= max(next_look, least_pairs(alpha / (classes * len(metrics))))
+        if pairs < 2 or (part < 1 and not can_tell):
             continue
         found = compare(sides[False], sides[True], metrics=metrics, threshold=threshold, alpha=alpha)
         if part >= 1 or found.verdict != INCONCLUSIVE:

@@ -33,16 +33,21 @@ _LOSSES = (
     *("records_lost", "stream_spans_lost", "gpu_records_dropped", "unrecorded_ms", "bytes_lost"),
     *("budget_hot_functions", "budget_no_functions"),
 )
+_SINGLE = 15  # steps that are counted one by one
 # PyTorch compiles what follows a graph break as a function of this name.
 _RESUMED = "torch_dynamo_resume_in_"
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each thing was in `steps` steps of a class, by name."""
+    """How often each thing was in `steps` steps of a class, by name.
+
+    `usual`: how often it is in the median step, where steps are not all alike.
+    """
 
     steps: int
-    of: Mapping[str, int]
+    of: dict[str, int]
+    usual: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -88,10 +93,10 @@ def run_of(trace: Trace, name: str) -> Run:
     """Return what a gate knows of a trace. Steps count if they are steady: complete, and not of the warm-up."""
     steps = find_steps(trace)
     names = sorted({each for process in steps.processes for each in process.class_names[process.steady]})
-    classes = {each: found for each in names if (found := _class_of(trace, steps, each))}
+    classes = {each: _class_of(trace, steps, each) for each in names}
     if not classes:
-        whole = StepClass(1, _locations(np.array([trace.info.duration_ns])))
-        classes = {WHOLE_RUN: _counted(trace, whole, select(trace, "all"), select(trace, "all"), 1)}
+        duration_ns = max(1, trace.info.duration_ns)  # a profile without times has none
+        classes = {WHOLE_RUN: _counted(trace, 1, np.array([duration_ns]), select(trace, "all"))}
     return Run(name, trace.info.started_unix_ns, machine_of(trace), *_lost(trace), classes)
 
 
@@ -106,36 +111,59 @@ def _locations(times_ns: Floats | Ints) -> dict[str, float]:
     return {name: float(location(times_ns)) for name, location in LOCATIONS.items()}
 
 
-def _class_of(trace: Trace, steps: Steps, name: str) -> StepClass | None:
+def _class_of(trace: Trace, steps: Steps, name: str) -> StepClass:
     wanted = {each.process: each.steady & (each.class_names == name) for each in steps.processes}
     times = [each.duration_ns[wanted[each.process]] for each in steps.processes]
     kept = {
         each.process: np.flatnonzero(wanted[each.process] & each.kept) + each.first_number for each in steps.processes
     }
-    result = StepClass(max(map(len, times)), _locations(np.concatenate(times)))
-    in_detail = select_steps(trace, kept)
-    return _counted(trace, result, select(trace, "steady", name), in_detail, max(map(len, kept.values())))
+    return _counted(trace, max(map(len, times)), np.concatenate(times), select(trace, "steady", name), kept)
 
 
-def _counted(trace: Trace, of: StepClass, chosen: Selection, in_detail: Selection, kept: int) -> StepClass:
-    """Return the class with its counts: of calls in all chosen steps, of what only details have in the kept ones."""
-    regions = region_rows(trace)
+def _counted(
+    trace: Trace, steps: int, times_ns: Ints, chosen: Selection, kept: Mapping[int, Ints] | None = None
+) -> StepClass:
+    """Return a class with its counts: calls of all chosen steps, and what only steps in detail have, of `kept`."""
+    labels = [(kind_of(each), _name_of(each)) for each in region_rows(trace)]
+    number = chosen.step_count or steps
+    calls, own_ns = _sums(trace, labels, chosen)
+    in_detail = max(map(len, kept.values())) if kept else 1
+    uneven = [label for label, count in calls.items() if count % number]
+    single = [_sums(trace, labels, select_steps(trace, each))[0] for each in _single_steps(kept or {}) if uneven]
+    usual = {label: int(np.median([each[label] for each in single])) for label in uneven if single}
+    counts = {kind: Counts(number, {}, {}) for kind, _ in calls}
+    for (kind, name), count in calls.items():
+        counts[kind].of[name] = count
+    for (kind, name), count in usual.items():
+        counts[kind].usual[name] = count
+    if in_detail:
+        part = select_steps(trace, kept) if kept else chosen
+        details = {"bytes copied": _bytes_copied(trace, part), "allocations": _allocations(trace, part)}
+        counts |= {kind: Counts(in_detail, dict(each), {}) for kind, each in details.items() if each}
+    return StepClass(steps, _locations(times_ns), counts, {name: ns / number for (_, name), ns in own_ns.items()})
+
+
+def _single_steps(kept: Mapping[int, Ints]) -> list[dict[int, Ints]]:
+    """Return the last steps that all processes kept, each as a selection of its own."""
+    common = sorted(set.intersection(*(set(each.tolist()) for each in kept.values()))) if kept else []
+    return [{process: np.array([number]) for process in kept} for number in common[-_SINGLE:]]
+
+
+def _sums(
+    trace: Trace, labels: Sequence[tuple[str, str]], chosen: Selection
+) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """Return calls and own ns by label of the region."""
     sums = path_statistics(trace, chosen)
-    calls = np.bincount(sums.region, weights=sums.calls, minlength=len(regions)).astype(np.int64)
-    own_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
-    counts: dict[str, Counter[str]] = {}
-    functions: Counter[str] = Counter()
-    for region, count, own in zip(regions, calls.tolist(), own_ns.tolist(), strict=True):
+    calls, own_ns = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for region, count, ns in zip(sums.region.tolist(), sums.calls.tolist(), sums.own_ns.tolist(), strict=True):
         if count:
-            name = f"{region.name} ({PurePath(region.file).name})" if region.file else region.name
-            counts.setdefault(kind_of(region), Counter())[name] += count
-            functions[name] += own
-    number = chosen.step_count or of.steps
-    known = {kind: Counts(number, dict(each)) for kind, each in counts.items()}
-    if kept:
-        details = {"bytes copied": _bytes_copied(trace, in_detail), "allocations": _allocations(trace, in_detail)}
-        known |= {kind: Counts(kept, dict(each)) for kind, each in details.items() if each}
-    return StepClass(of.steps, of.times_ns, known, {name: ns / number for name, ns in functions.items()})
+            calls[labels[region]] += count
+            own_ns[labels[region]] += ns
+    return calls, own_ns
+
+
+def _name_of(region: Region) -> str:
+    return f"{region.name} ({PurePath(region.file).name})" if region.file else region.name
 
 
 def kind_of(region: Region) -> str:

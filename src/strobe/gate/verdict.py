@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,11 +18,12 @@ from strobe.tables.column_arrays import Floats
 OK, REGRESSED, INCONCLUSIVE = "ok", "regressed", "inconclusive"
 ALPHA = 0.01  # false alarms of a whole comparison
 _FALSE_FUNCTIONS = 0.05  # of the functions that are listed
+_RARE = 0.05  # of the steps: classes that may be missing
 _LEAST_SHARE = 0.01  # of the step: functions with less time are not tested
 
 
 class Row(NamedTuple):
-    """One comparison. `change`, `low` and `high` are shares of the baseline: 0.05 is 5 % more. ms, or units per step.
+    """One comparison. `change`, `low` and `high` are shares of the baseline: 0.05 is 5 % more.
 
     `verdict` is "" where the row only explains another one.
     """
@@ -74,17 +75,16 @@ def compare(
     baseline, runs = (sorted(each, key=lambda run: run.started_unix_ns) for each in (baseline, runs))
     if not other_machine:
         _check_machines(baseline, runs)
-    names = [set.intersection(*(set(run.classes) for run in side)) for side in (baseline, runs)]
-    common = sorted(names[0] & names[1])
+    everything = (*baseline, *runs)
+    names = {name for run in everything for name in run.classes}
+    common = sorted(name for name in names if all(name in run.classes for run in everything))
     if not common:
-        both = " and ".join(", ".join(sorted(each)) or "none" for each in names)
-        raise InconclusiveError(f"the baseline and the runs have no class of steps in common: {both}")
-    notes = [f"steps of class '{each}' are not in all runs" for each in sorted(names[0] ^ names[1])]
-    lost = {run.lost for run in (*baseline, *runs) if run.lost}
-    notes += [f"counts are too low: {text}" for text in sorted(lost)]
-    throttled = {name for run in (*baseline, *runs) for name in run.throttled}
+        raise InconclusiveError(f"no class of steps is in all runs: {', '.join(sorted(names))}")
+    lost = {run.lost for run in everything if run.lost}
+    throttled = {name for run in everything for name in run.throttled}
+    notes = [f"counts are too low: {text}" for text in sorted(lost)]
     notes += [f"calls of {name} are not compared: it was throttled" for name in sorted(throttled)]
-    rows, further, pairs = list[Row](), 0, min(len(baseline), len(runs))
+    rows, further, pairs = _missing(names.difference(common), baseline, runs), 0, min(len(baseline), len(runs))
     level = alpha / (len(common) * len(metrics))
     doubtful = pairs > 1 and not apart and not _interleaved(baseline, runs)
     if pairs < 2:
@@ -117,13 +117,28 @@ def _interleaved(baseline: Sequence[Run], runs: Sequence[Run]) -> bool:
     return all(max(one) < min(other) for one, other in pairwise(pairs))
 
 
+def _missing(names: Iterable[str], baseline: Sequence[Run], runs: Sequence[Run]) -> list[Row]:
+    """Return a row for each class that some runs do not have: inconclusive, unless it is rare everywhere."""
+    rows = []
+    for name in sorted(names):
+        shares = [_share(run, name) for run in (*baseline, *runs)]
+        then, now = (float(np.mean([_share(run, name) for run in side])) for side in (baseline, runs))
+        verdict = INCONCLUSIVE if max(shares) > _RARE else ""
+        rows.append(Row(name, "share of steps", "", then, now, "", now / then - 1 if then else None, verdict=verdict))
+    return rows
+
+
+def _share(run: Run, name: str) -> float:
+    return run.classes[name].steps / sum(each.steps for each in run.classes.values()) if name in run.classes else 0.0
+
+
 def _counts(
     name: str, before: Sequence[StepClass], now: Sequence[StepClass], throttled: set[str], lost: bool
 ) -> Iterator[Row]:
     for kind in sorted({kind for each in (*before, *now) for kind in each.counts}):
-        sides = [[each.counts.get(kind, Counts(each.steps, {})) for each in side] for side in (before, now)]
+        sides = [[each.counts.get(kind, Counts(each.steps, {}, {})) for each in side] for side in (before, now)]
         things = sorted({thing for side in sides for each in side for thing in each.of} - throttled)
-        differing = [thing for thing in things if _differ(*(_of_thing(side, thing) for side in sides))]
+        differing = [thing for thing in things if _differ(sides, thing)]
         unit = "bytes" if kind == "bytes copied" else "per step"
         more = sum(_rate(sides[1], [thing]) - _rate(sides[0], [thing]) for thing in differing)
         verdict = INCONCLUSIVE if lost and differing else REGRESSED if more > 0 else OK
@@ -132,25 +147,28 @@ def _counts(
             yield Row(name, kind, thing, then, today, unit, today / then - 1 if then else None, verdict=decided)
 
 
-def _of_thing(side: Sequence[Counts], thing: str) -> list[tuple[int, int]]:
-    return [(each.of.get(thing, 0), each.steps) for each in side]
-
-
 def _rate(side: Sequence[Counts], things: Sequence[str]) -> float:
     return sum(each.of.get(thing, 0) for each in side for thing in things) / sum(each.steps for each in side)
 
 
-def _differ(before: Sequence[tuple[int, int]], now: Sequence[tuple[int, int]]) -> bool:
-    """Whether no run has a number per step that a run of the other side has, too.
+def _differ(sides: Sequence[Sequence[Counts]], thing: str) -> bool:
+    """Whether no run has as many of a thing per step as some run of the other side.
 
-    Pairs of a count and the steps that it is of. What is not in every step alike (every tenth step; a kernel that runs
-    in the next step) may be cut off at both ends of what was recorded: there a step's worth more or less is no change.
+    If all steps have the same number, any difference counts. Else some may be cut off at both ends of what was
+    recorded (a kernel that runs in the next step): then the rate has to differ by more than a step's worth at each end,
+    or the usual step has another number, and the rate confirms it.
     """
-    then, today = ([count / steps for count, steps in side] for side in (before, now))
-    gap = max(min(today) - max(then), min(then) - max(today))
-    whole = all(count % steps == 0 for count, steps in (*before, *now))
-    edge = sum(max(count / steps**2 for count, steps in side) for side in (before, now))
-    return gap > (0 if whole else edge)
+    counted = [[(each.of.get(thing, 0), each.steps) for each in side] for side in sides]
+    gap = _gap(*([count / steps for count, steps in side] for side in counted))
+    if all(count % steps == 0 for side in counted for count, steps in side):
+        return gap > 0
+    usual = _gap(*([each.usual.get(thing, each.of.get(thing, 0) // each.steps) for each in side] for side in sides))
+    return gap > sum(max(count / steps**2 for count, steps in side) for side in counted) or 0 < usual <= 2 * gap
+
+
+def _gap(before: Sequence[float], now: Sequence[float]) -> float:
+    """Return how far apart two ranges are, below 0 if they overlap."""
+    return max(min(now) - max(before), min(before) - max(now))
 
 
 def _times(

@@ -16,7 +16,7 @@ the other side.
 _OPTIONS = (
     Option("baseline", "File of the baseline: its last point is compared.", metavar="FILE"),
     Option("save", "Append the runs to the baseline as a new point, instead of comparing them.", bool, False),
-    Option("name", "With --save: name of the point. Default: when its first run began.", metavar="NAME"),
+    Option("name", "With --save: name of the point. Default: the name of its first trace.", metavar="NAME"),
     Option("history", "Show where step times changed for good along the points of this baseline.", metavar="FILE"),
     Option("other_machine", "Compare with a baseline of another CPU, GPU or driver, too.", bool, False),
     Option("apart", "Believe times of runs that were not interleaved with those of the baseline.", bool, False),
@@ -41,8 +41,6 @@ def run(words: list[str]) -> int:
         return emit(history(read_points(arguments.history)), arguments)
     if not arguments.baseline:
         raise UsageError("with what to compare?", do="strobe check TRACE... --baseline FILE")
-    from datetime import datetime
-
     from strobe.api.trace import open_trace
     from strobe.gate.baseline import Point, add_point, read_points
     from strobe.gate.runs import run_of
@@ -50,8 +48,7 @@ def run(words: list[str]) -> int:
 
     runs = [run_of(open_trace(name), name) for name in arguments.traces or ["last"]]
     if arguments.save:
-        began = datetime.fromtimestamp(min(run.started_unix_ns for run in runs) / 1e9).isoformat(" ", "seconds")
-        add_point(arguments.baseline, Point(arguments.name or began, runs))
+        add_point(arguments.baseline, Point(arguments.name or runs[0].name, runs))
         talk(f"{len(runs)} run{'s' if len(runs) > 1 else ''} saved in {arguments.baseline}")
         return 0
     points = read_points(arguments.baseline)
