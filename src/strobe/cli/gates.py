@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from strobe.cli.options import add_options, emit, talk, write
 from strobe.model.option import Option
+from strobe.record.options.recorder_options import share
 
 if TYPE_CHECKING:
     from strobe.gate.verdict import Comparison
@@ -23,16 +24,6 @@ def _metrics(text: str) -> tuple[str, ...]:
     return names
 
 
-def _share(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / 100
-        if 0 <= share < 10:
-            return share
-    except ValueError:
-        pass
-    raise ValueError(f"'{text}' is not a percentage, such as 2%")
-
-
 _COMPARISON = (
     Option(
         "metric",
@@ -41,7 +32,7 @@ _COMPARISON = (
         default="median,mean",
         metavar="A,B",
     ),
-    Option("threshold", "Accept steps that are this much longer.", parse=_share, default="1%", metavar="PERCENT"),
+    Option("threshold", "Accept steps that are this much longer.", parse=share, default="1%", metavar="PERCENT"),
     Option("junit", "Write the verdicts as JUnit XML to this file.", metavar="FILE"),
     Option("markdown", "Write the verdict and the table as Markdown to this file.", metavar="FILE"),
 )
