@@ -21,7 +21,7 @@ READER_LEFT = 141
 # Meaning by code, for help and reference.
 OF_READERS = {
     OK: "success, whatever was found",
-    FINDINGS: "something was found, and --fail-on-findings was given",
+    FINDINGS: "something was found, and --fail-on-findings was given; of check and bench: a regression",
     USAGE: "wrong usage: an unknown verb, option, column or run",
     INCONCLUSIVE: "the data allow no sound answer",
     UNREADABLE: "the input cannot be read",
@@ -35,4 +35,4 @@ OF_LAUNCHERS = {
     NOT_EXECUTABLE: "the program cannot be executed",
     NOT_FOUND: "the program was not found",
 }
-SHORT = "Exit codes: 0 ok, 1 findings (only with --fail-on-findings), 2 usage, 3 inconclusive, 4 unreadable, 5 failed."
+SHORT = "Exit codes: 0 ok, 1 findings (if a gate is asked for), 2 usage, 3 inconclusive, 4 unreadable, 5 failed."

@@ -39,7 +39,8 @@ class Job:
     `zero_ns` is CLOCK_MONOTONIC at the start: the zero of every time in the trace. `ended` holds `exit_code` or
     `signal`, and `ended_ns`, once the run is over. `imported` describes the files that a trace was imported from, and
     `processes` has notes by name of the block file: `rank`, `clock_offset_ns`. `node` is the node of the trace's clock,
-    `wall` a reading of the time of day (trace/clocks/node_clocks.py).
+    `wall` a reading of the time of day (trace/clocks/node_clocks.py). `machine` has the model
+    of its `cpu` and the version of NVIDIA's `driver`.
     """
 
     command: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class Job:
     imported: Mapping[str, Any] = field(default_factory=dict)
     node: str = ""
     wall: tuple[int, int, int] | None = None
+    machine: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_job(folder: Path) -> Job:
@@ -99,6 +101,7 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
         imported=imported,
         node=sound_text(raw.get("node", "")),
         wall=(_fitting(wall[0]), _fitting(wall[1]), _fitting(wall[2])) if len(wall) == 3 else None,
+        machine={sound_text(name): sound_text(value) for name, value in (raw.get("machine") or {}).items()},
     )
 
 

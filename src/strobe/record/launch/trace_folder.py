@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from strobe.errors import RecordError, UsageError
+from strobe.record.launch.machine import cpu_model, driver_version
 from strobe.record.options.session_settings import json_text
 
 SUFFIX = ".strobe"
@@ -99,6 +100,7 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
         "started_unix_ns": time.time_ns(),
         "node": core.node_name(),
         "wall": list(core.wall_clock()),
+        "machine": {"cpu": cpu_model(), "driver": driver_version()},
         "settings": dict(settings),
     }
     try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from strobe.record.adapters.cuda import cupti_libraries
 from strobe.record.adapters.cuda.driver import driver_is_there
 from strobe.record.doctor.finding import LIMITED, MISSING, NOTE, OK, Finding
+from strobe.record.launch.machine import driver_version
 
 _ROOT = Path("/")
 _RIGHTS = "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
@@ -35,7 +36,7 @@ def gpu_findings(
         yield Finding("gpu", "driver", NOTE, "no NVIDIA driver here: GPU work cannot be recorded")
         return
     packages = [Path(each) for each in sys.path if each] if site_packages is None else list(site_packages)
-    driver = _driver_version(root)
+    driver = driver_version(root)
     cuda = cupti_libraries.cuda_of_driver(driver)
     runs = f", runs programs of CUDA {cuda} and older" if cuda else ""
     yield Finding("gpu", "driver", OK, f"NVIDIA driver {driver or 'of unknown version'}{runs}")
@@ -54,12 +55,6 @@ def gpu_findings(
 def _toolkit(root: Path) -> Path:
     """The folder in which a CUDA toolkit is, or would be."""
     return next((each.parent.parent for each in sorted(root.glob("usr/local/cuda*/bin/ncu"))), root / "usr/local/cuda")
-
-
-def _driver_version(root: Path) -> str:
-    """`580.65.06` of the line `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release ...`."""
-    found = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", _text(root / "proc/driver/nvidia/version"))
-    return found[0] if found else ""
 
 
 def _gpus(root: Path) -> Iterator[Finding]:
