@@ -1,5 +1,7 @@
 """What all tests share: `--complete`, with which what is missing is a failure and not a skip; the public traces.
 
+With `--nightly`, tests of random input take more of it.
+
 Also how several processes share the work: file by file, but the long ones test by test.
 """
 
@@ -44,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--complete", action="store_true", help="a package or a trace that a test lacks is a failure, not a skip"
     )
+    parser.addoption("--nightly", action="store_true", help="also run what is marked nightly")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("nightly"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 def _insist(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -19,30 +19,39 @@ import sys, torch
 from torch.profiler import ProfilerActivity, profile, schedule
 from torch.utils.data import DataLoader, TensorDataset
 
-stacks, active, path = sys.argv[1] == "stacks", int(sys.argv[2]), sys.argv[3]
 net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
 optimizer = torch.optim.Adam(net.parameters())
 batches = DataLoader(TensorDataset(torch.randn(640, 64), torch.randint(0, 10, (640,))), batch_size=32)
-with profile(
-    activities=[ProfilerActivity.CPU], with_stack=stacks, schedule=schedule(wait=1, warmup=1, active=active),
-    on_trace_ready=lambda done: done.export_chrome_trace(path),
-) as profiler:
-    for number, (x, y) in enumerate(batches):
-        if number == active + 2:
-            break
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(x), y).backward()
-        optimizer.step()
-        profiler.step()
+for stacks in ("stacks", "plain"):
+    for active in (1, 5):
+        with profile(
+            activities=[ProfilerActivity.CPU], with_stack=stacks == "stacks",
+            schedule=schedule(wait=1, warmup=1, active=active),
+            on_trace_ready=lambda done: done.export_chrome_trace(f"{sys.argv[1]}/{stacks}-{active}.json"),
+        ) as profiler:
+            for number, (x, y) in enumerate(batches):
+                if number == active + 2:
+                    break
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(net(x), y).backward()
+                optimizer.step()
+                profiler.step()
 """
+
+
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the profiles of one training."""
+    folder = tmp_path_factory.mktemp("profiles")
+    subprocess.run([sys.executable, "-c", PROGRAM, str(folder)], check=True, capture_output=True)
+    return folder
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("active", [1, 5])
 @pytest.mark.parametrize("stacks", ["stacks", "plain"])
-def test_steps_are_the_marks_of_the_profiler(tmp_path: Path, stacks: str, active: int) -> None:
-    path = tmp_path / "profile.json"
-    subprocess.run([sys.executable, "-c", PROGRAM, stacks, str(active), str(path)], check=True, capture_output=True)
+def test_steps_are_the_marks_of_the_profiler(profiles: Path, stacks: str, active: int) -> None:
+    path = profiles / f"{stacks}-{active}.json"
     events = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("ph") == "X"]
     marks = sorted((e["ts"], e["dur"]) for e in events if e["name"].startswith("ProfilerStep#"))
     assert len(marks) == active

@@ -64,7 +64,8 @@ def test_what_is_exported_and_read_again_is_equal(public_folder: Path, name: str
         assert {key: told[1].get(key) for key in told[0]} == told[0]
 
 
-@pytest.mark.parametrize("name", ["alexnet_critical_path", "nccl_data", "ns_resolution", "v100_train_rank1of2"])
+# Other files have no argument, and no type of one, that these lack.
+@pytest.mark.parametrize("name", ["alexnet_critical_path", "nccl_data", "ns_resolution"])
 def test_every_event_is_the_one_that_kineto_wrote(public_folder: Path, name: str, tmp_path: Path) -> None:
     source = public_folder / "kineto" / f"{name}.json.gz"
     strobe.open(source).export(tmp_path / "again.json")

@@ -25,21 +25,21 @@ PROGRAM = """
 import sys, torch
 from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
 
-options, active, repeat, path = eval(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 torch.set_num_threads(1)
 net = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 x, y = torch.randn(1024, 1024), torch.randint(0, 10, (1024,))
-export = (lambda done: done.export_chrome_trace(path)) if path.endswith(".json") else tensorboard_trace_handler(path)
-with profile(
-    activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=active, repeat=repeat),
-    on_trace_ready=export, **options,
-) as profiler:
-    for _ in range((2 + active) * repeat):
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(x), y).backward()
-        optimizer.step()
-        profiler.step()
+for path, options, active, repeat in eval(sys.argv[1]):
+    export = tensorboard_trace_handler(path) if repeat > 1 else lambda done: done.export_chrome_trace(path)
+    with profile(
+        activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=active, repeat=repeat),
+        on_trace_ready=export, **options,
+    ) as profiler:
+        for _ in range((2 + active) * repeat):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(x), y).backward()
+            optimizer.step()
+            profiler.step()
 """
 OPTIONS = {
     "plain": {},
@@ -49,10 +49,14 @@ OPTIONS = {
 }
 
 
-def run(path: Path, options: str, active: int, repeat: int = 1) -> Path:
-    command = [sys.executable, "-c", PROGRAM, repr(OPTIONS[options]), str(active), str(repeat), str(path)]
-    subprocess.run(command, check=True, capture_output=True)
-    return path
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the profiles of one program: by options, with 1 and with 6 steps, and two windows in `logs`."""
+    folder = tmp_path_factory.mktemp("profiles")
+    forms = [(f"{folder}/{name}{active}.json", OPTIONS[name], active, 1) for name in OPTIONS for active in (1, 6)]
+    forms.append((f"{folder}/logs", {}, 2, 2))
+    subprocess.run([sys.executable, "-c", PROGRAM, repr(forms)], check=True, capture_output=True)
+    return folder
 
 
 def answers(path: Path) -> tuple[strobe.Trace, Summary]:
@@ -75,11 +79,11 @@ def end_of(row: dict[str, Any]) -> int:
 
 
 @pytest.mark.torch
-def test_one_program_has_the_same_answers_however_it_is_profiled(tmp_path: Path) -> None:
+def test_one_program_has_the_same_answers_however_it_is_profiled(profiles: Path) -> None:
     found = {}
     for options in OPTIONS:
         for active in (1, 6):
-            trace, summary = answers(run(tmp_path / f"{options}{active}.json", options, active))
+            trace, summary = answers(profiles / f"{options}{active}.json")
             assert summary.step is not None
             assert (summary.step.count, summary.quality.complete) == (active, True)
             assert summary.verdict.kind == "compute-bound"
@@ -106,9 +110,9 @@ def without_flows(events: list[Event]) -> list[Event]:
 @pytest.mark.torch
 @pytest.mark.parametrize("trim", [without_stacks, without_metadata, without_flows])
 def test_a_trimmed_file_has_the_same_steps_operators_and_limit(
-    tmp_path: Path, trim: Callable[[list[Event]], list[Event]]
+    profiles: Path, tmp_path: Path, trim: Callable[[list[Event]], list[Event]]
 ) -> None:
-    path = run(tmp_path / "whole.json", "stacks", 3)
+    path = profiles / "stacks6.json"
     whole = json.loads(path.read_text())
     trimmed = tmp_path / "trimmed.json"
     trimmed.write_text(json.dumps({"traceEvents": trim(whole["traceEvents"])}))
@@ -133,8 +137,8 @@ def operators(trace: strobe.Trace) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.torch
-def test_a_file_that_was_cut_off_has_the_steps_before(tmp_path: Path) -> None:
-    path = run(tmp_path / "whole.json", "stacks", 6)
+def test_a_file_that_was_cut_off_has_the_steps_before(profiles: Path, tmp_path: Path) -> None:
+    path = profiles / "stacks6.json"
     cut = tmp_path / "cut.json"
     cut.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 4])
     trace, summary = answers(cut)
@@ -147,8 +151,8 @@ def test_a_file_that_was_cut_off_has_the_steps_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-def test_windows_of_one_worker_are_no_ranks(tmp_path: Path) -> None:
-    folder = run(tmp_path / "logs", "plain", 2, repeat=2)
+def test_windows_of_one_worker_are_no_ranks(profiles: Path) -> None:
+    folder = profiles / "logs"
     assert len(list(folder.iterdir())) == 2
     trace, summary = answers(folder)
     assert [row["rank"] for row in trace.processes.to_pylist()] == [None, None]

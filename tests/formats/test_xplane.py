@@ -289,15 +289,15 @@ def test_every_damage_is_survived(tmp_path: Path) -> None:
     kernel = message((1, 1), (5, "regs:32 grid:4,2,1 block:128,1,1"))
     lines = [line(1, "Stream #1", 5, event(1, 10, 2**63, kernel), event(9, 0, 5, message((1, 99), (7, 99))))]
     whole = space(plane("/device:GPU:0", lines, EVENTS, STATS), path=tmp_path / "whole").read_bytes()
-    opened = 0
-    for at in range(len(whole)):
+    opened, places = 0, range(0, len(whole), 4)  # all kinds of bytes; test_damage.py changes others
+    for at in places:
         path = tmp_path / "damaged"
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         try:
             opened += strobe.open(path).span_count >= 0
         except TraceError:
             continue
-    assert opened > len(whole) // 2
+    assert opened > len(places) // 2
 
 
 def test_only_xspace_is_recognised(tmp_path: Path) -> None:

@@ -56,7 +56,9 @@ def record(
     done = subprocess.run(
         [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", *options, "program.py"],
         cwd=folder,
-        env=fake_cuda.environment(release, folder / "truth.jsonl", **settings) | (environment or {}),
+        # A summary takes as long as everything else. Who looks at it asks for it.
+        env=fake_cuda.environment(release, folder / "truth.jsonl", **settings)
+        | {"STROBE_QUIET": "yes", **(environment or {})},
         capture_output=True,
         text=True,
         timeout=60,

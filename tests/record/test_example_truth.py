@@ -38,15 +38,15 @@ class Run:
         return np.abs(np.searchsorted(self.operator_start_ns, a_ns) - np.searchsorted(self.operator_start_ns, b_ns))
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     workshop = Workshop(tmp_path_factory.mktemp("example"))
     truth_file = workshop.folder / "truth.json"
     # Other programs on the same cores hide a part of every stall: 400 ms are seen on any machine that runs tests.
     done = workshop.recorded(
         EXAMPLE,
         f"--steps={STEPS}",
-        f"--seed={request.param}",
+        "--seed=1",
         f"--truth={truth_file}",
         f"--stall-ms={STALL_NS // 10**6}",
     )

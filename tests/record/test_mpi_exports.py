@@ -87,7 +87,9 @@ def exported(trace: strobe.Trace, folder: Path) -> list[str]:
     return [note for note in trace.export(folder, "otf2") if " rows of " not in note and "executions" not in note]
 
 
-@pytest.mark.parametrize(("program", "size"), [("solver", 4), ("traffic", 3)])
+@pytest.mark.parametrize(
+    ("mpi", "program", "size"), [("mpich", "solver", 4), ("openmpi", "traffic", 3)], indirect=["mpi"]
+)
 def test_what_does_not_block_is_exported_as_such(mpi: Mpi, program: str, size: int, tmp_path: Path) -> None:
     binary, counter = mpi.build(program), mpi.build("bytes.so", "-shared", "-fPIC")
     recorded = mpi.recorded(*mpi.mpirun(size, binary), LD_PRELOAD=counter)

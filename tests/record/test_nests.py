@@ -1,6 +1,7 @@
-"""Steps of a thousand nests of loops, found while they are recorded and folded, and after a recording of everything.
+"""Steps of nests of loops, found while they are recorded and folded, and after a recording of everything.
 
-The nests are invented (nests/recorder.py), and so is their time: a run of a minute is recorded in milliseconds.
+The nests are invented (nests/recorder.py), 250 of them and a thousand with `--nightly`, and so is their time: a run of
+a minute is recorded in milliseconds.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def recorded(passing_time: Path, folder: Path, keep: str, seeds: range) -> list[
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize(
+    "batch", [*range(2), *(pytest.param(batch, marks=pytest.mark.nightly) for batch in range(2, BATCHES))]
+)
 def test_steps_are_the_same_while_the_program_runs(batch: int, passing_time: Path, tmp_path: Path) -> None:
     seeds = range(batch * BATCH, (batch + 1) * BATCH)
     truth = recorded(passing_time, tmp_path / "all", "all", seeds)

@@ -13,7 +13,6 @@ from tests.record.workshop import Workshop
 
 # What clocks may differ by.
 SLACK_NS = 200_000
-pytestmark = pytest.mark.every_python
 
 # Each function, and the text that its source means.
 FUNCTIONS = {
@@ -97,6 +96,7 @@ def texts(trace: strobe.Trace) -> dict[str, str]:
     return {str(names[region]): text for region, text in trace.definitions.source_loops.items()}
 
 
+@pytest.mark.every_python
 def test_the_bytecode_means_what_the_source_does(workshop: Workshop) -> None:
     lines = [PROGRAM]
     for name, (body, _) in FUNCTIONS.items():
@@ -107,6 +107,7 @@ def test_the_bytecode_means_what_the_source_does(workshop: Workshop) -> None:
     assert {name: found.get(name) for name in FUNCTIONS} == {name: text for name, (_, text) in FUNCTIONS.items()}
 
 
+@pytest.mark.every_python
 def test_a_while_loop_calls_its_condition_in_each_iteration(workshop: Workshop) -> None:
     code = "left = [1, 2, 3]\ndef more(): return left\ndef work():\n    while more():\n        left.pop()\nwork()\n"
     workshop.write("program.py", code)
@@ -116,6 +117,7 @@ def test_a_while_loop_calls_its_condition_in_each_iteration(workshop: Workshop) 
     assert found in ("more (~ left.pop more)?", "more (~ left.pop more)", "(~ more left.pop?)")
 
 
+@pytest.mark.every_python
 def test_a_child_that_was_forked_knows_them_too(workshop: Workshop) -> None:
     code = "import os\ndef work(n): pass\ndef main():\n    for n in range(3): work(n)\nmain()\n"
     workshop.write("program.py", code + "if os.fork() == 0:\n    main()\n    os._exit(0)\nos.wait()\n")
@@ -176,7 +178,7 @@ def turn(seconds):
     time.sleep(seconds)
 def main():
     turn(0.01)
-    for n in range(2600):
+    for n in range(1000):
         begins.append(time.monotonic_ns())
         turn(0.002)
         turn(0.001)
@@ -190,7 +192,7 @@ json.dump([begins, called[1::2]], open("begins.json", "w"))
     folded = [row for row in steps if row["detail"] == "none"]
     begins, called = map(np.array, json.loads((workshop.folder / "begins.json").read_text()))
     assert len(folded) > 20
-    assert abs(len(steps) - 2600) <= 2
+    assert abs(len(steps) - 1000) <= 2
     # Between the program's note and what its first call notes, however busy the machine.
     starts = np.array([row["start_ns"] + trace.zero_ns for row in folded])
     at = np.searchsorted(begins, starts + SLACK_NS) - 1
@@ -231,6 +233,7 @@ json.dump([called[4:2000:5], called[:2000:5]], open("called.json", "w"))
     assert "each is an iteration of the loop in main at program.py:9, which repeats something 5 times" in steps.about
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize(("loop", "steps"), [("while len(done) < 120", 120), ("for question in range(400)", 400)])
 def test_to_ask_for_something_to_do_is_no_step(workshop: Workshop, loop: str, steps: int) -> None:
     """A third of all questions has an answer. Who goes through 400 items does them all."""
@@ -364,6 +367,7 @@ main()
         assert "calls it back" not in trace.steps().about
 
 
+@pytest.mark.every_python
 def test_a_function_that_is_no_longer_recorded_hides_no_step(workshop: Workshop) -> None:
     """It is called 5000 times in each of the first steps of 200, and then left out."""
     code = """
@@ -407,6 +411,7 @@ main()
 """
 
 
+@pytest.mark.every_python
 def test_what_a_library_calls_the_function_for_is_the_step(workshop: Workshop) -> None:
     """The source shows a loop over files; 1000 calls for each of them come from `map`, which has none."""
     workshop.write("program.py", LIBRARY_CALLS)
@@ -441,6 +446,7 @@ main()
         assert ("which goes through 5 items" in found.about) == (steps == 60)
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize(
     "forces",
     [
@@ -482,6 +488,7 @@ json.dump(resumed, open("resumed.json", "w"))
     assert all(a < b < a + 3e6 for a, b in zip(starts[1:], resumed[1:], strict=True))
 
 
+@pytest.mark.every_python
 def test_a_coroutine_goes_through_several_items_each_time_it_is_resumed(workshop: Workshop) -> None:
     """A packet is a step, not what one waking up of the hub finds in its queue."""
     code = """

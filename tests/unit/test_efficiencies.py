@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from strobe.ranks.efficiencies import DeviceTimes, HostTimes, PerStep, TeamTimes, pop, scaling, strobe, talp
 
-pytestmark = pytest.mark.every_python
 TIMES = st.integers(1, 10**12)
 
 

@@ -9,8 +9,6 @@ from strobe.model.kinds import PARTS
 from strobe.steps.finding.outliers import find_outliers
 from strobe.tables.column_arrays import median, rows_by
 
-pytestmark = pytest.mark.every_python
-
 
 @pytest.mark.parametrize("every", [3, 4, 10])
 def test_a_rhythm_does_not_hide_slow_steps_among_very_many(every: int) -> None:

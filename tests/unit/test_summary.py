@@ -15,8 +15,6 @@ from strobe.present.summary_text import summary_text
 from strobe.trace.archive import Job
 from tests.unit.hand_made import MS, ZERO_NS, HandMadeProcess, make_trace, span, train_steps
 
-pytestmark = pytest.mark.every_python
-
 STALLS = dict.fromkeys(range(11, 75, 20), 80 * MS)
 EXTRAS = dict.fromkeys(range(24, 75, 25), ("validate", 30 * MS))
 

@@ -18,8 +18,6 @@ from strobe.sums.samples import RUNNING, WAITING
 from strobe.trace.trace import Trace
 from tests.unit.hand_made import MS, HandMadeProcess, Span, make_trace, span, train_steps
 
-pytestmark = pytest.mark.every_python
-
 OWN, LIBRARY = "solve (/home/me/model.py:12)", "wait (/usr/lib/python3.11/threading.py:300)"
 
 
