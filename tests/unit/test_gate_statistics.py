@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strobe.gate.bench import bench
@@ -36,14 +36,6 @@ def brute_force_p(values: np.ndarray) -> float:
 @given(differences)
 def test_the_probability_is_that_of_all_patterns_of_signs(values: np.ndarray) -> None:
     assert greater_p(values) == pytest.approx(brute_force_p(values))
-
-
-@given(st.lists(st.floats(-1, 1), min_size=2, max_size=40, unique_by=abs).map(np.array))
-def test_the_probability_is_that_of_scipy(values: np.ndarray) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    assume(0 not in values)
-    expected = stats.wilcoxon(values, alternative="greater", method="exact").pvalue
-    assert greater_p(values) == pytest.approx(expected, rel=1e-9)
 
 
 @given(st.integers(0, 10_000), st.integers(7, 12), st.sampled_from((0.01, 0.02, 0.05)))
@@ -172,8 +164,8 @@ def test_looking_several_times_does_not_raise_false_alarms() -> None:
     def measure(now: bool) -> Run:
         return timed(np.array([1e6 * math.exp(random.normal(0, 0.3))]), next(runs))
 
-    for _ in range(300):
-        parts = iter(np.arange(1, 61) / 60)
+    for _ in range(150):
+        parts = iter(np.arange(1, 31) / 30)
         alarms += bench(measure, lambda parts=parts: next(parts), metrics=METRICS, threshold=0.0).verdict == REGRESSED
     assert alarms <= 3
 

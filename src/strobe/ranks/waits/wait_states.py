@@ -305,6 +305,8 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     of_neighbours, left = found.of_kinds(AMONG_NEIGHBOURS)[at], found.first_left()[at]
     needs = awaited != NOBODY
     for state, of_kind, completion in kinds:
+        if not of_kind.any():
+            continue
         parts.append(waits_of(state, of_kind & blocking & needs, np.minimum(awaited, end), start, cause, awaited))
         if completion:
             first = np.where(of_neighbours, left, np.repeat(np.minimum.reduceat(end, begin), count))
