@@ -127,7 +127,7 @@ except KeyboardInterrupt:
 
 def test_ctrl_c_kills_strobe_by_the_signal_when_it_kills_the_program(workshop: Workshop) -> None:
     """A shell stops its loop only when the program died by SIGINT, not when it exited with 130."""
-    workshop.write("program.py", "import time\nprint('ready', flush=True)\ntime.sleep(60)")
+    workshop.write("program.py", "import time\nprint('ready', flush=True)\nwhile True:\n    time.sleep(0.1)")
     terminal = workshop.start_in_terminal("program.py")
     terminal.type(CTRL_C)
     assert terminal.finish() == -signal.SIGINT
