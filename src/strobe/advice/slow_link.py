@@ -14,8 +14,9 @@ from strobe.ranks.clock_errors import clock_errors, on_one_host
 from strobe.ranks.messages import numbered
 from strobe.ranks.step_waits import MOST_ROWS
 from strobe.ranks.waits.message_calls import messages
+from strobe.steps.step_times import in_steady_steps
 from strobe.steps.steps import find_steps
-from strobe.tables.column_arrays import Columns, Floats, Ints, interval_at
+from strobe.tables.column_arrays import Columns, Floats, Ints
 from strobe.trace.definition_rows import process_rows, processes_of_locations
 from strobe.trace.trace import Trace
 
@@ -98,10 +99,7 @@ def _messages(trace: Trace) -> _Messages:
     known = (sent.call_path >= 0) & (got.call_path >= 0) & alone & (ends.size_bytes[send] > 0) & (took > 0)
     known &= (got.begin_ns <= sent.asked_ns) & (sent.begin_ns - sent.asked_ns <= _IN_CALLS * took)
     sender, receiver = process[ends.place[send]], process[ends.place[receive]]
-    steady = np.zeros(len(send), dtype=bool)
-    for each in find_steps(trace).processes:
-        step = interval_at(each.start_ns, each.end_ns, sent.asked_ns)
-        steady |= (receiver == each.process) & (step >= 0) & each.steady[step]
+    steady = in_steady_steps(find_steps(trace).processes, receiver, sent.asked_ns)
     errors = clock_errors(trace)
     near = on_one_host(trace, sender, receiver)
     known &= steady & (near | ((errors[sender] >= 0) & (errors[receiver] >= 0)))

@@ -12,9 +12,9 @@ from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.collectives import collectives
 from strobe.ranks.messages import MessageEnds, message_ends, numbered
 from strobe.ranks.waits.message_calls import Calls, calls_of
-from strobe.steps.step_times import step_of_process
+from strobe.steps.step_times import in_steady_steps, step_of_process
 from strobe.steps.steps import find_steps
-from strobe.tables.column_arrays import Ints, interval_at
+from strobe.tables.column_arrays import Ints, rows_by
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.trace import Trace
 
@@ -38,11 +38,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     calls = calls_of(trace, ends)
     run_of, length = _runs(trace, ends, calls)
     many = ends.sent & (length[run_of] >= _LEAST_COUNT) & (calls.call_path >= 0) & (ends.size_bytes >= 0)
-    for each in find_steps(trace).processes:
-        step = interval_at(each.start_ns, each.end_ns, ends.time_ns)
-        (at,) = np.nonzero(many & (process[ends.place] == each.process) & (step >= 0) & each.steady[step])
-        if not len(at):
-            continue
+    steps = {each.process: each for each in find_steps(trace).processes}
+    (candidates,) = np.nonzero(many & in_steady_steps(steps.values(), process[ends.place], ends.time_ns))
+    for own_process, rows in rows_by(process[ends.place[candidates]]):
+        each, at = steps[own_process], candidates[rows]
         pair = numbered(ends.receiver[at], calls.call_path[at])
         first = np.unique(np.stack((pair, calls.begin_ns[at])), axis=1, return_index=True)[1]  # a call counts once
         spent = np.bincount(pair[first], (calls.end_ns - calls.begin_ns)[at[first]])
@@ -57,11 +56,12 @@ def _runs(trace: Trace, ends: MessageEnds, calls: Calls) -> tuple[Ints, Ints]:
     """Return the number of the run of each message, of ends in order of place and time, and the length of each run."""
     met, process = collectives(trace), np.array(processes_of_locations(trace), dtype=np.int64)[ends.place]
     begun, step = np.zeros((2, len(ends)), dtype=np.int64)
-    for place in np.unique(ends.place).tolist():
-        own = ends.place == place
-        begun[own] = np.searchsorted(np.sort(met.start_ns[met.location == place]), ends.time_ns[own])
-    for each in np.unique(process).tolist():
-        step[process == each] = step_of_process(trace, each, ends.time_ns[process == each])
+    met_at = {place: np.sort(met.start_ns[rows]) for place, rows in rows_by(met.location)}
+    for place, own in rows_by(ends.place):
+        if place in met_at:
+            begun[own] = np.searchsorted(met_at[place], ends.time_ns[own])
+    for each, own in rows_by(process):
+        step[own] = step_of_process(trace, each, ends.time_ns[own])
     kind = (ends.place, ends.sender, ends.receiver, ends.communicator, calls.call_path, step, begun)
     run_of: Ints = np.cumsum(np.diff(numbered(*kind), prepend=-1) != 0) - 1
     return run_of, np.bincount(run_of)

@@ -119,8 +119,8 @@ def waited_for_core_ns(trace: Trace, process: int, start_ns: Ints, end_ns: Ints)
 
     A reading counts as a whole: it stands for the time since the one before. 0 where this was not read.
     """
-    for each in trace.readings():
-        if (each.metric, each.process) == (_WAIT, process) and len(each.time_ns) > 1:
+    for each in trace.readings(process):
+        if each.metric == _WAIT and len(each.time_ns) > 1:
             waited = each.values[1:] * np.diff(each.time_ns)
             first = np.searchsorted(each.time_ns[1:], start_ns)
             last = np.searchsorted(each.time_ns[1:], end_ns, side="left") + 1

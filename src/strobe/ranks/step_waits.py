@@ -10,6 +10,7 @@ from strobe.ranks.delays.delay_costs import Costs, delays
 from strobe.ranks.delays.timelines import Causes
 from strobe.ranks.needless_barriers import NeedlessBarrier, needless_barrier
 from strobe.ranks.waits.wait_columns import Waits
+from strobe.steps.step_times import in_steady_steps
 from strobe.steps.steps import find_steps
 from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
@@ -56,12 +57,8 @@ def step_waits(trace: Trace) -> StepWaits | None:
     found = delays(trace)
     waits, process = found.waits, np.array(processes_of_locations(trace), dtype=np.int64)
     waiting, late = process[waits.location], process[waits.cause]
-    counted, duration_ns = np.zeros(len(waits), dtype=bool), 0
-    for each in steps:
-        (own,) = np.nonzero((waiting == each.process) & (late != waiting))
-        step = np.searchsorted(each.start_ns, waits.call_ns[own], side="right") - 1
-        counted[own] = (step >= 0) & each.steady[step] & (waits.call_ns[own] < each.end_ns[step])
-        duration_ns += int(each.duration_ns[each.steady].sum())
+    counted = (late != waiting) & in_steady_steps(steps, waiting, waits.call_ns)
+    duration_ns = sum(int(each.duration_ns[each.steady].sum()) for each in steps)
     costs = found.costs.chosen(counted[found.costs.wait])
     costs.wait[:] = (np.cumsum(counted) - 1)[costs.wait]
     waits = waits.chosen(counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.steps import chosen_steps, find_steps, steps_as_asked
 from strobe.steps.thread_spans import Ints
-from strobe.tables.column_arrays import interval_at
+from strobe.tables.column_arrays import Bools, interval_at, rows_by
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import KnownResult, cached_on_trace
 
@@ -67,3 +67,14 @@ def _times(steps: ProcessSteps) -> Times:
     order = np.argsort(steps.start_ns, kind="stable")
     number = np.arange(len(steps), dtype=np.int64) + steps.first_number
     return number[order], steps.start_ns[order], steps.end_ns[order]
+
+
+def in_steady_steps(steps: Iterable[ProcessSteps], process: Ints, time_ns: Ints) -> Bools:
+    """Return which moments lie in a steady step of their process, each edge in the step that begins there."""
+    of_process, out = {each.process: each for each in steps}, np.zeros(len(process), dtype=bool)
+    for number, rows in rows_by(process):
+        if number in of_process:
+            own = of_process[number]
+            step = interval_at(own.start_ns, own.end_ns, time_ns[rows])
+            out[rows] = (step >= 0) & own.steady[step]
+    return out

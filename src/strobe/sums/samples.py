@@ -54,8 +54,8 @@ def sample_sums(trace: Trace, location: int | None = None, window: tuple[int, in
 
 def _sums(trace: Trace, table: str, location: int | None, window: tuple[int, int] | None = None) -> Iterator[SampleSum]:
     # From the columns as they are in the file: texts are numbers there, and nothing has to import `pyarrow.compute`.
-    for process, reader in enumerate(trace.readers):
-        if reader.tables().get(table) and (location is None or trace.home(location).process == process):
+    for process in range(len(trace.readers)) if location is None else [trace.home(location).process]:
+        if trace.readers[process].tables().get(table):
             yield from _sums_of_process(trace, process, table, location, window)
 
 

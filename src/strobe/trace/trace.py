@@ -233,10 +233,10 @@ class Trace(RecordedProcesses):
         batches = [record_batch(self.span_arrays(each, start_ns, end_ns), each) for each in wanted]
         return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
 
-    def readings(self) -> Iterator[Readings]:
-        """Return every reading of every metric as arrays, by metric."""
-        for process, reader in enumerate(self.readers):
-            yield from readings_of(reader, process, self.zero_of(process), self._local_locations[process])
+    def readings(self, process: int | None = None) -> Iterator[Readings]:
+        """Return every reading of every metric as arrays, by metric; of one process, or of all."""
+        for each in range(len(self.readers)) if process is None else [process]:
+            yield from readings_of(self.readers[each], each, self.zero_of(each), self._local_locations[each])
 
     def metrics(self) -> Table:
         """Return every reading of every metric: CPU time, memory, ... over time."""
