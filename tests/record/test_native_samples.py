@@ -94,7 +94,13 @@ def test_a_thread_that_is_joined_late_is_named_with_its_work(workshop: Workshop)
     verdict = summarise(trace).verdict
     assert verdict.kind == "imbalanced"
     assert verdict.share == pytest.approx(1 - known["mean"] / known["most"], abs=0.05)
-    assert "it is part3, which computes most in sort_rows (uneven_parts.c:9)" in verdict.text
+    assert "it is part3, which computes most in sort_rows (uneven_parts.c:10)" in verdict.text
+
+
+def test_only_what_the_main_thread_joins_is_said_of_it(workshop: Workshop) -> None:
+    trace, _ = recorded(workshop, "uneven_parts", "manager")
+    text = summarise(trace).verdict.text
+    assert "of its time in pthread_join" not in text, text
 
 
 def test_the_program_notices_nothing(workshop: Workshop) -> None:

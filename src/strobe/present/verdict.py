@@ -201,7 +201,7 @@ _OF_TEAMS = {
     "locks": ("lock-bound", "threads wait {} of their time for one another's locks, most in {}"),
     "tasks": ("imbalanced", "threads have no task {} of their time while others run theirs, most in {}"),
     "serial": ("serial-bound", "{} of the time passes outside of parallel regions, most before {}"),
-    "cores": ("starved", "threads wait {} of their time for a core: more of them run than there are cores"),
+    "cores": ("starved", "threads wait {} of their time for a core that other threads or programs have"),
     "parallel": ("compute-bound", "threads compute {} of their time in parallel regions, most in {}"),
 }
 
@@ -338,14 +338,23 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
 
 
 def _uneven_threads(trace: Trace, time: HostTime) -> Verdict | None:
-    """The verdict of threads that begin with one function, of which the one that is joined last computes longest."""
+    """The verdict of threads that begin with one function, of which the one that main waits for most computes longest.
+
+    Only the main thread's waits count: what it joins may join others itself.
+    """
+    pid = process_rows(trace)[time.process].pid
+    own = {each.location: each.thread_id for each in location_rows(trace) if each.process == time.process}
     joins = rows_of(trace, "thread_join")
-    joins = joins.chosen(joins.cause >= 0)
+    of_main = np.array([own.get(location) == pid for location in joins.location.tolist()], dtype=bool)
+    begin_ns, end_ns = time.window_ns or (0, trace.info.duration_ns)
+    joins = joins.chosen(of_main & (joins.cause >= 0) & (joins.begin_ns >= begin_ns) & (joins.begin_ns < end_ns))
     waits = float(joins.wait_ns.sum() / max(1, time.duration_ns))
     if waits < _UNEVEN:
         return None
     ran, begins = Counter[int](), dict[int, str]()
     for each in sample_sums(trace):
+        if each.location not in own:
+            continue
         ran[each.location] += each.ran_ns
         if each.ran_ns:
             begins[each.location] = each.stack[0]
