@@ -385,6 +385,7 @@ def classes_of_sets(
     known: int,
     path_parents: NDArray[int64],
 ) -> list[list[list[int]]]: ...
+def keep_freed_memory(keep: bool) -> None: ...
 def match_fifo(
     sender: NDArray[int64],
     receiver: NDArray[int64],

@@ -1,4 +1,5 @@
 // message_bindings.cpp - matching of messages, and sorting of what has many millions of rows.
+#include <malloc.h>
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -36,6 +37,14 @@ void inside(const Whole& group, size_t groups) {
     if (each < 0 || size_t(each) >= groups) throw std::invalid_argument("a group that is not there");
 }
 
+// Whoever makes and frees the same large arrays again and again otherwise pays for their pages each time.
+void keep_freed_memory(bool keep) {
+  constexpr int kMost = 32 << 20;  // beyond this, each has a mapping of its own
+  mallopt(M_MMAP_THRESHOLD, kMost);
+  mallopt(M_TRIM_THRESHOLD, keep ? -1 : 2 * kMost);
+  if (!keep) malloc_trim(0);
+}
+
 template <Join join>
 void joined(nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> into, Whole group, Whole values) {
   same_length(group.shape(0), {values.shape(0)});
@@ -61,6 +70,8 @@ nb::object least(Whole values, Whole first, Whole last) {
 }  // namespace
 
 void register_messages(nb::module_& m) {
+  m.def("keep_freed_memory", &keep_freed_memory, nb::arg("keep"),
+        "Keep freed memory for what comes next, or give it back to the system and do so from now on.");
   m.def("match_fifo", &matched, nb::arg("sender"), nb::arg("receiver"), nb::arg("communicator"), nb::arg("tag"),
         nb::arg("asked_ns"), nb::arg("sent"), nb::arg("complete"),
         "Places of sends and of their receives: native/kernels/messages/fifo.h.");

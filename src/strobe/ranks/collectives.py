@@ -120,11 +120,6 @@ class Collectives:
         of_line = np.array([kind in kinds for kind, _ in self.lines], dtype=bool)
         return np.asarray(of_line[self.line], dtype=bool)
 
-    def by_collective(self) -> Ints:
-        """Return the places of those with a partner in the trace, in order of collective, then of place."""
-        (at,) = np.nonzero(self.collective >= 0)
-        return at[core.in_order_of(self.collective[at], int(self.collective.max(initial=-1)) + 1)]
-
     @property
     def needs(self) -> tuple[Bools, Bools, Bools]:
         """Return which ones others in their collective need, which need all of these, and which need those before.

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from strobe.sums.groups import Texts
-from strobe.tables.column_arrays import Ints
+from strobe.tables.column_arrays import Ints, freed_memory_kept
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -17,6 +17,7 @@ PART_ROWS = 2_000_000
 Part = tuple[int, int]  # the number of a part from 0, and how many parts there are
 WHOLE: Part = (0, 1)
 _NOT_MET = -2
+_Maps = tuple[Ints, Ints, Ints]  # of a process: see _maps_of
 _Value = TypeVar("_Value")
 
 
@@ -26,10 +27,11 @@ class NeedsWholeLogError(Exception):
 
 def in_parts(answer: Callable[[bool], _Value]) -> _Value:
     """Return an answer that reads logs in parts, or, where it has to, as a whole: then its argument is true."""
-    try:
-        return answer(False)
-    except NeedsWholeLogError:
-        return answer(True)
+    with freed_memory_kept():
+        try:
+            return answer(False)
+        except NeedsWholeLogError:
+            return answer(True)
 
 
 def parts_of(trace: Trace, table: str) -> int:
@@ -48,8 +50,9 @@ def side_columns(
     Whole numbers only; -1 where a cell is null. Texts are their numbers in `texts`, times and call paths those of the
     trace. A part of a table has the rows of all processes from one fraction of their rows to the next.
     """
+    maps = _maps(trace, texts)
     parts = [
-        _of_process(trace, process, table, names, texts, part)
+        _of_process(trace, process, table, names, texts, part, maps)
         for process, reader in enumerate(trace.readers)
         if reader.tables().get(table)
     ]
@@ -61,22 +64,26 @@ def side_columns(
 
 
 def _of_process(
-    trace: Trace, process: int, table: str, names: Sequence[str], texts: Texts, part: Part
+    trace: Trace, process: int, table: str, names: Sequence[str], texts: Texts, part: Part, maps: dict[int, _Maps]
 ) -> tuple[Ints, dict[str, Ints]]:
     of_row, cells = trace.readers[process].numbers(table, names, *part)
-    locations, paths, words = _maps(trace, texts, process)
+    if process not in maps:
+        maps[process] = _maps_of(trace, process)
+    locations, paths, words = maps[process]
     location, columns = _mapped(locations, of_row), {}
     for name in names:
         is_text, values = cells[name]
         if is_text:
-            _number_words(trace.texts(process), words, values, texts)
+            new = values[_mapped(words, values) == _NOT_MET]
+            for number in np.unique(new).tolist() if len(new) else ():
+                words[number] = texts.number(trace.texts(process)[number])
             columns[name] = _mapped(words, values)
         elif name == "call_path":
             columns[name] = _mapped(paths, values)
         else:
             columns[name] = values - trace.zero_of(process) if name == "time_ns" else values
     # A damaged file may have lost locations.
-    if len(location) and (location[0] < 0 or (np.diff(location) < 0).any()):
+    if len(location) and (location[0] < 0 or (location[1:] < location[:-1]).any()):
         order = np.argsort(location, kind="stable")
         order = order[location[order] >= 0]
         location, columns = location[order], {name: values[order] for name, values in columns.items()}
@@ -84,7 +91,12 @@ def _of_process(
 
 
 @cached_on_trace
-def _maps(trace: Trace, texts: Texts, process: int) -> tuple[Ints, Ints, Ints]:
+def _maps(trace: Trace, texts: Texts) -> dict[int, _Maps]:
+    """Return what is known of processes so far."""
+    return {}
+
+
+def _maps_of(trace: Trace, process: int) -> _Maps:
     """Return what locations, call paths and texts of a process are in the trace and in `texts`; the last one is none.
 
     Texts have a number once they are met.
@@ -97,10 +109,8 @@ def _maps(trace: Trace, texts: Texts, process: int) -> tuple[Ints, Ints, Ints]:
 
 
 def _mapped(known: Ints, numbers: Ints) -> Ints:
-    """Return what numbers refer to; a damaged file may have lost it."""
-    return known[np.minimum(numbers, len(known) - 1)]
-
-
-def _number_words(words: Sequence[str], known: Ints, used: Ints, texts: Texts) -> None:
-    for number in np.unique(used[_mapped(known, used) == _NOT_MET]).tolist():
-        known[number] = texts.number(words[number])
+    """Return what numbers refer to."""
+    try:
+        return known[numbers]
+    except IndexError:  # a damaged file may have lost it
+        return known[np.minimum(numbers, len(known) - 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -34,6 +35,8 @@ class Columns:
     def chosen(self, which: npt.NDArray[np.bool_] | npt.NDArray[np.integer] | slice) -> Self:
         """Return the rows for which `which` holds, or with these numbers."""
         if isinstance(which, np.ndarray) and which.dtype == bool:
+            if which.all():
+                return self
             which = np.flatnonzero(which)  # to find the rows once is faster than once for each column
         return type(self)(**{name: values[which] for name, values in self._arrays().items()})
 
@@ -73,6 +76,16 @@ class Columns:
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         own = vars(self)
         return {each.name: own[each.name] for each in fields(self)}
+
+
+@contextmanager
+def freed_memory_kept() -> Iterator[None]:
+    """Meanwhile keep the memory of arrays that were freed for the next ones: new pages cost as much as filling them."""
+    core.keep_freed_memory(True)
+    try:
+        yield
+    finally:
+        core.keep_freed_memory(False)
 
 
 def alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:

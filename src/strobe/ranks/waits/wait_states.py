@@ -257,12 +257,10 @@ def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
 def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     """Return the waits in collectives; calls that hand over to a GPU do not wait."""
     waits = ~np.array([party.hands_over for party in found.parties], dtype=bool)[found.party]
-    at = found.by_collective()
-    at = at[(waits & ~functions_named(trace, _TESTS)[found.call_path])[at]]
-    begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
-    if not len(begin):
+    (at,) = np.nonzero(waits & (found.collective >= 0) & ~functions_named(trace, _TESTS)[found.call_path])
+    if not len(at):
         return Waits.joined(())
-    count = np.diff(begin, append=len(at))
+    collective = found.collective[at]
     awaited_ns, who = found.awaited()
     awaited, cause, blocking = awaited_ns[at], found.location[who[at]], found.blocking[at]
     start, end = found.call_ns[at], found.end_ns[at]
@@ -270,7 +268,9 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
     party, other = found.party[at], found.party[who[at]]
     apart = ~on_one_host(trace, process[party], process[other])
     error = np.where(apart, found.clock_error_ns[party] + found.clock_error_ns[other], 0)
-    partial = (found.size[at] > 0) & (np.repeat(count, count) < found.size[at])
+    partial = (found.size[at] > 0) & (np.bincount(collective)[collective] < found.size[at])
+    first_left = np.full(int(collective.max()) + 1, -NOBODY)
+    core.least_at(first_left, collective, end)
 
     def waits_of(state: str, of: Bools, until: Ints, since: Ints, cause: Ints, came: Ints) -> Waits:
         length = until - since
@@ -309,7 +309,7 @@ def _of_collectives(trace: Trace, found: Collectives) -> Waits:
             continue
         parts.append(waits_of(state, of_kind & blocking & needs, np.minimum(awaited, end), start, cause, awaited))
         if completion:
-            first = np.where(of_neighbours, left, np.repeat(np.minimum.reduceat(end, begin), count))
+            first = np.where(of_neighbours, left, first_left[collective])
             since = np.maximum(first, np.minimum(awaited, end))
             own = found.location[at]
             parts.append(waits_of(completion, of_kind & blocking & needs, end, since, own, awaited))
