@@ -50,6 +50,10 @@ class MappedFile {
   }
   std::string_view bytes() const { return {data_.get(), data_.get_deleter().bytes}; }
   int64_t changed_ns() const { return changed_ns_; }
+  // Gives the memory of what has been read back; who reads it again gets it from the system's cache.
+  void release() const {
+    if (data_) madvise(const_cast<char*>(data_.get()), data_.get_deleter().bytes, MADV_DONTNEED);
+  }
 
  private:
   struct Unmap {

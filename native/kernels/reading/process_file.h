@@ -118,6 +118,7 @@ class ProcessFile {
   bool ended() const { return !process_json.empty() && end_json.size() >= process_json.size(); }
   std::string recovered_chunks() const { return kept_chunks_ + recovered_chunks_; }
   size_t bytes() const { return file_.bytes().size(); }
+  void release() const { file_.release(); }
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
   // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
   uint64_t damaged_later() const { return damaged_later_; }

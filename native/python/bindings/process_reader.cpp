@@ -349,6 +349,7 @@ class Reader {
           decode_numbers(chunk.payload, chunk.location, chunk.count, row(begin - std::min(begin, i * count)),
                          row(end - i * count), found);
       }
+      file_->release();  // who reads parts has little memory
     }
     nb::dict out;
     for (auto& [column, cells] : found.columns) {
