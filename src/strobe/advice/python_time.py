@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from strobe.breakdown.function_times import LEAST_SHARE, avoidable_times, call_of, is_of
 from strobe.breakdown.host_time import host_times
+from strobe.breakdown.library_calls import library_calls
 from strobe.breakdown.usual_calls import usual_calls
 from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.sums.path_statistics import caller_of, path_statistics
-from strobe.sums.samples import frame_of
-from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.trace.definition_rows import Region, location_rows, region_rows
 from strobe.trace.trace import Trace
 
-LEAST_SHARE = 0.10
 MOST = 3
 # A function that spends less of its time on the main thread runs on several.
 _ALONE = 0.99
@@ -46,7 +46,9 @@ _DOES = {
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
 
-    Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so no gain is promised.
+    Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so a gain is promised only
+    where most of it is in a call of a library that loops can mostly do without (see avoidable_times). A function with
+    very many short operators is the business of the rule `operators`.
     """
     calls = usual_calls(trace)
     if calls is None:
@@ -60,33 +62,46 @@ def run(trace: Trace) -> Iterator[Finding]:
     main_ns = np.bincount(calls.main.region, weights=calls.main.own_ns, minlength=len(regions))
     share = self_ns / max(1, calls.duration_ns)
     share[[row["paradigm"] != "python" for row in regions]] = 0.0
+    alone = main_ns >= _ALONE * self_ns
+    avoidable = {region: spare for region, spare in avoidable_times(trace).items() if alone[region]}
+    for region, spare in avoidable.items():
+        if spare.call is not None:
+            share[region] = spare.share  # operators that a library calls for it are its own time, too
     tasks = [at.location for at in location_rows(trace) if (at.process, at.kind) == (process, "task")]
     beside = with_calls(trace, tasks)
     does = next((each.functions for each in host_times(trace) if each.process == process), {})
+    called, rows = library_calls(trace, process), region_rows(trace)
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
             break
-        described = regions[region]
+        described, avoided = regions[region], avoidable.get(region)
+        if avoided is not None and avoided.call is None:
+            continue  # the business of the rule `operators`
         per_step = float(share[region]) * usual.median_ns
         lines = (
             f"what it does there shows by line: strobe run --lines {_pattern(described)}" if described["line"] else ""
         )
-        if main_ns[region] >= _ALONE * self_ns[region]:
+        if alone[region]:
             spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step"
-            spent += _spent(does, described, float(share[region]))
+            spent += _spent(does, rows[region], float(share[region]))
+            call = call_of(called, rows[region])
+            spent += f", {format_share(call.share)} of that in {call.name}" if call is not None else ""
         else:
             spent = f"{format_ns(per_step)} a step, of all threads together"
         # A loop, or an expression, lies in its function: who calls that is another question.
         within = described["role"] == "loop" or described["name"].endswith(">")
         caller = "" if within else caller_of(sums, region_rows(trace), sums.region, region)
+        known = avoided.call.sparable if avoided is not None and avoided.call is not None else None
+        hints = [known.do if known is not None else "", caller and f"called by {caller}", _BESIDE if beside else lines]
         yield Finding(
             rule="python",
             what=f"{described['name']} itself takes {spent}",
             where=f"{described['file']}:{described['line']}" if described["line"] else "",
-            do="; ".join(filter(None, [caller and f"called by {caller}", _BESIDE if beside else lines])),
-            gain_high_ns=round(per_step),
-            confidence="low",
-            informative=True,
+            do="; ".join(filter(None, hints)),
+            gain_low_ns=round(avoided.low_ns) if avoided is not None else 0,
+            gain_high_ns=round(avoided.high_ns if avoided is not None else per_step),
+            confidence="low" if avoided is None else "medium",
+            informative=avoided is None,
         )
 
 
@@ -98,7 +113,7 @@ def _pattern(region: Mapping[str, Any]) -> str:
     return shlex.quote(Path(region["file"]).name if name == "<module>" else name)
 
 
-def _spent(functions: Mapping[str, Counter[str]], region: Mapping[str, Any], share: float) -> str:
+def _spent(functions: Mapping[str, Counter[str]], region: Region, share: float) -> str:
     """What a function does most of its time, from samples: a phrase, or "" where they are not clear.
 
     `share`: of the step's time that is its own. Where samples find it for less than half of that, it calls functions
@@ -106,8 +121,7 @@ def _spent(functions: Mapping[str, Counter[str]], region: Mapping[str, Any], sha
     """
     states = Counter[str]()
     for frame, own in functions.items():
-        name, file, line = frame_of(frame)
-        if line == region["line"] and name == region["name"] and file.endswith(region["file"]):
+        if is_of(frame, region):
             states.update(own)
     if states.total() < share / 2 * sum(own.total() for own in functions.values()) or not states:
         return ""
