@@ -1945,3 +1945,54 @@ class Analyses:
         Raises:
             UsageError: where an option has no such choice.
         """
+
+    def what_if(
+        self,
+        *,
+        change: str = "",
+        by: Literal["class", "stretch"] = "class",
+        rank: str = "all",
+    ) -> Table:
+        """How long would a step take if something in it took another time?
+
+        Replay usual steps, with a change and without. A step is the graph of the critical path: threads,
+        streams of GPUs, launches, synchronisation, messages and collectives of all ranks. A replay keeps
+        the time of each piece of work and what waits for what; launches, gaps and returns in between take
+        their usual time (the median of the stretch), and time that nothing accounts for is left out. What
+        the replay of the unchanged steps lacks of the recorded time, or has beyond it, is its error. Where
+        the GPU is behind the host, up to four consecutive steps are one stretch.
+
+        A change: PATTERN=FACTOR multiplies the time of what runs in regions of a name, or of a kind (host,
+        data, launch, queue, computation, communication, copy, sync): 'gemm*=0.5'; a factor that is not sure
+        is a range: 'gemm*=0.4..0.6'. Or a word: no-launch (work of GPUs needs no launch of its own, as in a
+        graph), no-sync (no call waits for a GPU), async-copies (no call waits for a copy), no-copies (they
+        take no time), no-straggler (what a rank calls takes what the median of the ranks takes for it).
+        Several with commas.
+
+        The gain is an interval: the range of the factors, widened by the error of the replay (the largest
+        of the stretches, as a part of the new time) and by how much the stretches differ (1.96 standard
+        errors), added as squares. A gain below 1 % of a step, or below three median deviations of the
+        stretches by the root of their number, is not told.
+
+        Options:
+            change: What changes: 'nccl*=0.5', 'gemm*=0.4..0.6,no-sync'. Default: nothing.
+            by: One row of all stretches, or one per stretch of steps.
+            rank: all: all ranks together; or the number of a rank.
+
+        Columns:
+            class (string): class of the steps
+            step (int64): first step of the stretch [by=stretch]
+            steps (int64): steps that were replayed
+            recorded_ns (int64, ns): how long a step took, until its last work on a GPU was done
+            replayed_ns (int64, ns): how long its replay takes without a change
+            error (float64): by how much a replay is off, as a part of the recorded time: the mean
+            largest_error (float64): the largest of these of all stretches [by=class]
+            predicted_ns (int64, ns): how long a step takes with the change: the middle of its factors
+            gain_ns (int64, ns): how much shorter it is than the replay
+            gain_low_ns (int64, ns): at least so much, 0 where it cannot be told from nothing [by=class]
+            gain_high_ns (int64, ns): at most so much [by=class]
+
+        Raises:
+            UsageError: where the trace has no such rank, or `change` is not a change of something in the
+                steps; or where an option has no such choice.
+        """

@@ -10,9 +10,10 @@ from strobe.analyses.ranks.critical_path import ANALYSIS
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.critical_path.call_paths import CallPaths, call_paths
 from strobe.ranks.critical_path.graph import Window, graph, processes_of, unlinked, windows
-from strobe.ranks.critical_path.longest_path import KINDS, Graph, Parts, Path, changed, changes, longest_path, parts
+from strobe.ranks.critical_path.longest_path import KINDS, Graph, Parts, Path, longest_path, parts
+from strobe.ranks.critical_path.what_if import changed, changes
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import path_tree, process_rows
+from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 
 
@@ -30,8 +31,7 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
         found, after, changed_to = parts(whole, path), None, (path, whole.edges.weight_ns)
         text = f"{which}: {path.length_ns / 1e6:.3f} ms" + _beyond(whole, path, chosen)
         if what:
-            names, (parent, region) = [str(name) for name in trace.regions.column("name")], path_tree(trace)
-            weights = changed(whole.edges, what, names, region, parent)
+            _, weights = changed(trace, whole.edges, what)
             path_after = longest_path(whole, weights)
             after, changed_to = parts(whole, path_after, weights), (path_after, weights)
             part = path_after.length_ns / path.length_ns - 1

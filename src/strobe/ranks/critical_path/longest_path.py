@@ -8,16 +8,11 @@ for itself, which counts only once other edges become shorter.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import numpy as np
 
-from strobe.errors import UsageError
-from strobe.steps.thread_spans import innermost
 from strobe.tables.column_arrays import Columns, Ints
 
 # Phase of the moment in which a window begins, see Builder.
@@ -199,51 +194,3 @@ def parts(graph: Graph, path: Path, weight_ns: Ints | None = None) -> Parts:
     start = (graph.time_ns[edges.target] - edges.weight_ns)[begins]
     kind, location, row, region = whose[:, begins]
     return Parts(start, sums[0], kind, location, row, region, sums[1])
-
-
-class Change(NamedTuple):
-    """What if the time of a kind, or of regions whose names match a pattern, were multiplied by a factor?"""
-
-    pattern: str
-    factor: float
-
-
-_CHANGE = re.compile(r"\s*(\S.*?)\s*=\s*(\d+\.?\d*|\.\d+)\s*(?:,|$)")
-
-
-def changes(text: str) -> list[Change]:
-    """Read what-if: `nccl*=0.5`, `launch=0`, several with commas. Raises UsageError for anything else."""
-    found, at = [], 0
-    while at < len(text):
-        match = _CHANGE.match(text, at)
-        if match is None:
-            raise UsageError(
-                f"--what-if: '{text[at:]}' is not a change", do="PATTERN=FACTOR: --what-if 'nccl*=0.5,launch=0'"
-            )
-        found.append(Change(match[1], float(match[2])))
-        at = match.end()
-    return found
-
-
-def changed(
-    edges: Edges, what_if: Sequence[Change], names: Sequence[str], path_region: Ints, path_parent: Ints
-) -> Ints:
-    """Return the weights after changes. `names`: by region. `path_...`: by call path; the parent is -1 at roots.
-
-    A pattern changes what ran in a region that it matches, and all that ran inside of that, once; the launch of work on
-    a GPU belongs to the launching call. Raises UsageError where a pattern matches nothing.
-    """
-    factor = np.ones(len(edges))
-    for pattern, by in what_if:
-        if pattern in KINDS:
-            factor[edges.kind == KINDS.index(pattern)] *= by
-            continue
-        matching = np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
-        if not matching.any():
-            raise UsageError(
-                f"--what-if: no region of this trace is called '{pattern}'",
-                do=f"A name as strobe profile shows it, with * for any text; or one of: {', '.join(KINDS)}",
-            )
-        inside = innermost(path_parent, matching[path_region]) >= 0
-        factor[(edges.call_path >= 0) & inside[edges.call_path]] *= by
-    return np.rint(edges.weight_ns * factor).astype(np.int64)
