@@ -1,10 +1,12 @@
 """What is recorded of a PyTorch program: operators of every thread, its own profiler left alone, loader workers."""
 
 import json
+import os
 
 import pytest
 
 import strobe
+from strobe.model.kinds import CORES, OPERATOR_THREADS
 from tests.record.workshop import Workshop
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -23,6 +25,7 @@ def test_operators_autograd_and_optimizer_are_recorded_as_often_as_they_run(work
         "program.py",
         """
         import torch
+        torch.set_num_threads(3)
         class Net(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -50,8 +53,10 @@ def test_operators_autograd_and_optimizer_are_recorded_as_often_as_they_run(work
         assert [row["total_ns"] for row in modules if row["module"] == "Net"] == expected
         lines = trace.operators(by="line", step="all").to_pylist()
         (line,) = (row for row in lines if row["function"] == "Net.forward")
-        assert line["line"].endswith("program.py:7")
+        assert line["line"].endswith("program.py:8")
         assert [line["total_ns"]] == expected
+        last = {reading.metric: reading.values.tolist() for reading in trace.readings()}
+        assert (last[OPERATOR_THREADS], last[CORES]) == ([3.0], [len(os.sched_getaffinity(0))])
 
 
 def test_threads_that_start_later_are_recorded_too(workshop: Workshop) -> None:

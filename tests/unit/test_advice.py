@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strobe import registry
 from strobe.advice.outlier import ordinal, rhythm
 from strobe.advice.rank import findings
+from strobe.model.kinds import CORES, OPERATOR_THREADS
 from strobe.present.summary import summarise
 from tests.unit.hand_made import FETCH, FETCH_ALONE, MS, HandMadeProcess, make_trace, move, span, train_steps
 
@@ -450,3 +451,32 @@ def test_very_many_short_operators_of_one_function_gain_their_time_and_that_of_t
         assert f"instead of {count} calls of aten::copy_ a step, 20.00 us each" in found[0].do
         assert found[0].gain_low_ns == pytest.approx(1.8 * MS, rel=0.001)
         assert found[0].gain_high_ns == pytest.approx(3 * MS, rel=0.001)
+
+
+def reading(number, name, value):
+    none = 2**32 - 1
+    return {"metric": number, "name": name, "unit": "", "location": none, "time_ns": [1], "value": [value]}
+
+
+@pytest.mark.parametrize(("threads", "gains"), [(8, True), (2, False), (1, False)])
+def test_more_threads_than_cores_gain_at_most_the_part_of_the_operators_that_the_cores_lack(threads, gains):
+    """Of 12 ms a step operators take 9: 4 forward and 5 backward. With two cores for eight threads a quarter stays."""
+    metrics = [reading(0, OPERATOR_THREADS, threads), reading(1, CORES, 2)]
+    trace = make_trace(HandMadeProcess({"main": train_steps(60)}, metrics=metrics))
+    finding = by_rule(trace).get("threads")
+    assert (finding is not None) == gains
+    if finding is not None:
+        assert finding.what.startswith("operators run on 8 threads, where 2 cores may be used; they take 9.00 ms")
+        assert finding.do == "torch.set_num_threads(2), or OMP_NUM_THREADS=2"
+        assert (finding.gain_low_ns, finding.gain_high_ns) == (0, pytest.approx(6.75 * MS, rel=0.01))
+
+
+def test_the_threads_of_all_ranks_share_the_cores():
+    metrics = [reading(0, OPERATOR_THREADS, 2), reading(1, CORES, 4)]
+    ranks = [
+        HandMadeProcess({"main": train_steps(60)}, pid=10 + rank, main=rank == 0, rank=rank, metrics=metrics)
+        for rank in range(4)
+    ]
+    finding = by_rule(make_trace(*ranks))["threads"]
+    assert finding.what.startswith("operators run on 8 threads of 4 ranks together, where 4 cores may be used")
+    assert finding.do == "torch.set_num_threads(1), or OMP_NUM_THREADS=1 for each rank"

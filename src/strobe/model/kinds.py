@@ -138,3 +138,6 @@ RECORDED_WITH = {
     "lines": ("source lines", "--lines FUNCTION"),
     "io": ("I/O of files", "--trace +io"),
 }
+
+# Metrics that PyTorch's adapter reads once, as a process ends: threads that an operator may use, and cores there are.
+OPERATOR_THREADS, CORES = "threads of an operator", "cores of the process"

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+_OPERATOR_THREADS, _CORES = "threads of an operator", "cores of the process"  # model/kinds.py
+
+
+def _cores() -> int:
+    """Return how many cores the process may use: by its affinity, and by the limit of its control group."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:  # a container sees its own limit here
+            limit, period = file.read().split()
+        return cores if limit == "max" else max(1, min(cores, -(-int(limit) // int(period))))
+    except (OSError, ValueError):
+        return cores
+
 
 class _TorchOps(Hooks):
     def __init__(self) -> None:
@@ -77,10 +90,20 @@ class _TorchOps(Hooks):
         self._state = threading.local()
         self._switch_on()
         atexit.register(self._observer().close)
+        atexit.register(self._read_threads, torch)
         if threading.active_count() > 1:
             core.count("threads_without_torch_operators", threading.active_count() - 1)
         threads.at_begin(lambda: self._switch_on() if self._on else None)
         self._patch_profiler(profiler)
+
+    def _read_threads(self, torch: Any) -> None:
+        if not self._on:
+            return
+        core.mute()  # the file that is read is not the program's
+        found = {(_OPERATOR_THREADS, "threads"): torch.get_num_threads(), (_CORES, "cores"): _cores()}
+        core.unmute()
+        for metric, value in found.items():
+            core.sample(core.metric(*metric), float(value))
 
     def _observer(self) -> Any:
         """Return this thread's switch, which also switches off when the thread ends: PyTorch warns of one left on."""
