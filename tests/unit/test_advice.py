@@ -218,6 +218,19 @@ def test_validation_is_good_to_know_and_no_problem():
     assert "validation: 3 of 75 steps take 30.00 ms longer" in finding.what
 
 
+@pytest.mark.parametrize("every", [5, 2])
+def test_what_takes_much_of_all_steps_gains_half_of_it_by_half_as_often(every):
+    """30 ms in every fifth step of 11, or in every second one, where most steps have it: 6 of 17 ms, 15 of 26."""
+    extras = dict.fromkeys(range(0, 75, every), ("validate", 30 * MS))
+    trace = make_trace({"main": train_steps(75, wait_ns=MS // 10, extras=extras)})
+    finding = by_rule(trace)["classes"]
+    assert re.match(r"validation: \d+ of 7\d steps take 30.00 ms longer, (35|58) %", finding.what), finding.what
+    assert finding.do.startswith("do it less often (half as often saves half)")
+    assert not finding.informative
+    assert finding.gain_high_ns == pytest.approx(30 * MS / every, rel=0.05)
+    assert finding.gain_low_ns == pytest.approx(15 * MS / every, rel=0.05)
+
+
 def test_python_inside_the_step_is_named_with_its_function():
     finding = by_rule(make_trace({"main": train_steps(60, wait_ns=MS // 10, python_ns=8 * MS)}))["python"]
     assert finding.what.startswith("train_step itself takes 8.00 ms (44 %)")
