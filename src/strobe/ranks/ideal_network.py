@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strobe.native import core
-from strobe.ranks.collectives import Collectives, collectives
+from strobe.ranks.collective_columns import Collectives
+from strobe.ranks.collectives import collectives
 from strobe.ranks.waits.message_calls import NEED_RECEIVER, functions_named, messages
 from strobe.tables.column_arrays import Columns, Floats, Ints, rows_by
 from strobe.trace.definition_rows import location_rows

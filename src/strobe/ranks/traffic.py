@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from strobe.gpu.devices import devices
 from strobe.gpu.work import COMMUNICATION, kind_of_region
+from strobe.ranks.collective_columns import Party
 from strobe.ranks.collective_kernels import blocks, executions, hands_over, kinds_by_name, kinds_of_texts, thread_spans
 from strobe.ranks.collective_kinds import size_of_buffers, size_of_messages
-from strobe.ranks.collectives import Party
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
 from strobe.tables.column_arrays import Columns, Ints

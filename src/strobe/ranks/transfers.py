@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from strobe.ranks.clock_errors import errors_between
-from strobe.ranks.collectives import FROM_ROOT, TO_ROOT, collectives
+from strobe.ranks.collective_columns import FROM_ROOT, TO_ROOT
+from strobe.ranks.collectives import collectives
 from strobe.ranks.messages import ONE_SIDED, MessageEnds, message_ends, message_texts, numbered
 from strobe.ranks.waits.message_calls import Messages, calls_of, message_parts
 from strobe.ranks.waits.wait_columns import Waits

@@ -8,7 +8,8 @@ import numpy as np
 
 from strobe.analyses.ranks.stragglers import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_share
-from strobe.ranks.collectives import NOBODY, Collectives, collectives
+from strobe.ranks.collective_columns import NOBODY, Collectives
+from strobe.ranks.collectives import collectives
 from strobe.steps.thread_spans import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace

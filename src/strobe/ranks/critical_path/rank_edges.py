@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.ranks.collectives import ALL_NEED_ALL, NOBODY, collectives
+from strobe.ranks.collective_columns import ALL_NEED_ALL, NOBODY
+from strobe.ranks.collectives import collectives
 from strobe.ranks.critical_path.gpu_edges import Activities, Calls, Syncs
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, Builder
 from strobe.ranks.critical_path.thread_edges import Chain

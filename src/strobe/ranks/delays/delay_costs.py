@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.ranks.collectives import NOBODY
+from strobe.ranks.collective_columns import NOBODY
 from strobe.ranks.delays.sync_points import sync_points
 from strobe.ranks.delays.timelines import Causes, Sums, folded_times, parts, summed, sums, timeline
 from strobe.ranks.waits.message_calls import Spans

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.ranks.collectives import AMONG_NEIGHBOURS, FROM_ROOT, NOBODY, TO_ROOT, Collectives, collectives
+from strobe.ranks.collective_columns import AMONG_NEIGHBOURS, FROM_ROOT, NOBODY, TO_ROOT, Collectives
+from strobe.ranks.collectives import collectives
 from strobe.ranks.delays.timelines import distinct
 from strobe.ranks.waits.message_calls import Spans, span_around, spans_of
 from strobe.ranks.waits.wait_columns import Side

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from strobe.ranks.clock_errors import errors_between
-from strobe.ranks.collectives import NOBODY
+from strobe.ranks.collective_columns import NOBODY
 from strobe.ranks.messages import (
     EPOCHS,
     LOCKS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.ranks.collectives import NOBODY
+from strobe.ranks.collective_columns import NOBODY
 from strobe.ranks.messages import MessageEnds
 from strobe.ranks.waits.message_calls import Calls
 from strobe.tables.column_arrays import Bools, Columns, Ints

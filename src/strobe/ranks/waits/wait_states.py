@@ -14,7 +14,7 @@ import numpy as np
 
 from strobe.native import core
 from strobe.ranks.clock_errors import errors_between, on_one_host
-from strobe.ranks.collectives import (
+from strobe.ranks.collective_columns import (
     ALL_NEED_ALL,
     AMONG_NEIGHBOURS,
     FROM_ROOT,
@@ -22,8 +22,8 @@ from strobe.ranks.collectives import (
     PREFIXES,
     TO_ROOT,
     Collectives,
-    collective_parts,
 )
+from strobe.ranks.collectives import collective_parts
 from strobe.ranks.messages import message_ends
 from strobe.ranks.waits.message_calls import (
     NEED_RECEIVER,
