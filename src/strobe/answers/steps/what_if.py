@@ -96,7 +96,8 @@ def _interval(steps: Floats, replayed: Floats, least: Floats, most: Floats, erro
     low, high = (float(np.average(gain, weights=steps)) for gain in gains)
     deviation = float(np.median(np.abs(middle - np.median(middle))))
     least_gain = max(_LEAST_GAIN * float(replayed.sum() / steps.sum()), _DEVIATIONS * deviation / len(middle) ** 0.5)
-    low, high = (low - half, high + half) if high > 0 else (low, high)
+    if high > 0:
+        low, high = low - half, min(high + half, float(replayed.sum() / steps.sum()))
     return (low if low >= least_gain else 0.0), high
 
 
