@@ -186,12 +186,15 @@ def test_sums_of_fewer_spans_than_a_tile_has_build_none(tmp_path: Path):
     folder = write_trace(tmp_path / "sums.strobe", [[few], [many]])
     made = strobe.open(folder)
     end = made.info.duration_ns
+    assert not made.pyramid.has_sums()
+    assert strobe.open(write_trace(tmp_path / "few.strobe", [[few]])).pyramid.has_sums()
     for location, builds in enumerate((False, True)):
         count, own_ns = made.pyramid.profile([location], end // 3, end)
         expected = SlowLocation(made, location).profile(end // 3, end)
         assert (count[0] == expected[0]).all()
         assert (own_ns[0] == expected[1]).all()
         assert made.files[location].tiles.exists() == builds
+    assert made.pyramid.has_sums()
 
 
 def test_what_was_drawn_before_changes_no_pixel(folder: Path, trace: Trace):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import http.client
 import socket
 import subprocess
 import sys
@@ -10,8 +12,11 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
@@ -23,7 +28,8 @@ from strobe.server.http.serve import configured
 from strobe.server.http.trace_library import Source
 from strobe.server.routing import routes
 from strobe.server.routing.bodies import Body
-from tests.unit.hand_made import make_trace, span
+from strobe.server.trace_context import TraceContext
+from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
 pytestmark = pytest.mark.every_python
 
@@ -150,6 +156,35 @@ def test_what_is_no_request_is_refused_and_the_next_one_answered(app: Applicatio
             assert meta.status == 200
 
 
+def test_what_the_page_asks_first_is_answered_once_and_before_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = [HandMadeProcess({"main": [span("MPI_Send", 0, 1000 + n)]}, rank=n, pid=n + 1) for n in range(3)]
+    trace = make_trace(*ranks)
+    app = Application([Source(tmp_path, lambda: trace)], token=TOKEN, static=tmp_path)
+    begun, done, questions = threading.Event(), threading.Event(), list[object]()
+    sums = routes.ROUTES["window/bars"]
+
+    def slow(context: TraceContext, **question: Any) -> object:
+        questions.append(question)
+        begun.set()
+        assert done.wait(FOREVER_S)
+        return sums.answer(context, **question)
+
+    monkeypatch.setitem(routes.ROUTES, "window/bars", dataclasses.replace(sums, answer=slow))
+    question = f"GET /{TOKEN}/api/window/bars?start_ns=0&end_ns=1002&limit=0 HTTP/1.1\r\nHost: localhost\r\n"
+    with served(app) as port, ThreadPoolExecutor(1) as executor:
+        warmed = executor.submit(asyncio.run, app.warm())
+        assert begun.wait(FOREVER_S)
+        early = asked(port, f"{question}Accept-Encoding: gzip\r\n\r\n".encode())
+        done.set()
+        warmed.result(FOREVER_S)
+        late = asked(port, f"{question}Accept-Encoding: gzip\r\n\r\n".encode())
+        for each in (early, late):
+            assert b'"processes": 3' in b"".join(iter(lambda from_=each: from_.recv(1 << 16), b"")), "an answer"
+    assert questions == [{"start_ns": 0, "end_ns": 1002, "by": "group", "clusters": 0, "limit": 0}]
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two runs, and one that is broken."""
@@ -194,6 +229,28 @@ def test_strobe_view_shows_a_folder_of_runs_from_afar(runs: Path) -> None:
         assert "holds no recorded process" in page
         meta = urllib.request.urlopen(f"{address}t/second/api/meta", timeout=FOREVER_S).read()
         assert b"second.py" in meta
+
+
+def test_strobe_view_has_answers_before_it_is_asked_and_sends_small_ones_at_once(runs: Path) -> None:
+    with view(runs, "runs/first.strobe") as (address, _):
+        parts = urlsplit(address)
+        connection = http.client.HTTPConnection(str(parts.hostname), parts.port or 0, timeout=FOREVER_S)
+
+        def answer(name: str) -> http.client.HTTPResponse:
+            connection.request("GET", f"{parts.path}api/{name}", headers={"Accept-Encoding": "gzip"})
+            got = connection.getresponse()
+            got.read()
+            return got
+
+        # Nobody has asked for it before: the server has. An answer that is made takes more than 0.1 ms.
+        assert "answer;dur=0.0" in answer("processes").headers["Server-Timing"]
+        took = []
+        for _ in range(20):
+            begun = time.monotonic()
+            answer("meta")
+            took.append(time.monotonic() - begun)
+        # Head and body of a small answer are two packets: Linux confirms the first one after 40 ms.
+        assert min(took[1:]) < 0.03
 
 
 def test_names_of_runs_are_shown_once_and_a_wrong_one_beside_them(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from strobe.steps.steps import choose_steps, find_steps
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import merged_paths, one_for_each_name
 from strobe.tables.column_arrays import Floats, Ints
-from strobe.trace.archive import states
+from strobe.trace.archive import FileState, states
 from strobe.trace.definition_rows import location_rows, path_tree, process_rows
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.metrics.readings import Readings
@@ -42,7 +42,7 @@ _PROFILED_AT_ONCE = 256
 _MADE = (".tiles", ".index", "summary.json")
 
 
-def _digest(files: Iterable[tuple[str, int, int]]) -> str:
+def _digest(files: Iterable[FileState]) -> str:
     """Return a text that changes when the state of a file does."""
     digest = hashlib.sha256(b"strobe-view-1")
     for name, size, changed_ns in files:
@@ -107,9 +107,9 @@ class TraceContext:
         self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
 
     @cached_property
-    def _files(self) -> list[tuple[str, int, int]]:
+    def _files(self) -> list[FileState]:
         # Of an import, those of its trace; of a trace made by hand, those of the folder that was named.
-        return next((states(folder) for folder in (self.trace.path, self.path) if folder.is_dir()), [])
+        return self.trace.file_states or (states(self.path) if self.path.is_dir() else [])
 
     @cached_property
     def version(self) -> str:

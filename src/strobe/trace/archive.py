@@ -15,6 +15,7 @@ from typing import Any
 from strobe.errors import TraceError, UsageError
 
 SUFFIX = ".strobe"
+FileState = tuple[str, int, int]  # name, bytes, time of the last change (ns)
 FORMAT_VERSION = 1
 
 
@@ -131,17 +132,17 @@ def process_files(folder: Path) -> list[ProcessFiles]:
     return found
 
 
-def sizes(files: Sequence[ProcessFiles]) -> list[int]:
+def sizes(files: Sequence[ProcessFiles], known: Sequence[FileState] = ()) -> list[int]:
     """Return the bytes on disk of each process of a folder: its blocks, their index and tiles.
 
-    Rings are memory that happens to have a name.
+    Rings are memory that happens to have a name. `known`: the states of the files, where they were asked for already.
     """
-    found = {name: size for name, size, _ in states(files[0].blocks.parent)} if files else {}
+    found = {name: size for name, size, _ in known or states(files[0].blocks.parent)} if files else {}
     stems = (each.blocks.name.removesuffix("blocks") for each in files)
     return [sum(found.get(stem + kind, 0) for kind in ("blocks", "index", "tiles")) for stem in stems]
 
 
-def states(folder: Path) -> list[tuple[str, int, int]]:
+def states(folder: Path) -> list[FileState]:
     """Return name, bytes, and time of the last change (ns) of each file of a folder, by name."""
     found = []
     with os.scandir(folder) as entries:

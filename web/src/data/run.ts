@@ -3,7 +3,7 @@ import { LOCATION_KINDS, type LocationKind } from "../base/kinds.generated";
 import { plural } from "../base/quantity";
 import type { TimeRange } from "../base/time";
 import type { Api, RowOfRoute } from "./wire/api";
-import type { Meta } from "./wire/wire.generated";
+import { type Meta, TABLES } from "./wire/wire.generated";
 
 type ProcessRow = RowOfRoute<"processes">;
 export type Process = Pick<ProcessRow, "process" | "pid" | "main" | "host" | "rank"> &
@@ -13,15 +13,14 @@ type LocationRow = RowOfRoute<"locations">;
 export type Location = Pick<LocationRow, "location" | "process" | "name" | "kind" | "threadId" | "spanCount"> &
   Partial<Pick<LocationRow, "device">>;
 
-/** What makes a thread or stream another one: a stream whose work overlaps has several locations. */
-const identity = ({ kind, location, process, device, threadId }: Location): string =>
-  kind === "stream" ? `${process}/${device}/${threadId}` : `${location}`;
+/** A stream whose work overlaps has several locations. */
+const streamOf = ({ process, device, threadId }: Location): string => `${process}/${device}/${threadId}`;
 
 /** "12 threads, 4 streams": kinds that there are none of are left out, but for threads where there is nothing else. */
 export function countLocations(locations: readonly Location[]): string {
   const counted = LOCATION_KINDS.map((kind: LocationKind) => {
     const own = locations.filter((one) => one.kind === kind);
-    return [kind, new Set(own.map(identity)).size] as const;
+    return [kind, kind === "stream" ? new Set(own.map(streamOf)).size : own.length] as const;
   });
   const there = counted.filter(([kind, count]) => count > 0 || (kind === "thread" && !locations.length));
   return there.map(([kind, count]) => plural(count, kind)).join(", ");
@@ -38,28 +37,27 @@ export type Run = {
 export const ranksOf = ({ processes }: Run): number[] =>
   [...new Set(processes.flatMap(({ rank }) => rank ?? []))].sort((a, b) => a - b);
 
-/** "…/bin/python -u src/train.py --lr 1" is "train.py --lr 1". */
-const shortCommand = (argv: string): string => {
-  const [program = "", ...rest] = argv.split(" ");
-  const words = /python[\d.]*$/.test(program) && rest.length ? rest : [program, ...rest];
-  const first = words.findIndex((word) => !word.startsWith("-"));
-  return words
-    .slice(Math.max(0, first))
-    .map((word, i) => (i === 0 ? (word.split("/").at(-1) ?? word) : word))
-    .join(" ");
-};
+/** What stands before the name of a program: a Python, its options, and a folder. */
+const BEFORE_PROGRAM = /^(?:[^ ]*python[\d.]* )?(?:(?:-[^ ]* )+(?!-))?(?:[^ ]*\/)?/;
 
-/** Fetches what every page needs. */
+/** "…/bin/python -u src/train.py --lr 1" is "train.py --lr 1". */
+const shortCommand = (argv: string): string => argv.replace(BEFORE_PROGRAM, "");
+
+/** Fetches what every page needs, and reads no other columns: of thousands of ranks, each takes a while. */
 export async function fetchRun(api: Api): Promise<Run> {
   const [meta, processes, locations] = await Promise.all([
     api.json("meta", {}),
     api.table("processes", {}),
     api.table("locations", {}),
   ]);
+  const { pid, parent_pid, main, host, rank, name, argv } = TABLES.processes;
+  const { location, process, kind, thread_id, span_count, device } = TABLES.locations;
   return {
     meta,
     bounds: { startNs: meta.start_ns, endNs: Math.max(meta.end_ns, meta.start_ns + 1) },
-    processes: processes.rowsOf().map((row) => ({ ...row, title: row.name || shortCommand(row.argv) })),
-    locations: locations.rowsOf(),
+    processes: processes
+      .rowsAs({ process, pid, parent_pid, main, host, rank, name, argv })
+      .map((row) => Object.assign(row, { title: row.name || shortCommand(row.argv) })),
+    locations: locations.rowsAs({ location, process, name, kind, thread_id, span_count, device }),
   };
 }

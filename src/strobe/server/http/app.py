@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import html
 import json
@@ -18,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 import strobe
 from strobe.errors import InconclusiveError, StrobeError, UsageError
@@ -33,6 +34,7 @@ from strobe.server.routing.bodies import CELLS_TYPE, JSON_TYPE, Body
 from strobe.server.routing.endpoints import Endpoint
 from strobe.server.routing.openapi import openapi
 from strobe.server.trace_context import TraceContext
+from strobe.trace.definition_rows import process_rows
 
 _WORTH_COMPRESSING = 8192
 _GZIP = 16 + zlib.MAX_WBITS  # zlib in the wrapping of gzip, without a time
@@ -112,6 +114,24 @@ class Application:
         """Answer one request."""
         await self._access(scope, receive, send)
 
+    async def warm(self) -> None:
+        """Answer what the page of the only trace asks first. A request that comes meanwhile waits for that answer."""
+        if len(self.library.names) > 1:
+            return
+        for name in ("processes", "locations"):
+            await _with_refusals(self._answer)(_asked(name))
+        await _with_refusals(self._sums_of_ranks)(_asked("window/bars"))
+
+    async def _sums_of_ranks(self, request: Request) -> Response:
+        """Answer what the page of ranks asks first, if there are some, unless that takes as long as reading the run."""
+        context = await self._facts(request)
+        ranks = {each.rank for each in process_rows(context.trace)} - {None}
+        has_sums = (context.name, "sums"), lambda: context.trace.pyramid.has_sums()
+        if len(ranks) < 2 or not await self._queued(request, *has_sums, slow=False):
+            return await self._nothing(request)
+        start_ns, end_ns = context.bounds
+        return await self._answer(_asked("window/bars", f"start_ns={start_ns}&end_ns={end_ns}&limit=0"))
+
     async def _answer(self, request: Request) -> Response:
         """Answer a question to a trace."""
         name = request.path_params["name"]
@@ -131,6 +151,8 @@ class Application:
 
         def work() -> _Packed:
             nonlocal begun
+            if known := self._kept.get(key):  # made since this was asked
+                return known
             begun = time.perf_counter()
             if lasting and (kept := self._lasting.get(lasting)):
                 media_type, encoding, data = kept.split(b"\n", 2)
@@ -138,6 +160,8 @@ class Application:
             made = _packed(endpoint.body(context, values), zipped)
             if lasting and time.perf_counter() - begun > LONG_S:
                 self._lasting.put(lasting, f"{made.media_type}\n{made.encoding}\n".encode() + made.data)
+            if not endpoint.slow:
+                self._kept.put(key, made, len(made.data))
             return made
 
         packed = self._kept.get(key)
@@ -146,8 +170,6 @@ class Application:
             rows = endpoint.rows(values)
             slow = endpoint.slow and lasting not in self._lasting
             packed = await self._queued(request, key, work, slow=slow or builds, rows=rows)
-            if not endpoint.slow:
-                self._kept.put(key, packed, len(packed.data))
         done = time.perf_counter()
         begun = min(begun, done)  # somebody else had asked before
         headers["Server-Timing"] = f"wait;dur={1e3 * (begun - asked):.1f}, answer;dur={1e3 * (done - begun):.1f}"
@@ -222,6 +244,17 @@ class Application:
         if await request.is_disconnected():
             raise WithdrawnError
         return await self.queue.answer(key, work, slow=slow, gone=gone, rows=rows)
+
+
+def _asked(name: str, query: str = "") -> Request:
+    """Return a question as a browser asks it that does not leave."""
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        return {}
+
+    question = {"path": f"/api/{name}", "path_params": {"name": name}, "query_string": query.encode()}
+    return Request({"type": "http", "headers": [(b"accept-encoding", b"gzip")], **question}, never)
 
 
 def _with_refusals(handler: Handler) -> Handler:

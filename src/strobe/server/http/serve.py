@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,16 +24,19 @@ _GRACE_S = 2
 
 
 class _Server(uvicorn.Server):
-    """Calls `started` once it listens and can be interrupted, and not a moment earlier."""
+    """Calls `started` once it listens and can be interrupted, and not a moment earlier; then runs `beside` requests."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, started: Callable[[], None], beside: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
         super().__init__(config)
-        self._started = started
+        self._started, self._beside = started, beside
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start as uvicorn does, then call `started`."""
         await super().startup(sockets)
         self._started()
+        self._work = asyncio.create_task(self._beside())  # without a reference it would be dropped
 
 
 def serve(
@@ -59,11 +63,14 @@ def serve(
     # Bound here and not by uvicorn: port 0 becomes a number that we can print, and the error of a taken port is ours.
     listener = socket.create_server((host, port))
     listener.set_inheritable(False)
+    # Connections inherit it. Without it, the body of an answer waits 40 ms for the browser to confirm the head: asyncio
+    # sets it only where a socket has the number of its protocol, which create_server() leaves out.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     bound = listener.getsockname()[1]
     address = f"{address_of(host, bound, prefix)}/{token}/"
     sys.setswitchinterval(_SWITCH_S)
     try:
-        _Server(configured(app), lambda: started(address, bound)).run(sockets=[listener])
+        _Server(configured(app), lambda: started(address, bound), app.warm).run(sockets=[listener])
     except KeyboardInterrupt:
         pass  # The way to end it.
     finally:

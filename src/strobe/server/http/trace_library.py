@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import html
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -69,8 +71,9 @@ class Library:
     def open(self, name: str) -> TraceContext:
         """Open a trace, and read what its first picture needs. Raises StrobeError where it is broken."""
         source = self._sources[name]
-        context = TraceContext(source.open(), source.path, name, self.names)
-        context.warm()
+        with _nothing_collected():
+            context = TraceContext(source.open(), source.path, name, self.names)
+            context.warm()
         self._open.put(name, context)
         return context
 
@@ -84,6 +87,21 @@ class Library:
         while (free := name if number == 1 else f"{name}-{number}") in self._sources:
             number += 1
         return free
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Leave what is made meanwhile to the last generation of the garbage collector, which looks at it rarely.
+
+    Looking through the objects of 10,000 processes again and again takes as long as to make them.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.unfreeze()
+        gc.enable()
 
 
 def _row(name: str, path: Path) -> str:

@@ -127,9 +127,17 @@ class Pyramid:
         Two arrays (locations, regions), exact.
         """
         homes = [self._definitions.home(location) for location in locations]
-        # Sums of few spans need no tiles: most ranks of a large job have few, and to build tiles of all takes long.
-        self._open({home.process for home in homes if self._core.needs_tiles(home.process, home.local_id)})
+        self._open(self._with_many_spans(homes))
         return self._core.profile(*_processes_and_ids(homes), start_ns, end_ns, len(self._definitions.regions))
+
+    def has_sums(self) -> bool:
+        """Return whether `profile` of all locations builds no tiles."""
+        large = self._with_many_spans(self._definitions.homes) if self._files else ()
+        return all(self._core.looks_sound(str(self._files[process].tiles)) for process in large)
+
+    def _with_many_spans(self, homes: Iterable[LocalLocation]) -> set[int]:
+        # Sums of few spans need no tiles: most ranks of a large job have few, and to build tiles of all takes long.
+        return {home.process for home in homes if self._core.needs_tiles(home.process, home.local_id)}
 
     def stack_cells(
         self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int

@@ -152,6 +152,11 @@ class RecordedProcesses:
         return [properties for each in facts for properties in each.get("device_properties") or []]
 
     @cached_property
+    def file_states(self) -> list[archive.FileState]:
+        """The files of the folder when somebody first asked, none where there is no folder."""
+        return archive.states(self.path) if self.path.is_dir() else []
+
+    @cached_property
     def zero_ns(self) -> int:
         """CLOCK_MONOTONIC at the trace's zero."""
         if self.job.zero_ns is not None:
@@ -179,7 +184,7 @@ class RecordedProcesses:
             location_count=location_count,
             span_count=span_count,
             folded_count=folded_count,
-            size_bytes=sum(archive.sizes(self.files)),
+            size_bytes=sum(archive.sizes(self.files, self.file_states)),
             format_version=self.job.format_version,
             source=archive.source_of(self.job),
         )

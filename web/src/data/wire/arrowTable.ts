@@ -1,5 +1,5 @@
 // Tables as Arrow: any column by its name, or, of a route, all columns as their description has them.
-import { type Table, Type, tableFromIPC } from "@uwdata/flechette";
+import { type Column, type Table, Type, tableFromIPC } from "@uwdata/flechette";
 import { fail, WireError } from "./decoders";
 
 /** A column of a table, from its schema. */
@@ -15,6 +15,16 @@ const KINDS: ReadonlyMap<number, ArrowField["kind"]> = new Map([
   [Type.Utf8, "text"],
   [Type.Bool, "flag"],
 ]);
+
+/** Cells of a part of a column. Where each byte is a character, one decoding serves all: of each takes 1 µs. */
+function textAt(part: Column<unknown>["data"][number]): (row: number) => unknown {
+  const { values, offsets, nullCount } = part;
+  if (!nullCount && offsets instanceof Int32Array && values instanceof Uint8Array) {
+    const text = new TextDecoder().decode(values);
+    if (text.length === values.length) return (row) => text.slice(offsets[row], offsets[row + 1]);
+  }
+  return (row) => part.at(row);
+}
 
 /** An Arrow table whose columns are fetched by name and type. */
 export class ArrowTable {
@@ -59,10 +69,12 @@ export class ArrowTable {
 
   /** Texts, one per row; null becomes "". */
   texts(name: string): string[] {
-    const column = this.column(name);
-    return Array.from({ length: this.rows }, (_, i) => {
-      const value = column.at(i) ?? "";
-      return typeof value === "string" ? value : fail(name, "texts", value);
+    return this.column(name).data.flatMap((batch) => {
+      const at = textAt(batch);
+      return Array.from({ length: batch.length }, (_, i) => {
+        const value = at(i) ?? "";
+        return typeof value === "string" ? value : fail(name, "texts", value);
+      });
     });
   }
 
@@ -98,7 +110,7 @@ export class ArrowTable {
     return texts;
   }
 
-  private column(name: string): { at(index: number): unknown } {
+  private column(name: string): Column<unknown> {
     if (!this.has(name)) throw new WireError(`the table has no column '${name}'`);
     return this.table.getChild(name);
   }

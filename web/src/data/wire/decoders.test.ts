@@ -1,4 +1,4 @@
-import { tableFromArrays, tableToIPC } from "@uwdata/flechette";
+import { tableFromArrays, tableToIPC, utf8 } from "@uwdata/flechette";
 import { describe, expect, test } from "vitest";
 import { ArrowTable } from "./arrowTable";
 import { list, maybe, number, object, text, WireError } from "./decoders";
@@ -38,6 +38,13 @@ describe("an Arrow table", () => {
     expect(table.texts("name")).toEqual(["a", ""]);
     expect(table.flags("yes")).toEqual([true, false]);
   });
+  test.each([[["plain", "", "text"]], [["π", "a", "", "naïve 😀"]], [["a", null, "b"]]])(
+    "gives the texts %j",
+    (texts) => {
+      const sent = tableToIPC(tableFromArrays({ name: texts }, { types: { name: utf8() } }), { format: "stream" });
+      expect(new ArrowTable(sent ?? new Uint8Array()).texts("name")).toEqual(texts.map((text) => text ?? ""));
+    },
+  );
   test("names a column that is missing or holds something else", () => {
     expect(() => table.numbers("gone")).toThrow(WireError);
     expect(() => table.numbers("name")).toThrow("name: expected numbers, got string");
