@@ -94,13 +94,40 @@ def test_a_thread_that_is_joined_late_is_named_with_its_work(workshop: Workshop)
     verdict = summarise(trace).verdict
     assert verdict.kind == "imbalanced"
     assert verdict.share == pytest.approx(1 - known["mean"] / known["most"], abs=0.05)
-    assert "it is part3, which computes most in sort_rows (uneven_parts.c:10)" in verdict.text
+    assert "it is part3, which computes most in sort_rows (uneven_parts.c:15)" in verdict.text
 
 
 def test_only_what_the_main_thread_joins_is_said_of_it(workshop: Workshop) -> None:
     trace, _ = recorded(workshop, "uneven_parts", "manager")
     text = summarise(trace).verdict.text
     assert "of its time in pthread_join" not in text, text
+
+
+def test_a_thread_that_others_meet_late_is_named_whoever_is_joined_first(workshop: Workshop) -> None:
+    """They meet by means of their own, of which nothing is recorded."""
+    trace, known = recorded(workshop, "uneven_parts", "meet")
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "imbalanced"
+    assert verdict.share == pytest.approx(1 - known["mean"] / known["most"], abs=0.05)
+    assert "it is part3, which computes most in sort_rows (uneven_parts.c:" in verdict.text
+
+
+@pytest.mark.parametrize("way", ["cold", "mapped"])
+def test_who_sleeps_until_pages_of_a_file_come_is_bound_by_io(way: str, workshop: Workshop) -> None:
+    trace, known = recorded(workshop, "reads", way)
+    if known["slept"] < 0.4 * known["lasted"]:
+        pytest.skip("the file system has the pages in memory")
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "io-bound"
+    assert way == "mapped" or "in fetch (reads.c:30), which calls pread64" in verdict.text
+
+
+def test_a_read_from_memory_is_computing_of_the_kernel(workshop: Workshop) -> None:
+    trace, known = recorded(workshop, "reads", "cached")
+    assert known["slept"] < 0.1 * known["lasted"]
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "compute-bound"
+    assert "in fetch (reads.c:30), which calls pread64" in verdict.text
 
 
 def test_the_program_notices_nothing(workshop: Workshop) -> None:

@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compile_programs(folder: Path) -> Path:
     """Compile the programs into a folder; return it."""
-    for name in ("threads", "tasks", "few_tasks"):
+    for name in ("threads", "tasks", "few_tasks", "busy"):
         subprocess.run(["gcc", "-g", "-O1", "-fopenmp", str(HERE / f"{name}.c"), "-o", str(folder / name)], check=True)
     (folder / "lib").mkdir()
     (folder / "lib" / "libgomp.so.1").symlink_to(RUNTIME)
@@ -180,6 +181,33 @@ def test_threads_without_a_task_while_others_run_theirs_are_named(built: Path, t
     lines = {line_of("static void step(", "few_tasks.c") + offset for offset in range(4)}
     assert "threads have no task" in verdict.text
     assert any(f"step (few_tasks.c:{line})" in verdict.text for line in lines)
+
+
+@pytest.fixture
+def busy_machine() -> Iterator[None]:
+    """Other programs want every core twice."""
+    command = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(command) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    yield
+    for each in others:
+        each.kill()
+        each.wait()
+
+
+@pytest.mark.usefixtures("busy_machine")
+@pytest.mark.parametrize("name", ["even", "tasks", "uneven"])
+def test_time_without_a_core_is_no_fault_of_the_program(name: str, built: Path, tmp_path: Path) -> None:
+    workshop, _ = run(built, tmp_path, "busy", name)
+    with strobe.open(workshop.trace) as trace:
+        verdict = summarise(trace).verdict
+        ((primary,),) = rows(trace.sql("select name from locations where location = 0"), "name")
+    if name == "uneven":
+        assert verdict.kind == "imbalanced"
+        assert verdict.share == pytest.approx(0.5 / 1.5, abs=0.1)  # one waits for half of what the other computes
+        assert verdict.text.endswith(f"most of it for {primary}")
+    else:
+        assert verdict.kind in ("compute-bound", "starved")
+        assert f"in parallel regions, most in {name} (busy.c:" in verdict.text
 
 
 def test_a_task_that_waits_for_another_one_is_open_meanwhile(built: Path, tmp_path: Path) -> None:

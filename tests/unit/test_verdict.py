@@ -82,6 +82,25 @@ def test_the_kind_with_most_time_limits_the_loop(states, kind, share):
     assert verdict.confidence == ("medium" if kind == "sleeping" else "high")
 
 
+@pytest.mark.parametrize(("wait", "kind"), [("lock", "lock-bound"), ("gil", "gil-bound"), ("file", "io-bound")])
+@pytest.mark.parametrize(("waits", "named"), [(2, False), (4, True)])
+def test_a_wait_of_a_third_of_the_time_is_named_before_the_work(wait, kind, waits, named):
+    verdict = summarise(of_states(*[wait] * waits, *["python"] * (10 - waits))).verdict
+    assert verdict.kind == (kind if named else "python-bound")
+    assert verdict.share == pytest.approx(waits / 10 if named else 1 - waits / 10, abs=0.01)
+
+
+@pytest.mark.parametrize(("busy", "kind"), [(9, "python-bound"), (3, "compute-bound")])
+def test_where_another_thread_has_more_to_do_than_the_main_one_it_is_the_limit(busy, kind):
+    """The main thread computes 6 ms of a step, and waits for the other 4 ms."""
+    beside = sampled((["python"] * busy + ["waiting"] * (10 - busy)) * 30, stack="parse (/home/me/model.py:70)",
+                     name="parse", part="piece")  # fmt: skip
+    trace = make_trace({"main": sampled((["native"] * 6 + ["waiting"] * 4) * 30), "helper": beside})
+    verdict = summarise(trace).verdict
+    assert verdict.kind == kind
+    assert ("in parse (model.py:14)" in verdict.text) == (busy == 9)
+
+
 def test_who_waits_for_native_threads_is_bound_by_what_these_compute():
     verdict = summarise(of_states(*["threads"] * 6, *["native"] * 2, *["python"] * 2)).verdict
     assert (verdict.kind, verdict.confidence) == ("compute-bound", "high")

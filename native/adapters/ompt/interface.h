@@ -24,10 +24,11 @@ constexpr int kThreadBegin = 1, kThreadEnd = 2, kParallelBegin = 3, kParallelEnd
               kMutexAcquire = 26, kMutexAcquired = 27, kNestLock = 28;
 constexpr int kBegin = 1, kEnd = 2;                                                // ends of what has two
 constexpr int kWorker = 2;                                                         // a kind of thread
-constexpr int kImplicit = 2;                                                       // a flag of tasks
+constexpr int kImplicit = 2, kUndeferred = 0x08000000;                             // flags of tasks
 constexpr int kComplete = 1, kCancel = 3, kDetach = 4;                             // why a task is scheduled, when
                                                                                    // the one before is over
 constexpr int kTestLock = 2, kNestedLock = 3, kTestNestedLock = 4, kCritical = 5;  // kinds of mutexes
+constexpr int kAtEndOfRegion = 9;                                                  // a kind of barrier
 constexpr int kSingleOther = 4;                                                    // a kind of work
 
 }  // namespace strobe::ompt

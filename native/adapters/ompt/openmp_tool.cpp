@@ -23,6 +23,7 @@ namespace strobe::ompt {
 namespace {
 
 constexpr uint32_t kMostTeams = 64, kMostLocks = 4096;  // that are told apart
+constexpr uint64_t kWaits = uint64_t(1) << 32;          // beside the region of a task: any thread may run it
 
 struct Construct {
   const char* name;
@@ -95,8 +96,11 @@ struct Team : TeamWaits {
   Known known;
   std::mutex mutex;
   std::vector<Thread*> workers;
+  std::mutex idle_mutex{};
+  std::map<const Thread*, int64_t> idle_ns{};  // of threads, in barriers that they have left
 };
-Team closing{{0, 0}, 0, nullptr, {}, {}, {}};  // waits_in of a worker whose regions its primary thread ends now
+// waits_in of a worker whose regions its primary thread ends now, and of one that ends them itself.
+Team closing{{0, 0, 0}, 0, nullptr, {}, {}, {}}, leaving{{0, 0, 0}, 0, nullptr, {}, {}, {}};
 
 std::mutex mutex;  // of what make_known uses, and of all threads
 auto& threads = *new std::vector<Thread*>;
@@ -205,8 +209,12 @@ void parallel_begin(Data*, const void*, Data* parallel, unsigned, int, Site site
     slot = uint32_t(std::countr_one(used));
   } while (slot < kMostTeams && !teams.compare_exchange_weak(used, used | uint64_t(1) << slot));
   Thread& thread = me();
-  auto* team =
-      new Team{{thread.location, Moment::now().ns}, slot, site, known_of(thread, kParallel, site, slot), {}, {}};
+  auto* team = new Team{{thread.location, Moment::now().ns, thread.starved()},
+                        slot,
+                        site,
+                        known_of(thread, kParallel, site, slot),
+                        {},
+                        {}};
   parallel->pointer = team;
   enter(thread, kParallel, team->known.region, team);
 }
@@ -228,17 +236,24 @@ void close_all(Thread& thread, uint64_t ticks) {
 // until then they wait inside of it. Their primary thread knows, and ends their regions.
 void close_workers(Thread& primary, Team& team) {
   const Moment now = Moment::now();
-  std::vector<Waiter*> workers;
+  std::vector<Thread*> workers;
   const std::lock_guard lock(team.mutex);
   for (Thread* worker : team.workers) {
     Team* expected = &team;
-    if (!worker->waits_in.compare_exchange_strong(expected, &closing)) continue;
-    close_all(*worker, now.ticks);
-    worker->retire(now);
-    workers.push_back(worker);
+    if (worker->waits_in.compare_exchange_strong(expected, &closing)) {
+      close_all(*worker, now.ticks);
+      worker->retire(now);
+      workers.push_back(worker);
+      team.idle_ns[worker] = worker->members.back().idle_ns;
+    } else {  // it has left by itself, or is about to: it still needs the team
+      while (worker->waits_in == &leaving) std::this_thread::yield();
+    }
   }
-  end_region(primary, workers, team.known.call_stack, now);
-  for (Waiter* worker : workers) static_cast<Thread*>(worker)->waits_in = nullptr;
+  std::vector<int64_t> idle_ns;
+  for (const auto& [thread, ns] : team.idle_ns)
+    if (thread != &primary) idle_ns.push_back(ns);
+  end_region(primary, idle_ns, team.known.call_stack, now);
+  for (Thread* worker : workers) worker->waits_in = nullptr;
 }
 
 void implicit_task(int endpoint, Data* parallel, Data* task, unsigned size, unsigned index, int flags) {
@@ -283,13 +298,22 @@ void sync_region_wait(int kind, int endpoint, Data*, Data*, Site site) {
     if (&sync == &kImplicitBarrier) thread.waits_in = team;
     return;
   }
-  for (Team* team = thread.waits_in; &sync == &kImplicitBarrier;) {
+  Team* team = thread.waits_in;
+  while (&sync == &kImplicitBarrier) {
     if (team == &closing)
       std::this_thread::yield(), team = thread.waits_in;
-    else if (thread.waits_in.compare_exchange_weak(team, nullptr))
+    else if (thread.waits_in.compare_exchange_weak(team, team ? &leaving : nullptr))
       break;
   }
-  if (is_barrier(sync) && !thread.members.empty()) thread.leave(Moment::now());
+  const bool left = is_barrier(sync) && !thread.members.empty() && thread.leave(Moment::now());
+  if (&sync == &kImplicitBarrier && team) {
+    if (left) {
+      const std::lock_guard lock(team->idle_mutex);
+      team->idle_ns[&thread] = thread.members.back().idle_ns;
+    }
+    thread.waits_in = nullptr;
+  }
+  if (left && kind != kAtEndOfRegion) thread.resume();
   if (is_taskwait(sync)) thread.wait_for_tasks(0);
   leave(thread, sync);
 }
@@ -343,8 +367,12 @@ void nest_lock(int endpoint, uint64_t lock, Site) {
   if (endpoint == kBegin) leave(me(), construct(kRequests, kNestedLock), pointer(lock));
 }
 
-void task_create(Data*, const void*, Data* task, int, int, Site site) {
-  if (task) task->value = region_of(me(), kTask, site);
+void task_create(Data*, const void*, Data* task, int flags, int depends, Site site) {
+  if (!task) return;
+  Thread& thread = me();
+  task->value = region_of(thread, kTask, site);
+  if (!thread.team || depends || (flags & kUndeferred)) return;
+  task->value |= kWaits, thread.team->tasks.add(0, 1, thread.location);
 }
 
 // A task that waits for others stays open, and they are inside of it.
@@ -357,7 +385,7 @@ void task_schedule(Data* before, int why, Data* next) {
     leave(thread, kTask, before), thread.end_task();
   if (!next || !next->value || is_open(next)) return;
   enter(thread, kTask, uint32_t(next->value), next);
-  thread.begin_task();
+  thread.begin_task(next->value & kWaits);
 }
 
 int initialize(Lookup lookup, int, Data*) {

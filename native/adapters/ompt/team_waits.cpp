@@ -10,6 +10,8 @@ namespace strobe::ompt {
 
 namespace {
 
+constexpr int64_t kBetweenLooksNs = 1000000;  // a look takes 3 us
+
 // Who has a lock, or had it last. Locks that share a place may lack a wait's cause.
 struct Owner {
   std::atomic<uint64_t> lock;
@@ -31,13 +33,14 @@ auto writer(uint32_t location, const KindOfWait& kind) {
 
 }  // namespace
 
-int64_t RunningTasks::add(int threads, uint32_t location) {
+TaskTimes RunningTasks::add(int threads, int waiting, uint32_t location) {
   const std::lock_guard lock(mutex_);
   const int64_t now = Moment::now().ns;
-  if (threads_) ns_ += now - since_ns_;
-  since_ns_ = now, threads_ += threads;
+  if (threads_) times_.any_ns += now - since_ns_;
+  if (threads_ && waiting_ <= 0) times_.last_ns += now - since_ns_;
+  since_ns_ = now, threads_ += threads, waiting_ += waiting;
   if (threads < 0 && !threads_) last = location;
-  return ns_;
+  return times_;
 }
 
 Moment Moment::now() { return {strobe_ticks(), clock_ns(CLOCK_MONOTONIC)}; }
@@ -54,32 +57,58 @@ void Waiter::flush() {
   for (auto& [kind, sum] : sums_) sum.flush(writer(location, kind));
 }
 
+int64_t Waiter::starved() {
+  const int64_t now = Moment::now().ns;
+  if (now - looked_ns_ < kBetweenLooksNs) return 0;
+  looked_ns_ = now;
+  const int64_t before = std::exchange(delay_ns_, delay_ns(id_));
+  return delay_ns_ - before;
+}
+
+void Waiter::resume() {
+  Member& member = members.back();
+  member.starved_ns = std::min(starved(), Moment::now().ns - member.phase_ns);
+}
+
 void Waiter::join(TeamWaits& team, uint32_t call_stack) {
-  if (idle_since_.ns) add({"idle_worker", call_stack, team.location}, idle_since_, Moment::now().ns - idle_since_.ns);
+  if (const int64_t idle = idle_since_.ns ? team.begin_ns - idle_since_.ns : 0; idle > 0) {
+    add({"idle_worker", call_stack, team.location}, idle_since_, idle);
+    add({"team_serial", call_stack, team.location}, idle_since_, idle - team.starved_ns);
+  }
   idle_since_ = {};
   members.push_back({&team});
+  members.back().phase_ns = team.begin_ns;
+  resume();
 }
 
 void Waiter::arrive(uint32_t call_stack) {
   Member& member = members.back();
-  member.call_stack = call_stack, member.came = Moment::now();
+  member.call_stack = call_stack, member.starved_ns += starved();
   member.tasks_ns = member.task_began_ns = 0, member.locked_ns = locked_ns_;
   Arrivals* arrivals = member.team->arrivals;
   const uint32_t turn = member.barriers++ & 1;
   Arrivals& here = arrivals[turn];
-  if (here.count.fetch_add(1) + 1 == member.team->size) {
-    arrivals[!turn].count = 0, arrivals[!turn].complete = false;
-    here.ns = member.came.ns, here.locked_ns = locked_ns_, here.location = location;
-    here.tasks_ns = member.team->tasks.add(0, location);
-    here.complete = true;
+  {
+    const std::lock_guard lock(here.mutex);
+    member.came = Moment::now();
+    const int64_t ns = member.came.ns - member.starved_ns;
+    if (ns > here.latest_ns) here.latest_ns = ns, here.locked_ns = locked_ns_, here.latest = location;
+    if (++here.count == member.team->size) {
+      arrivals[!turn].count = 0, arrivals[!turn].complete = false, arrivals[!turn].latest_ns = 0;
+      here.ns = member.came.ns, here.location = location;
+      here.tasks_ns = member.team->tasks.add(0, 0, location).any_ns;
+      here.complete = true;
+    }
   }
   locked_ns_ = 0;
   member.tasks.clear(), run_or_wait();
   idle(call_stack);
 }
 
-void Waiter::begin_task() {
-  if (!members.empty()) members.back().tasks.push_back(0), run_or_wait();
+void Waiter::begin_task(bool waited) {
+  if (members.empty()) return;
+  if (waited) members.back().team->tasks.add(0, -1, location);
+  members.back().tasks.push_back(0), run_or_wait();
 }
 void Waiter::end_task() {
   if (!members.empty() && !members.back().tasks.empty()) members.back().tasks.pop_back(), run_or_wait();
@@ -87,6 +116,8 @@ void Waiter::end_task() {
 
 void Waiter::wait_for_tasks(uint32_t call_stack) {
   if (members.empty()) return;
+  const int64_t starved_ns = starved();
+  if (call_stack) members.back().starved_ns += starved_ns;  // while it waits it needs no core
   std::vector<uint32_t>& tasks = members.back().tasks;
   if (!tasks.empty())
     tasks.back() += call_stack ? 1 : -1, run_or_wait();
@@ -99,22 +130,22 @@ void Waiter::wait_for_tasks(uint32_t call_stack) {
 void Waiter::idle(uint32_t call_stack) {
   Member& member = members.back();
   member.idle_in = call_stack, member.idle_since = Moment::now();
-  member.others_ns = member.early_ns = 0, member.others_began_ns = member.team->tasks.add(0, location);
+  member.others_ns = member.early_ns = 0, member.others_began = member.team->tasks.add(0, 0, location);
 }
 
-void Waiter::idle_until(int64_t tasks_ns) {
+void Waiter::idle_until(const TaskTimes& tasks) {
   Member& member = members.back();
   const Arrivals& here = member.team->arrivals[(member.barriers - 1) & 1];
-  const int64_t last = here.complete ? std::min(here.tasks_ns, tasks_ns) : tasks_ns;
-  member.others_ns += tasks_ns - member.others_began_ns;
-  member.early_ns += std::max<int64_t>(0, last - member.others_began_ns);
+  const int64_t last = here.complete ? std::min(here.tasks_ns, tasks.any_ns) : tasks.any_ns;
+  member.others_ns += tasks.last_ns - member.others_began.last_ns;
+  member.early_ns += std::max<int64_t>(0, last - member.others_began.any_ns);
 }
 
 // It waits for tasks no more. Returns how long others ran tasks before the last thread came to the barrier.
 int64_t Waiter::end_idle() {
   Member& member = members.back();
   if (!member.idle_in) return 0;
-  idle_until(member.team->tasks.add(0, location));
+  idle_until(member.team->tasks.add(0, 0, location));
   add({"no_task", member.idle_in, member.team->tasks.last}, member.idle_since, member.others_ns);
   member.idle_in = 0;
   return member.early_ns;
@@ -125,9 +156,9 @@ void Waiter::run_or_wait() {
   Member& member = members.back();
   const bool runs = !member.tasks.empty() && !member.tasks.back();
   if (std::exchange(member.runs, runs) == runs) return;
-  const int64_t tasks_ns = member.team->tasks.add(runs ? 1 : -1, location);
-  if (member.idle_in && runs) idle_until(tasks_ns);
-  member.others_began_ns = tasks_ns;
+  const TaskTimes tasks = member.team->tasks.add(runs ? 1 : -1, 0, location);
+  if (member.idle_in && runs) idle_until(tasks);
+  member.others_began = tasks;
   if (!member.call_stack) return;
   const Arrivals& here = member.team->arrivals[(member.barriers - 1) & 1];
   const int64_t now = Moment::now().ns;
@@ -142,19 +173,27 @@ void Waiter::run_or_wait() {
 }
 
 // The barrier is over: it waited until the last one came.
-void Waiter::leave(const Moment& now) {
+bool Waiter::leave(const Moment& now) {
   Member& member = members.back();
-  if (!member.call_stack) return;
+  if (!member.call_stack) return false;
   const Arrivals& last = member.team->arrivals[(member.barriers - 1) & 1];
-  const int64_t others_ns = end_idle();
-  if (last.complete && last.location != location) {
-    const int64_t wait = std::min(last.ns, now.ns) - member.came.ns - member.tasks_ns - others_ns;
-    add({"thread_barrier", member.call_stack, last.location}, member.came, wait);
-    add({"team_locks", member.call_stack, last.location}, member.came,
-        std::min(wait, last.locked_ns - member.locked_ns));
+  const int64_t ran_ns = member.tasks_ns + end_idle();
+  if (last.complete) {
+    const auto note = [&](const char* state, uint32_t cause, int64_t ns) {
+      add({state, member.call_stack, cause}, member.came, ns);
+    };
+    const int64_t wait = last.location == location ? 0 : std::min(last.ns, now.ns) - member.came.ns - ran_ns;
+    note("thread_barrier", last.location, wait);
+    // Work that is handed out goes to who has a core: who waits for nobody loses nothing.
+    const int64_t would_wait = last.latest_ns - (member.came.ns - member.starved_ns) - ran_ns;
+    const int64_t uneven = std::max<int64_t>(0, std::min(wait, would_wait));
+    note("team_imbalance", last.latest, uneven);
+    note("team_locks", last.latest, std::min(uneven, last.locked_ns - member.locked_ns));
+    note("team_starved", last.location, member.starved_ns + std::max<int64_t>(0, wait) - uneven);
   }
-  member.idle_ns += now.ns - member.came.ns;
+  member.idle_ns += now.ns - member.came.ns, member.phase_ns = last.complete ? last.ns : now.ns;
   member.call_stack = 0;
+  return true;
 }
 
 void Waiter::retire(const Moment& now) {
@@ -179,15 +218,12 @@ void Waiter::released(uint64_t lock) {
   if (owner.lock == lock && owner.location == location + 1) owner.released_ns = Moment::now().ns;
 }
 
-void end_region(Waiter& primary, const std::vector<Waiter*>& workers, uint32_t call_stack, const Moment& now) {
+void end_region(Waiter& primary, const std::vector<int64_t>& workers, uint32_t call_stack, const Moment& now) {
   const Member& own = primary.members.back();
   const int64_t size = own.team->size;
   if (size < 2 || size != int64_t(workers.size()) + 1) return;
   int64_t all = own.idle_ns, least = own.idle_ns;
-  for (const Waiter* each : workers) {
-    const int64_t idle = each->members.back().idle_ns;
-    all += idle, least = std::min(least, idle);
-  }
+  for (const int64_t idle : workers) all += idle, least = std::min(least, idle);
   const auto add = [&](const char* state, int64_t ns) {
     primary.add({state, call_stack, primary.location}, {strobe_ticks(), now.ns}, ns);
   };

@@ -100,6 +100,9 @@ inline std::string small_file(uint64_t id, const char* what) {
   return n > 0 ? std::string(bytes, size_t(n)) : std::string();
 }
 
+// How long it was ready to run and did not: 0 where the kernel does not count it.
+inline int64_t delay_ns(uint64_t id) { return atoll(strchr((small_file(id, "schedstat") + " 0").c_str(), ' ')); }
+
 inline std::string name_of(uint64_t id) {
   std::string name = small_file(id, "comm");
   if (!name.empty() && name.back() == '\n') name.pop_back();
@@ -120,6 +123,7 @@ inline State state_of_sleeper(uint64_t id, uintptr_t gil, size_t gil_bytes) {
   char* end;
   const long number = strtol(call.c_str(), &end, 10);
   if (end == call.c_str()) return kWaiting;  // the kernel does not tell
+  if (number == -1) return kFile;            // in no call: a page fault, whose page comes from a file
   const auto first = uintptr_t(strtoull(end, nullptr, 16));
   if (number == SYS_futex && first >= gil && first < gil + gil_bytes) return kGil;
   const bool moves = number == SYS_read || number == SYS_write || number == SYS_readv || number == SYS_writev;

@@ -277,17 +277,16 @@ void flush_waits(ThreadSamples& t) {
   for (KindOfWait& kind : t.kinds) kind.sum.flush(writer(t, kind));
 }
 
-uint32_t thread_of(pthread_t thread) {
+uint32_t thread_of(pthread_t thread, bool over) {
   std::lock_guard lock(mutex);
-  for (const ThreadSamples* t : all())
-    if (t->self == thread && !t->over) return uint32_t(t->id);
-  return 0;
+  const auto is = [&](const ThreadSamples* t) { return t->self == thread && t->over == over; };
+  const auto newest = std::find_if(all().rbegin(), all().rend(), is);
+  return newest == all().rend() ? 0 : uint32_t((*newest)->id);
 }
 
 Moment moment_of(uint64_t thread) {
-  Moment now{clock_ns(CLOCK_MONOTONIC), cpu_ns(clock_of_thread(thread)), 0};
-  now.delay_ns = atoll(strchr((small_file(thread, "schedstat") + " 0").c_str(), ' '));
-  return now;
+  const Moment now{clock_ns(CLOCK_MONOTONIC), cpu_ns(clock_of_thread(thread)), 0};
+  return {now.ns, now.cpu_ns, delay_ns(thread)};
 }
 
 bool prepare() {

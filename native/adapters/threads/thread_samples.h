@@ -165,8 +165,8 @@ void forked();               // in the child: nothing goes on
 
 // A wait of the calling thread is over.
 void add_wait(ThreadSamples& t, const Waited& of, uint64_t ticks, int64_t begin_ns, int64_t ns);
-void flush_waits(ThreadSamples& t);    // the calling thread's
-uint32_t thread_of(pthread_t thread);  // its number in the system; 0: nobody follows it
+void flush_waits(ThreadSamples& t);               // the calling thread's
+uint32_t thread_of(pthread_t thread, bool over);  // its number in the system; 0: nobody follows it, or not yet
 
 // For the collector, which alone forgets threads: those that are over.
 std::vector<ThreadSamples*> all_threads();

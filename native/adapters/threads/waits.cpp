@@ -143,7 +143,12 @@ STROBE_API int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
 
 STROBE_API int pthread_join(pthread_t thread, void** result) {
   STROBE_FOUND(real, next<decltype(&::pthread_join)>("pthread_join"));
-  return wait_in(kJoin, nullptr, std::atomic<uint32_t>(thread_of(thread)), [&] { return real(thread, result); });
+  std::atomic<uint32_t> cause(thread_of(thread, false));
+  return wait_in(kJoin, nullptr, cause, [&] {
+    const int error = real(thread, result);
+    if (!cause) cause = thread_of(thread, true);  // one that had not begun to run
+    return error;
+  });
 }
 
 STROBE_API int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {

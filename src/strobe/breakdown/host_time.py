@@ -7,6 +7,7 @@ core, it is doing what it would do with one; `starved_ns` is that time.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,6 +64,13 @@ _IMPORTS = "(<frozen importlib"
 # ranks.
 _LOADER, _FETCH = "/torch/utils/data/", "/torch/utils/data/_utils/fetch.py"
 _OF_RANKS = ("/torch/distributed/", "/torch/autograd/")
+# Calls of the C library that move data of files, and the share of the time in them that a thread sleeps if the data do
+# not come from memory.
+_FILE_CALL = re.compile(r"\w*?(p?(read|write)v?2?|fsync|fdatasync|msync|fadvise)(64)?(_nocancel)? \(libc\b.*")
+_SLEEPS = 0.25
+# Waits that take no longer on a busy machine.
+_LASTING = ("file", "socket", "sleep")
+_INTERNAL = re.compile(r"^_+(GI_+)?(libc_)?")  # how names inside of the C library begin
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,7 @@ class Place:
 
     generates: it is a generator that yields in a loop. files: it was seen to wait for files, too. caller: the program's
     own function that makes nearly all of the calls, with its place; "" where it is one itself, or where several do.
+    callee: the function of a library that it calls for most of this time.
     """
 
     name: str
@@ -79,6 +88,7 @@ class Place:
     generates: bool = False
     files: bool = False
     caller: str = ""
+    callee: str = ""
 
 
 @dataclass(frozen=True)
@@ -158,13 +168,14 @@ class Others:
     """What others do while the main thread waits: other threads of its process, or its children.
 
     who: "4 other threads", "2 child processes". shares: of their sampled time, by state (0 to 1). samples: how many.
-    places: as in `HostTime`.
+    places: as in `HostTime`. busiest_ns: in which one of them has something to do, the one with most of it.
     """
 
     who: str
     shares: dict[str, float]
     samples: int
     places: dict[str, Place]
+    busiest_ns: int
 
     @property
     def busy(self) -> float:
@@ -192,26 +203,59 @@ def others_of(trace: Trace, time: HostTime) -> Others | None:
 
 def _others(trace: Trace, time: HostTime, who: str, locations: Sequence[int]) -> Others | None:
     sums = {location: sample_sums(trace, location, time.window_ns) for location in locations}
-    busy = [
-        each
-        for location in locations
-        if any(_state(one) not in IDLE for one in sums[location])
-        for each in sums[location]
-    ]
+    busy = _settled(
+        trace,
+        [
+            each
+            for location in locations
+            if any(_state(one) not in IDLE for one in sums[location])
+            for each in sums[location]
+        ],
+    )
     states, functions, _ = _by_state(trace, busy, False)
     samples = sum(each.samples for each in busy)
     if samples < _FEWEST_SAMPLES:
         return None
-    count = len({each.location for each in busy})
+    busy_ns = Counter[int]()
+    for each in busy:
+        busy_ns[each.location] += 0 if _state(each) in IDLE else each.ran_ns + each.other_ns
+    count = len(busy_ns)
     found = {state: place for state in states if (place := _place(trace, busy, functions, state)) is not None}
     whole = max(1, sum(states.values()))
     text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
     shares = {state: ns / whole for state, ns in states.items()}
-    return Others(text, shares, samples, found)
+    return Others(text, shares, samples, found, max(busy_ns.values()))
+
+
+def _settled(trace: Trace, sums: Sequence[SampleSum]) -> list[SampleSum]:
+    """Return the samples of threads with the time that they had no core where it belongs.
+
+    Samples by CPU time have it with what was computed next, which may be what follows a wait. It is spread over all but
+    waits for threads, which last longer themselves on a busy machine. What a thread computes in calls that move data of
+    files is I/O if it sleeps in them, too, and else a copy in memory.
+    """
+    python = {each.process for each in process_rows(trace) if each.python}
+    process = [each.process for each in location_rows(trace)]
+    runs = [each.state in RUNNING and process[each.location] not in python for each in sums]
+    lasts = [each.other_ns if each.state in _LASTING else 0 for each in sums]
+    own_ns = [each.ran_ns if ran else last for each, ran, last in zip(sums, runs, lasts, strict=True)]
+    lacked = sum(each.other_ns for each in compress(sums, runs)) / max(1, sum(own_ns))
+    moves = [each.state == "native" and bool(_FILE_CALL.fullmatch(each.stack[-1])) for each in sums]
+    slept = sum(each.other_ns for each in sums if each.state == "file")
+    sleeps = slept > _SLEEPS * (slept + sum(each.ran_ns for each in compress(sums, moves)))
+    return [
+        replace(
+            each,
+            state="file" if sleeps and moved else each.state,
+            other_ns=(0 if ran else each.other_ns) + round(own * lacked),
+        )
+        for each, ran, own, moved in zip(sums, runs, own_ns, moves, strict=True)
+    ]
 
 
 def _split(trace: Trace, process: Process, sums: Sequence[SampleSum], duration: int, measured: _Measured) -> HostTime:
     """The host time of a whole run: what is not measured is split as the samples are."""
+    sums = _settled(trace, sums)
     times_ns, places = measured.times_ns, dict(measured.places)
     talks = bool(times_ns["communication"]) or len(trace.side_table("collective_spans")) > 0
     states, functions, waited = _by_state(trace, sums, talks)
@@ -361,7 +405,13 @@ def _of_library(frame: str) -> bool:
 
 def own_frame(stack: Sequence[str]) -> str:
     """Return the innermost frame of the program itself, as a line; the innermost of all where none is."""
-    return next((frame for frame in reversed(stack) if not _of_library(frame)), stack[-1])
+    return own_and_called(stack)[0]
+
+
+def own_and_called(stack: Sequence[str]) -> tuple[str, str]:
+    """Return the innermost frame of the program itself, and that which it calls in a library, "" where it does not."""
+    at = next((at for at in range(len(stack) - 1, -1, -1) if not _of_library(stack[at])), len(stack) - 1)
+    return stack[at], stack[at + 1] if at + 1 < len(stack) else ""
 
 
 def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter[str]], state: str) -> Place | None:
@@ -369,10 +419,15 @@ def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter
     frame = max(functions, key=lambda each: functions[each][state], default=None)
     if frame is None or not functions[frame][state]:
         return None
-    lines = Counter[int]()
+    lines, callees = Counter[int](), Counter[str]()
     for each in sums:
-        if each.stack[-1] == frame and _state(each) == state:
+        if _state(each) != state:
+            continue
+        if each.stack[-1] == frame:
             lines[each.line * (with_line(each.stack) == frame)] += each.ran_ns + each.other_ns
+        own, called = own_and_called(each.stack)
+        if called and own == frame:
+            callees[_INTERNAL.sub("", called.partition(" (")[0])] += each.ran_ns + each.other_ns
     name, file, line = frame_of(frame)
     generates = (file, line) in generators(trace)
     (at, ns), *_ = lines.most_common(1) or [(0, 0)]
@@ -380,7 +435,9 @@ def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter
         line = at
     share = functions[frame][state] / sum(each[state] for each in functions.values())
     files = functions[frame]["file"] > STRAY * functions[frame][state]
-    return Place(name, f"{file}:{line}" if file else "", share, generates, files)
+    callee, in_it = next(iter(callees.most_common(1)), ("", 0))
+    callee = callee if in_it >= MOSTLY * functions[frame][state] else ""
+    return Place(name, f"{file}:{line}" if file else "", share, generates, files, callee=callee)
 
 
 def _take(left: Counter[str], states: Sequence[str], ns: int) -> None:

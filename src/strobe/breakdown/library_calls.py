@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from strobe.breakdown.host_time import host_times, own_frame
+from strobe.breakdown.host_time import host_times, own_and_called
 from strobe.steps.thread_spans import main_location
 from strobe.sums.samples import frame_of, sample_sums
 from strobe.trace.trace import Trace
@@ -86,9 +86,7 @@ def library_calls(trace: Trace, process: int) -> dict[str, LibraryCall]:
     location = main_location(trace, process)
     times, samples = dict[str, Counter[str]](), dict[str, Counter[str]]()
     for each in sample_sums(trace, location, window) if location is not None else ():
-        own = own_frame(each.stack)
-        at = len(each.stack) - each.stack[::-1].index(own)
-        called = each.stack[at] if at < len(each.stack) else ""
+        own, called = own_and_called(each.stack)
         times.setdefault(own, Counter())[called] += each.ran_ns + each.other_ns
         samples.setdefault(own, Counter())[called] += each.samples
     found = {}

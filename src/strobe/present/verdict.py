@@ -14,10 +14,10 @@ from strobe.breakdown.host_time import MEASURED, HostTime, Place, host_times, ot
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
 from strobe.ranks.step_waits import step_waits
-from strobe.ranks.waits.thread_waits import rows_of, team_times
+from strobe.ranks.waits.thread_waits import TeamTime, rows_of, team_times
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
-from strobe.sums.samples import IDLE, NO_STACK, frame_of, sample_sums
+from strobe.sums.samples import IDLE, NO_STACK, RUNNING, frame_of, sample_sums
 from strobe.tables.column_arrays import Floats
 from strobe.trace.definition_rows import location_rows, process_rows
 from strobe.trace.trace import Trace
@@ -35,6 +35,8 @@ _WORTH_NAMING = 0.1
 _SURE, _FAIRLY_SURE = (0.2, 3), (0.07, 2)
 # The main thread waits for a core for this share of the time: that limits the loop, whatever it does.
 _STARVED = 0.5
+# What the main thread waits for in this share of its time is named before what it computes: it may do both at a time.
+_WAITS = 0.3
 # A function that holds less of a kind is not named.
 _MOST_OF_IT = 0.3
 # A loop that makes its batches for this share of its time is bound by them.
@@ -65,6 +67,7 @@ _PLURAL = {
     "io-bound": "wait for files",
     "sleeping": "sleep",
 }
+_WORK, _KNOWN_WAITS = ("compute-bound", "python-bound"), ("gil-bound", "lock-bound", "io-bound")
 # What a program sleeps or waits for is not known: it retries, polls, or imitates a slow disk.
 _PURPOSE_UNKNOWN = ("sleeping", "waiting")
 _FILES = ", which waits for files, too"
@@ -209,25 +212,40 @@ _OF_TEAMS = {
 def _of_teams(trace: Trace) -> Verdict | None:
     """The verdict of a program whose threads wait for one another: their largest loss; of OpenMP, or that they compute.
 
-    Who waits at barriers because others have no core loses nothing by uneven work.
+    Who waits at barriers because others have no core loses nothing by uneven work. Of OpenMP, no wait has that.
     """
     times = {each.kind: each for each in team_times(trace)}
-    cores = times.pop("cores", None)
-    losses = [each for each in times.values() if each.kind != "parallel"]
+    losses = [each for each in times.values() if each.kind not in ("parallel", "cores")]
     if not losses:
         return None
+    cores, openmp = times["cores"], "serial" in times
     chosen = losses[0] if losses[0].share >= _UNEVEN else times["parallel"]
-    if cores is not None and chosen.kind == "parallel":
+    if chosen.kind == "parallel" and not openmp:
         return None
-    if cores is not None and chosen.kind == "imbalance" and chosen.awaited < 0 and cores.share > chosen.share:
+    if chosen.kind == "parallel" and cores.share >= _STARVED:
+        return Verdict("starved", f"starved: {_said(cores)}; with one, {_said(chosen)}", cores.share, "medium")
+    uneven = chosen.kind == "imbalance" and (openmp or _computes_longest(trace, chosen.awaited))
+    if chosen.kind == "imbalance" and not uneven and cores.share > chosen.share:
         chosen = cores
     other = max(each.share for each in losses if each is not chosen)
-    kind, text = _OF_TEAMS[chosen.kind]
-    text = text.format(format_share(chosen.share), chosen.where or "a region of unknown place")
+    kind, text = _OF_TEAMS[chosen.kind][0], _said(chosen)
     if kind in _BETWEEN_THREADS and chosen.awaited >= 0:  # what OpenMP's threads compute most is a wait of its library
         name = location_rows(trace)[chosen.awaited].name
-        text += f"; most of it for {name if cores is None else _at_work(trace, chosen.awaited)}"
+        text += f"; most of it for {name if openmp else _at_work(trace, chosen.awaited)}"
     return Verdict(kind, f"{kind}: {text}", chosen.share, _confidence(chosen.share - other))
+
+
+def _computes_longest(trace: Trace, location: int) -> bool:
+    """Whether a thread computes so much longer than the median of the others that these wait for it."""
+    ran = Counter[int]()
+    for each in sample_sums(trace):
+        ran[each.location] += each.ran_ns
+    others = [ns for other, ns in ran.items() if other != location]
+    return bool(others) and ran[location] >= _ALONE * float(np.median(others))
+
+
+def _said(time: TeamTime) -> str:
+    return _OF_TEAMS[time.kind][1].format(format_share(time.share), time.where or "a region of unknown place")
 
 
 def _at_work(trace: Trace, location: int) -> str:
@@ -269,6 +287,12 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
     share = {name: sum(each.kinds_ns[name] for each in times) / max(1, whole) for name in times[0].kinds_ns}
     causes = {kind: sum(share[name] for name in names) for kind, (names, _) in _CAUSES.items()}
     kind, second, *_ = sorted(causes, key=lambda each: -causes[each])
+    if kind in _WORK and second in _KNOWN_WAITS and causes[second] >= _WAITS:
+        kind, second = second, kind
+    if kind in _WORK and len(times) == 1 and causes["waiting"] >= _WAITS:
+        works_ns = round(causes[kind] * whole)  # others that have more to do are what limits the loop
+        if (found := _of_others(trace, times[0], causes["waiting"], works_ns)) is not None:
+            return found
     limits = causes[kind]
     sampled = any(share[name] for cause in (kind, second) for name in _CAUSES[cause][0] if name not in MEASURED)
     samples = sum(each.samples for each in times) if sampled else 0
@@ -281,8 +305,9 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
         beside += [busiest] if busiest else []
     starved = sum(each.starved_ns for each in times) / max(1, whole)
     if starved >= _STARVED and len(times) == 1:
-        text = f"starved: the main thread waits for a core {format_share(starved)} of the loop's time"
-        return Verdict("starved", f"{text}: more threads and processes run than there are cores", starved, "medium")
+        text = f"starved: the main thread waits for a core {format_share(starved)} of the loop's time: more threads and"
+        text += f" processes run than there are cores; with one, {_does(kind, share, times)}"
+        return Verdict("starved", text, starved, "medium")
     if kind == "waiting" and len(times) == 1 and (found := _of_others(trace, times[0], causes[kind])) is not None:
         return found
     does = _does(kind, share, times)
@@ -316,11 +341,14 @@ def _cause_of_wait(kind: str, share: dict[str, float], times: Sequence[HostTime]
     return ("io-bound", _FILES) if kind == "sleeping" and place.files else None
 
 
-def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
-    """The verdict of a loop that mostly waits for threads or processes of its own: what these do most."""
+def _of_others(trace: Trace, time: HostTime, waits: float, works_ns: int = 0) -> Verdict | None:
+    """The verdict of a loop that waits for threads or processes of its own: what these do most.
+
+    None where the main thread works for longer than the busiest of them: `works_ns`.
+    """
     if (uneven := _uneven_threads(trace, time)) is not None:
         return uneven
-    if (others := others_of(trace, time)) is None:
+    if (others := others_of(trace, time)) is None or others.busiest_ns < works_ns:
         return None
     names = {kind: tuple(name for name in of if name not in IDLE) for kind, (of, _) in _CAUSES.items()}
     causes = {kind: sum(others.shares.get(name, 0.0) for name in of) for kind, of in names.items()}
@@ -338,9 +366,10 @@ def _of_others(trace: Trace, time: HostTime, waits: float) -> Verdict | None:
 
 
 def _uneven_threads(trace: Trace, time: HostTime) -> Verdict | None:
-    """The verdict of threads that begin with one function, of which the one that main waits for most computes longest.
+    """The verdict of threads that begin with one function, of which one that main waits for computes longest.
 
-    Only the main thread's waits count: what it joins may join others itself.
+    Or it is waited for by the one that main waits for most. Only the main thread's waits count: what it joins may join
+    others itself.
     """
     pid = process_rows(trace)[time.process].pid
     own = {each.location: each.thread_id for each in location_rows(trace) if each.process == time.process}
@@ -351,23 +380,27 @@ def _uneven_threads(trace: Trace, time: HostTime) -> Verdict | None:
     waits = float(joins.wait_ns.sum() / max(1, time.duration_ns))
     if waits < _UNEVEN:
         return None
-    ran, begins = Counter[int](), dict[int, str]()
+    ran, waited, begins = Counter[int](), Counter[int](), dict[int, str]()
     for each in sample_sums(trace):
         if each.location not in own:
             continue
         ran[each.location] += each.ran_ns
+        waited[each.location] += 0 if each.state in RUNNING else each.other_ns
         if each.ran_ns:
             begins[each.location] = each.stack[0]
-    awaited = int(np.bincount(joins.cause, weights=joins.wait_ns).argmax())
+    joined_ns = np.bincount(joins.cause, weights=joins.wait_ns, minlength=len(location_rows(trace)))
+    awaited = int(joined_ns.argmax())
     alike = [each for each, begin in begins.items() if begin == begins.get(awaited)]
     computes = np.array([ran[each] for each in alike], dtype=np.float64)
     found = _alone(computes, float(computes.max())) if len(alike) > 1 else None
-    if found is None or alike[found[0]] != awaited:
+    if found is None:
         return None
     most, usual, lost = found
+    if joined_ns[alike[most]] < _UNEVEN * time.duration_ns and waited[awaited] <= ran[awaited]:
+        return None
     text = f"imbalanced: the main thread waits {format_share(waits)} of its time in pthread_join; one of {len(alike)}"
     text += f" threads computes {format_ns(computes[most])}, the median of the rest {format_ns(usual)}: it is"
-    text += f" {_at_work(trace, awaited)}"
+    text += f" {_at_work(trace, alike[most])}"
     return Verdict("imbalanced", text, lost, "medium")
 
 
@@ -414,8 +447,9 @@ def _within(place: Place | None, what: str = "") -> str:
     if place is None or place.share < _MOST_OF_IT:
         return ""
     where = f" ({place.where.rpartition('/')[2]})" if place.where else ""
-    caller = f", called by {place.caller}" if place.caller else ""
-    return f", {what or f'{format_share(place.share)} of it'} in {place.name}{where}{caller}"
+    calls = f", called by {place.caller}" if place.caller else ""
+    calls += f", which calls {place.callee}" if place.callee else ""
+    return f", {what or f'{format_share(place.share)} of it'} in {place.name}{where}{calls}"
 
 
 def _of_what(steps: bool, imports: bool) -> str:

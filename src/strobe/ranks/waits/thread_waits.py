@@ -18,7 +18,10 @@ from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
 # Beside the states: of teams of OpenMP, and of threads that the program created.
-OTHER_STATES = ("team_regions", "team_workers", "team_load_balance", "team_scheduling", "team_locks", "thread_create")
+OTHER_STATES = (
+    *("team_regions", "team_workers", "team_load_balance", "team_scheduling"),
+    *("team_imbalance", "team_locks", "team_serial", "team_starved", "thread_create"),
+)
 _STATES = (*THREAD_STATES, *OTHER_STATES)
 _OF_LIBRARY = re.compile(r"(\w+ )?(std|__gnu_cxx)::|.* \((gthr-\w+\.h:|libstdc\+\+)")
 
@@ -94,9 +97,10 @@ def function_and_callers(call_stack: str) -> tuple[str, str]:
 class TeamTime:
     """Where the time of all threads went (kind), as a share of all of it, 0 to 1, and most of it where.
 
-    kind: `imbalance` (barriers), `locks` (and barriers, while the last one waited for locks), `tasks` (without one,
-    while others run theirs), `serial` (outside of parallel regions), `parallel` (the rest); of pthreads, `cores` (ready
-    to run, without a core) instead of the two before.
+    kind: `imbalance` (barriers), `locks` (and barriers, while the last one waited for locks), `cores` (ready to run,
+    without a core), `parallel` (the rest); of OpenMP also `tasks` (without one, while others run theirs) and `serial`
+    (outside of parallel regions). Of OpenMP all but `cores` are shares of the time that is left if each thread always
+    has a core.
     awaited: the location that is waited for in more than half of it, -1 if none is.
     """
 
@@ -119,16 +123,23 @@ def team_times(trace: Trace) -> list[TeamTime]:
 def _of_openmp(trace: Trace, regions: Sums) -> list[TeamTime]:
     process = np.array(processes_of_locations(trace), dtype=np.int64)
     of_teams = np.isin(process, process[regions.location])
-    states = {"imbalance": "thread_barrier", "locks": "lock_contention", "tasks": "no_task", "serial": "idle_worker"}
+    states = {"imbalance": "team_imbalance", "locks": "lock_contention", "tasks": "no_task", "serial": "team_serial"}
     rows = {kind: rows_of(trace, state) for kind, state in states.items()} | {"parallel": regions}
     rows = {kind: each.chosen(of_teams[each.location]) for kind, each in rows.items()}
     ns = {kind: int(each.wait_ns.sum()) for kind, each in rows.items()}
-    in_workers, locked = (int(rows_of(trace, state).wait_ns.sum()) for state in ("team_workers", "team_locks"))
-    ns["serial"] += round(ns["serial"] * ns["parallel"] / in_workers)  # the thread that works
-    total = ns["parallel"] + in_workers + ns["serial"]
+    sums = ("team_workers", "team_locks", "team_starved", "idle_worker")
+    in_workers, locked, starved, idle = (int(rows_of(trace, state).wait_ns.sum()) for state in sums)
+    whole = 1 + ns["parallel"] / in_workers  # beside idle workers one thread works
+    starved += round((idle - ns["serial"]) * whole)
+    ns["serial"] = round(ns["serial"] * whole)
+    total = ns["parallel"] + in_workers + round(idle * whole)
+    for kind in ("locks", "tasks"):  # how long others had no core meanwhile is not known: as all others
+        ns[kind] = round(ns[kind] * (1 - starved / total))
     ns["imbalance"], ns["locks"] = ns["imbalance"] - locked, ns["locks"] + locked
-    ns["parallel"] = max(0, total - sum(ns[kind] for kind in states))
-    return _times(trace, rows, ns, total)
+    lost = sum(ns[kind] for kind in states)
+    own = max(total - starved, lost)  # regions that a worker left first are not among the teams' time
+    ns["parallel"] = own - lost
+    return [*_times(trace, rows, ns, own), TeamTime("cores", min(1.0, starved / total), "")]
 
 
 def _of_pthreads(trace: Trace) -> list[TeamTime]:

@@ -27,6 +27,7 @@ _TIMEOUT_S = 120
 _OF_MODULE = re.compile(r"__(\w+?)_MOD_(\w+)")
 _ALONE = re.compile(r"(\w+?)(\.\d+|_)")
 _FORTRAN = re.compile(r".*\.(f|for|ftn|fpp|f77|f90|f95|f03|f08)", re.IGNORECASE)
+_OF_SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")  # whose lines are not the user's
 _SYMTAB, _DYNSYM, _NAMED = 2, 11, (1, 2)  # of variables and functions
 # An address in a call stack: of a function that ran, of what is waited for (behind the function that waits, in
 # brackets), or of a call (behind @).
@@ -119,8 +120,8 @@ def addresses_in(texts: Iterable[str], before: str | None) -> set[Address]:
 
 
 def with_names(texts: Sequence[str], places: Mapping[str, Mapping[str, Place]]) -> list[str]:
-    """Return call stacks of native programs with `function (file:line)` for addresses; without line numbers with the
-    library, if it is one; `solver+0x1139` where nothing is known."""
+    """Return call stacks of native programs with `function (file:line)` for addresses; without line numbers, or of the
+    system's libraries, with the library, if it is one; `solver+0x1139` where nothing is known."""
 
     def shown(found: re.Match[str]) -> str:
         before, module, address = found.groups(default="")
@@ -130,7 +131,8 @@ def with_names(texts: Sequence[str], places: Mapping[str, Mapping[str, Place]]) 
             return before + name
         if before and line:
             return _with_line((name, file, line))
-        where = f"{file}:{line}" if line else short if ".so" in short else ""
+        own = line and not module.startswith(_OF_SYSTEM)
+        where = f"{file}:{line}" if own else short if ".so" in short else ""
         return f"{name} ({where})" if where else name
 
     return [_ADDRESS.sub(shown, text) if "+0x" in text else text for text in texts]
