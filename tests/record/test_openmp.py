@@ -176,7 +176,8 @@ def test_threads_without_a_task_while_others_run_theirs_are_named(built: Path, t
     with strobe.open(workshop.trace) as trace:
         (row,) = (row for row in trace.waits().to_pylist() if row["state"] == "no_task")
         verdict = summarise(trace).verdict
-    assert row["wait_ns"] == pytest.approx(int(printed), rel=0.1)
+    # Who gets no core while a task is left to begin waits for the machine, and the program cannot tell.
+    assert 0.7 * int(printed) <= row["wait_ns"] <= 1.1 * int(printed)
     assert verdict.kind == "imbalanced"
     lines = {line_of("static void step(", "few_tasks.c") + offset for offset in range(4)}
     assert "threads have no task" in verdict.text

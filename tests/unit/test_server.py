@@ -385,6 +385,21 @@ def test_an_analysis_is_a_table_by_its_name(training: Page) -> None:
     assert "name" in training.table("table/operators").column_names
 
 
+def test_runs_of_a_server_are_compared_and_no_other_files(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("before", "after")]
+    traces = [make_trace({"main": [span("f", 0, 100, *inner)]}) for inner in ((), (span("g", 10, 40),))]
+    sources = [Source(folder, lambda trace=trace: trace) for folder, trace in zip(folders, traces, strict=True)]
+    page = Page(Application(sources, token=TOKEN, static=tmp_path))
+    assert "t/before/compare/after" in page.request("GET", f"/{TOKEN}/").text
+    shown = page.request("GET", f"/{TOKEN}/t/before/compare/after").text
+    assert "before (A) and after (B)" in shown
+    assert "only in B" in shown
+    asked = page.request("GET", f"/{TOKEN}/t/before/api/table/compare?other=after&as=json").json()
+    assert [(row["name"], row["change"]) for row in asked["rows"] if row["change"]] == [("g", "only in B")]
+    for other in (str(tmp_path), "nothing"):
+        assert page.request("GET", f"/{TOKEN}/t/before/api/table/compare?other={other}").status_code == 400
+
+
 def test_a_trace_without_anything_is_answered_too(tmp_path: Path) -> None:
     page = page_of({"main": []}, folder=tmp_path)
     assert len(page.table("steps")) == 0

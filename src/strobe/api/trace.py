@@ -39,7 +39,9 @@ class Trace(trace.Trace, Analyses):
     """
 
     def ask(self, name: str, **options: object) -> Table:
-        """Run an analysis by name. `trace.NAME(**options)` is the same."""
+        """Run an analysis by name. `trace.NAME(**options)` is the same. Another trace may be one, or its path."""
+        if isinstance(other := options.get("other"), str):
+            options["other"] = open_trace(other)
         return ask.ask(self, name, **options)
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:

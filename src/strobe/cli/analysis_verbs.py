@@ -56,6 +56,13 @@ class Forms(NamedTuple):
     others: str = ""
 
 
+def _compare(trace: Trace, options: dict[str, Any], arguments: argparse.Namespace) -> bool:
+    if len(arguments.others) > 1 or (arguments.others and options["other"]):
+        raise UsageError("compare takes two traces", do="strobe compare A B")
+    options["other"] = options["other"] or next(iter(arguments.others), None)
+    return False
+
+
 def _efficiency(trace: Trace, options: dict[str, Any], arguments: argparse.Namespace) -> bool:
     if not arguments.others:
         if arguments.weak:
@@ -101,6 +108,7 @@ def _structure(trace: Trace, options: dict[str, Any], arguments: argparse.Namesp
 
 # By analysis.
 FORMS = {
+    "compare": Forms((), _compare, "The trace to compare with the first."),
     "efficiency": Forms(
         (Option("weak", "Of several traces: the work of a step grows with the number of ranks.", bool, False),),
         _efficiency,

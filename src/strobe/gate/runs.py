@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from strobe.comparison.counts import Counts, lost
 from strobe.model.kinds import GPU_CALL_PARADIGMS, RANK_PARADIGMS
-from strobe.model.losses import LOSSES
 from strobe.steps.process_steps import Steps
 from strobe.steps.selection import Selection, select, select_steps
 from strobe.steps.steps import find_steps
@@ -28,26 +27,9 @@ LOCATIONS: Mapping[str, Callable[[Floats | Ints], Any]] = {
     "p99": lambda times: np.quantile(times, 0.99),
 }
 WHOLE_RUN = "run"  # what a run without steps has instead of classes
-# Losses with which counts are too low.
-_LOSSES = (
-    *("records_lost", "stream_spans_lost", "gpu_records_dropped", "unrecorded_ms", "bytes_lost"),
-    *("budget_hot_functions", "budget_no_functions"),
-)
 _SINGLE = 15  # steps that are counted one by one
 # PyTorch compiles what follows a graph break as a function of this name.
 _RESUMED = "torch_dynamo_resume_in_"
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How often each thing was in `steps` steps of a class, by name.
-
-    `usual`: how often it is in the median step, where steps are not all alike.
-    """
-
-    steps: int
-    of: dict[str, int]
-    usual: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -97,7 +79,7 @@ def run_of(trace: Trace, name: str) -> Run:
     if not classes:
         duration_ns = max(1, trace.info.duration_ns)  # a profile without times has none
         classes = {WHOLE_RUN: _counted(trace, 1, np.array([duration_ns]), select(trace, "all"))}
-    return Run(name, trace.info.started_unix_ns, machine_of(trace), *_lost(trace), classes)
+    return Run(name, trace.info.started_unix_ns, machine_of(trace), *lost(trace), classes)
 
 
 def machine_of(trace: Trace) -> dict[str, str]:
@@ -205,15 +187,3 @@ def _allocations(trace: Trace, chosen: Selection) -> Counter[str]:
         for number in device[made] if keep is None else device[made][keep]:
             found["on the host" if number < 0 else f"on GPU {number}"] += 1
     return found
-
-
-def _lost(trace: Trace) -> tuple[str, list[str]]:
-    """Return why counts are too low ("" if they are not), and the functions that were recorded for a while only."""
-    lost, throttled = Counter[str](), list[str]()
-    for _, _, what, value, _ in trace.quality.rows():
-        name, _, function = str(what).partition(": ")
-        if name == "throttled_after":
-            throttled.append(re.sub(r":\d+\)$", ")", function))
-        elif name in _LOSSES and isinstance(value, int) and value:
-            lost[name] += value
-    return "; ".join(f"{count} {LOSSES[name]}" for name, count in lost.items()), throttled

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from strobe.comparison.counts import Counts, differ
 from strobe.errors import InconclusiveError
-from strobe.gate.runs import Counts, Run, StepClass
+from strobe.gate.runs import Run, StepClass
 from strobe.gate.statistics import discoveries, further_pairs, greater_p, interval, least_pairs, middle
 from strobe.tables.column_arrays import Floats
 
@@ -138,7 +139,7 @@ def _counts(
     for kind in sorted({kind for each in (*before, *now) for kind in each.counts}):
         sides = [[each.counts.get(kind, Counts(each.steps, {}, {})) for each in side] for side in (before, now)]
         things = sorted({thing for side in sides for each in side for thing in each.of} - throttled)
-        differing = [thing for thing in things if _differ(sides, thing)]
+        differing = [thing for thing in things if differ(sides, thing)]
         unit = "bytes" if kind == "bytes copied" else "per step"
         more = sum(_rate(sides[1], [thing]) - _rate(sides[0], [thing]) for thing in differing)
         verdict = INCONCLUSIVE if lost and differing else REGRESSED if more > 0 else OK
@@ -149,26 +150,6 @@ def _counts(
 
 def _rate(side: Sequence[Counts], things: Sequence[str]) -> float:
     return sum(each.of.get(thing, 0) for each in side for thing in things) / sum(each.steps for each in side)
-
-
-def _differ(sides: Sequence[Sequence[Counts]], thing: str) -> bool:
-    """Whether no run has as many of a thing per step as some run of the other side.
-
-    If all steps have the same number, any difference counts. Else some may be cut off at both ends of what was
-    recorded (a kernel that runs in the next step): then the rate has to differ by more than a step's worth at each end,
-    or the usual step has another number, and the rate confirms it.
-    """
-    counted = [[(each.of.get(thing, 0), each.steps) for each in side] for side in sides]
-    gap = _gap(*([count / steps for count, steps in side] for side in counted))
-    if all(count % steps == 0 for side in counted for count, steps in side):
-        return gap > 0
-    usual = _gap(*([each.usual.get(thing, each.of.get(thing, 0) // each.steps) for each in side] for side in sides))
-    return gap > sum(max(count / steps**2 for count, steps in side) for side in counted) or 0 < usual <= 2 * gap
-
-
-def _gap(before: Sequence[float], now: Sequence[float]) -> float:
-    """Return how far apart two ranges are, below 0 if they overlap."""
-    return max(min(now) - max(before), min(before) - max(now))
 
 
 def _times(

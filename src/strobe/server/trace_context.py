@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -99,9 +99,17 @@ def _in_order(parts: Sequence[Readings]) -> tuple[Ints, Floats]:
 class TraceContext:
     """One trace, with what every answer needs, read once. Threads of the server share it."""
 
-    def __init__(self, trace: Trace, path: Path, name: str = "", siblings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        path: Path,
+        name: str = "",
+        siblings: Sequence[str] = (),
+        other: Callable[[str], Trace] | None = None,
+    ) -> None:
         self.trace, self.path = trace, path
         self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
+        self.other = other or (lambda _: trace)  # opens one of these by its name
         self._spans = Recent[SpanArrays](_KEPT_SPANS)
         self._chosen = Recent[Chosen](_KEPT_LEVELS)
         self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles

@@ -97,6 +97,7 @@ class Application:
             "/api/openapi.json": self._description,
             "/api/{name:path}": self._answer,
             "/assets/{name}": self._asset,
+            "/compare/{other}": self._compared,
             "/": self._page,
         }
         if len(self.library.names) == 1:
@@ -142,11 +143,15 @@ class Application:
         values = endpoint.values(context, request.query_params.multi_items())
         etag = _etag(context, request)
         headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept-Encoding", **SECURITY}
-        if request.headers.get("if-none-match") == etag:
+        if request.query_params.get("other"):  # the other run's changes are not in the tag
+            headers |= {"Cache-Control": "no-store"}
+        elif request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         zipped = "gzip" in request.headers.get("accept-encoding", "")
         key = (context.name, context.version, endpoint.name, tuple(sorted(values.items())), zipped)
-        lasting = f"{context.recorded}|{key[2:]}" if endpoint.slow and context.recorded else ""
+        # What another trace had under the same name is not known.
+        keeps = endpoint.slow and context.recorded and not values.get("other")
+        lasting = f"{context.recorded}|{key[2:]}" if keeps else ""
         asked, begun = time.perf_counter(), float("inf")
 
         def work() -> _Packed:
@@ -214,6 +219,13 @@ class Application:
     async def _list(self, _: Request) -> Response:
         """Answer with the list of all traces."""
         return HTMLResponse(self.library.page(), headers={**SECURITY, "Cache-Control": "no-cache"})
+
+    async def _compared(self, request: Request) -> Response:
+        """Answer with a page that compares a trace with another one."""
+        context, other = await self._facts(request), request.path_params["other"]
+        key = (context.name, "compare", other)
+        page = await self._queued(request, key, lambda: self.library.comparison(context, other), slow=True)
+        return HTMLResponse(page, headers={**SECURITY, "Cache-Control": "no-cache"})
 
     async def _with_slash(self, request: Request) -> Response:
         """Send on to the address that the relative ones in the page are made for."""

@@ -53,7 +53,9 @@ def _analysed(analysis: Analysis, context: TraceContext, form_of_file: str | Non
     The metadata of the Arrow schema: `question`, `about`, `note`, `rows` (of the whole table), and `options`, the
     analysis's own as JSON: a list of TableOption.
     """
-    table = context.read.ask(analysis.name, **chosen)
+    # Only what this server shows is read: not every path.
+    named = {"other": context.other(str(chosen["other"]))} if chosen.get("other") else {}
+    table = context.read.ask(analysis.name, **{**chosen, **named})
     if form_of_file:
         text = table.to_csv() if form_of_file == "csv" else table.to_json()
         return Body(text.encode(), _FILES[form_of_file])
