@@ -161,4 +161,21 @@ bool decode_numbers(std::string_view payload, uint32_t location, uint32_t count,
   return sound;
 }
 
+template <class T>
+static void move_first(std::vector<T>& from, size_t count, std::vector<T>& to) {
+  to.insert(to.end(), from.begin(), from.begin() + ptrdiff_t(count));
+  from = std::vector<T>(from.begin() + ptrdiff_t(count), from.end());  // what it does not need any more is freed
+}
+
+void move_rows(Numbers& from, size_t rows, Numbers& to) {
+  rows = std::min(rows, from.location.size());  // none of a damaged chunk
+  move_first(from.location, rows, to.location);
+  for (size_t i = 0; i < to.columns.size(); i++) {
+    Numbers::Column &own = from.columns[i].second, &column = to.columns[i].second;
+    if (own.type && !column.type) column.type = own.type;
+    if (own.type && *column.type != *own.type) own.value.assign(own.value.size(), -1);
+    move_first(own.value, rows, column.value);
+  }
+}
+
 }  // namespace strobe

@@ -40,5 +40,7 @@ struct Numbers {
 // Appends the rows [first, end) of one chunk of `count`. False: damaged.
 bool decode_numbers(std::string_view payload, uint32_t location, uint32_t count, uint32_t first, uint32_t end,
                     Numbers& out);
+// Moves the first rows of some numbers behind others of the same columns; a column of another type has nulls there.
+void move_rows(Numbers& from, size_t rows, Numbers& to);
 
 }  // namespace strobe

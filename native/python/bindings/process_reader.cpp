@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <mutex>
+
 #include "kernels/pyramid/window_pixels.h"
 #include "kernels/reading/path_sums.h"
 #include "kernels/reading/process_file.h"
@@ -346,12 +348,19 @@ class Reader {
       size_t rows = 0;
       for (size_t i = begin / count; i * count < end; i++) rows += chunks[i].count;
       for (auto& [column, cells] : found.columns) cells.value.reserve(rows);
+      const std::lock_guard lock(rest_mutex_);
       for (size_t i = begin / count; i * count < end; i++) {
         const auto& chunk = chunks[i];
         const auto row = [&](size_t fraction) { return uint32_t(std::min(fraction, count) * chunk.count / count); };
-        if (file_->whole(chunk.payload))
-          decode_numbers(chunk.payload, chunk.location, chunk.count, row(begin - std::min(begin, i * count)),
-                         row(end - i * count), found);
+        const uint32_t first = row(begin - std::min(begin, i * count)), last = row(end - i * count);
+        if (!first || rest_.chunk != &chunk || rest_.first != first || rest_.wanted != wanted) {
+          rest_ = {&chunk, first, wanted, {}};
+          for (const std::string& each : wanted) rest_.numbers.columns.push_back({each, {}});
+          if (file_->whole(chunk.payload))
+            decode_numbers(chunk.payload, chunk.location, chunk.count, first, chunk.count, rest_.numbers);
+        }
+        move_rows(rest_.numbers, last - first, found);
+        rest_.first = last;
       }
       file_->release();  // who reads parts has little memory
     }
@@ -403,6 +412,15 @@ class Reader {
   std::shared_ptr<const ProcessFile> file() const { return file_; }
 
  private:
+  // The rows of a chunk from `first` on that `numbers` has read and not returned: the next part has them.
+  struct Rest {
+    const void* chunk = nullptr;
+    uint32_t first = 0;
+    std::vector<std::string> wanted;
+    Numbers numbers;
+  };
+  mutable std::mutex rest_mutex_;
+  mutable Rest rest_;
   static void check(int64_t start_ns, int64_t end_ns, uint32_t width) {
     if (end_ns <= start_ns || width == 0)
       throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
