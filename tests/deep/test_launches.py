@@ -238,3 +238,14 @@ def test_kernels_without_an_operator_are_those_of_which_the_profile_says_so(publ
         found[row["operator"]] += row["calls"]
     assert found[None] == expected[None]
     assert sum((found - expected).values()) <= 0.01 * expected.total()  # operators that begin in one microsecond
+
+
+def test_calls_and_kernels_without_correlations_share_their_external_id(tmp_path):
+    trace = profile(
+        tmp_path,
+        operator("aten::mm", 0, 20, External_id=1),
+        call(5, 2, External_id=7),
+        kernel("gemm", 30, 10, External_id=7),
+    )
+    (row,) = trace.kernels(by="operator").to_arrow().to_pylist()
+    assert (row["operator"], row["launch_delay_avg_ns"]) == ("aten::mm", 25 * US)

@@ -29,12 +29,13 @@ def recording(case: dict, folder: Path) -> Path:
     trace = folder / f"{Path(case['file']).stem}-{switch}-0.strobe"
     if not trace.exists():
         launcher, environment = case["start"].split(), dict(os.environ)
-        program = [*STROBE, "run", "--quiet", "-o", str(trace), str(HERE / case["file"]), *case["arguments"][switch]]
+        program = [str(HERE / case["file"]), *case["arguments"][switch]]
         if launcher:
             launcher[0] = str(MPI / "bin" / launcher[0])
             environment |= {"LD_LIBRARY_PATH": f"{MPI}/lib", "PYTHONPATH": f"{MPI}/lib/python3.11/site-packages"}
-        words = [*STROBE[:1], *STROBE[1:], *program[3:6], "--", *launcher, sys.executable, *program[6:]]
-        subprocess.run(words if launcher else program, env=environment, capture_output=True, check=True)
+            program = ["--", *launcher, sys.executable, *program]
+        words = [*STROBE, "run", "--quiet", "-o", str(trace), *program]
+        subprocess.run(words, env=environment, capture_output=True, check=True)
     return trace
 
 

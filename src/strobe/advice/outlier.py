@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from strobe.breakdown.gpu_step import gpu_step
 from strobe.breakdown.growth import BY_THE_MACHINE, Growth, grown_call, waited_for_core_ns
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns
@@ -27,6 +28,8 @@ GROWN = 3
 LEAST_SHARE = 0.05
 # A rhythm is looked for in so many rows.
 MOST_SEARCHED = 4096
+# The longest step of a GPU by the usual one.
+_EVEN = 1.2
 # What slow steps cost in all, below which nobody cares.
 LEAST_TOTAL_NS = 10_000_000
 
@@ -88,10 +91,14 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield one finding per cause of slow steps (the part of the step with the largest excess over its class).
 
     gain per step = sum of (duration - median of the class) / number of steady steps, as the upper bound; the lower
-    bound counts only what the named part exceeds its own median by.
+    bound counts only what the named part exceeds its own median by. Silent where the steps of a GPU are even: the host
+    is ahead of it, and slow where it waits for a place in the queue.
     """
-    usual = usual_steps(trace)
+    usual, gpu = usual_steps(trace), gpu_step(trace)
     if usual is None:
+        return
+    step_ns = gpu.step_ns if gpu is not None else np.zeros(0, dtype=np.int64)
+    if len(step_ns) >= max(2, usual.count - 2) and step_ns.max() < _EVEN * np.median(step_ns):
         return
     steps = usual.steps
     names, loops = steps.class_names, steps.loop

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from strobe import registry
+from strobe.breakdown.gpu_step import gpu_step
 from strobe.model.plugins import Finding, Rule
 from strobe.steps.steps import find_steps
 from strobe.trace.trace import Trace
@@ -37,8 +38,12 @@ def least_gain_ns(trace: Trace) -> float:
     processes = find_steps(trace).processes
     if not processes or not processes[0].steady.any():
         return 0.0
-    duration = processes[0].duration_ns[processes[0].steady]
+    steps = processes[0]
+    duration = steps.duration_ns[steps.steady]
+    if (found := gpu_step(trace)) is not None and len(found.step_ns) >= max(2, len(duration) - 2):
+        duration = found.step_ns  # the host may be far ahead: its steps are not those of the GPU
     median = float(np.median(duration))
     deviation = float(np.median(np.abs(duration - median)))
-    unnoticed = LEAST_TOTAL_NS / len(duration)
+    # A profile of another tool is a part of a run.
+    unnoticed = 0 if trace.job.imported else LEAST_TOTAL_NS / len(duration)
     return max(unnoticed, LEAST_SHARE * median, NOISE * deviation / math.sqrt(len(duration)))

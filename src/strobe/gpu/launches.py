@@ -150,7 +150,7 @@ class _Host:
         for location in with_calls(trace, tasks):
             self._calls_of[tasks[location]].append(location)
         self._correlations = {
-            location: Attributes(trace, "call_spans", location, ("correlation",))
+            location: Attributes(trace, "call_spans", location, ("correlation", "external_id"))
             for locations in self._calls_of.values()
             for location in locations
         }
@@ -198,7 +198,7 @@ class _Host:
     def launches(self, correlation: Ints, external: Ints, captured: Ints) -> Launches:
         """Return the launches of the activities with these numbers; -1 stands for a missing number."""
         calls, operators = self._latest_calls, self._latest_operators
-        call = calls.or_missing(_find(calls.number, correlation))
+        call = calls.or_missing(_find(calls.number, _numbered(correlation, external)))
         code = self._captured_calls.or_missing(_find(self._captured_calls.number, captured))
         code = code.where(code.number >= 0, call)
         # If the trace has the call, the operator around it counts, even if there is none.
@@ -228,7 +228,8 @@ class _Host:
 
         The latter have the path of the span of the thread that they lie in.
         """
-        correlation = integers(self._correlations[location].of(calls["row"][new]).column("correlation"))
+        known = self._correlations[location].of(calls["row"][new])
+        correlation = _numbered(*(integers(known.column(name)) for name in ("correlation", "external_id")))
         launching = (correlation > 0) & ~self._waits[calls["region"][new]]
         correlation, new = correlation[launching], new[launching]
         start = calls["start_ns"][new]
@@ -265,6 +266,11 @@ def _continued(known: _Kind, parts: list[_Kind]) -> _Kind:
     new = type(known).joined(parts)
     new = new.chosen(np.argsort(new.start_ns, kind="stable"))
     return type(known).joined((known.chosen(slice(-_KEPT, None)), new))
+
+
+def _numbered(correlation: Ints, external: Ints) -> Ints:
+    """Return the number that a call shares with what it launched: some profiles have none but the external id."""
+    return np.where(correlation > 0, correlation, external)
 
 
 def _innermost_at(spans: SpanArrays, times: Ints) -> Ints:

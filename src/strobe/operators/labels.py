@@ -317,6 +317,17 @@ def line_of_stack(stack: str) -> tuple[str | None, str | None]:
     return None, None
 
 
+def innermost_line(trace: Trace, path: int) -> str:
+    """Return file:line of the user's innermost function on a call path, "" if there is none (or the path is -1)."""
+    parent, region = path_tree(trace)
+    regions = region_rows(trace)
+    while path >= 0:
+        if found := _line_of(regions[region[path]]):
+            return found[0] or ""
+        path = int(parent[path])
+    return ""
+
+
 def _module_of(region: Region) -> str | None:
     """Return the module that a region is a call of: as PyTorch names it, else the class of a function `forward`."""
     name = region.name

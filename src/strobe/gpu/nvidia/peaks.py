@@ -73,7 +73,7 @@ _BOARDS: tuple[tuple[str, int, int, int], ...] = (
 _NO_BOARD = ("", 0, 0, 0)
 # Kernels for float32 that compute with tensor cores (in TF32): names in cuBLAS, cuDNN and CUTLASS. Stricter than
 # `kernel_names.uses_tensor_cores`: sm80_xmma_gemm_f32f32_f32f32_f32 does without.
-_TF32 = re.compile(r"tf32|1688|16816|tensorop|wgmma|nvjet", re.IGNORECASE)
+TF32 = re.compile(r"tf32|1688|16816|tensorop|wgmma|nvjet", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Peak:
 
 def uses_tf32(kernel: str) -> bool:
     """Return whether a kernel of this name multiplies float32 on tensor cores."""
-    return _TF32.search(kernel) is not None
+    return TF32.search(kernel) is not None
 
 
 def peak(properties: Mapping[str, object], dtype: str) -> Peak:

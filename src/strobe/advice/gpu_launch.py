@@ -1,0 +1,55 @@
+"""Rule `gpu.launch`: the GPU runs out of work because the host launches many short kernels one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from strobe.breakdown.gpu_problems import gpu_problems
+from strobe.breakdown.gpu_step import Advice
+from strobe.model.plugins import Finding, Rule
+from strobe.model.units import format_ns
+from strobe.trace.trace import Trace
+
+LEAST_SHARE = 0.05
+_LEAST_COUNT = 20  # gaps in a step: fewer are no pattern
+# Kernels of a CUDA graph follow each other within a microsecond (NVIDIA, "Constant time launch for straight-line CUDA
+# graphs", 2024): so much of each gap stays.
+_GRAPH_NS = 1_000
+# A kernel takes some microseconds, however little it does: half of that is saved where two become one.
+_SHORT_NS = 10_000
+
+
+def run(trace: Trace) -> Iterator[Finding]:
+    """Yield a finding if gaps in which the host is on its way to the next launch take 5 % of the steps.
+
+    Upper bound: a CUDA graph leaves a microsecond of each gap, and torch.compile makes half as many of kernels below
+    10 us. Lower bound: half of the former. Gaps within a step of the optimizer belong to the rule `gpu.optimizer`.
+    """
+    found = gpu_problems(trace)
+    if found is None:
+        return
+    step = found.step
+    gaps = step.gaps_of("launch") & ~found.of("optimizer")[step.gaps.ended_by]
+    count, lost = int(gaps.sum()), float(step.gaps.lost_ns[gaps].sum())
+    if step.share(lost) < LEAST_SHARE or count < _LEAST_COUNT * step.steps:
+        return
+    kernels = ~found.of("copy") & step.wanted
+    typical = float(np.median((step.work.end_ns - step.work.start_ns)[kernels])) if kernels.any() else 0.0
+    length = (step.work.end_ns - step.work.start_ns)[kernels]
+    saved = float(np.maximum(0, step.gaps.lost_ns[gaps] - _GRAPH_NS).sum())
+    high = saved + float(length[length < _SHORT_NS].sum()) / 2
+    torch = (step.operator.row >= 0).any()
+    do = "launch the kernels of a step as one CUDA graph (cudaStreamBeginCapture, cudaGraphLaunch), or make them fewer"
+    if torch:
+        do = 'torch.compile(model, mode="reduce-overhead"), or torch.cuda.graph() around the step: one launch for all'
+    what = (
+        f"{step.device.name} idles {step.text(lost)} until the host has launched the next kernel, {step.often(count)}; "
+        f"kernels take {format_ns(typical)} (median of {step.often(int(kernels.sum()))})"
+    )
+    confidence = "high" if torch else "medium"
+    yield step.gap_finding(Advice("gpu.launch", what, f"{do}; strobe launches", confidence), gaps, saved / 2, high)
+
+
+RULE = Rule("gpu.launch", "The GPU waits for launches of short kernels", run)

@@ -1,0 +1,87 @@
+"""Rule `gpu.sync`: the host waits for the GPU, which then has nothing to do until the host has caught up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from strobe.breakdown.gpu_step import Advice, GpuStep, gpu_step
+from strobe.model.plugins import Finding, Rule
+from strobe.operators.labels import innermost_line
+from strobe.trace.definition_rows import path_tree, region_rows
+from strobe.trace.trace import Trace
+
+LEAST_SHARE = 0.02
+MOST = 3
+# By what is on the call path, the first that fits: what to do.
+_DO = (
+    (
+        r"nonzero|masked_select|unique|repeat_interleave|bincount|boolean",
+        "its result has a size that only the GPU knows: use torch.where or a mask instead of selecting, or "
+        "torch.nonzero_static(size=...), output_size=...",
+    ),
+    (
+        r"aten::(item|_local_scalar_dense|is_nonzero|equal|allclose)|tolist",
+        "keep the value on the GPU (loss.detach() summed there, torch.where instead of if); read it every 100th step",
+    ),
+    (
+        r"_to_copy|aten::to$|aten::copy_|aten::cpu|Memcpy",
+        "copy into pinned memory with non_blocking=True, and read it a step later, after an event",
+    ),
+    (r"DeviceSynchronize", "remove the synchronisation of the whole device (torch.cuda.synchronize) from the loop"),
+    (
+        r"EventSynchronize|StreamSynchronize",
+        "wait where the result is needed, or let a stream wait (cudaStreamWaitEvent)",
+    ),
+)
+
+
+def run(trace: Trace) -> Iterator[Finding]:
+    """Yield a finding for each place where the host waits, if gaps of the GPU behind it take 2 % of the steps.
+
+    Without the wait, the host would have been ahead by as long as it had waited when the gap began: so much of the gap
+    is saved (lower bound). It stays ahead by what the calls took, which saves later gaps, too (upper bound).
+    """
+    step = gpu_step(trace)
+    if step is None:
+        return
+    at, gaps = np.flatnonzero(step.gaps_of("sync")), step.gaps
+    places: dict[tuple[str, str, str], list[int]] = {}
+    for each in at.tolist():
+        places.setdefault(_place(step, int(gaps.path[each])), []).append(each)
+    lost = {place: float(gaps.lost_ns[own].sum()) for place, own in places.items()}
+    for place in sorted(lost, key=lambda each: (-lost[each], each))[:MOST]:
+        if step.share(lost[place]) < LEAST_SHARE:
+            return
+        operators, call, _ = place
+        do = next(
+            (text for pattern, text in _DO if re.search(pattern, f"{operators} {call}")), "wait less often, or later"
+        )
+        own = np.isin(np.arange(len(gaps)), places[place])
+        low, high = (float(np.minimum(gaps.lost_ns, each)[own].sum()) for each in (gaps.waited_ns, gaps.call_ns))
+        called = float(gaps.call_ns[own & (gaps.waited_ns > 0)].sum())
+        high = max(high, min(called, float(gaps.lost_ns[step.gaps_of("sync") | step.gaps_of("launch")].sum())))
+        often = step.often(int((own & (gaps.waited_ns > 0)).sum()))
+        what = (
+            f"the host waits for {step.device.name} in {f'{operators.split()[0]} ({call})' if operators else call}, "
+            f"{often}; then the GPU idles {step.text(lost[place])} until more is launched"
+        )
+        yield step.gap_finding(Advice("gpu.sync", what, f"{do}; strobe idle", "high"), own, low, high)
+
+
+def _place(step: GpuStep, path: int) -> tuple[str, str, str]:
+    """Return the operators around a call (outermost first), the call, and the line of the program."""
+    if path < 0:
+        return "", "", ""
+    parent, region = path_tree(step.trace)
+    regions, operators, at = region_rows(step.trace), list[str](), path
+    while at >= 0:
+        if regions[region[at]].role == "operator":
+            operators.append(regions[region[at]].name)
+        at = int(parent[at])
+    return " ".join(reversed(operators)), regions[region[path]].name, innermost_line(step.trace, path)
+
+
+RULE = Rule("gpu.sync", "The host waits for the GPU, which idles then", run)

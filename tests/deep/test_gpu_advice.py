@@ -1,0 +1,240 @@
+"""Advice about GPUs: each rule on a profile with its problem, whose gain is computed by hand, and on a sound one."""
+
+from itertools import count
+
+import pytest
+
+from strobe.advice.rank import findings
+from tests.deep.kineto import call, copy, event, kernel, operator, profile, step
+
+MS = 1000  # profiles are in microseconds
+STEP = 100 * MS
+STEPS = 12
+AHEAD = 30 * MS
+A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108, "computeMajor": 8, "computeMinor": 0,
+        "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536,
+        "sharedMemPerMultiprocessor": 167936}  # fmt: skip
+_numbers = count(1)
+
+
+def launched(called, start, duration, name="ampere_bf16_s16816gemm", in_operator="", **args):
+    """A kernel, and the call that launched it, in an operator of 2 us more if that has a name."""
+    number = next(_numbers)
+    shapes = {key: args.pop(key) for key in ("Input_Dims", "Input_type") if key in args}
+    work = [call(called, 2, correlation=number), kernel(name, start, duration, correlation=number, **args)]
+    return [*work, operator(in_operator, called - 1, 4, **shapes)] if in_operator else work
+
+
+def computing(begin, end):
+    """Kernels of 10 ms or less, one behind the other; the host is 30 ms ahead."""
+    starts = range(begin, end, 10 * MS)
+    return [each for at in starts for each in launched(at, at + AHEAD, min(10 * MS, end - at) - 1)]
+
+
+def advice(tmp_path, body, **top):
+    """Findings with a gain, by rule, about 12 steps of 100 ms that hold the events of `body(begin)`."""
+    begins = [STEP * (1 + number) for number in range(STEPS)]
+    events = [each for number, begin in enumerate(begins) for each in (step(number, begin, STEP), *body(begin))]
+    trace = profile(tmp_path, *events, deviceProperties=[A100], **top)
+    return {each.rule: each for each in findings(trace) if not each.informative}
+
+
+def gain(finding):
+    return finding.gain_low_ns / 1e6, finding.gain_high_ns / 1e6
+
+
+def gain_of(low_ms, high_ms):
+    """The bounds, with 15 % for what changes beside."""
+    return pytest.approx((low_ms * 0.85, high_ms * 1.15), rel=0.01, abs=0.02)
+
+
+def test_a_gpu_that_always_has_work_gets_no_advice(tmp_path):
+    assert advice(tmp_path, lambda t: computing(t, t + STEP)) == {}
+
+
+def test_short_kernels_that_are_launched_one_by_one_gain_their_gaps(tmp_path):
+    def body(t):
+        yield from launched(t + 1, t + 5, 90 * MS - 5)
+        for at in range(t + 90 * MS + 20, t + STEP, 25):  # 400 gaps of 20 us
+            yield from launched(at - 3, at, 5, in_operator="aten::add")
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.launch"}
+    assert gain(found["gpu.launch"]) == gain_of(3.8, 7.6 + 1)  # of each gap 1 us stays; half of 400 kernels of 5 us
+    assert "torch.compile" in found["gpu.launch"].do
+
+
+def test_waiting_for_a_value_gains_the_gap_behind_it(tmp_path):
+    def body(t):
+        yield from launched(t - 9 * MS, t, 50 * MS)
+        yield operator("aten::item", t + 90, 50 * MS - 70)
+        yield call(t + 100, 50 * MS - 90, "cudaStreamSynchronize", correlation=next(_numbers))
+        yield from launched(t + 60 * MS, t + 60 * MS + 5, 40 * MS - 10)
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.sync"}
+    assert gain(found["gpu.sync"]) == gain_of(10, 10)
+    assert "aten::item (cudaStreamSynchronize)" in found["gpu.sync"].what
+    assert "keep the value on the GPU" in found["gpu.sync"].do
+
+
+def test_a_function_between_launches_is_named_with_its_line(tmp_path):
+    def body(t):
+        yield from launched(t - 9 * MS, t, 50 * MS)
+        yield event("python_function", "train.py(12): augment", t + 20 * MS, 40 * MS, 100, 1, Python_id=1)
+        yield from launched(t + 60 * MS, t + 60 * MS + 5, 40 * MS - 10)
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.host"}
+    assert gain(found["gpu.host"]) == gain_of(10, 10)
+    assert "augment" in found["gpu.host"].what
+    assert found["gpu.host"].where == "train.py:12"
+
+
+def test_memory_that_is_allocated_in_every_step_gains_the_time_of_the_calls(tmp_path):
+    def body(t):
+        yield from launched(t - 9 * MS, t, 50 * MS)
+        yield call(t + 40 * MS, 20 * MS - 10, "cudaMalloc", correlation=next(_numbers))
+        yield from launched(t + 60 * MS, t + 60 * MS + 5, 40 * MS - 10)
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.allocation"}
+    assert gain(found["gpu.allocation"]) == gain_of(10, 10)
+
+
+def test_a_copy_from_pageable_memory_gains_what_pinned_memory_is_faster(tmp_path):
+    def body(t):
+        number = next(_numbers)
+        yield call(t, 10 * MS, "cudaMemcpyAsync", correlation=number)
+        name = "Memcpy HtoD (Pageable -> Device)"
+        yield copy(name, t + 5, 10 * MS - 5, correlation=number, bytes=60_000_000)  # 6 GB/s: half of 12
+        yield from launched(t + 10 * MS + 10, t + 10 * MS + 15, 90 * MS - 20)
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.copies"}
+    assert gain(found["gpu.copies"]) == gain_of(5, 10)
+    assert "pin_memory=True" in found["gpu.copies"].do
+
+
+@pytest.mark.parametrize(
+    ("rule", "kernels", "expected"),
+    [
+        # A kernel for the chain takes as long as the longest of its four: 12.5 - 5.
+        ("gpu.fuse", [("vectorized_elementwise_kernel", ms, "", {}) for ms in (2.5, 2.5, 2.5, 5)], (3.75, 7.5)),
+        ("gpu.movement", [("void cudnn::nchwToNhwcKernel<float>", 10, "aten::cudnn_convolution", {})], (5, 10)),
+        ("gpu.movement", [("at::native::CatArrayBatchedCopy<float>", 10, "aten::cat", {})], (5, 10)),
+        ("gpu.collectives", [("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 10, "", {})], (0, 10)),
+        ("gpu.movement", [("embedding_backward_feature_kernel", 10, "aten::embedding_dense_backward", {})], (0, 10)),
+        # TF32 is 8 times as fast: 108 multiprocessors do 1024 instead of 128 operations a clock.
+        (
+            "gpu.products",
+            [("ampere_sgemm_128x64_nn", 20, "aten::mm",
+              {"Input_Dims": [[4096, 4096], [4096, 4096]], "Input_type": ["float", "float"]})],
+            (8.75, 17.5),
+        ),
+        # 2 * 8192 ** 3 operations at 311.9 TFLOP/s take 3.525 ms: 8.8 %, where good kernels reach 70 %.
+        (
+            "gpu.efficiency",
+            [("ampere_bf16_s16816gemm", 40, "aten::mm",
+              {"Input_Dims": [[8192, 8192], [8192, 8192]], "Input_type": ["c10::BFloat16", "c10::BFloat16"]})],
+            (0, 40 - 3.525 / 0.7),
+        ),
+        # A100: float64 on tensor cores is as fast as float32, and TF32 8 times as fast.
+        ("gpu.products", [("ampere_dgemm_128x64_nn", 20, "", {})], (8.75, 17.5)),
+        # 2 * 4096 * 4096 * 4097 operations at 311.9 TFLOP/s take 0.441 ms.
+        (
+            "gpu.products",
+            [("ampere_bf16_s16816gemm", 20, "aten::mm",
+              {"Input_Dims": [[4096, 4097], [4097, 4096]], "Input_type": ["c10::BFloat16", "c10::BFloat16"]})],
+            (0, 20 - 0.441),
+        ),
+        # Half of the softmax; at most all, as shapes would tell what the products take at least.
+        (
+            "gpu.attention",
+            [("ampere_bf16_s16816gemm", 5, "aten::bmm", {}), ("softmax_warp_forward", 10, "aten::_softmax", {}),
+             ("ampere_bf16_s16816gemm", 5, "aten::bmm", {})],
+            (5, 20),
+        ),
+        # 27 of 108 multiprocessors have a block.
+        ("gpu.occupancy", [("slow", 40, "", {"grid": [27, 1, 1], "block": [256, 1, 1]})], (0, 30)),
+    ],
+)  # fmt: skip
+def test_kernels_gain_what_a_better_one_would_save(tmp_path, rule, kernels, expected):
+    def body(t):
+        end = t
+        for name, ms, in_operator, args in kernels:
+            begin, end = end, end + int(ms * MS)
+            yield from launched(begin, begin + AHEAD, end - begin, name, in_operator, **args)
+        yield from computing(end, t + STEP)
+
+    found = advice(tmp_path, body)
+    assert set(found) == {rule}
+    assert gain(found[rule]) == gain_of(*expected)
+
+
+def test_kernels_gain_nothing_while_the_host_is_late_anyway(tmp_path):
+    def body(t):  # the cat ends 20 ms before the host launches more, without having waited for it
+        yield from launched(t - 9 * MS, t, 60 * MS, "at::native::CatArrayBatchedCopy<float>", "aten::cat")
+        yield from launched(t + 80 * MS, t + 80 * MS + 5, 20 * MS - 10)
+
+    assert set(advice(tmp_path, body)) == {"gpu.host"}
+
+
+def test_an_optimizer_that_loops_over_parameters_gains_the_gaps_between_its_kernels(tmp_path):
+    def body(t):
+        yield from launched(t - 2, t, 90 * MS)
+        yield event("user_annotation", "Optimizer.step#AdamW.step", t + 90 * MS, 10 * MS, 100, 1)
+        for at in range(t + 90 * MS + 50, t + STEP, 100):  # 100 gaps of 50 us
+            yield from launched(at - 3, at, 50, "vectorized_elementwise_kernel", "aten::add_")
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.optimizer"}
+    assert gain(found["gpu.optimizer"]) == gain_of(2.5, 5 + 0.1)  # at most, 100 gaps between kernels are saved, too
+    assert "foreach=True" in found["gpu.optimizer"].do
+
+
+def test_gradients_that_are_filled_with_zeros_gain_that_and_the_additions_to_them(tmp_path):
+    def body(t):
+        yield event("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", t, 100, 100, 1)
+        yield from launched(t + 10, t + AHEAD, 4 * MS, "vectorized_elementwise_kernel<FillFunctor>", "aten::zero_")
+        yield from launched(t + 200, t + AHEAD + 4 * MS, 90 * MS)
+        yield operator("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", t + 300, 50)
+        yield from launched(
+            t + 310, t + AHEAD + 94 * MS, 6 * MS - 1, "vectorized_elementwise_kernel<add>", "aten::add_"
+        )
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.movement"}
+    assert gain(found["gpu.movement"]) == gain_of(5, 10)
+    assert "set_to_none=True" in found["gpu.movement"].do
+
+
+def test_launches_that_are_late_since_the_host_had_waited_are_the_waits(tmp_path):
+    def body(t):
+        yield from launched(t, t + 5, 40 * MS)
+        yield operator("aten::item", t + 10, 40 * MS)
+        yield call(t + 20, 40 * MS - 15, "cudaStreamSynchronize", correlation=next(_numbers))
+        for at in range(t + 45 * MS, t + STEP, 55 * MS // 440):  # 440 gaps of 75 us between kernels of 50 us
+            yield from launched(at - 3, at, 50, in_operator="aten::add")
+
+    found = advice(tmp_path, body)
+    assert set(found) == {"gpu.sync"}
+    # For sure the gap of 5 ms behind the wait; at most that and the others, 33 ms: the host had waited 40.
+    assert gain(found["gpu.sync"]) == gain_of(5, 38)
+
+
+def test_uneven_steps_of_a_host_that_is_ahead_are_not_slow_steps(tmp_path):
+    # The host launches nine steps ahead, then waits for a place in the queue; the GPU takes 100 ms for each step.
+    begins = [*range(0, 90 * MS, 10 * MS), 90 * MS, 460 * MS, 830 * MS]
+    events = []
+    for number, (begin, end) in enumerate(zip(begins, [*begins[1:], 1200 * MS], strict=True)):
+        events += [step(number, begin, end - begin), operator("aten::mm", begin + 10, end - begin - 20)]
+        events += launched(begin + 20, 100 + number * STEP, STEP - 1)
+    found = findings(profile(tmp_path, *events, deviceProperties=[A100]))
+    assert "outlier" not in {each.rule for each in found}
+
+
+def test_a_run_without_steps_is_told_what_it_waits_for_and_promised_nothing(tmp_path):
+    events = [*launched(0, 10, 50 * MS), call(20, 50 * MS, "cudaDeviceSynchronize", correlation=next(_numbers))]
+    found = findings(profile(tmp_path, *events, *launched(60 * MS, 60 * MS + 5, 40 * MS)))
+    assert [(each.rule, each.informative, each.gain_high_ns) for each in found] == [("gpu.sync", True, 0)]
