@@ -44,7 +44,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding if gaps of 0.1 ms and more, in which the host neither waits nor allocates, take 5 % of the steps.
 
     All of them at most are saved if the work is done beside the launches, on the GPU, or not at all; the lower bound is
-    what the region takes that most of the time is spent in, without its callees. If few steps have a gap, no gain is promised.
+    what the region takes that most of the time is spent in, without its callees. If few steps have a gap, nothing is
+    promised.
     """
     found = gpu_problems(trace)
     if found is None:
