@@ -17,6 +17,8 @@ from strobe.trace.trace import Trace
 LEAST_SHARE = 0.01
 # What takes this part of all steps, and is not in each of them, is worth doing less often.
 _MUCH = 0.25
+# What more of the steps do is rather the work of the loop.
+_SELDOM = 1 / 3
 
 
 def run(trace: Trace) -> Iterator[Finding]:
@@ -24,7 +26,8 @@ def run(trace: Trace) -> Iterator[Finding]:
 
     cost = sum of (duration - median of the usual class) over the steps of the class / number of steady steps. The usual
     class itself is compared with that of the steps that do one thing less (`train+validation` with `train`). From a
-    quarter of the time of all steps on, half of it at least is gained by doing that half as often.
+    quarter of the time of all steps on, half of it at least is gained by doing that half as often, if a third of the
+    steps at most do it, or it is validation.
     """
     usual = usual_steps(trace)
     if usual is None:
@@ -44,11 +47,12 @@ def run(trace: Trace) -> Iterator[Finding]:
         median = usual.median_ns if less == usual.class_name else np.median(others) if len(others) else np.inf
         extra = steps.duration_ns[rows] - median
         cost = float(extra.sum()) / usual.count
-        much = cost >= _MUCH * mean
+        what = name.removeprefix(less + "+").replace("+", " and ")
+        seldom = len(rows) <= _SELDOM * usual.count or what == "validation"
+        much = seldom and cost >= _MUCH * mean
         if cost < LEAST_SHARE * mean or (name == usual.class_name and not much):
             continue
         where = places.get(name.removeprefix(less + "+").partition("+")[0], set())
-        what = name.removeprefix(less + "+").replace("+", " and ")
         yield Finding(
             rule="classes",
             what=f"{what}: {len(rows)} of {usual.count} steps take {format_ns(float(np.median(extra)))} longer,"
