@@ -152,6 +152,25 @@ def test_the_same_messages_by_tag_communicator_size_and_host():
     assert found == [("here", "there", 2, 7), ("here", "here", 2, 1)]
 
 
+def test_messages_between_clusters_are_those_of_the_pairs_in_them():
+    def rank(number, work, *ends):
+        return Rank(number, *ends, spans=[span(work, 0, 900)])
+
+    trace = make_trace(
+        rank(0, "solve", send(1, 910, 8), send(2, 920, 16)),
+        rank(1, "solve", receive(0, 930, 8), send(2, 940, 32)),
+        rank(2, "write", receive(0, 950, 16), receive(1, 960, 32), send(3, 970, 64)),
+        rank(3, "write", receive(2, 980, 64)),
+    )
+    cluster = {row["rank"]: row["cluster"] for row in trace.clusters(by="rank").to_pylist()}
+    assert len(set(cluster.values())) > 1
+    expected = Counter[tuple[int, int]]()
+    for sender, receiver, total in ((0, 1, 8), (0, 2, 16), (1, 2, 32), (2, 3, 64)):
+        expected[cluster[sender], cluster[receiver]] += total
+    found = rows(trace, "sender_cluster", "receiver_cluster", "total_bytes", by="cluster")
+    assert {(sender, receiver): total for sender, receiver, total in found} == expected
+
+
 def test_a_transfer_below_twice_the_error_of_the_clocks_has_no_rate():
     def rates(took_ns, host):
         here = Rank(0, send(1, 100, 90))

@@ -1184,7 +1184,7 @@ class Analyses:
     def messages(
         self,
         *,
-        by: Literal["pair", "size", "tag", "communicator", "step", "call", "node"] = "pair",
+        by: Literal["pair", "size", "tag", "communicator", "step", "call", "node", "cluster"] = "pair",
         step: str = "all",
         step_class: str | None = None,
         collectives: Literal["none", "as-data"] = "none",
@@ -1233,6 +1233,8 @@ class Analyses:
             receiver_call (string): the same of the receive [by=call]
             sender_host (string): host of the sender [by=node]
             receiver_host (string): host of the receiver [by=node]
+            sender_cluster (int64): cluster of the sender, as strobe clusters numbers them [by=cluster]
+            receiver_cluster (int64): cluster of the receiver [by=cluster]
             messages (int64): how many, null if not all are in the trace
             unmatched (int64): those of which the trace has one end
             total_bytes (int64, bytes): bytes sent

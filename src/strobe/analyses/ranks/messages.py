@@ -31,7 +31,7 @@ ANALYSIS = Analysis(
     __name__,
     "Who sends how much to whom, and how fast?",
     options=(
-        one_of("by", "What a row is of.", "pair", "size", "tag", "communicator", "step", "call", "node"),
+        one_of("by", "What a row is of.", "pair", "size", "tag", "communicator", "step", "call", "node", "cluster"),
         Option("step", "Steps to include: steady, all, 14, 10..20.", default="all"),
         Option("step_class", "Only steps of this class.", default=None, also=("--class",)),
         one_of("collectives", "Whether to count collectives as messages.", "none", "as-data"),
@@ -60,6 +60,11 @@ ANALYSIS = Analysis(
             Column("sender_host", "string", "", "host of the sender"),
             Column("receiver_host", "string", "", "host of the receiver"),
             by="node",
+        ),
+        *when(
+            Column("sender_cluster", "int64", "", "cluster of the sender, as strobe clusters numbers them"),
+            Column("receiver_cluster", "int64", "", "cluster of the receiver"),
+            by="cluster",
         ),
         Column("messages", "int64", "", "how many, null if not all are in the trace"),
         Column("unmatched", "int64", "", "those of which the trace has one end", extra=True),

@@ -10,6 +10,7 @@ import pyarrow as pa
 from strobe.analyses.ranks.messages import ANALYSIS
 from strobe.model.units import format_bytes, format_number_of
 from strobe.ranks.call_path_texts import numbered_texts
+from strobe.ranks.clusters import rank_clusters, rank_profiles
 from strobe.ranks.messages import message_texts
 from strobe.ranks.transfers import MESSAGE, Kept, Transfers, as_data, log_parts, unlogged
 from strobe.ranks.waits.wait_columns import STATES, Waits
@@ -40,7 +41,9 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "step": ("step",),
     "call": ("sender_call", "receiver_call"),
     "node": ("sender_host", "receiver_host"),
+    "cluster": ("sender_cluster", "receiver_cluster"),
 }
+_OF_PLACES = ("pair", "node", "cluster")
 _OF_TOTALS = ("kind", "sender", "receiver")
 _JOINED = {
     **dict.fromkeys(("messages", "unknown", "unmatched", "total_bytes"), np.add),
@@ -64,7 +67,7 @@ def _answer(trace: Trace, by: str, chosen: Mapping[int, Ints] | None, *, as_mess
     def add(to: dict[str, Ints], more: dict[str, Ints], keys: Sequence[str]) -> dict[str, Ints]:
         return combined({name: np.append(to[name], more[name]) for name in (*keys, *_JOINED)}, keys, _JOINED)[0]
 
-    for part in log_parts(trace, whole=whole, waits=by in ("pair", "node")):
+    for part in log_parts(trace, whole=whole, waits=by in _OF_PLACES):
         lone += part.lone_sends, part.lone_receives
         transfers = part.transfers
         logged = add(logged, _rows(trace, transfers, "pair"), _OF_TOTALS)
@@ -85,7 +88,7 @@ def _answer(trace: Trace, by: str, chosen: Mapping[int, Ints] | None, *, as_mess
     if chosen is None:
         rows = add(rows, _rows(trace, rest, by), names)
     if as_messages:
-        data, undefined = as_data(trace, message_texts(trace), kept, each_pair=by in ("pair", "node"))
+        data, undefined = as_data(trace, message_texts(trace), kept, each_pair=by in _OF_PLACES)
         rows = add(rows, _rows(trace, data, by), names)
         if undefined:
             notes.append(_UNDEFINED.format(format_number_of(undefined, "collective")))
@@ -181,7 +184,7 @@ def _rows_of_waits(trace: Trace, waits: Waits, by: str, kept: Kept) -> dict[str,
 
 def _keys(trace: Trace, transfers: Transfers, by: str) -> dict[str, Ints]:
     """Return the columns that are the same for all transfers of a row, as numbers."""
-    if by in ("pair", "node"):
+    if by in _OF_PLACES:
         return {name: _places(trace, ends, by)[0]
                 for name, ends in zip(_KEYS[by], (transfers.sender, transfers.receiver), strict=True)}  # fmt: skip
     if by == "size":
@@ -205,14 +208,18 @@ def _texts_of(trace: Trace, key: str, numbers: Ints) -> tuple[Ints, Sequence[str
 
 
 def _places(trace: Trace, rank: Ints, by: str) -> tuple[Ints, Sequence[str] | None]:
-    """Return ranks as they are, or by node the numbers of their hosts, -1 if unknown, and the names of these."""
+    """Return ranks as they are, or the numbers of their clusters or hosts, -1 if unknown, and the names of these."""
     if by == "pair":
         return rank, None
     hosts = Texts()
-    of_rank = {each.rank: hosts.number(each.host) for each in process_rows(trace) if each.rank is not None}
+    if by == "cluster":
+        clusters = zip(rank_profiles(trace).rank, rank_clusters(trace).cluster.tolist(), strict=True)
+        of_rank = {each: cluster for each, cluster in clusters if each is not None}
+    else:
+        of_rank = {each.rank: hosts.number(each.host) for each in process_rows(trace) if each.rank is not None}
     most = max(-1, *of_rank, rank.max(initial=-1))
-    host = np.array([of_rank.get(each, -1) for each in range(most + 1)] + [-1], dtype=np.int64)
-    return host[rank], hosts.texts
+    place = np.array([of_rank.get(each, -1) for each in range(most + 1)] + [-1], dtype=np.int64)
+    return place[rank], hosts.texts if by == "node" else None
 
 
 def _named(numbers: Ints, names: Sequence[str] | None) -> pa.ChunkedArray:
