@@ -71,7 +71,7 @@ def test_runs_are_shown_behind_a_proxy(browser: Browser, trace: Path, other: Pat
         port, token = address.split(":")[2].split("/")[:2]
         with proxy(int(port), prefix, strips) as public, watched_page(browser, f"{public}/") as page:
             page.goto(f"{public}/{token}/")
-            page.get_by_role("link", name="program").click()
+            page.get_by_role("link", name="program", exact=True).click()
             page.wait_for_url(f"{public}/{token}/t/program/**")
             page.get_by_role("navigation").get_by_role("button", name="Timeline").click()
             wait_for_picture(page)

@@ -168,8 +168,10 @@ def test_what_takes_too_long_is_refused_in_a_sentence(tmp_path: Path, static: Pa
 
 def test_several_traces_have_a_list_and_an_address_each(several: Page) -> None:
     page = several.request("GET", f"/{TOKEN}/").text
-    links = re.findall(r'href="(t/[^"]+)"', page)
+    addresses = re.findall(r'href="(t/[^"]+)"', page)
+    links = [each for each in addresses if "/compare/" not in each]
     assert len(links) == 4
+    assert "t/a/compare/a-2" in addresses
     assert "first.py" in page
     assert "n17" in page
     assert "<b>" not in page, "names are text"

@@ -396,6 +396,8 @@ def _uneven_threads(trace: Trace, time: HostTime) -> Verdict | None:
     if found is None:
         return None
     most, usual, lost = found
+    if computes[most] < _WORTH_NAMING * joins.wait_ns.sum():  # it does nothing that main could wait for
+        return None
     if joined_ns[alike[most]] < _UNEVEN * time.duration_ns and waited[awaited] <= ran[awaited]:
         return None
     text = f"imbalanced: the main thread waits {format_share(waits)} of its time in pthread_join; one of {len(alike)}"
