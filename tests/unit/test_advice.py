@@ -484,6 +484,12 @@ def test_more_threads_than_cores_gain_at_most_the_part_of_the_operators_that_the
         assert (finding.gain_low_ns, finding.gain_high_ns) == (0, pytest.approx(6.75 * MS, rel=0.01))
 
 
+def test_a_metric_without_readings_is_no_obstacle():
+    nothing = {**reading(0, OPERATOR_THREADS, 8), "time_ns": [], "value": []}
+    trace = make_trace(HandMadeProcess({"main": train_steps(60)}, metrics=[nothing]))
+    assert "threads" not in by_rule(trace)
+
+
 def test_the_threads_of_all_ranks_share_the_cores():
     metrics = [reading(0, OPERATOR_THREADS, 2), reading(1, CORES, 4)]
     ranks = [

@@ -30,7 +30,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     threads, cores = 0, 0
     for each in processes:
         if each.host == host and (each.rank is not None or each.process == calls.usual.steps.process):
-            last = {reading.metric: float(reading.values[-1]) for reading in trace.readings(each.process)}
+            last = {one.metric: float(one.values[-1]) for one in trace.readings(each.process) if len(one.values)}
             threads += int(last.get(OPERATOR_THREADS, 0))
             cores = max(cores, int(last.get(CORES, 0)))
     regions = region_rows(trace)
