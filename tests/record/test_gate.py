@@ -85,9 +85,9 @@ def test_a_bench_without_time_is_inconclusive_and_a_program_that_fails_one_sente
 def test_one_more_graph_break_is_found_in_one_run_of_each(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "a.py").write_text(COMPILED)
-    for name, *words in (("whole",), ("broken", "x")):
-        assert run(STROBE, "run", "-q", "-o", name, "a.py", *words, cwd=tmp_path).returncode == 0
+    assert run(STROBE, "run", "-q", "-o", "whole", "a.py", cwd=tmp_path).returncode == 0
     run(STROBE, "check", "whole.strobe", "--baseline", "base.json", "--save", cwd=tmp_path)
+    assert run(STROBE, "run", "-q", "-o", "broken", "a.py", "x", cwd=tmp_path).returncode == 0
     found = run(STROBE, "check", "broken.strobe", "--baseline", "base.json", cwd=tmp_path)
     assert found.returncode == 1
     assert "graph breaks of inference 0 -> 1 per step: torch_dynamo_resume_in_work_at_" in found.stderr

@@ -57,6 +57,7 @@ def test_operators_autograd_and_optimizer_are_recorded_as_often_as_they_run(work
         assert [line["total_ns"]] == expected
         last = {reading.metric: reading.values.tolist() for reading in trace.readings()}
         assert (last[OPERATOR_THREADS], last[CORES]) == ([3.0], [len(os.sched_getaffinity(0))])
+        assert "unrecorded_ms" not in trace.quality.column("what")
 
 
 def test_threads_that_start_later_are_recorded_too(workshop: Workshop) -> None:

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 _OPERATOR_THREADS, _CORES = "threads of an operator", "cores of the process"  # model/kinds.py
 
 
-def _cores() -> int:
-    """Return how many cores the process may use: by its affinity, and by the limit of its control group."""
-    cores = len(os.sched_getaffinity(0))
-    try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:  # a container sees its own limit here
-            limit, period = file.read().split()
-        return cores if limit == "max" else max(1, min(cores, -(-int(limit) // int(period))))
-    except (OSError, ValueError):
-        return cores
-
-
 class _TorchOps(Hooks):
     def __init__(self) -> None:
         self._on = False
@@ -97,13 +86,9 @@ class _TorchOps(Hooks):
         self._patch_profiler(profiler)
 
     def _read_threads(self, torch: Any) -> None:
-        if not self._on:
-            return
-        core.mute()  # the file that is read is not the program's
-        found = {(_OPERATOR_THREADS, "threads"): torch.get_num_threads(), (_CORES, "cores"): _cores()}
-        core.unmute()
-        for metric, value in found.items():
-            core.sample(core.metric(*metric), float(value))
+        if self._on:
+            core.sample(core.metric(_OPERATOR_THREADS, "threads"), float(torch.get_num_threads()))
+            core.sample(core.metric(_CORES, "cores"), float(len(os.sched_getaffinity(0))))
 
     def _observer(self) -> Any:
         """Return this thread's switch, which also switches off when the thread ends: PyTorch warns of one left on."""
