@@ -63,15 +63,15 @@ def test_without_waits_the_host_runs_ahead_and_the_gpu_sets_the_pace(tmp_path):
     assert asked(steps_that_wait(tmp_path), "no-sync")["predicted_ns"] == pytest.approx((20 + 4 * 504 - 2) / 4 * US)
 
 
-def test_what_is_smaller_than_the_error_is_not_told(tmp_path):
+def test_what_is_smaller_than_the_error_is_no_gain(tmp_path):
     table = steps_that_wait(tmp_path).what_if(change="no-launch")
     (row,) = table.to_pylist()
     assert row["predicted_ns"] == 720 * US
     assert row["gain_low_ns"] == 0
-    assert "no difference that could be told from nothing" in table.about
+    assert "no difference beyond the error of the replay and the spread of the steps" in table.about
 
 
-def test_stretches_are_told_one_by_one(tmp_path):
+def test_stretches_have_a_row_each(tmp_path):
     rows = steps_that_wait(tmp_path).what_if(change="relu=0", by="stretch").to_pylist()
     assert len(rows) >= 2
     assert {(row["steps"], row["recorded_ns"], row["predicted_ns"]) for row in rows} == {(4, 740 * US, 630 * US)}

@@ -48,7 +48,7 @@ def is_right(case: dict, finding: dict) -> bool:
 
 
 def judged(case: dict, trace: Path, gain: float | None) -> dict:
-    """Return what is said of a program: place of the right finding, its interval as a part of the step."""
+    """Return the place of the right finding of a program, its interval as a part of the step."""
     asked = subprocess.run([*STROBE, "summary", str(trace), "--json"], capture_output=True, text=True, check=True)
     summary = json.loads(asked.stdout)
     findings = summary["findings"]

@@ -223,8 +223,8 @@ class Analyses:
         is what comes from the number of calls, at the mean time of a call of both sides; by_time_ns is the
         rest. Counts are exact where steps are alike. A time is `longer` or `shorter` if the steps of A and
         B are apart but for a tenth of either, by 1 % of the step at least, and by another factor than all
-        else (4 robust standard deviations). What makes everything longer may be the machine: `strobe bench`
-        tells.
+        else (4 robust standard deviations). What makes everything longer may be the machine: that is the
+        business of `strobe bench`.
 
         Options:
             other: B: path of a trace, last~1; on a server the name of a run. Default: A.
@@ -2035,7 +2035,7 @@ class Analyses:
         The gain is an interval: the range of the factors, widened by the error of the replay (the largest
         of the stretches, as a part of the new time) and by how much the stretches differ (1.96 standard
         errors), added as squares. A gain below 1 % of a step, or below three median deviations of the
-        stretches by the root of their number, is not told.
+        stretches by the root of their number, counts as none.
 
         Options:
             change: What changes: 'nccl*=0.5', 'gemm*=0.4..0.6,no-sync'. Default: nothing.
@@ -2052,7 +2052,7 @@ class Analyses:
             largest_error (float64): the largest of these of all stretches [by=class]
             predicted_ns (int64, ns): how long a step takes with the change: the middle of its factors
             gain_ns (int64, ns): how much shorter it is than the replay
-            gain_low_ns (int64, ns): at least so much, 0 where it cannot be told from nothing [by=class]
+            gain_low_ns (int64, ns): at least so much, 0 where it is within the error [by=class]
             gain_high_ns (int64, ns): at most so much [by=class]
 
         Raises:

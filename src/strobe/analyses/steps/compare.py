@@ -16,7 +16,7 @@ A change of counts holds all that is called because of it, as often per call as 
 the number of calls, at the mean time of a call of both sides; by_time_ns is the rest. Counts are exact where steps are
 alike. A time is `longer` or `shorter` if the steps of A and B are apart but for a tenth of either, by 1 % of the step
 at least, and by another factor than all else (4 robust standard deviations). What makes everything longer may be the
-machine: `strobe bench` tells.
+machine: that is the business of `strobe bench`.
 """
 
 from strobe.model.columns import Column

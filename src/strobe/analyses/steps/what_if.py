@@ -1,4 +1,4 @@
-"""How long would a step take if something in it took another time? With the error of the replay that tells.
+"""How long would a step take if something in it took another time? With the error of the replay.
 
 Replay usual steps, with a change and without. A step is the graph of the critical path: threads, streams of
 GPUs, launches, synchronisation, messages and collectives of all ranks. A replay keeps the time of each piece of
@@ -16,7 +16,7 @@ rank calls takes what the median of the ranks takes for it). Several with commas
 The gain is an interval: the range of the factors, widened by the error of the replay (the largest of the
 stretches, as a part of the new time) and by how much the stretches differ (1.96 standard errors), added as
 squares. A gain below 1 % of a step, or below three median deviations of the stretches by the root of their
-number, is not told.
+number, counts as none.
 """
 
 from strobe.model.columns import Column, when
@@ -43,7 +43,7 @@ ANALYSIS = Analysis(
         Column("predicted_ns", "int64", "ns", "how long a step takes with the change: the middle of its factors"),
         Column("gain_ns", "int64", "ns", "how much shorter it is than the replay"),
         *when(
-            Column("gain_low_ns", "int64", "ns", "at least so much, 0 where it cannot be told from nothing"),
+            Column("gain_low_ns", "int64", "ns", "at least so much, 0 where it is within the error"),
             Column("gain_high_ns", "int64", "ns", "at most so much"),
             by="class",
         ),

@@ -21,6 +21,7 @@ from strobe.trace.trace import Trace
 _TOGETHER, _MOST = 4, 12
 _LEAST_GAIN, _DEVIATIONS = 0.01, 3.0  # of a step; and of the stretches' median deviation
 _Z = 1.96
+_NO_GAIN = "no difference beyond the error of the replay and the spread of the steps"
 _NOTHING = "no usual step has all its spans in this trace: strobe what-if replays steps"
 
 
@@ -65,7 +66,7 @@ def run(trace: Trace, *, change: str, by: str, rank: str) -> Table:
     about += f"the replay is off by {format_share(error.mean())} on average, {format_share(error.max())} at most"
     if what:
         gain = f"{format_ns(max(0.0, low))} to {format_ns(high)} a step less"
-        about += f"; with {change}: {gain if low > 0 else 'no difference that could be told from nothing'}"
+        about += f"; with {change}: {gain if low > 0 else _NO_GAIN}"
     return make_table(columns, [row], about=about)
 
 
@@ -88,7 +89,7 @@ def _means(steps: float, *, recorded: float, replayed: float, predicted: float) 
 
 
 def _interval(steps: Floats, replayed: Floats, least: Floats, most: Floats, error: float) -> tuple[float, float]:
-    """Return the least and the most gain of a step, ns; 0 and the most where it cannot be told from nothing."""
+    """Return the least and the most gain of a step, ns; 0 and the most where it is within the error."""
     gains = ((replayed - most) / steps, (replayed - least) / steps)
     middle = (gains[0] + gains[1]) / 2
     of_steps = _Z * float(middle.std(ddof=1)) / len(middle) ** 0.5 if len(middle) > 1 else 0.0
