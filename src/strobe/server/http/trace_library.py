@@ -27,7 +27,7 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <style>
 :root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
-body {{ margin: 2rem auto; max-width: 60rem; padding: 0 1rem }}
+body {{ margin: 2rem auto; max-width: 90rem; padding: 0 1rem }}
 table {{ border-collapse: collapse; width: 100% }}
 th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; vertical-align: top }}
 td {{ overflow-wrap: anywhere }}
