@@ -6,6 +6,7 @@ The comments below a program are its arithmetic. "since X": the interval of the 
 from tests.ranks.delay_case import BARRIER, INIT, Delay, DelayCase, Waited, mpi_ssend
 from tests.ranks.wait_case import (
     Communicator,
+    Event,
     around,
     call,
     mpi_collective,
@@ -551,5 +552,32 @@ DELAY_CASES = [
         #   T_1: solve 200. T_0: solve 100. D: solve 100. s = min(490 / 100, 1) = 1. Direct 100, unexplained 390.
         [Waited(0, 220, RECV, LATE, 1, 490, direct_ns=100, unexplained_ns=390)],
         [Delay(1, SOLVE, 0, LATE, 100)],
+    ),
+    DelayCase(
+        "two_probes",
+        "Rank 1 probes for each message before it receives it: the second interval begins with the first probe.",
+        {
+            0: BARRIER
+            + around(10, 310, "load")
+            + mpi_send(310, 316, 1)
+            + around(316, 730, "solve")
+            + mpi_send(730, 736, 1),
+            1: BARRIER
+            + around(10, 110, "load")
+            + call(110, 320, "MPI_Mprobe", Event("probe", peer=0, sent=8, request=1))
+            + call(320, 336, "MPI_Mrecv", Event("mrecv", sent=8, request=1))
+            + around(336, 430, "solve")
+            + call(430, 740, "MPI_Mprobe", Event("probe", peer=0, sent=8, request=2))
+            + call(740, 750, "MPI_Mrecv", Event("mrecv", sent=8, request=2)),
+        },
+        # First: w = 310 - 110 = 200, since the barrier. T_0: load 300. T_1: load 100. D: load 200. s = 1.
+        # Second: w = 730 - 430 = 300, since the first probe.
+        #   T_0: solve 414, of MPI_Send 0. T_1: solve 94, MPI_Mrecv 16, of MPI_Mprobe 320 - 316 = 4.
+        #   D: solve 320. s = 300 / 320: solve 300.
+        [
+            Waited(1, 110, ("MPI_Mprobe",), LATE, 0, 200, direct_ns=200),
+            Waited(1, 430, ("MPI_Mprobe",), LATE, 0, 300, direct_ns=300),
+        ],
+        [Delay(0, LOAD, 1, LATE, 200), Delay(0, SOLVE, 1, LATE, 300)],
     ),
 ]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from strobe.cli.main import main
-from strobe.record.doctor.checks import Finding, cgroup_folders, examine, file_system
+from strobe.record.control_groups import cpu_limit, folders_of
+from strobe.record.doctor.checks import Finding, examine, file_system
 
 
 def found(environment: dict[str, str] | None = None, folder: str = ".") -> dict[str, Finding]:
@@ -40,8 +41,20 @@ def test_what_it_finds_is_what_is_there(tmp_path: Path) -> None:
         findings["driver"].found == "no NVIDIA driver here: GPU work cannot be recorded"
         or Path("/proc/driver/nvidia/version").exists()
     )
-    for folder in cgroup_folders("cpu"):
+    for folder in folders_of("cpu"):
         assert folder.startswith("/sys/fs/cgroup")
+
+
+def test_the_strictest_control_group_limits_the_processors(tmp_path: Path) -> None:
+    files = {"root/cpu.max": "max 100000", "pod/cpu.max": "150000 100000", "job/cpu.max": "400000 100000"}
+    files |= {"old/cpu.cfs_quota_us": "50000", "old/cpu.cfs_period_us": "100000", "free/cpu.cfs_quota_us": "-1"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    groups = {name: str(tmp_path / name) for name in ("root", "pod", "job", "old", "free", "absent")}
+    assert cpu_limit([groups["root"], groups["pod"], groups["job"]]) == 1.5
+    assert cpu_limit(groups.values()) == 0.5
+    assert cpu_limit([groups["root"], groups["free"], groups["absent"]]) is None
 
 
 def test_limits_and_other_tools_are_told_with_the_command_that_mends_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from strobe.breakdown.usual_calls import usual_calls
@@ -32,7 +33,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         if each.host == host and (each.rank is not None or each.process == calls.usual.steps.process):
             last = {one.metric: float(one.values[-1]) for one in trace.readings(each.process) if len(one.values)}
             threads += int(last.get(OPERATOR_THREADS, 0))
-            cores = max(cores, int(last.get(CORES, 0)))
+            cores = max(cores, math.ceil(last.get(CORES, 0)))
     regions = region_rows(trace)
     facts = zip(*((each.name, each.paradigm, each.role) for each in regions), strict=True)
     is_operator = kinds_of(*map(list, facts)) == HOST_KINDS.index("operators")

@@ -12,13 +12,14 @@ from strobe.ranks.collective_columns import AMONG_NEIGHBOURS, FROM_ROOT, NOBODY,
 from strobe.ranks.collectives import collectives
 from strobe.ranks.delays.timelines import distinct
 from strobe.ranks.waits.message_calls import Spans, span_around, spans_of
-from strobe.ranks.waits.wait_columns import Side
-from strobe.ranks.waits.wait_states import awaited_messages
+from strobe.ranks.waits.wait_columns import STATES, Side
+from strobe.ranks.waits.wait_states import awaited_messages, wait_states
 from strobe.tables.column_arrays import Bools, Columns, Ints, rows_by
 from strobe.trace.definition_rows import location_rows, ranks_of, regions_where
 from strobe.trace.trace import Trace
 
 _ROOTED = (*FROM_ROOT, *TO_ROOT)
+_ONE_SIDED = ("late_post", "early_wait", "lock_contention")  # fences are collectives
 _INIT = re.compile(r"p?(mpi|shmem)_init", re.IGNORECASE)
 
 
@@ -88,18 +89,17 @@ def _last(key: Ints, time: Ints, wanted: Ints, before: Ints) -> Ints:
 def sync_points(trace: Trace) -> SyncPoints:
     """Return where the ranks of a trace synchronised."""
     met = collectives(trace)
-    sent, received, late_sender, late_receiver = awaited_messages(trace)
+    sent, received, awaited = awaited_messages(trace)
     spans = [Spans(side.begin_ns, side.end_ns, side.call_path) for side in (sent, received)]
     every = Spans.joined([*spans, Spans(met.call_ns, met.end_ns, met.call_path)])
     where = np.concatenate((sent.place, received.place, met.location))
     calls = [_in_order(every.chosen(where == row.location)) for row in location_rows(trace)]
     of_ranks = regions_where(trace, lambda region: region.of_ranks)
     pairs = _of_roots(met)
-    for chosen, sends in ((late_sender, True), (late_receiver, False)):
-        one, other = sent.chosen(chosen), received.chosen(chosen)
-        begun, done = (one, other) if sends else (other, one)  # the call that asks for it, and the one that waits
+    for begun, done in awaited:  # the call that asks for it, and the one that waits
         asked, waited = _asked(trace, begun, of_ranks), (done.begin_ns, done.end_ns)
         pairs += _of_message(begun.place, done.place, asked, waited)
+    pairs += _of_windows(trace)
     groups, members = _of_groups(trace, met)
     return SyncPoints(_Points.joined(pairs), groups, members, calls)
 
@@ -127,6 +127,16 @@ def _of_message(one: Ints, other: Ints, call: tuple[Ints, Ints], other_call: tup
     both_done = np.minimum(end, other_end)
     yield _Points(one, other, begin, np.maximum(begin, both_done))
     yield _Points(other, one, other_begin, np.maximum(other_begin, both_done))
+
+
+def _of_windows(trace: Trace) -> Iterator[_Points]:
+    """Yield the points of both sides of one-sided waits: what the call did after, and from when the other one came."""
+    found = wait_states(trace)
+    waits = found.waits.chosen(slice(len(found.waits) - found.threads))
+    waits = waits.chosen(np.isin(waits.state, [STATES.index(name) for name in _ONE_SIDED]))
+    waits = waits.chosen(waits.location != waits.cause)
+    yield _Points(waits.location, waits.cause, waits.call_ns, waits.call_ns + waits.wait_ns)
+    yield _Points(waits.cause, waits.location, waits.cause_ns, waits.cause_ns)
 
 
 def _of_groups(trace: Trace, met: Collectives) -> tuple[_Points, list[Ints]]:

@@ -144,17 +144,24 @@ def _waits_of_part(trace: Trace, found: Messages, before: _LateSenders) -> tuple
     (late, message), (late_receivers, _) = _late(trace, sent, received, of_send, of_receive)
     senders = _LateSenders(**vars(late), sent_ns=sent.asked_ns[message], wrong=np.zeros(len(late), dtype=bool))
     wrong, before = _wrong_order(_LateSenders.joined([before, senders]), sent, received, of_receive)
-    waits = Waits.joined([late, wrong, late_receivers, *_probes(trace, sent, received)])
+    of_probes = [waits for waits, *_ in _probes(trace, sent, received)]
+    waits = Waits.joined([late, wrong, late_receivers, *of_probes])
     process = np.array(processes_of_locations(trace), dtype=np.int64)
     error = errors_between(trace, process[waits.location], process[waits.cause])
     return replace(waits, error_ns=error), before
 
 
-def awaited_messages(trace: Trace) -> tuple[Side, Side, Ints, Ints]:
-    """Return sends and receives of all messages; and the places of those whose sender, or receiver, was waited for."""
+def awaited_messages(trace: Trace) -> tuple[Side, Side, list[tuple[Side, Side]]]:
+    """Return sends and receives of all messages; and of those that a call waited for, who was late and who waited.
+
+    Who waited is the call that did: a receive, a send, or a probe.
+    """
     sent, received, *judged = _sides(messages(trace))
     (_, late_sender), (_, late_receiver) = _late(trace, sent, received, *judged)
-    return sent, received, late_sender, late_receiver
+    awaited = [(sent.chosen(late_sender), received.chosen(late_sender))]
+    awaited += [(received.chosen(late_receiver), sent.chosen(late_receiver))]
+    awaited += [(sent.chosen(message), probe) for _, message, probe in _probes(trace, sent, received)]
+    return sent, received, awaited
 
 
 def _late(
@@ -226,15 +233,14 @@ def _same_calls(waits: Waits, others: Waits) -> Bools:
     return found
 
 
-def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
-    """Return the waits of blocking probes for the message of the next receive.
+def _probes(trace: Trace, sent: Side, received: Side) -> Iterator[tuple[Waits, Ints, Side]]:
+    """Yield the waits of blocking probes for the message of the next receive, that message, and the probe itself.
 
     Recordings have them beside the messages. Of others they are spans, and unknown where these were folded.
     """
     logged = message_ends(trace, ("probe",))
     logged = logged.chosen((logged.in_call_ns >= 0) & (logged.call_path >= 0))
     probes = regions_where(trace, lambda region: region.paradigm == "mpi" and bool(PROBES.match(region.name)))
-    parts = []
     of_places = dict(rows_by(logged.place))
     for place, own in rows_by(received.place) if probes.any() else ():
         if place in of_places:
@@ -250,8 +256,8 @@ def _probes(trace: Trace, sent: Side, received: Side) -> list[Waits]:
         waiter = Side(np.full(len(spans), place), spans.start_ns, spans.start_ns, spans.end_ns, spans.call_path)
         came = sent.asked_ns[message]
         found = waits_of_calls("late_sender", waiter, sent.chosen(message), np.minimum(came, spans.end_ns), came)
-        parts.append(found.chosen(found.wait_ns > 0))
-    return parts
+        waits = found.wait_ns > 0
+        yield found.chosen(waits), message[waits], waiter.chosen(waits)
 
 
 def _of_collectives(trace: Trace, found: Collectives) -> Waits:

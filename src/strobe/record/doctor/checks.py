@@ -11,6 +11,7 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping
 
+from strobe.record.control_groups import cpu_limit, memory_limit, number_in, text_of
 from strobe.record.doctor.finding import LIMITED, MISSING, NOTE, OK, Finding
 from strobe.record.options.all_options import ADAPTERS
 
@@ -37,7 +38,7 @@ def examine(folder: str, environment: Mapping[str, str]) -> list[Finding]:
         _kernel(),
         _clock(),
         _limits(),
-        (Finding("cgroup", name, NOTE, value) for name, value in cgroup_limits().items()),
+        _cgroup_limits(),
         _place(folder),
         _conflicts(environment),
     )
@@ -67,17 +68,10 @@ def _python() -> Iterator[Finding]:
         yield Finding("python", "others", NOTE, found, mend)
 
 
-def _number(path: str) -> int | None:
-    try:
-        return int(_text(path))
-    except ValueError:
-        return None
-
-
 def _kernel() -> Iterator[Finding]:
     from strobe.native import core
 
-    paranoid = _number("/proc/sys/kernel/perf_event_paranoid")
+    paranoid = number_in("/proc/sys/kernel/perf_event_paranoid")
     missing = [name for name in _HARDWARE if not core.hardware_counter(name)]
     if not missing:
         yield Finding("kernel", "hardware counters", OK, ", ".join(_HARDWARE))
@@ -89,7 +83,7 @@ def _kernel() -> Iterator[Finding]:
     else:
         found = f"this machine gives none (a virtual machine, or a container): {', '.join(missing)}"
         yield Finding("kernel", "hardware counters", MISSING, found)
-    scope = _number("/proc/sys/kernel/yama/ptrace_scope")
+    scope = number_in("/proc/sys/kernel/yama/ptrace_scope")
     if scope in (None, 0, 1):
         yield Finding("kernel", "ptrace", OK, "not needed by strobe run; debuggers may attach to own processes")
     else:
@@ -98,7 +92,7 @@ def _kernel() -> Iterator[Finding]:
 
 
 def _clock() -> Iterator[Finding]:
-    flags = next((line for line in _text("/proc/cpuinfo").splitlines() if line.startswith("flags")), "")
+    flags = next((line for line in text_of("/proc/cpuinfo").splitlines() if line.startswith("flags")), "")
     if platform.machine() == "aarch64" or ("constant_tsc" in flags and "nonstop_tsc" in flags):
         yield Finding("clock", "ticks", OK, "the CPU's counter is invariant: a time stamp costs one instruction")
     else:
@@ -126,46 +120,11 @@ def _limits() -> Iterator[Finding]:
         yield Finding("limits", "file size", LIMITED, found, "ulimit -f unlimited")
 
 
-def cgroup_limits() -> dict[str, str]:
-    """Return the limits of the cgroups (v1 or v2) of this process, in words."""
-    found = {}
-    for folder in cgroup_folders("cpu"):
-        text = _text(os.path.join(folder, "cpu.max")).split()
-        if len(text) == 2 and text[0] != "max":
-            found["cpu"] = f"{int(text[0]) / int(text[1]):g} CPUs"
-        quota, period = (_number(os.path.join(folder, f"cpu.cfs_{each}_us")) for each in ("quota", "period"))
-        if quota and period and quota > 0:
-            found["cpu"] = f"{quota / period:g} CPUs"
-    for folder in cgroup_folders("memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
-            limit = _number(os.path.join(folder, name))
-            if limit and limit < 1 << 60:
-                found["memory"] = f"{limit / 2**30:.1f} GiB"
-    return found
-
-
-def cgroup_folders(controller: str) -> list[str]:
-    """Return the folders of this process's cgroup for a controller, the root first."""
-    folders = []
-    for line in _text("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        root = os.path.join("/sys/fs/cgroup", controller) if controllers else "/sys/fs/cgroup"
-        parts = [part for part in path.split("/") if part]
-        for depth in range(len(parts) + 1):
-            folder = os.path.join(root, *parts[:depth])
-            if os.path.isdir(folder) and folder not in folders:
-                folders.append(folder)
-    return folders
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+def _cgroup_limits() -> Iterator[Finding]:
+    if processors := cpu_limit():
+        yield Finding("cgroup", "cpu", NOTE, f"{processors:g} CPUs")
+    if bytes_ := memory_limit():
+        yield Finding("cgroup", "memory", NOTE, f"{bytes_ / 2**30:.1f} GiB")
 
 
 def _place(folder: str) -> Iterator[Finding]:
@@ -200,7 +159,7 @@ def _place(folder: str) -> Iterator[Finding]:
 def file_system(path: str) -> str:
     """Return the type of the file system that holds a path, as mount(8) calls it."""
     real, best, kind = os.path.realpath(path), "", "unknown"
-    for line in _text("/proc/self/mounts").splitlines():
+    for line in text_of("/proc/self/mounts").splitlines():
         _, place, name, *_ = line.split(" ")
         place = place.replace("\\040", " ")
         if (real + "/").startswith(place.rstrip("/") + "/") and len(place) >= len(best):

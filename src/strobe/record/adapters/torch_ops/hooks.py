@@ -14,6 +14,7 @@ import os
 import sys
 
 from strobe.native import core, library
+from strobe.record import control_groups
 from strobe.record.adapter import Hooks, Replacements
 from strobe.record.options.session_settings import Session
 from strobe.record.program import threads
@@ -88,7 +89,8 @@ class _TorchOps(Hooks):
     def _read_threads(self, torch: Any) -> None:
         if self._on:
             core.sample(core.metric(_OPERATOR_THREADS, "threads"), float(torch.get_num_threads()))
-            core.sample(core.metric(_CORES, "cores"), float(len(os.sched_getaffinity(0))))
+            cores = float(len(os.sched_getaffinity(0)))
+            core.sample(core.metric(_CORES, "cores"), min(cores, control_groups.cpu_limit() or cores))
 
     def _observer(self) -> Any:
         """Return this thread's switch, which also switches off when the thread ends: PyTorch warns of one left on."""
