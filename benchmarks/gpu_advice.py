@@ -16,6 +16,7 @@ from pathlib import Path
 import strobe
 from strobe.advice.rank import findings
 from strobe.api.imports import imported, opened
+from tests.injector.figures import Judged, sentences, write
 
 
 def main() -> None:
@@ -23,8 +24,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", help="only cases whose file has one of these in its name")
     parser.add_argument("--aside", action="store_true", help="those that are set aside, instead of the others")
+    parser.add_argument("--keep", action="store_true", help="keep the counts by rule in tests/injector/figures.json")
     options = parser.parse_args()
-    places, held, promised, false, healthy = list[int](), 0, 0, 0, 0
+    judged = list[Judged]()
     for case in json.loads((options.folder / "cases.json").read_text()):
         named = not options.names or any(name in case["file"] for name in options.names)
         if not named or case["set_aside"] != options.aside:
@@ -33,22 +35,23 @@ def main() -> None:
         found = findings(strobe.open(_job(files)))
         promises = [each for each in found if not each.informative and each.gain_high_ns > 0]
         if case["healthy"]:
-            healthy, false = healthy + 1, false + bool(promises)
+            judged.append(Judged(case["file"], True, promises=tuple(each.rule for each in promises)))
             print(f"{case['file']}: healthy, {'; '.join(f'{e.rule} {e.what}' for e in promises) or 'no promise'}")
             continue
         right = [any(word in f"{each.what} {each.do} {each.where}".lower() for word in case["words"]) for each in found]
-        places.append(right.index(True) + 1 if any(right) else 99)
-        print(f"{case['file']}: {case['problem']}, place {places[-1]}, gain {case['gain_ns'] / 1e6:.3g} ms of "
-              f"{case['step_ns'] / 1e6:.4g}; " + "; ".join(
+        place, step_ns = right.index(True) if any(right) else None, case["step_ns"]
+        print(f"{case['file']}: {case['problem']}, place {'none' if place is None else place + 1}, gain "
+              f"{case['gain_ns'] / 1e6:.3g} ms of {step_ns / 1e6:.4g}; " + "; ".join(
                   f"{e.rule} {e.gain_low_ns / 1e6:.3g}..{e.gain_high_ns / 1e6:.3g}" for e in found[:4]))  # fmt: skip
-        best = found[places[-1] - 1] if any(right) else None
-        if best is not None and not best.informative:
-            promised += 1
-            held += best.gain_low_ns <= case["gain_ns"] <= best.gain_high_ns
-    first, three = sum(place == 1 for place in places), sum(place <= 3 for place in places)
-    print(f"\nOf {len(places)} problems {first} are named first and {three} among three.")
-    print(f"Of {promised} promised gains {held} lie in the interval.")
-    print(f"Of {healthy} healthy profiles {false} are promised one.")
+        if place is None:
+            judged.append(Judged(case["file"]))
+            continue
+        best = found[place]
+        interval = None if best.informative else (best.gain_low_ns / step_ns, best.gain_high_ns / step_ns)
+        judged.append(Judged(case["file"], False, place + 1, best.rule, interval, case["gain_ns"] / step_ns))
+    print(f"\n{sentences(judged)}")
+    if options.keep:
+        write(f"profiles{', set aside' if options.aside else ''}", judged)
 
 
 def _job(files: list[Path]) -> Path:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from figures import Judged, sentences, write
 from measure import HERE, MPI
 
 STROBE = (sys.executable, "-m", "strobe")
@@ -47,21 +47,21 @@ def is_right(case: dict, finding: dict) -> bool:
     return named or any(word.lower() in text for word in case["words"])
 
 
-def judged(case: dict, trace: Path, gain: float | None) -> dict:
-    """Return the place of the right finding of a program, its interval as a part of the step."""
+def judged(case: dict, trace: Path, gain: float | None) -> Judged:
+    """Return what is found about a program: the place of the right finding, its interval as a part of the step."""
     asked = subprocess.run([*STROBE, "summary", str(trace), "--json"], capture_output=True, text=True, check=True)
-    summary = json.loads(asked.stdout)
+    summary, name = json.loads(asked.stdout), Path(case["file"]).stem
     findings = summary["findings"]
     promises = [each for each in findings if not each["informative"] and each["gain_high_ns"] > 0]
     if case["kind"] == "healthy":
-        return {"healthy": True, "promises": [f"{each['rule']}: {each['what']}" for each in promises]}
+        return Judged(name, healthy=True, promises=tuple(each["rule"] for each in promises))
     places = [at for at, each in enumerate(findings) if is_right(case, each)]
-    found = {"healthy": False, "place": places[0] + 1 if places else None, "gain": gain, "low": None, "high": None}
+    if not places:
+        return Judged(name, gain=gain)
     step_ns = summary["step"]["mean_ns" if case["gain_by"] == "mean" else "median_ns"] if summary["step"] else 0
     right = next((findings[at] for at in places if findings[at] in promises), None)
-    if right is not None and step_ns:
-        found |= {"low": right["gain_low_ns"] / step_ns, "high": right["gain_high_ns"] / step_ns, "rule": right["rule"]}
-    return found
+    interval = (right["gain_low_ns"] / step_ns, right["gain_high_ns"] / step_ns) if right and step_ns else None
+    return Judged(name, False, places[0] + 1, (right or findings[places[0]])["rule"], interval, gain)
 
 
 def main() -> int:
@@ -71,34 +71,26 @@ def main() -> int:
     parser.add_argument("--aside", action="store_true", help="only those that are set aside, instead of the others")
     parser.add_argument("--recordings", type=Path, default=Path("recordings"), help="folder of the recordings")
     parser.add_argument("--measured", type=Path, default=HERE / "measured.json", help="what measure.py has written")
+    parser.add_argument("--keep", action="store_true", help="keep the counts by rule in figures.json")
     args = parser.parse_args()
     args.recordings.mkdir(exist_ok=True)
     gains = json.loads(args.measured.read_text(encoding="utf-8")) if args.measured.exists() else {}
-    found = {}
+    found = list[Judged]()
     for case in json.loads((HERE / "cases.json").read_text(encoding="utf-8")):
         name = Path(case["file"]).stem
         if name in args.names or (not args.names and ("set_aside" in case["file"]) == args.aside):
             gain = gains.get(name, {}).get("gain_share")
-            found[name] = judged(case, recording(case, args.recordings), gain)
+            found.append(judged(case, recording(case, args.recordings), gain))
     print("| program | place | promised, part of a step | measured |\n|---|---|---|---|")
-    defects = {name: each for name, each in found.items() if not each["healthy"]}
-    for name, each in defects.items():
-        promised = "none" if each["low"] is None else f"{each['low']:.0%} to {each['high']:.0%} ({each['rule']})"
-        gain = "" if each["gain"] is None else f"{each['gain']:.0%}"
-        print(f"| {name} | {each['place'] or 'not named'} | {promised} | {gain} |")
-    for name, each in found.items():
-        if each["healthy"]:
-            print(f"| {name} | healthy | {'; '.join(each['promises']) or 'none'} | |")
-    first, three = (sum((each["place"] or 99) <= most for each in defects.values()) for most in (1, 3))
-    both = [each for each in defects.values() if each["low"] is not None and each["gain"] is not None]
-    held = sum(each["low"] <= each["gain"] <= each["high"] for each in both)
-    widths = [(each["high"] - each["low"]) / each["gain"] for each in both if each["gain"] > 0]
-    width = f", in the median {statistics.median(widths):.2f} times the gain wide" if widths else ""
-    false = sum(bool(each["promises"]) for each in found.values() if each["healthy"])
-    healthy = len(found) - len(defects)
-    print(f"\nOf {len(defects)} defects {first} are named first and {three} among three.")
-    print(f"Of {len(both)} gains {held} lie in the interval{width}.")
-    print(f"Of {healthy} healthy programs {false} are promised a gain.")
+    for each in found:
+        place = "healthy" if each.healthy else each.place or "not named"
+        promised = "; ".join(each.promises) or "none"
+        if each.interval is not None:
+            promised = f"{each.interval[0]:.0%} to {each.interval[1]:.0%} ({each.rule})"
+        print(f"| {each.name} | {place} | {promised} | {'' if each.gain is None else f'{each.gain:.0%}'} |")
+    print(f"\n{sentences(found)}")
+    if args.keep:
+        write(f"programs{', set aside' if args.aside else ''}", found)
     return 0
 
 

@@ -314,13 +314,15 @@ def test_a_run_without_steps_is_told_without_its_imports():
     assert verdict.confidence == "low"
 
 
-def waiting_for_a_core(share: float) -> HandMadeProcess:
+def waiting_for_a_core(share: float, *states: str) -> HandMadeProcess:
     times = [10 * MS * number for number in range(32)]
     metric = {
         "metric": 0, "name": "main thread waits for a core", "unit": "cores", "location": 2**32 - 1,
         "time_ns": times, "value": [share] * len(times),
     }  # fmt: skip
-    return HandMadeProcess({"main": sampled(["python"] * 300)}, metrics=[metric])
+    return HandMadeProcess(
+        {"main": sampled([*(states or ["python"])] * (300 // max(1, len(states))))}, metrics=[metric]
+    )
 
 
 @pytest.mark.parametrize(("share", "kind"), [(0.3, "python-bound"), (0.7, "starved")])
@@ -329,6 +331,15 @@ def test_a_machine_with_too_few_cores_limits_the_loop(share, kind):
     assert verdict.kind == kind
     if kind == "starved":
         assert "waits for a core 70 % of the loop's time: more threads and processes run than" in verdict.text
+
+
+@pytest.mark.parametrize(("share", "gil"), [(0.01, 0.39), (0.1, 0.3), (0.2, 0.2)])
+def test_who_wakes_up_while_it_waits_for_the_gil_waits_for_no_core(share, gil):
+    """Two of ten samples find it ready to run; what it did not wait for a core is among its waits."""
+    states = ["python"] * 6 + ["ready"] * 2 + ["gil"] * 2
+    (found,) = host_times(make_trace(waiting_for_a_core(share, *states)))
+    assert found.kinds_ns["gil"] / found.duration_ns == pytest.approx(gil, abs=0.012)
+    assert sum(found.kinds_ns.values()) == found.duration_ns
 
 
 @settings(max_examples=30, deadline=None)

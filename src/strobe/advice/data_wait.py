@@ -30,9 +30,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     Slow steps are the business of the rule `outlier`: what they wait is named, but does not count. Only time in which
     the GPU, where there is one, has nothing to do counts: what it computes meanwhile is not lost.
     Without worker processes, the wait is the fetch itself, or what the generator does that makes batches. Workers do it
-    beside the step, so at most the shorter of fetch and rest of the step is saved; at least half of that, as long as a
-    core is free. With workers, the wait is what they fall short by: more of them save it all (upper bound) unless the
-    machine has no core left (lower bound: nothing). Below 20 % of a step, or a millisecond, no gain is promised.
+    beside the step, which saves the shorter of fetch and rest of the step; at least half of that, as long as a core is
+    free. Less work in the fetch saves all of it at most, also in slow steps. With workers, the wait is what they fall
+    short by: more of them save it all (upper bound) unless the machine has no core left (lower bound: nothing). Below
+    20 % of a step, or a millisecond, no gain is promised.
     """
     usual = usual_steps(trace)
     if usual is None:
@@ -58,11 +59,11 @@ def run(trace: Trace) -> Iterator[Finding]:
     alone = not workers and (found is None or found.workers == 0)
     maker = found.maker if found is not None else ""
     if alone:
-        high = min(typical, usual.mean_ns - typical)
-        low = high / 2
+        low, high = min(typical, usual.mean_ns - typical) / 2, waits
         do = "let worker processes fetch while the step computes: DataLoader(num_workers=2, persistent_workers=True)"
         if maker:
             do = f"the main thread makes batches itself, in {maker}: {MAKE_AHEAD}"
+        do += "; or make a batch with less work"
     else:
         low, high = 0.0, typical
         above = f" above {workers}" if workers else ""

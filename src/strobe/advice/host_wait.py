@@ -14,6 +14,10 @@ from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.1
+# Of a smaller part of the step no gain is promised: any program collects some garbage.
+_LEAST_GAIN = 0.2
+# What others keep from the main thread is saved to this part at least, if they keep less.
+_LEAST_OF = {"gil": 0.5, "collecting": 0.25}
 # Fewer samples of a kind may be chance.
 _FEWEST = 10
 
@@ -31,7 +35,8 @@ _WORDS = {
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each of these kinds of host time that takes 10 % of the steps of a rank (the one with most).
 
-    At most all of it is saved; the lower bound is nothing. Where there are no steps, it is of the run, and no gain.
+    At most all of it is saved, and at least a half of the waits for the GIL, a quarter of collecting, nothing of other
+    waits: what they wait for may be needed. Below 20 %, and where there are no steps, no gain is promised.
     """
     times = host_times(trace)
     for kind, (words, do) in _WORDS.items() if times else ():
@@ -44,14 +49,16 @@ def run(trace: Trace) -> Iterator[Finding]:
         who = f"the main thread of rank {found.rank}" if len(times) > 1 else "the main thread"
         place = place if place is not None and place.share >= MOSTLY else None
         beside = _other_threads(trace, found.process) if kind in ("lock", "gil") else ""
+        gains = found.steps > 0 and share >= _LEAST_GAIN
         yield Finding(
             rule="host.wait",
             what=f"{who} {words.format(spent)}" + (f", mostly in {place.name}" if place else ""),
             where=place.where if place else "",
             do=f"{do}{beside}",
-            gain_high_ns=round(per_step) if found.steps else 0,
+            gain_low_ns=round(_LEAST_OF.get(kind, 0.0) * per_step) if gains else 0,
+            gain_high_ns=round(per_step) if gains else 0,
             confidence="medium",
-            informative=not found.steps,
+            informative=not gains,
         )
 
 

@@ -64,10 +64,11 @@ def run(trace: Trace) -> Iterator[Finding]:
         why = f"{format_share(of_state)} of that {_WORDS[STATES[state]]}"
         do = f"rank {ranks[awaited]} is waited for most, {format_share(of_awaited)}: look at what it does before that"
         do, where = f"{do}; strobe waits --by pair", call_path_text(trace, path) if path >= 0 else ""
-        confidence, gain_ns = "high" if of_path > _MOSTLY else "medium", 0
+        confidence, low_ns, gain_ns = "high" if of_path > _MOSTLY else "medium", 0, 0
     else:
         longest, why, do, where = waits.chosen(cause.waits), cause.why, cause.do, cause.where
-        confidence, gain_ns = "high" if cause.share > _MOSTLY else "medium", round(cause.gain_ns / found.steps)
+        confidence = "high" if cause.share > _MOSTLY else "medium"
+        low_ns, gain_ns = (round(ns / found.steps) for ns in (cause.least_ns, cause.gain_ns))
     at = int(longest.wait_ns.argmax())
     yield Finding(
         rule="rank.waits",
@@ -75,6 +76,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         f"{format_share(found.wait_ns / found.duration_ns)} of it (mean of {count} ranks): {why}",
         do=do,
         where=where,
+        gain_low_ns=low_ns,
         gain_high_ns=gain_ns,
         confidence=confidence,
         informative=cause is None,
@@ -90,7 +92,11 @@ def run(trace: Trace) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Cause:
-    """Why ranks wait. waits: those of this cause. share: of all waits. gain_ns: at most, of a rank in all steps."""
+    """Why ranks wait. waits: those of this cause. share: of all waits. gain_ns: of a rank in all steps, at most.
+
+    Of work that only one rank has, all that the others wait longer is gained if it is gone, a part of each rank's if it
+    is divided among them; half of the latter counts for sure (least_ns).
+    """
 
     why: str
     do: str
@@ -98,6 +104,7 @@ class _Cause:
     waits: Bools
     share: float
     gain_ns: float
+    least_ns: float = 0.0
 
 
 def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
@@ -136,7 +143,8 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
         else:
             why = f"{for_it}, which {'only it does' if alone else 'takes it longer than the others'}; {own}"
             do = f"give {rank} less of {function}, or divide that among the ranks"
-        return _Cause(why, do, where, delayed, share, mean_ns - own_ns)
+        others_ns = (float(waited.sum()) - own_ns) / (len(waited) - 1)
+        return _Cause(why, do, where, delayed, share, others_ns - own_ns, (mean_ns - own_ns) / 2)
     share = float(on_ranks.sum()) / total
     if _rotates(found, state):
         several = np.isin(np.arange(len(waits)), costs.wait[of_cause & (costs.direct_ns > 0)])

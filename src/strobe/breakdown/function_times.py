@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.breakdown.backward_passes import backward_passes
 from strobe.breakdown.host_time import MOSTLY
 from strobe.breakdown.library_calls import LibraryCall, library_calls
 from strobe.breakdown.usual_calls import UsualCalls, usual_calls
@@ -23,30 +25,33 @@ from strobe.trace.trace_cache import cached_on_trace
 LEAST_SHARE = 0.10  # of a step: less is not worth a finding
 # Operators that one function calls so often in a step, each so short, are better one operator on all of the data.
 _MANY, _SHORT_NS = 100, 20_000
+# In a module's `forward`, so often in a call of it: a loop over time, heads or samples.
+_OFTEN = 20
 # Of the time of such calls and of the Python code around them, at least this part is saved.
 _LEAST = 0.6
 _FEWEST = 10  # samples: of fewer no gain follows
+_NOT_FORWARD = ("Optimizer.", "_engine_run_backward")
 _OPERATORS = HOST_KINDS.index("operators")
 
 
 @dataclass(frozen=True)
 class Operators:
-    """Operators that functions of the program call outside of modules, in all usual steps together.
+    """Operators that functions of the program call, in all usual steps together.
 
-    time_ns: by region of the function. called: which call paths of the main thread they are; maker: by call path, the
-    region of the function.
+    time_ns: by region of the function. ns: by call path, what counts of its time, 0 if it is none of them; maker: by
+    call path, the region of the function.
     """
 
     time_ns: Floats
-    called: Bools
+    ns: Floats
     maker: Ints
 
     def most(self, calls: UsualCalls, region: int) -> tuple[int, float, float]:
         """Return the operator with most of the time, its calls a step, and the mean time of all operators' calls."""
-        own, mine = calls.main, self.called & (self.maker == region)
-        operator = int(np.bincount(own.region[mine], weights=own.own_ns[mine]).argmax())
+        own, mine = calls.main, (self.ns > 0) & (self.maker == region)
+        operator = int(np.bincount(own.region[mine], weights=self.ns[mine]).argmax())
         often = own.calls[mine & (own.region == operator)].sum() / calls.steps
-        return operator, float(often), float(own.own_ns[mine].sum() / max(1, own.calls[mine].sum()))
+        return operator, float(often), float(self.ns[mine].sum() / max(1, own.calls[mine].sum()))
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,60 @@ def operators_of_functions(trace: Trace) -> Operators | None:
     Those in a module's `forward`, in the backward pass and in the update are the model's, and so is a function that
     holds any of these.
     """
+    paths = _paths(trace)
+    if paths is None:
+        return None
+    own, count = paths.calls.main, len(region_rows(trace))
+    maker = innermost(own.parent, paths.is_function)
+    # The function that holds the loop was not called in a step; one that holds the model is not outside of it.
+    holds = np.zeros(count, dtype=bool)
+    above = own.parent[paths.of_model]
+    while (above := above[above >= 0]).size:
+        holds[own.region[above]] = True
+        above = np.unique(own.parent[above])
+    holds[np.bincount(own.region, weights=own.calls, minlength=count) == 0] = True
+    return _operators(own.own_ns * (paths.is_operator & ~paths.of_model), own.region, maker, holds)
+
+
+@cached_on_trace
+def operators_of_models(trace: Trace) -> Operators | None:
+    """Return the operators that the program's own code calls itself in modules; None on a GPU or without steps.
+
+    Those that other operators or modules call for it are theirs.
+    """
+    paths = _paths(trace)
+    if paths is None:
+        return None
+    own = paths.calls.main
+    maker = innermost(own.parent, paths.is_function | paths.is_model)
+    by_itself = (maker >= 0) & paths.is_function[maker]
+    by_itself &= paths.is_operator & ~np.append(paths.is_operator, False)[own.parent]
+    counts = by_itself & paths.of_model & ~paths.of_backward
+    return _operators(own.total_ns * counts, own.region, maker, np.zeros(len(region_rows(trace)), dtype=bool))
+
+
+def _operators(ns: Floats | Ints, region: Ints, maker: Ints, without: Bools) -> Operators:
+    counted: Floats = np.where(maker >= 0, ns, 0).astype(np.float64)
+    of_maker = np.where(maker >= 0, region[maker], -1)
+    counts = counted > 0
+    time_ns = np.bincount(of_maker[counts], weights=counted[counts], minlength=len(without))
+    return Operators(np.where(without, 0.0, time_ns), counted, of_maker)
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """The call paths of the main thread in usual steps, and what they are, or are in: `of_...`."""
+
+    calls: UsualCalls
+    is_function: Bools
+    is_operator: Bools
+    is_model: Bools
+    of_model: Bools
+    of_backward: Bools
+
+
+@cached_on_trace
+def _paths(trace: Trace) -> _Paths | None:
     calls = usual_calls(trace)
     if calls is None or devices(trace):
         return None
@@ -77,20 +136,16 @@ def operators_of_functions(trace: Trace) -> Operators | None:
         list(each) for each in zip(*((r.name, r.paradigm, r.role) for r in regions), strict=True)
     )
     model = are_backward(names) | np.array(list(map(_is_of_model, names)))
-    of_model = innermost(own.parent, model[own.region]) >= 0
-    is_function = np.array([is_own_function(each) and each.name[-1] != ">" for each in regions])
-    maker = innermost(own.parent, is_function[own.region])
-    called = (kinds_of(names, paradigms, roles)[own.region] == _OPERATORS) & ~of_model & (maker >= 0)
-    # The function that holds the loop was not called in a step; one that holds the model is not outside of it.
-    holds = np.zeros(len(regions), dtype=bool)
-    above = own.parent[of_model]
-    while (above := above[above >= 0]).size:
-        holds[own.region[above]] = True
-        above = np.unique(own.parent[above])
-    holds[np.bincount(own.region, weights=own.calls, minlength=len(regions)) == 0] = True
-    of_maker = np.where(maker >= 0, own.region[maker], -1)
-    time_ns = np.bincount(of_maker[called], weights=own.own_ns[called], minlength=len(regions))
-    return Operators(np.where(holds, 0.0, time_ns), called, of_maker)
+    backward = are_backward(names) | np.array([name.startswith(_NOT_FORWARD) for name in names])
+    function = np.array([is_own_function(each) and each.name[-1] != ">" for each in regions])
+    return _Paths(
+        calls,
+        function[own.region],
+        (kinds_of(names, paradigms, roles) == _OPERATORS)[own.region],
+        model[own.region],
+        innermost(own.parent, model[own.region]) >= 0,
+        innermost(own.parent, backward[own.region]) >= 0,
+    )
 
 
 @cached_on_trace
@@ -99,13 +154,14 @@ def avoidable_times(trace: Trace) -> dict[int, Avoidable]:
 
     Own time is that of the function on the main thread, and of the operators that it calls. It can be avoided where
     samples find at least half of it in a call of a library that loops can mostly do without (see library_calls; less
-    the error of so many samples), or where the function calls one operator at least 100 times a step, and its
-    operators take 20 us or less on average.
+    the error of so many samples, and at most with it), or where the function calls one operator at least 100 times a
+    step, and its operators take 20 us or less on average. In a `forward` it must do so 20 times a call: layers are no
+    loop; what the backward pass takes for it is known from its part of the forward pass only, and half of it counts.
     """
     calls = usual_calls(trace)
     if calls is None:
         return {}
-    regions, operators = region_rows(trace), operators_of_functions(trace)
+    regions, operators, inner = region_rows(trace), operators_of_functions(trace), operators_of_models(trace)
     self_ns = np.bincount(calls.main.region, weights=calls.main.own_ns, minlength=len(regions))
     own_ns = self_ns + (operators.time_ns if operators is not None else 0)
     found = {}
@@ -115,13 +171,36 @@ def avoidable_times(trace: Trace) -> dict[int, Avoidable]:
         per_step = share * calls.usual.median_ns
         call = call_of(of_function, regions[region])
         if call is not None and call.samples >= _FEWEST and call.sparable is not None:
-            high = per_step * call.share
-            found[region] = Avoidable(high * call.sparable.least * (1 - call.samples**-0.5), high, share, call)
-        elif operators is not None and operators.time_ns[region] >= LEAST_SHARE * calls.duration_ns:
-            _, count, mean_ns = operators.most(calls, region)
-            if count >= _MANY and mean_ns <= _SHORT_NS:
-                found[region] = Avoidable(per_step * _LEAST, per_step, share, None)
+            low = per_step * call.share * call.sparable.least * (1 - call.samples**-0.5)
+            most = min(1.0, call.share + 2 * math.sqrt(call.share * (1 - call.share) / call.samples))
+            found[region] = Avoidable(low, per_step * most, share, call)
+        elif operators is not None and _are_many(operators, calls, region):
+            found[region] = Avoidable(per_step * _LEAST, per_step, share, None)
+    if inner is not None and inner.time_ns.any():
+        backward = backward_passes(trace)
+        again = backward.time_ns * calls.steps / max(1.0, _forward_ns(trace)) if backward is not None else 0.0
+        for region in np.flatnonzero(inner.time_ns).tolist():
+            if region not in found and _are_many(inner, calls, region, _is_of_model(regions[region].name)):
+                share = float(inner.time_ns[region] + self_ns[region]) / max(1, calls.duration_ns)
+                per_step = share * calls.usual.median_ns
+                low, high = (per_step * (1 + part * again) for part in (0.5, 1.0))
+                found[region] = Avoidable(low * _LEAST, min(high, calls.usual.median_ns), share, None)
     return found
+
+
+def _are_many(operators: Operators, calls: UsualCalls, region: int, of_each_call: bool = False) -> bool:
+    if operators.time_ns[region] < LEAST_SHARE * calls.duration_ns:
+        return False
+    _, often, mean_ns = operators.most(calls, region)
+    called = float(calls.main.calls[calls.main.region == region].sum()) / calls.steps
+    return often >= _MANY and mean_ns <= _SHORT_NS and (not of_each_call or often >= _OFTEN * called)
+
+
+def _forward_ns(trace: Trace) -> float:
+    """Return the time in modules in all usual steps, without the backward pass and the update."""
+    paths = _paths(trace)
+    assert paths is not None
+    return float(paths.calls.main.own_ns[paths.of_model & ~paths.of_backward].sum())
 
 
 def call_of(calls: Mapping[str, LibraryCall], region: Region) -> LibraryCall | None:
@@ -139,4 +218,4 @@ def is_of(frame: str, region: Region) -> bool:
 
 
 def _is_of_model(name: str) -> bool:
-    return name.startswith(("nn.Module: ", "Optimizer.", "_engine_run_backward")) or name.split(".")[-1] == "forward"
+    return name.startswith(("nn.Module: ", *_NOT_FORWARD)) or name.split(".")[-1] == "forward"

@@ -142,6 +142,7 @@ def _of_steps(trace: Trace, process: Process, steps: ProcessSteps) -> HostTime:
     sums = sample_sums(trace, location, window)
     duration = int(steps.duration_ns[rows].sum())
     starved = waited_for_core_ns(trace, process.process, steps.start_ns[rows], steps.end_ns[rows])
+    sums = _woken(sums, starved / duration)
     measured = _measured(trace, selection, location, _cells(steps, rows))
     found = _split(trace, process, sums, duration, measured)
     return replace(found, steps=len(rows), starved_ns=min(starved, duration), window_ns=window)
@@ -225,6 +226,23 @@ def _others(trace: Trace, time: HostTime, who: str, locations: Sequence[int]) ->
     text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
     shares = {state: ns / whole for state, ns in states.items()}
     return Others(text, shares, samples, found, max(busy_ns.values()))
+
+
+def _woken(sums: Sequence[SampleSum], starved: float) -> list[SampleSum]:
+    """Return samples of a thread with the time that it did not wait for a core among its other waits.
+
+    Who waits for the GIL, or looks for something again and again, wakes up for an instant, often just when it is
+    looked at: it could run then, and waits for no core. starved: the part of the time in which it did, 0: not known.
+    """
+    ready, waits, seen = (
+        sum(each.ran_ns + each.other_ns for each in sums if each.state in states)
+        for states in (("ready",), ("gil", *WAITING), STATES)
+    )
+    excess = ready - starved * seen
+    if not starved or not waits or excess <= 0:
+        return list(sums)
+    factor = dict.fromkeys(("gil", *WAITING), 1 + excess / waits) | {"ready": 1 - excess / ready}
+    return [replace(each, other_ns=round(each.other_ns * factor.get(each.state, 1))) for each in sums]
 
 
 def _settled(trace: Trace, sums: Sequence[SampleSum]) -> list[SampleSum]:

@@ -13,6 +13,7 @@ import numpy as np
 from strobe.advice import rank
 from strobe.answers.ask import ask
 from strobe.breakdown.growth import waited_for_core_ns
+from strobe.breakdown.recording_cost import counters, recording_cost
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences, records_sentence
 from strobe.model.plugins import Finding
@@ -20,9 +21,7 @@ from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import Gpu, gpus
 from strobe.present.verdict import Verdict, verdict
-from strobe.steps.selection import select
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
-from strobe.sums.path_statistics import path_statistics
 from strobe.sums.weight_unit import weight_unit
 from strobe.tables.table import Table
 from strobe.trace.definition_rows import process_rows
@@ -48,9 +47,6 @@ _OF_RUN = ("program", "command", "host", "process_count", "started_unix_ns", "du
 
 # Waiting for a core is told from this share of the time of all steps on.
 _LEAST_WAIT = 0.05
-
-# Cost of reporting one span in a framework, without that of the recorder; `./dev bench cost ranges`: 110 to 160 ns.
-_REPORTING_NS = 130
 
 
 @dataclass(frozen=True)
@@ -222,7 +218,7 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
         what = "the recorded time is" if unit == "ns" else f"all {unit} are"
         busiest = f"{format_share(hot[0].share)} of {what} in {hot[0].name} itself" if hot else ""
         return verdict(trace, usual, on_gpus, busiest)
-    counted = _counted(trace)
+    counted = counters(trace)
     if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond
         closed = max(1, counted["unrecorded_ms"]) * 10**6
         text = "nothing was recorded: the recording window never opened, or nothing ran while it was open"
@@ -298,10 +294,8 @@ _NO_GPU_LOSS = ("gpu_recorded_with",)
 
 def _quality(trace: Trace, usual: Usual | None) -> Quality:
     info = trace.info
-    total = _counted(trace)
+    total = counters(trace)
     processes, quality = rows_of(trace.processes), rows_of(trace.quality)
-    recorded_ns = sum(row["ended_ns"] - row["started_ns"] for row in processes)
-    cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
     notes = [(row["what"], str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
     losses += [text for what, text in notes if what in ("unreadable", "unrecorded")]
@@ -320,7 +314,7 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
         complete=not losses and ends <= {"closed", "exited", "replaced"},
         losses=tuple(losses),
         remarks=tuple(remarks),
-        estimated_cost=None if info.source else cost_ns / max(1, recorded_ns),
+        estimated_cost=recording_cost(trace),
         source=info.source,
         records=records_sentence(total),
         **_size(info),
@@ -332,27 +326,11 @@ def _size(info: Info) -> dict[str, Any]:
     return {**known, "bytes_per_span": info.size_bytes / max(1, info.span_count + info.folded_count)}
 
 
-def _counted(trace: Trace) -> Counter[str]:
-    """Return the counters of the quality table, summed over all processes."""
-    total: Counter[str] = Counter()
-    for row in rows_of(trace.quality):
-        if row["value"] is not None:
-            total[row["what"]] += row["value"]
-    return total
-
-
 def _asked_for(trace: Trace, option: str) -> str:
     """Return the text of an option with which the trace was recorded."""
     options = trace.job.settings.get("options")
     setting = options.get(option) if isinstance(options, Mapping) else None
     return str(setting.get("value", "")) if isinstance(setting, Mapping) else ""
-
-
-def _reported_spans(trace: Trace) -> int:
-    """Return the number of spans reported by the hooks of a framework."""
-    sums = path_statistics(trace, select(trace, "all"))
-    reported = [paradigm in ("torch", "onednn", "itt", "nvtx") for paradigm in trace.regions.texts("paradigm")]
-    return int(sums.calls[np.array(reported, dtype=bool)[sums.region]].sum()) if reported else 0
 
 
 def rows_of(table: Table) -> list[Row]:

@@ -10,6 +10,7 @@ A range costs 0.4 to 0.5 us, of which 0.3 to 0.4 are PyTorch's RecordFunction.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-_OPERATOR_THREADS, _CORES = "threads of an operator", "cores of the process"  # model/kinds.py
+# model/kinds.py
+_OPERATOR_THREADS, _CORES = "threads of an operator", "cores of the process"
+_OPTIMIZED_PARAMETERS = "parameters of optimizers"
 
 
 class _TorchOps(Hooks):
@@ -35,6 +38,7 @@ class _TorchOps(Hooks):
         self._disable_profiler: Any = None
         self._config: Any = None
         self._state: Any = None  # threading.local: our observer in this thread, whether it stepped aside
+        self._parameters = 0  # that optimizers have
         self._replacements = Replacements()
 
     def available(self) -> str:
@@ -85,12 +89,29 @@ class _TorchOps(Hooks):
             core.count("threads_without_torch_operators", threading.active_count() - 1)
         threads.at_begin(lambda: self._switch_on() if self._on else None)
         self._patch_profiler(profiler)
+        if (optim := sys.modules.get("torch.optim")) is not None:
+            self._count_parameters(optim.Optimizer)
+
+    def _count_parameters(self, optimizer: Any) -> None:
+        """Count the parameters of each group that an optimizer gets."""
+        original = optimizer.add_param_group
+
+        @functools.wraps(original)
+        def add_param_group(this: Any, *args: Any, **kwargs: Any) -> Any:
+            done = original(this, *args, **kwargs)
+            if self._on and this.param_groups:
+                self._parameters += len(this.param_groups[-1]["params"])
+            return done
+
+        self._replacements.put(optimizer, "add_param_group", add_param_group)
 
     def _read_threads(self, torch: Any) -> None:
         if self._on:
             core.sample(core.metric(_OPERATOR_THREADS, "threads"), float(torch.get_num_threads()))
             cores = float(len(os.sched_getaffinity(0)))
             core.sample(core.metric(_CORES, "cores"), min(cores, control_groups.cpu_limit() or cores))
+            if self._parameters:
+                core.sample(core.metric(_OPTIMIZED_PARAMETERS, "parameters"), float(self._parameters))
 
     def _observer(self) -> Any:
         """Return this thread's switch, which also switches off when the thread ends: PyTorch warns of one left on."""
