@@ -183,7 +183,7 @@ def test_a_python_that_has_no_strobe_runs_and_is_named_as_missing(workshop: Work
 REFUSED = """
 import os, subprocess, sys
 e = sys.executable
-for words in ([e, "-S", "child.py"], [e, "-I", "child.py"], [e, "-sE", "child.py"], [e, "--version"]):
+for words in ([e, "-S", "child.py"], [e, "-I", "child.py"], [e, "-I", "child.py"], [e, "-sE", "child.py"], [e, "--version"]):
     subprocess.run(words, stdout=subprocess.DEVNULL)
 subprocess.run([e, "child.py"], env={}, stdout=subprocess.DEVNULL)
 subprocess.run(["env", "-i", e, "child.py", "bare"], stdout=subprocess.DEVNULL)
@@ -217,17 +217,17 @@ def test_what_a_program_starts_and_cannot_be_recorded_is_named(workshop: Worksho
     with strobe.open(workshop.trace) as trace:
         quality = trace.quality.to_arrow().to_pylist()
         processes = trace.processes.to_pylist()
-    missing = [re.sub(r" \(process \d+\)", "", row["text"]) for row in quality if row["what"] == "unrecorded"]
+    missing = [re.sub(r"(first as )?process \d+", "N", row["text"]) for row in quality if row["what"] == "unrecorded"]
     python = Path(sys.executable).name
     environment = "it was started with another environment, without STROBE_SESSION or our part of PYTHONPATH"
     assert missing == [
-        f"{python} -S child.py was not recorded: its option -S leaves out what starts the recorder",
-        f"{python} -I child.py was not recorded: its option -I hides the environment from it",
-        f"{python} -sE child.py was not recorded: its option -E hides the environment from it",
-        f"{python} child.py was not recorded: {environment}",
-        f"env -i {sys.executable} child.py bare was not recorded: {environment}",
-        f"sudo {sys.executable} child.py root was not recorded: {environment}",
-        f"{python} child.py cleared was not recorded: {environment}",
+        f"{python} -S child.py (N) was not recorded: its option -S leaves out what starts the recorder",
+        f"{python} -I child.py (2 times, N) was not recorded: its option -I hides the environment from it",
+        f"{python} -sE child.py (N) was not recorded: its option -E hides the environment from it",
+        f"{python} child.py (N) was not recorded: {environment}",
+        f"env -i {sys.executable} child.py bare (N) was not recorded: {environment}",
+        f"sudo {sys.executable} child.py root (N) was not recorded: {environment}",
+        f"{python} child.py cleared (N) was not recorded: {environment}",
     ]
     others = [(row["value"], row["text"]) for row in quality if row["what"] == "other_programs"]
     assert others == [(4, "true (3 times), sh: no Python, not recorded (Pythons that a shell starts are recorded)")]

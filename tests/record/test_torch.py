@@ -6,7 +6,7 @@ import os
 import pytest
 
 import strobe
-from strobe.model.kinds import CORES, OPERATOR_THREADS
+from strobe.model.kinds import CORES, OPERATOR_THREADS, OPTIMIZED_PARAMETERS
 from tests.record.workshop import Workshop
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -57,6 +57,7 @@ def test_operators_autograd_and_optimizer_are_recorded_as_often_as_they_run(work
         assert [line["total_ns"]] == expected
         last = {reading.metric: reading.values.tolist() for reading in trace.readings()}
         assert (last[OPERATOR_THREADS], last[CORES]) == ([3.0], [len(os.sched_getaffinity(0))])
+        assert last[OPTIMIZED_PARAMETERS] == [2.0]  # weight and bias
         assert "unrecorded_ms" not in trace.quality.column("what")
 
 
@@ -195,3 +196,27 @@ def test_a_fork_beside_other_threads_ends_without_a_word_of_pytorch(workshop: Wo
     )
     assert workshop.recorded("program.py").visible == ("0\n", "", 0)
     assert names(workshop)["aten::cos"] == 5
+
+
+def test_each_compilation_is_a_span_and_steps_that_compile_are_a_class_of_their_own(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import torch
+        @torch.compile(backend="eager", dynamic=False)
+        def model(x):
+            return (x @ x.T).sum()
+        compiled = torch._dynamo.utils.counters["frames"]
+        for step in range(60):
+            model(torch.ones(300 + step // 20, 200))
+            torch.ones(400, 400) @ torch.ones(400, 400)
+        print(compiled["ok"])
+        """,
+    )
+    recorded = workshop.recorded("program.py")
+    assert recorded.visible == ("3\n", "", 0)
+    assert names(workshop)["torch.compile"] == 3
+    with strobe.open(workshop.trace) as trace:
+        compiled = trace.sql("select distinct step from spans where name = 'torch.compile' and step > 0").to_arrow()
+        of_class = {row["step"]: row["class"] for row in trace.steps().to_pylist()}
+        assert ["compile" in of_class[step] for step in compiled.column("step").to_pylist()] == [True, True]

@@ -86,6 +86,8 @@ def test_the_text_fits_a_terminal(width, unicode):
     long = "a very long sentence that goes on " * 5
     summary = summarise(training(wait_ns=9 * MS))
     many = tuple(Finding(f"rule{i}", long, long, long, gain_high_ns=10**9) for i in range(40))
+    losses = replace(summary, findings=(), quality=replace(summary.quality, losses=(long,) * 40))
+    assert len(summary_text(losses, unicode=unicode, width=width).splitlines()) > 40  # nothing else can go
     for shown in (summary, replace(summary, findings=many, program=long), replace(summary, findings=())):
         lines = summary_text(shown, unicode=unicode, width=width).splitlines()
         assert len(lines) <= 40

@@ -32,7 +32,7 @@ def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) 
         _tail(summary, width),
     ]
     # If it is too long, drop the table of functions first, then findings from the end.
-    while 2 + sum(len(block) + 1 for block in blocks if block) > LINES:
+    while 2 + sum(len(block) + 1 for block in blocks if block) > LINES and (blocks[3] or blocks[2]):
         if blocks[3]:
             blocks[3] = []
         else:

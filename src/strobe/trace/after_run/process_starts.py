@@ -140,8 +140,8 @@ def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes:
         began[key] = max(began.get(key, 0), process["started_ns"])
         parents.add((host, process["parent_pid"]))
     noted = {int(pid) for note in notes for pid in re.findall(r"\(process (\d+)\)", note)}
-    missing = Missing()
-    found = list(found)
+    missing, found = Missing(), list(found)
+    pythons: dict[tuple[str, str], list[int]] = {}
     failed = {(start.host, start.pid, start.at_ns) for start in found if start.how == "exec failed"}
     for start in found:
         if start.how == "exec failed" or (start.how == "exec" and (start.host, start.pid, start.at_ns) in failed):
@@ -156,7 +156,10 @@ def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes:
         elif start.records is None:
             missing.left_out[start.command] += 1
         else:
-            missing.pythons.append(f"{start.command} (process {start.pid}) was not recorded: {_reason(python)}")
+            pythons.setdefault((start.command, _reason(python)), []).append(start.pid)
+    for (command, reason), pids in pythons.items():
+        times = f"{len(pids)} times, first as process {pids[0]}" if len(pids) > 1 else f"process {pids[0]}"
+        missing.pythons.append(f"{command} ({times}) was not recorded: {reason}")
     return missing
 
 

@@ -10,6 +10,7 @@ A range costs 0.4 to 0.5 us, of which 0.3 to 0.4 are PyTorch's RecordFunction.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import sys
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # model/kinds.py
 _OPERATOR_THREADS, _CORES = "threads of an operator", "cores of the process"
 _OPTIMIZED_PARAMETERS = "parameters of optimizers"
+_PYTHON, _FUNCTION = 1, 1  # paradigm, role
 
 
 class _TorchOps(Hooks):
@@ -58,6 +60,7 @@ class _TorchOps(Hooks):
         os.environ["INTEL_LIBITTNOTIFY64"] = library()
         self._on = True
         after_import("torch", self._torch_imported)
+        after_import("torch._dynamo.callback", self._dynamo_imported)
 
     def stop(self) -> None:
         """Give PyTorch its own functions back; switch the observer off in this thread."""
@@ -91,6 +94,25 @@ class _TorchOps(Hooks):
         self._patch_profiler(profiler)
         if (optim := sys.modules.get("torch.optim")) is not None:
             self._count_parameters(optim.Optimizer)
+
+    def _dynamo_imported(self, callback: ModuleType) -> None:
+        """Record what torch.compile compiles, on the thread that waits for it."""
+        handler = getattr(callback, "CompilationCallbackHandler", None)
+        if not self._on or not hasattr(handler, "install_callbacks"):
+            return
+        original, region = handler.install_callbacks, core.region("torch.compile", _PYTHON, _FUNCTION)
+
+        @functools.wraps(original)
+        @contextlib.contextmanager
+        def install_callbacks(this: Any, *args: Any, **kwargs: Any) -> Any:
+            core.enter(region)
+            try:
+                with original(this, *args, **kwargs) as entered:
+                    yield entered
+            finally:
+                core.leave(region)
+
+        self._replacements.put(handler, "install_callbacks", install_callbacks)
 
     def _count_parameters(self, optimizer: Any) -> None:
         """Count the parameters of each group that an optimizer gets."""
