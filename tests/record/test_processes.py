@@ -183,8 +183,9 @@ def test_a_python_that_has_no_strobe_runs_and_is_named_as_missing(workshop: Work
 REFUSED = """
 import os, subprocess, sys
 e = sys.executable
-for words in ([e, "-S", "child.py"], [e, "-I", "child.py"], [e, "-I", "child.py"], [e, "-sE", "child.py"], [e, "--version"]):
-    subprocess.run(words, stdout=subprocess.DEVNULL)
+for option in ("-S", "-I", "-I", "-sE"):
+    subprocess.run([e, option, "child.py"], stdout=subprocess.DEVNULL)
+subprocess.run([e, "--version"], stdout=subprocess.DEVNULL)
 subprocess.run([e, "child.py"], env={}, stdout=subprocess.DEVNULL)
 subprocess.run(["env", "-i", e, "child.py", "bare"], stdout=subprocess.DEVNULL)
 subprocess.run(["env", e, "child.py", "recorded"], stdout=subprocess.DEVNULL)

@@ -97,7 +97,7 @@ class _TorchOps(Hooks):
 
     def _dynamo_imported(self, callback: ModuleType) -> None:
         """Record what torch.compile compiles, on the thread that waits for it."""
-        handler = getattr(callback, "CompilationCallbackHandler", None)
+        handler: Any = getattr(callback, "CompilationCallbackHandler", None)
         if not self._on or not hasattr(handler, "install_callbacks"):
             return
         original, region = handler.install_callbacks, core.region("torch.compile", _PYTHON, _FUNCTION)
