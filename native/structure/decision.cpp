@@ -221,6 +221,22 @@ bool begins_earlier(const Spans& spans, const Found& found, const Found& than) {
          !than.step.beginning && agree(spans, than.rows, found);
 }
 
+// Whether the steps of one loop are calls of a model, each of which holds several iterations of another loop: these are
+// its layers, or the tokens that it makes, and never steps.
+bool are_calls_of_a_model(const Spans& spans, const Found& found, const Found& inner) {
+  const std::string name = spans.name_of(found.rows.front());
+  if (found.rows.size() < kFewestAround || !(name.starts_with("nn.Module: ") || name.ends_with(".forward")))
+    return false;
+  const auto inside = trips<int64_t>(found.rows, inner.rows);
+  const auto several = std::ranges::count_if(inside, [](uint32_t n) { return n > 1; });
+  if (double(several) < kAlternate * double(inside.size())) return false;
+  const auto held = std::ranges::count_if(inner.rows, [&](int64_t row) {
+    while (row >= 0 && !std::ranges::binary_search(found.rows, row)) row = spans.parents[size_t(row)];
+    return row >= 0;
+  });
+  return double(held) >= kAlternate * double(inner.rows.size());
+}
+
 // The anchors of a loop of which nothing else is known, and the level around them.
 void find_level_around(const Events& events, const Anchor& anchor, Decision& decision) {
   std::vector<uint32_t> at;
@@ -355,7 +371,7 @@ std::optional<Decision> decide_by_structure(const Spans& spans, std::span<const 
     choices = std::move(loops);
   auto best = best_of(choices);
   for (auto each = choices.begin(); each != choices.end(); ++each)
-    if (begins_earlier(spans, *each, *best)) best = each;
+    if (begins_earlier(spans, *each, *best) || are_calls_of_a_model(spans, *each, *best)) best = each;
   if (auto around = beginning_around(spans, *best, sequences)) {
     best->rows = around->rows;
     best->step.beginning = std::move(around);

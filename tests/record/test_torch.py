@@ -220,3 +220,28 @@ def test_each_compilation_is_a_span_and_steps_that_compile_are_a_class_of_their_
         compiled = trace.sql("select distinct step from spans where name = 'torch.compile' and step > 0").to_arrow()
         of_class = {row["step"]: row["class"] for row in trace.steps().to_pylist()}
         assert ["compile" in of_class[step] for step in compiled.column("step").to_pylist()] == [True, True]
+
+
+def test_layers_of_a_model_are_no_steps(workshop: Workshop) -> None:
+    """All that repeats in this loop is a layer, six times a call, each as long."""
+    workshop.write(
+        "program.py",
+        """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(128, 128) for _ in range(6))
+            def forward(self, x):
+                for layer in self.layers:
+                    x = torch.relu(layer(x))
+                return x
+        net, x = Net(), torch.randn(256, 128)
+        with torch.inference_mode():
+            for _ in range(250):
+                y = net(x)
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        assert abs(len(trace.steps().to_pylist()) - 250) <= 1
