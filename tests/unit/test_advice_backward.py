@@ -70,6 +70,32 @@ def test_gradients_of_what_no_optimizer_has(parameters, gains):
         assert found.gain_high_ns == pytest.approx(BESIDE * (7 * MS), rel=0.01)
 
 
+@pytest.mark.parametrize("checked", [True, False])
+def test_anomaly_detection_is_named_where_each_node_looks_for_nan(checked):
+    """Each of 4 nodes of 1 ms takes half of it in that: 2 of 7 ms; one node that does so is the program's own."""
+    spans, now = [], 0
+    for step in range(60):
+        begin, nodes = now, []
+        forward = span("Net.forward", now, now + 3 * MS, span("aten::mm", now, now + 3 * MS))
+        now += 3 * MS
+        for number, name in enumerate(ONE):
+            half = (now + MS // 2, now + 3 * MS // 4, now + MS)
+            checks = (
+                [span("aten::isnan", *half[:2]), span("aten::_is_any_true", *half[1:])] if checked or not number else []
+            )
+            nodes.append(span(NODE + name, now, now + MS, *checks))
+            now += MS
+        root = span("autograd::engine::run_backward", begin + 3 * MS, now, *nodes, paradigm="torch")
+        now += 1000 * (1 + (step * 7) % 11)
+        spans.append(span("train_step", begin, now, forward, root))
+    found = {each.rule: each for each in findings(make_trace({"main": [span("fit", 0, now + 1, *spans)]}))}
+    assert ("backward.anomaly" in found) == checked
+    if checked:
+        assert "2.00 ms (29 %) of a step" in found["backward.anomaly"].what
+        assert found["backward.anomaly"].gain_low_ns == pytest.approx(1.5 * MS, rel=0.01)
+        assert found["backward.anomaly"].gain_high_ns == pytest.approx(BESIDE * 4 * MS, rel=0.01)
+
+
 @pytest.mark.parametrize("pieces", [20, 10])
 def test_gradients_of_pieces_are_named_with_the_function_that_takes_them(pieces):
     forward = ["select"] * pieces + ["add"] * pieces

@@ -28,6 +28,8 @@ GROWN = 3
 LEAST_SHARE = 0.05
 # A rhythm is looked for in so many rows.
 MOST_SEARCHED = 4096
+# Without a rhythm, the slow ones must span this share of the steps.
+_SPREAD = 0.25
 # The longest step of a GPU by the usual one.
 _EVEN = 1.2
 # What slow steps cost in all, below which nobody cares.
@@ -158,7 +160,9 @@ def _finding(
     # What a loop does in every n-th iteration, it does on purpose: nothing can go unless it is known what it is. Who
     # waits for another rank is held up there.
     unknown = growth is None or growth.is_iteration or growth.communicates
-    enough = len(rows) >= LEAST_TIMES and (waits or ((every > 0 or explained) and not unknown))
+    # Slow steps close together are rather one visit of something else on the machine.
+    spread = rows.max() - rows.min() >= _SPREAD * count
+    enough = len(rows) >= LEAST_TIMES and (waits or ((every > 0 or (explained and spread)) and not unknown))
     if waits:
         do = "find what makes the fetch of these batches slow: storage, one sample, a refill"
     elif growth is None:

@@ -12,6 +12,7 @@ from strobe.breakdown.gpu_step import gpu_step
 from strobe.breakdown.recording_cost import recording_cost
 from strobe.model.plugins import Finding, Rule
 from strobe.steps.steps import find_steps
+from strobe.steps.usual_steps import usual_steps
 from strobe.trace.trace import Trace
 
 # A gain below this part of a step is not worth a line ...
@@ -34,13 +35,15 @@ def findings(trace: Trace) -> list[Finding]:
         if not trace.missing(rule.needs):
             found.extend(rule.run(trace))
     if (cost := recording_cost(trace)) is not None:
-        found = [each if each.informative else _with_cost(each, cost) for each in found]
+        usual = usual_steps(trace)
+        most = usual.mean_ns if usual is not None else math.inf
+        found = [each if each.informative else _with_cost(each, cost, most) for each in found]
     floor = least_gain_ns(trace)
     worth = [each for each in found if each.informative or each.gain_high_ns >= floor]
     return sorted(worth, key=lambda each: (each.informative, -(each.gain_low_ns + each.gain_high_ns), each.rule))
 
 
-def _with_cost(found: Finding, cost: float) -> Finding:
+def _with_cost(found: Finding, cost: float, step_ns: float) -> Finding:
     """Return a finding whose interval holds what it gains without our recorder, wherever the cost of that lies.
 
     It may be a part of what goes, or of the rest: then a step without a recorder is shorter, and gains a larger part.
@@ -48,6 +51,7 @@ def _with_cost(found: Finding, cost: float) -> Finding:
     """
     cost = min(cost, 0.5)
     low, high = found.gain_low_ns * (1 - cost), found.gain_high_ns / (1 - cost) * BESIDE
+    high = max(found.gain_high_ns, min(high, step_ns))
     return replace(found, gain_low_ns=round(low), gain_high_ns=round(high))
 
 

@@ -21,6 +21,8 @@ from strobe.trace.trace_cache import cached_on_trace
 _ROOT = "autograd::engine::run_backward"
 _NODE = re.compile(r"autograd::engine::evaluate_function: (.*?)(Backward\d+)?$")
 _PIECES, _TAKES_PIECES = ("Select", "Slice"), ("aten::select", "aten::slice")
+_IS_NAN = ("aten::isnan", "aten::ne")
+_CHECKS = (*_IS_NAN, "aten::_is_any_true", "aten::any")  # of `torch.autograd.set_detect_anomaly`
 _OF_A_LEAF = "torch::autograd::AccumulateGrad"
 _MOST = 0.6  # of some calls
 # Gradients of gradients go through the same nodes on purpose.
@@ -35,7 +37,8 @@ class Backward:
     nodes that were evaluated before, from low to high: by their number, and if each pass but one goes through all
     nodes of these kinds again. pieces_ns, pieces: the time and number of nodes of pieces of tensors (`x[:, t]`), each
     of which makes a gradient of the whole tensor; taken_in: the function that takes most of the pieces. leaves:
-    gradients that a pass accumulates; parameters: those that optimizers have, 0 if not known.
+    gradients that a pass accumulates; parameters: those that optimizers have, 0 if not known. checks_ns: the time in
+    which nodes look for NaN in what they have made, 0 if not most of them do.
     """
 
     passes: float
@@ -47,6 +50,7 @@ class Backward:
     taken_in: Region | None
     leaves: float
     parameters: int
+    checks_ns: float
 
 
 @cached_on_trace
@@ -93,7 +97,16 @@ def backward_passes(trace: Trace) -> Backward | None:
         _caller(own, np.array([name in _TAKES_PIECES for name in names], dtype=bool) & ~inside, regions),
         evaluated[_OF_A_LEAF] / max(1, float(own.calls[is_root].sum())),
         known[0] if known else 0,
+        _checks_ns(own, names, sum(evaluated.values())) / calls.steps,
     )
+
+
+def _checks_ns(own: PathStatistics, names: Sequence[str], nodes: int) -> float:
+    """Return the time of operators that look for NaN right in the nodes, if most nodes have one."""
+    is_node = np.array([_NODE.match(name) is not None for name in names] + [False])
+    counts = is_node[own.parent] & np.array([name in _CHECKS for name in names])
+    looks = counts & np.array([name in _IS_NAN for name in names])
+    return float(own.total_ns[counts].sum()) if own.calls[looks].sum() >= nodes / 2 else 0.0
 
 
 def _below(parent: Ints, root: Bools) -> Bools:
