@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from strobe.breakdown.function_times import longest_function
 from strobe.breakdown.usual_calls import usual_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_bytes, format_ns, format_share
@@ -17,6 +18,7 @@ LEAST_SHARE = 0.15  # of the step, if a fault takes 1 us
 _LEAST_NS, _USUAL_NS, _MOST_NS = 500, 1000, 2000
 _PAGE = 4096
 _METRIC = "minor page faults"  # a second
+_MUCH = 0.3  # a function that takes this part of the step is named
 _GAINS = 0.08  # of the step, at least: below that it is not told from what any program does
 
 
@@ -37,10 +39,14 @@ def run(trace: Trace) -> Iterator[Finding]:
             return
         low, high = faults * _LEAST_NS, min(faults * _MOST_NS, median_ns)
         gains = low >= _GAINS * median_ns
+        found = longest_function(trace)
+        at = found[0] if found is not None and found[1] >= _MUCH else None
+        look = f"; {at.name} takes most of the step, {format_share(found[1])}" if at and found else ""
         yield Finding(
             rule="memory.fresh",
             what=f"a step touches {format_bytes(faults * _PAGE)} of new memory, {faults:.4g} page faults: about "
-            f"{format_ns(faults * _USUAL_NS)} ({format_share(faults * _USUAL_NS / median_ns)}) of it",
+            f"{format_ns(faults * _USUAL_NS)} ({format_share(faults * _USUAL_NS / median_ns)}) of it{look}",
+            where=f"{at.file}:{at.line}" if at is not None and at.line else "",
             do="allocate large arrays once and use them again (out=, in place), or keep freed memory: "
             "MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ above the size of the largest",
             gain_low_ns=round(low) if gains else 0,

@@ -23,6 +23,8 @@ from strobe.trace.definition_rows import Region, location_rows, region_rows
 from strobe.trace.trace import Trace
 
 MOST = 3
+# What a loop in the interpreter does can often be one call; what native code computes is rather needed.
+_COMPUTES = {"native": 0.5}
 # A function that spends less of its time on the main thread runs on several.
 _ALONE = 0.99
 
@@ -81,9 +83,10 @@ def run(trace: Trace) -> Iterator[Finding]:
         lines = (
             f"what it does there shows by line: strobe run --lines {_pattern(described)}" if described["line"] else ""
         )
+        state = _state(does, rows[region], float(share[region])) if alone[region] else ""
         if alone[region]:
             spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step"
-            spent += _spent(does, rows[region], float(share[region]))
+            spent += f", {_DOES[state]}" if state else ""
             call = call_of(called, rows[region])
             spent += f", {format_share(call.share)} of that in {call.name}" if call is not None else ""
         else:
@@ -99,7 +102,7 @@ def run(trace: Trace) -> Iterator[Finding]:
             where=f"{described['file']}:{described['line']}" if described["line"] else "",
             do="; ".join(filter(None, hints)),
             gain_low_ns=round(avoided.low_ns) if avoided is not None else 0,
-            gain_high_ns=round(avoided.high_ns if avoided is not None else per_step),
+            gain_high_ns=round(avoided.high_ns if avoided is not None else per_step * _COMPUTES.get(state, 1)),
             confidence="low" if avoided is None else "medium",
             informative=avoided is None,
         )
@@ -113,8 +116,8 @@ def _pattern(region: Mapping[str, Any]) -> str:
     return shlex.quote(Path(region["file"]).name if name == "<module>" else name)
 
 
-def _spent(functions: Mapping[str, Counter[str]], region: Region, share: float) -> str:
-    """What a function does most of its time, from samples: a phrase, or "" where they are not clear.
+def _state(functions: Mapping[str, Counter[str]], region: Region, share: float) -> str:
+    """What a function does most of its time, from samples: a state, or "" where they are not clear.
 
     `share`: of the step's time that is its own. Where samples find it for less than half of that, it calls functions
     that were not recorded.
@@ -126,7 +129,7 @@ def _spent(functions: Mapping[str, Counter[str]], region: Region, share: float) 
     if states.total() < share / 2 * sum(own.total() for own in functions.values()) or not states:
         return ""
     (state, ns), *_ = states.most_common(1)
-    return f", {_DOES[state]}" if state in _DOES and 2 * ns >= sum(states.values()) else ""
+    return state if state in _DOES and 2 * ns >= sum(states.values()) else ""
 
 
 RULE = Rule("python", "Python takes the time", run, needs=("python",))

@@ -148,6 +148,22 @@ def _paths(trace: Trace) -> _Paths | None:
     )
 
 
+def longest_function(trace: Trace) -> tuple[Region, float] | None:
+    """Return the program's function, or loop in one, that takes most of the usual step, and its part of it (0 to 1).
+
+    What its operators take counts as its own, but for those of a model.
+    """
+    calls, operators = usual_calls(trace), operators_of_functions(trace)
+    if calls is None:
+        return None
+    regions = region_rows(trace)
+    own_ns = np.bincount(calls.main.region, weights=calls.main.own_ns, minlength=len(regions))
+    own_ns[[not is_own_function(each) and each.role != "loop" for each in regions]] = 0
+    all_ns = own_ns + (operators.time_ns if operators is not None else 0.0)
+    longest = int(all_ns.argmax())
+    return (regions[longest], float(all_ns[longest] / max(1, calls.duration_ns))) if len(regions) else None
+
+
 @cached_on_trace
 def avoidable_times(trace: Trace) -> dict[int, Avoidable]:
     """Return, by region, the functions of the program of whose own time in the usual step a part can be avoided.
