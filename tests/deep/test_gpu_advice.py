@@ -4,8 +4,10 @@ from itertools import count
 
 import pytest
 
+import strobe
 from strobe.advice.rank import findings
-from tests.deep.kineto import call, copy, event, kernel, operator, profile, step
+from strobe.api.imports import opened
+from tests.deep.kineto import call, copy, event, kernel, operator, profile, step, write
 
 MS = 1000  # profiles are in microseconds
 STEP = 100 * MS
@@ -20,7 +22,7 @@ _numbers = count(1)
 def launched(called, start, duration, name="ampere_bf16_s16816gemm", in_operator="", **args):
     """A kernel, and the call that launched it, in an operator of 2 us more if that has a name."""
     number = next(_numbers)
-    shapes = {key: args.pop(key) for key in ("Input_Dims", "Input_type") if key in args}
+    shapes = {key: args.pop(key) for key in ("Input_Dims", "Input_type", "Sequence_number") if key in args}
     work = [call(called, 2, correlation=number), kernel(name, start, duration, correlation=number, **args)]
     return [*work, operator(in_operator, called - 1, 4, **shapes)] if in_operator else work
 
@@ -31,12 +33,17 @@ def computing(begin, end):
     return [each for at in starts for each in launched(at, at + AHEAD, min(10 * MS, end - at) - 1)]
 
 
-def advice(tmp_path, body, **top):
-    """Findings with a gain, by rule, about 12 steps of 100 ms that hold the events of `body(begin)`."""
+def all_advice(tmp_path, body, **top):
+    """Findings, by rule, about 12 steps of 100 ms that hold the events of `body(begin)`."""
     begins = [STEP * (1 + number) for number in range(STEPS)]
     events = [each for number, begin in enumerate(begins) for each in (step(number, begin, STEP), *body(begin))]
     trace = profile(tmp_path, *events, deviceProperties=[A100], **top)
-    return {each.rule: each for each in findings(trace) if not each.informative}
+    return {each.rule: each for each in findings(trace)}
+
+
+def advice(tmp_path, body, **top):
+    """Findings with a gain, by rule."""
+    return {rule: each for rule, each in all_advice(tmp_path, body, **top).items() if not each.informative}
 
 
 def gain(finding):
@@ -125,6 +132,12 @@ def test_a_copy_from_pageable_memory_gains_what_pinned_memory_is_faster(tmp_path
         ("gpu.movement", [("at::native::CatArrayBatchedCopy<float>", 10, "aten::cat", {})], (5, 10)),
         ("gpu.collectives", [("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 10, "", {})], (0, 10)),
         ("gpu.movement", [("embedding_backward_feature_kernel", 10, "aten::embedding_dense_backward", {})], (0, 10)),
+        # Good convolutions take a third of that at least.
+        (
+            "gpu.products",
+            [("void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3>", 30, "aten::cudnn_convolution", {})],
+            (0, 20),
+        ),
         # TF32 is 8 times as fast: 108 multiprocessors do 1024 instead of 128 operations a clock.
         (
             "gpu.products",
@@ -170,6 +183,34 @@ def test_kernels_gain_what_a_better_one_would_save(tmp_path, rule, kernels, expe
     found = advice(tmp_path, body)
     assert set(found) == {rule}
     assert gain(found[rule]) == gain_of(*expected)
+
+
+def test_batch_norm_and_what_follows_it_are_not_fused(tmp_path):
+    def body(t):
+        names = ("cudnn::bn_fw_tr_1C11_kernel_NCHW", *["vectorized_elementwise_kernel"] * 2)
+        for number in range(9):
+            at = t + number * 10 * MS
+            yield from launched(at, at + AHEAD, 10 * MS, names[number % 3])
+        yield from computing(t + 90 * MS, t + STEP)
+
+    assert advice(tmp_path, body) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "us"),
+    [
+        ("gemv2T_kernel_val", 27, 12 * MS),  # a matrix is read once: memory limits that
+        ("flash_fwd_splitkv_combine_kernel", 1, 6),
+        ("slow", 216, 12 * MS),  # two blocks for each of 108 multiprocessors, which have place for eight
+    ],
+)
+def test_small_grids_that_cost_nothing_get_no_advice(tmp_path, name, blocks, us):
+    def body(t):
+        for at in range(t, t + 12 * MS, us):
+            yield from launched(at, at + AHEAD, us, name, grid=[blocks, 1, 1], block=[256, 1, 1])
+        yield from computing(t + 12 * MS, t + STEP)
+
+    assert advice(tmp_path, body) == {}
 
 
 def test_kernels_gain_nothing_while_the_host_is_late_anyway(tmp_path):
@@ -238,3 +279,87 @@ def test_a_run_without_steps_is_told_what_it_waits_for_and_promised_nothing(tmp_
     events = [*launched(0, 10, 50 * MS), call(20, 50 * MS, "cudaDeviceSynchronize", correlation=next(_numbers))]
     found = findings(profile(tmp_path, *events, *launched(60 * MS, 60 * MS + 5, 40 * MS)))
     assert [(each.rule, each.informative, each.gain_high_ns) for each in found] == [("gpu.sync", True, 0)]
+
+
+def passed(tmp_path, sequences, modules=("Net_0", "Net_0"), kernels=24):
+    """All findings about steps with two passes of 12 ms each, `sequences` (of each): whether gradients are recorded."""
+
+    def body(t):
+        at, end = t, t + AHEAD
+        for recorded, module in zip(sequences, modules, strict=True):
+            yield event("python_function", f"nn.Module: {module}", at, 400, 100, 1, Python_id=1)
+            for number in range(24):
+                at, begin, end = at + 10, end, end + MS // 2
+                more = {"Sequence_number": number} if recorded else {}
+                name = f"ampere_bf16_s16816gemm_{number % kernels}"
+                yield from launched(at, begin, end - begin, name, f"aten::mm{number % kernels}", **more)
+            at += 200
+        yield operator("autograd::engine::evaluate_function: MmBackward0", at, 100)
+        yield from launched(at + 10, end, t + AHEAD + STEP - end - 1)
+
+    return all_advice(tmp_path, body)
+
+
+def test_a_forward_pass_that_runs_again_without_gradients_gains_it_at_most(tmp_path):
+    found = passed(tmp_path, (False, True))["gpu.repeat"]
+    assert gain(found) == gain_of(0, 12)
+    assert "the forward pass of Net_0 runs twice" in found.what
+    assert not found.informative
+
+
+def test_the_same_pass_of_another_module_is_information(tmp_path):
+    assert passed(tmp_path, (False, True), ("Teacher_0", "Net_0"))["gpu.repeat"].informative
+
+
+def test_passes_that_both_have_gradients_and_repeated_layers_run_once(tmp_path):
+    assert "gpu.repeat" not in passed(tmp_path, (True, True))
+    assert "gpu.repeat" not in passed(tmp_path, (False, True), kernels=6)  # a frozen half: each kernel eight times
+
+
+@pytest.mark.parametrize(
+    ("node", "operators"), [("CheckpointFunctionBackward", ()), ("AddmmBackward0", ("aten::linear",))]
+)
+def test_activations_that_are_computed_again_are_information(tmp_path, node, operators):
+    def body(t):
+        yield operator("aten::linear", t + 5, 20)
+        yield from launched(t + 10, t + AHEAD, 60 * MS)
+        yield operator(f"autograd::engine::evaluate_function: {node}", t + 200, 100)
+        yield from (operator(each, t + 205, 20) for each in operators)
+        yield from launched(t + 210, t + AHEAD + 60 * MS, 20 * MS, in_operator="aten::addmm")
+        yield operator("autograd::engine::evaluate_function: AddmmBackward0", t + 240, 50)
+        yield from launched(t + 250, t + AHEAD + 80 * MS, 20 * MS - 1, in_operator="aten::mm")
+
+    found = all_advice(tmp_path, body)["gpu.recompute"]
+    assert "20.00 ms (20 %) of a step, 1 a step" in found.what
+    assert found.informative
+
+
+@pytest.mark.parametrize(("apart", "elements", "expected"), [
+    (7_000 * MS, (200, 100, 100), False), (0, (200, 100, 100), True), (7_000 * MS, (100, 100, 100), None),
+])  # fmt: skip
+def test_ranks_that_wait_for_the_experts_with_most_tokens_gain_the_mean_wait(tmp_path, apart, elements, expected):
+    """The ranks compute for 80, 50 and 50 ms, then exchange until 90; `expected`: whether it is information.
+
+    The clocks of the ranks are `apart`, so that only how long they exchange shows who waits: 0, 30 and 30 ms.
+    """
+    group = {"Collective_name": "alltoall", "dtype": "Float", "Group_size": 3, "Process_Group_Name": "0",
+             "Process_Group_Ranks": "[0, 1, 2]"}  # fmt: skip
+    for rank, computed in enumerate((80, 50, 50)):
+        events = []
+        for number in range(STEPS):
+            t = rank * apart + (1 + number) * STEP
+            size = {"In_msg_nelems": elements[rank], "Out_msg_nelems": elements[rank]}
+            events += [step(number, t, STEP), *launched(t, t + 5, computed * MS)]
+            begin, exchange = t + computed * MS + 5, "ncclDevKernel_SendRecv(ncclDevComm*)"
+            events += launched(t + 20, begin, t + 90 * MS - begin, exchange, stream=20, **group, **size)
+            events += launched(t + 40, t + 90 * MS, 10 * MS)
+        write(tmp_path / f"rank{rank}.json", *events, rank=rank, deviceProperties=[{**A100, "id": 0}])
+    found = {each.rule: each for each in findings(strobe.open(opened(tmp_path, talk=False)))}
+    if expected is None:
+        assert "rank.experts" not in found
+    else:
+        # Half of 20 ms; at most that, and a third of the transfer of 10 ms: the mean is two thirds of its bytes.
+        low, high = gain(found["rank.experts"])
+        assert (low, high) == pytest.approx((10 * 0.85, (20 + 10 / 3) * 1.15), rel=0.01)
+        assert "rank 0 exchanges 50 %" in found["rank.experts"].what
+        assert found["rank.experts"].informative == expected

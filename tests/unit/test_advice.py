@@ -501,3 +501,30 @@ def test_the_threads_of_all_ranks_share_the_cores():
     finding = by_rule(make_trace(*ranks))["threads"]
     assert finding.what.startswith("operators run on 8 threads of 4 ranks together, where 4 cores may be used")
     assert finding.do == "torch.set_num_threads(1), or OMP_NUM_THREADS=1 for each rank"
+
+
+@pytest.mark.parametrize(
+    ("name", "usual_ms", "rule"),
+    [("torch.compile", 0, "classes"), ("compile_inner", 0, "classes"), ("compile_inner", 1, "outlier")],
+)
+def test_steps_that_compile_are_told_how_to_compile_once(name, usual_ms, rule):
+    usual = dict.fromkeys(range(75), (name, usual_ms * MS)) if usual_ms else {}
+    steps = train_steps(75, wait_ns=MS // 10, extras=usual | dict.fromkeys(SLOW, (name, 60 * MS)))
+    assert "TORCH_LOGS=recompiles" in by_rule(make_trace({"main": steps}))[rule].do
+
+
+def calling(name):
+    """Advice about 75 steps that each call a function of this name."""
+    steps = train_steps(75, wait_ns=MS // 10, extras=dict.fromkeys(range(75), (name, MS)))
+    return by_rule(make_trace({"main": steps}))
+
+
+def test_graph_breaks_are_counted_with_their_lines():
+    finding = calling("torch_dynamo_resume_in_forward_at_57")["compiled"]
+    assert "breaks off once a step, in forward (line 57)" in finding.what
+    assert finding.informative
+
+
+def test_a_function_that_was_compiled_eight_times_is_information_and_one_that_was_compiled_once_is_not():
+    assert "8 times" in calling("Torch-Compiled Region: 0/7")["compiled"].what
+    assert "compiled" not in calling("Torch-Compiled Region: 0/0")

@@ -12,6 +12,7 @@ from strobe.gpu.kernel_names import short_name
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_bytes
 from strobe.ranks.step_waits import step_waits
+from strobe.ranks.uneven_exchanges import uneven_exchanges
 from strobe.sums.attributes import integers
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.trace import Trace
@@ -36,6 +37,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     if (waits := step_waits(trace)) is not None:  # for other ranks: the rule `rank.waits`
         here = np.array(processes_of_locations(trace))[waits.waits.location] == step.device.process
         exposed = max(0.0, exposed - float(waits.waits.wait_ns[here].sum()) * step.steps / waits.steps)
+    for each in uneven_exchanges(trace):  # for the busiest experts: the rule `rank.experts`
+        for wait_ns, party in zip(each.wait_ns.tolist(), each.parties, strict=True):
+            if party.process == step.device.process and not each.matched:
+                exposed = max(0.0, exposed - wait_ns * step.steps)
     if step.share(exposed) < LEAST_SHARE:
         return
     size = np.full(len(step.work), -1, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,15 +16,17 @@ from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05
 _LEAST = 3  # kernels in a chain, two of which work by element: of two in a row, one third is saved at best
+# Libraries compute the statistics of a batch and normalise with them in one kernel, faster than compilers do in two.
+_BATCH_NORM = re.compile(r"batch_?norm|bn_(fw_tr|bw)", re.I)
 _SHOWN = 4  # operators of the chain that costs most
 
 
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding if chains of elementwise kernels (and reductions between them) cost 5 % of the steps.
 
-    A chain: kernels that directly follow each other on a stream. Memory limits them, so that one kernel for a chain
-    takes at least as long as its longest one: the others are saved (upper bound), or half of them, where results in
-    between are needed later (lower bound).
+    A chain: kernels that directly follow each other on a stream, none of which is a batch norm of a library. Memory
+    limits them, so that one kernel for a chain takes at least as long as its longest one: the others are saved (upper
+    bound), or half of them, where results in between are needed later (lower bound).
     """
     found = gpu_problems(trace)
     if found is None:
@@ -58,7 +61,7 @@ def run(trace: Trace) -> Iterator[Finding]:
 def _chains(found: Problems) -> tuple[Ints, Ints]:
     """Return the number of each activity's chain, -1 for none, and the lengths of the chains."""
     step = found.step
-    fits: Bools = found.of("elementwise", "reduction") & step.wanted
+    fits: Bools = found.of("elementwise", "reduction") & step.wanted & ~step.named(_BATCH_NORM)
     elementwise = found.of("elementwise")
     chain, lengths = np.full(len(step.work), -1, dtype=np.int64), list[int]()
     for location in np.unique(step.work.location[fits]).tolist():

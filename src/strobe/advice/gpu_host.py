@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
+from strobe.breakdown.known_work import what_to_do
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_share
 from strobe.trace.definition_rows import region_rows
@@ -17,27 +17,6 @@ from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05
 _MOSTLY = 0.3  # a region with this part of the time is named
-_COMPILES = re.compile(
-    r"compile_inner|_compile_fx|dynamo|inductor|Module(Load|GetFunction)|triton.*(compile|jit)", re.I
-)
-_TUNES = re.compile(r"autotun|do_bench|cudnnFind|cudnnGet\w*Algorithm|benchmark", re.I)
-_COLLECTS = re.compile(r"^(<built-in (function|method) collect.*|gc)$|garbage", re.I)
-_DO = (
-    (
-        _COLLECTS,
-        "the garbage collector: no gc.collect() in the loop; gc.freeze() after the set-up, a higher gc.set_threshold()",
-    ),
-    (
-        _TUNES,
-        "something is tuned again: inputs of few sizes (or padded ones), a cache of the results "
-        "(TORCHINDUCTOR_CACHE_DIR, cudnn.benchmark = False for inputs that vary)",
-    ),
-    (
-        _COMPILES,
-        "code is compiled again: find why with TORCH_LOGS=recompiles,graph_breaks; torch.compile(dynamic=True), or "
-        "torch._dynamo.mark_dynamic() for what varies",
-    ),
-)
 
 
 def run(trace: Trace) -> Iterator[Finding]:
@@ -60,8 +39,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     most = int(time_ns.argmax())
     name, part = regions[most].name, min(1.0, float(time_ns[most]) / lost)
     seen = [regions[each].name for each in np.flatnonzero(time_ns > _MOSTLY * lost).tolist()]
-    do = next((text for pattern, text in _DO if any(map(pattern.search, seen))), "")
-    do = do or "move this work behind the launches of the step, into another thread or onto the GPU"
+    do = what_to_do(seen) or "move this work behind the launches of the step, into another thread or onto the GPU"
     own = gaps & (step.gaps.call == most)
     named = part >= _MOSTLY
     what = (

@@ -22,9 +22,11 @@ _FILLED = 0.7  # of the multiprocessors have a block: below, the rest is worth a
 _LAST_WAVE = 0.6  # of all waves of blocks: more is lost by chance everywhere
 _FILLED_BY_LIBRARY = 0.4  # of those of a library, whose tiles are chosen for the whole product
 _LIBRARY = re.compile(r"gemm|xmma|cutlass|nvjet|cijk|flash_|fmha|cudnn|wgmma", re.I)
-# Made to stay on a part of the GPU, or to move arrays, for which a part of it is enough.
-_MEANT_SO = re.compile(r"persist|multi_tensor", re.I)
+_CUTLASS = re.compile(r"cutlass::(device_k|K)ernel")  # kernels of these names; in others they are parameters
+# Made to stay on a part of the GPU, or to move arrays, or a matrix once (times a vector): memory limits these.
+_MEANT_SO = re.compile(r"persist|multi_tensor|gemv", re.I)
 _LEAST_OF_NAME = 0.05  # of a step: kernels that take less are many small ones
+_SHORT_NS = 10_000  # a kernel takes some microseconds, however little it does
 _OCCUPANCY = 0.25  # of the warps: fewer hide little of the memory's latency
 # What they have, and what to do.
 _BLOCKS = (
@@ -44,7 +46,7 @@ def run(trace: Trace) -> Iterator[Finding]:
 
     At most the part of the multiprocessors is saved that have no block, or are left empty by the last wave of blocks;
     or that of the warps for which registers or shared memory leave no place. Nothing is sure. Kernels of libraries on
-    tensor cores are meant to have few warps.
+    tensor cores are meant to have few warps, products with a vector few blocks; short kernels do not count.
     """
     found = gpu_problems(trace)
     if found is None:
@@ -52,11 +54,12 @@ def run(trace: Trace) -> Iterator[Finding]:
     step = found.step
     own = found.of("product", "reduction", "scatter", "other") & step.wanted
     filled, occupancy, blocks = _launches(step, own)
-    library = np.array(
-        [bool(_LIBRARY.search(short_name(name))) or "cutlass::device_kernel" in name for name in step.names]
-    )[step.work.region]
-    own &= ~step.named(_MEANT_SO)
-    by_name = np.bincount(step.work.region, (step.work.end_ns - step.work.start_ns) * own, minlength=len(step.names))
+    library = np.array([bool(_LIBRARY.search(short_name(name)) or _CUTLASS.search(name)) for name in step.names])[
+        step.work.region
+    ]
+    length = step.work.end_ns - step.work.start_ns
+    own &= ~step.named(_MEANT_SO) & (length >= _SHORT_NS)
+    by_name = np.bincount(step.work.region, length * own, minlength=len(step.names))
     own &= (by_name >= _LEAST_OF_NAME * step.duration_ns)[step.work.region]
     few_blocks = own & (filled < np.where(library, _FILLED_BY_LIBRARY, _FILLED))
     few_warps = own & (filled >= _FILLED) & (occupancy < _OCCUPANCY) & ~library
@@ -64,7 +67,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         cost = step.exposed_ns(which)
         if step.share(cost) < LEAST_SHARE:
             continue
-        time_ns = ((step.work.end_ns - step.work.start_ns) * which).astype(np.float64)
+        time_ns = (length * which).astype(np.float64)
         used = float((part * time_ns).sum() / time_ns.sum())
         name = short_name(step.names[step.work.region[step.longest(which)]])
         what = f"kernels with {words.format(format_share(used))} take {step.text(cost)}, most of all {name}"
@@ -89,9 +92,9 @@ def _launches(step: GpuStep, own: Bools) -> tuple[Floats, Floats, Ints]:
             registers, shared = (integers(rows.column(name), 0) for name in _COLUMNS[6:8])
             there = (blocks > 0) & (threads > 0)
             achieved = np.where(there, model.occupancy(threads, registers, shared), achieved)
-        if model is not None:  # blocks that run at once, on all multiprocessors
-            limits = model.limits(threads, registers, shared)
-            per_unit = per_unit / np.maximum(1, np.where(per_unit > 1, np.minimum.reduce(list(limits.values())), 1))
+        if model is not None:  # more blocks than run at once: waves of them
+            at_once = np.maximum(1, np.minimum.reduce(list(model.limits(threads, registers, shared).values())))
+            per_unit = np.where(per_unit > at_once, per_unit / at_once, per_unit)
         whole = per_unit / np.ceil(np.maximum(per_unit, 1e-9))
         filled[at] = np.where(np.isnan(per_unit) | ((per_unit > 1) & (whole > _LAST_WAVE)), 1, whole)
         occupancy[at] = np.where(np.isnan(achieved) | (achieved <= 0), 1, achieved)

@@ -13,9 +13,16 @@ from strobe.tables.column_arrays import Bools
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05
+# Well-tuned convolutions take at least this part of the time of cuDNN's general ones.
+_BEST = 1 / 3
 _LONGEST = 80  # letters of shapes that are shown
 # By problem: what is wrong, the types that would be faster (the first that the GPU has), and what to do.
 _WORDS = {
+    "algorithm": (
+        "run by slow algorithms of cuDNN, made for any shape or for large filters",
+        ("float32",),
+        "let cuDNN measure: torch.backends.cudnn.benchmark = True, without cudnn.deterministic; or channels_last",
+    ),
     "fp64": (
         "compute in float64",
         ("tf32", "float32"),
@@ -38,7 +45,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each of these problems whose kernels a step waits for during 5 % of it.
 
     At best, the kernels reach the peak of the faster units, or of the memory (upper bound); by the ratio of the peaks
-    if the operands' shapes are not recorded. Half of that is the lower bound; for alignment, nothing is sure.
+    if the operands' shapes are not recorded. Half of that is the lower bound; for alignment and
+    algorithms, nothing is sure.
     """
     found = gpu_problems(trace)
     for problem, (words, types, do) in _WORDS.items() if found is not None else ():
@@ -57,8 +65,8 @@ def run(trace: Trace) -> Iterator[Finding]:
         what = f"matrix products and convolutions {words}: {step.text(cost)}, {step.often(int(own.sum()))}"
         what += f", the longest in {operator}" if operator else ""
         what += f" of {shapes}" if shapes and len(shapes) < _LONGEST else ""
-        low = 0.0 if problem == "misaligned" else cost * saved / 2
-        confidence = "low" if not found.peak_gflops("float32") else "medium" if problem == "misaligned" else "high"
+        low = 0.0 if problem in ("misaligned", "algorithm") else cost * saved / 2
+        confidence = "low" if not found.peak_gflops("float32") else "high" if low else "medium"
         yield step.finding(Advice("gpu.products", what, f"{do}; strobe gemm", confidence), own, low, cost * saved)
 
 
@@ -69,10 +77,10 @@ def _saved(found: Problems, own: Bools, problem: str, types: tuple[str, ...]) ->
     now = {"fp64": "float64", "fp32": "float32"}.get(problem, faster)
     ratio = found.peak_gflops(now) / max(1.0, found.peak_gflops(faster))
     saved = 0.0
+    part = _BEST if problem == "algorithm" else min(1.0, ratio) if ratio and problem != "misaligned" else 0.5
     for at in np.flatnonzero(own).tolist():
         least = found.least_ns(found.kind_of(at), faster)
-        by_ratio = time_ns[at] * min(1.0, ratio) if ratio and problem in ("fp64", "fp32") else time_ns[at] / 2
-        saved += max(0.0, time_ns[at] - max(least, by_ratio if not least or problem in ("fp64", "fp32") else 0.0))
+        saved += max(0.0, time_ns[at] - max(least, 0.0 if least and problem == "misaligned" else part * time_ns[at]))
     return float(saved / max(1.0, time_ns[own].sum()))
 
 

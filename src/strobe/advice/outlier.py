@@ -9,6 +9,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_step import gpu_step
 from strobe.breakdown.growth import BY_THE_MACHINE, Growth, grown_call, waited_for_core_ns
+from strobe.breakdown.known_work import what_to_do
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns
 from strobe.steps.thread_spans import Bools, Ints
@@ -169,6 +170,8 @@ def _finding(
         do = "no recorded call grew by half of that: --sample 100 shows what else ran"
     elif growth.communicates:
         do = f"it takes {format_ns(growth.slow_ns)} there: what do the other ranks do meanwhile? strobe stragglers"
+    elif known := what_to_do([growth.name]):
+        do = known
     elif growth.usual_ns:
         do = f"it takes {format_ns(growth.slow_ns)} there, {format_ns(growth.usual_ns)} in a usual step"
     else:

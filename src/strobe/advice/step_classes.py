@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from strobe.breakdown.known_work import what_to_do
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.finding.step_classes import label
@@ -34,8 +35,9 @@ def run(trace: Trace) -> Iterator[Finding]:
         return
     steps = usual.steps
     names = steps.class_names
-    places: dict[str, set[str]] = {}
+    places, called = dict[str, set[str]](), dict[str, list[str]]()
     for each in region_rows(trace):
+        called.setdefault(label(each.name), []).append(each.name)
         if each.file and each.line:
             places.setdefault(label(each.name), set()).add(f"{each.file}:{each.line}")
     mean = float(steps.duration_ns[steps.steady].mean())
@@ -58,7 +60,8 @@ def run(trace: Trace) -> Iterator[Finding]:
             what=f"{what}: {len(rows)} of {usual.count} steps take {format_ns(float(np.median(extra)))} longer,"
             f" {format_share(cost / mean)} of the time of all steps",
             where=min(where) if len(where) == 1 else "",
-            do="do it less often (half as often saves half), on less data, or beside the loop" if much else "",
+            do=what_to_do(own for part in what.split(" and ") for own in called.get(part, [part]))
+            or ("do it less often (half as often saves half), on less data, or beside the loop" if much else ""),
             gain_low_ns=round(cost / 2) if much else 0,
             gain_high_ns=round(cost * (1 + 1 / len(rows))),
             confidence="high",

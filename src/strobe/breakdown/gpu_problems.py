@@ -31,6 +31,7 @@ PROBLEMS = (
     "contiguous",  # copies that only reorder elements
     "concatenation",
     "scatter",  # atomic additions
+    "algorithm",  # convolutions by algorithms that work for all shapes, or for large filters
     "fp64",
     "fp32",  # products without tensor cores, where the GPU has them
     "misaligned",
@@ -58,6 +59,8 @@ _SCATTER = re.compile(
 _ELEMENTWISE = re.compile(r"elementwise|fused_dropout", re.I)
 _REDUCES = re.compile(r"reduce_kernel|softmax|norm|reduction", re.I)
 _PRODUCT = re.compile(r"gemm|gemv|xmma|cutlass|conv|winograd|cijk|nvjet|wgrad|dgrad|fprop", re.I)
+# cuDNN's for any shape (also the deterministic ones), and its Fourier transforms with their complex products.
+_ALGORITHM = re.compile(r"implicit_convolve_|(dgrad|wgrad)(_alg\d+)?_engine|fft2d_|cgemm|gemv\w*float2", re.I)
 _SINGLE = re.compile(r"sgemm|f32f32_f32f32_f32_|scudnn|simt_s|_fp32_", re.I)
 _DOUBLE = re.compile(r"dgemm|f64f64|d884", re.I)
 _BAD_ALIGNMENT = re.compile(r"align[124](?!\d)")
@@ -65,6 +68,7 @@ _INPUTS = ("shapes", "types", "concrete_inputs")
 _BETWEEN = 12  # activities between a product and the softmax: scale, mask, dropout, casts
 _WELL = 0.4  # of what computing or moving takes at the peak; good kernels reach 0.6 to 0.8
 _WELL_ATTENTION = 0.25  # FlashAttention 2 reaches 0.35 on an H100, less going backward
+_WORTH = 0.05  # of a step: less by slow algorithms counts as what else is wrong with it
 _SHORT = 64  # tokens: less than a tile of fused attention
 _LONG_NS = 50_000  # shorter kernels do not reach the peak anyway
 _LEAST_FLOP = 1e8  # of products whose sizes matter
@@ -155,6 +159,7 @@ def gpu_problems(trace: Trace) -> Problems | None:
     least[~elementwise & of_kind(lambda k: k.product is None)] = 0
     well = np.where(of_kind(lambda k: "attention" in k.operator), _WELL_ATTENTION, _WELL)
     slow = np.where(least > 0, least < well * took, of_kind(lambda k: k.cause != ""))
+    algorithm = step.named(_ALGORITHM) & of_kind(lambda k: "conv" in k.operator) & (slow | (least == 0))
     zeros = step.under(_ZEROES)
     if zeros.any():  # then the backward pass adds to them
         zeros |= step.under(_ACCUMULATES) & elementwise
@@ -168,6 +173,7 @@ def gpu_problems(trace: Trace) -> Problems | None:
         "contiguous": step.named(_MOVES) & step.under(_REORDERS),
         "concatenation": step.named(_CONCATENATES),
         "scatter": step.named(_SCATTER),
+        "algorithm": algorithm if step.share(step.exposed_ns(algorithm)) >= _WORTH else np.zeros_like(algorithm),
         "fp64": computes & double,
         "fp32": computes & single & of_kind(lambda k: k.cause != "depthwise") & has_tensor_cores,
         "misaligned": computes & (of_kind(_is_odd) | step.named(_BAD_ALIGNMENT)),

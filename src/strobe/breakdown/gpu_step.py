@@ -123,11 +123,16 @@ class GpuStep:
         found: Bools = np.array([bool(pattern.search(name)) for name in self.names], dtype=bool)[self.work.region]
         return found
 
-    def under(self, pattern: re.Pattern[str]) -> Bools:
-        """Return which activities were launched inside of a region with such a name."""
+    def under(self, pattern: re.Pattern[str], but_for: re.Pattern[str] | None = None) -> Bools:
+        """Return which activities were launched inside of a region with such a name.
+
+        `but_for`: without those inside of another one with this name, in turn.
+        """
         parent, region = path_tree(self.trace)
-        there = np.array([bool(pattern.search(name)) for name in self.names], dtype=bool)
-        inside: Bools = np.append(innermost(parent, there[region]) >= 0, False)[self.path]
+        there = np.array([bool(pattern.search(name)) for name in self.names], dtype=bool)[region]
+        others = np.array([bool(but_for and but_for.search(name)) for name in self.names], dtype=bool)[region]
+        nearest = innermost(parent, there | others)
+        inside: Bools = np.append((nearest >= 0) & there[nearest], False)[self.path]
         return inside
 
     def exposed_ns(self, which: Bools) -> float:
