@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +149,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ranks(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
-    folder = tmp_path_factory.mktemp("nccl")
-    (folder / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", "program.py"]
+    with recorded(tmp_path_factory.mktemp("nccl"), library, PROGRAM) as found:
+        yield found
+
+
+@contextmanager
+def recorded(folder: Path, library: Path, program: str, *options: str) -> Iterator[Ranks]:
+    (folder / "program.py").write_text(program)
+    command = [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", *options, "program.py"]
     started = []
     for rank in (0, 1):
         of_job = {"RANK": str(rank), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none", "CALLS": str(library)}
@@ -209,6 +215,36 @@ def test_the_same_collective_of_both_ranks_is_found_by_communicator_and_number(r
     starts = sorted(kernel["start_ns"] for kernel in ranks.kernels(0, "AllReduce_Sum_f32_RING_LL"))
     told = [int(found.start_ns[numbered[0, *expected[i]]]) + ranks.trace.zero_ns for i in range(5)]
     assert told == pytest.approx(starts, abs=CLOCK_NS)
+
+
+def test_kernels_of_folded_steps_are_logged_with_their_calls(library: Path, tmp_path: Path) -> None:
+    """Number, bytes, start and end of each, of both ranks, though most steps are statistics only."""
+    steps = 300
+    program = f"""
+import strobe
+for number in range({steps}):
+    strobe.step()
+    launch("gemm")
+    call("ncclAllReduce", "AllReduce_Sum_f32_RING_LL", comm=COMM, size=1000 + number)
+    gpu.synchronize()
+"""
+    head = PROGRAM[: PROGRAM.index("for number in range(4)")]
+    with recorded(tmp_path, library, head + program, "--keep", "6") as ranks:
+        trace, found = ranks.trace, collectives(ranks.trace)
+        in_detail = trace.sql("select count(*) as n from spans where name like 'ncclDev%'").to_pylist()[0]["n"]
+        assert 0 < in_detail < steps
+        assert len(found) == 2 * steps
+        assert all(party.on_gpu for party in found.parties)
+        assert {found.lines[line] for line in found.line} == {("allreduce", COMMUNICATOR)}
+        for party in (0, 1):
+            (own,) = np.nonzero(found.party == party)
+            assert found.sequence[own].tolist() == list(range(1, steps + 1))
+            assert found.sent_bytes[own].tolist() == [1000 + number for number in range(steps)]
+            assert found.collective[own].tolist() == found.collective[found.party == 0].tolist()
+            kernels = ranks.kernels(found.parties[party].rank, "AllReduce_Sum_f32_RING_LL")
+            for name, columns in (("start_ns", found.start_ns), ("end_ns", found.end_ns)):
+                told = (columns[own] + trace.zero_ns).tolist()
+                assert told == pytest.approx(sorted(kernel[name] for kernel in kernels), abs=CLOCK_NS)
 
 
 def test_sql_joins_kernels_and_calls(ranks: Ranks) -> None:

@@ -10,6 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.ranks import wait_archives
+from tests.ranks.gpu_wait_cases import GPU_CASES
+from tests.ranks.test_gpu_waits import opened_job
 from tests.ranks.test_rank_pictures import LATE_STEP, late_rank
 from tests.ranks.wait_case import Case, mpi_collective
 from tests.ranks.wait_cases_of_collectives import CASES_OF_COLLECTIVES
@@ -176,6 +178,37 @@ def test_steps_of_all_ranks_lead_to_the_timeline_and_parts_follow_its_window(bro
         page.get_by_role("button", name="Whole run").click()
         expect(main).to_contain_text("All figures are of the whole run.")
         expect(tiles(page, "steps of ranks")).to_have_attribute("aria-label", re.compile("^(39|40) steps"))
+
+
+def test_gpus_have_their_waits_and_causes(browser: Browser, tmp_path: Path) -> None:
+    """Rank 1 loads 40 us longer than rank 0, whose GPU waits for it, and whose host waits for its GPU."""
+    case = next(case for case in GPU_CASES if case.name == "late_rank_of_two")
+    with view(opened_job(case.ranks, tmp_path).path) as address, watched_page(browser, address) as page:
+        page.goto(f"{address}#page=ranks")
+        bars = page.get_by_role("figure", name="Waits of each rank").get_by_role("button")
+        expect(bars.first).to_be_visible()
+        assert {bar.get_attribute("aria-label") for bar in bars.all()} >= {
+            "rank 0, late GPU: 58.0 µs",
+            "rank 0, wait at nxn: 40.0 µs",
+            "rank 0, late host: 20.0 µs",
+            "rank 1, late host: 60.0 µs",
+            "rank 1, late GPU: 18.0 µs",
+        }
+        tooltip = hover(page, column=0, row=0, of=2)
+        expect(tooltip).to_contain_text("rank 0 waited for rank 0: 78.0 µs")
+        expect(tooltip).to_contain_text("late host: 20.0 µs")
+        expect(hover(page, column=1, row=0, of=2)).to_contain_text("rank 0 waited for rank 1: 40.0 µs")
+        late = page.get_by_role("region", name="What made ranks late").get_by_role("listitem")
+        expect(late).to_have_text(re.compile("rank 1, load *40.0 µs$"))
+        gpus = page.get_by_role("region", name="What made GPUs and their hosts wait").get_by_role("listitem")
+        expect(gpus.first).to_have_text(re.compile("rank 1, load *100 µs *40.0 µs passed on"))
+        page.get_by_role("button", name="rank 1, late host").click()
+        expect(page).to_have_url(re.compile("page=timeline.*&range=10000-70000"))
+
+
+def test_a_run_without_gpus_has_no_causes_of_their_waits(ranks: Page) -> None:
+    expect(ranks.get_by_role("region", name="What made ranks late")).to_be_visible()
+    expect(ranks.get_by_role("region", name="What made GPUs")).to_have_count(0)
 
 
 def test_a_run_without_ranks_does_not_offer_the_page(page: Page, ranks: Page, address: str) -> None:

@@ -30,7 +30,12 @@ class LocationRows final : public SpanObserver {
   // `device`: of a stream.
   LocationRows(LocationBuilder& builder, LocationRole kind, const SpanReaders& readers, int64_t device)
       : builder(builder), kind_(kind), readers_(readers) {
-    if (kind == LocationRole::stream) gpu_ = &readers.gpus.source(device);
+    if (kind == LocationRole::stream) {
+      gpu_ = &readers.gpus.source(device);
+      builder.attached.communicates = [&facts = readers.facts](uint32_t path) {
+        return facts.of(path).gpu_kind == structure::kGpuCommunication;
+      };
+    }
     builder.observe(this);
   }
   LocationRows(const LocationRows&) = delete;

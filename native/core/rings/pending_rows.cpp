@@ -55,6 +55,18 @@ void PendingRows::add(const RowRecord& record, int64_t ns, uint64_t span_row, ui
   rows_.push_back({record, ns, kind && kind->of_spans ? span_row : kNoSpan, fate, path});
 }
 
+// What a kernel has of a collective is how long before its end it was launched: its call has the rest.
+static void become_collective(RowRecord& record, int64_t pending_ns) {
+  const int64_t values[STROBE_ROW_VALUES] = {0,
+                                             STROBE_THREE(0, STROBE_NOTHING_21, STROBE_NOTHING_21),
+                                             STROBE_TWO(STROBE_NOTHING_32, STROBE_NOTHING_32),
+                                             STROBE_NOTHING,
+                                             STROBE_NOTHING,
+                                             pending_ns};
+  record.where = uint64_t(STROBE_ROW_GROUP_COLLECTIVE) << 48 | record.position();
+  std::ranges::copy(values, record.values);
+}
+
 void PendingRows::fold(uint64_t base_row, uint64_t from, uint64_t to, const std::vector<uint32_t>& stays,
                        uint64_t removed, const RowColumns& spans) {
   // Iterations end far more often than rows are written: each row is looked at while its iteration is near, not at
@@ -78,6 +90,8 @@ void PendingRows::fold(uint64_t base_row, uint64_t from, uint64_t to, const std:
       continue;
     }
     row.span_row = kNoSpan, row.fate = Fate::goes;
+    if (row.record.kind() == STROBE_ROW_KERNEL && communicates && communicates(spans.path[wanted]))
+      become_collective(row.record, spans.start_ns[wanted] + spans.duration_ns[wanted] - row.ns);
     if (row_kind(row.record.kind())->folded)
       row.fate = Fate::folded, row.ns = spans.start_ns[wanted], row.duration_ns = spans.duration_ns[wanted],
       row.path = spans.path[wanted];

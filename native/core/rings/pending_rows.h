@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,9 @@ class PendingRows {
   // Since the last call: rows left out with their iteration; rows of spans that came while no span was open.
   std::pair<uint64_t, uint64_t> take_counts() { return {std::exchange(folded_, 0), std::exchange(outside_, 0)}; }
   void resume(uint64_t position) { next_ = position; }
+
+  // Of a stream: whether a kernel of this call path communicates. A row of such a one that is folded is a collective's.
+  std::function<bool(uint32_t path)> communicates;
 
  private:
   enum class Fate : uint8_t { waits, stays, folded, goes };  // folded: into a table of their own

@@ -475,6 +475,7 @@ class Analyses:
         self,
         *,
         by: Literal["cause", "rank", "waiter", "step", "class", "all", "wait"] = "cause",
+        among: Literal["all", "ranks", "gpus"] = "all",
     ) -> Table:
         """What made ranks wait, and what did it cost, directly and through the waits of others?
 
@@ -494,6 +495,14 @@ class Analyses:
         unexplained_ns add up to its waits. A cost that is handed on to a wait of an unknown cause is in
         long_term_ns of the row without a cause.
 
+        GPUs and their hosts (--among gpus): a thread waits for the work of a GPU (late_gpu), a stream for
+        an event of another one (late_stream), a GPU for the thread that launches (late_host). Both sides
+        are compared from where the host and the GPU of the process, or the two streams, waited for each
+        other last, or since the first work of the GPU. Such a wait passes on what the late one waited for,
+        also for another rank: long_term_ns of a wait for a rank has what GPUs and their hosts waited
+        because of it. Waits for another rank (--among ranks) are due to what the whole process did: where
+        the host waits for a GPU, it is what that does.
+
         A cause is the function that ran, with what called it. Between two calls of MPI in which nothing was
         recorded it is `computation before` the second one. Of steps that were folded, calls that wait are
         known, and the time before them: if either rank has only these, both are compared by them. Where a
@@ -507,6 +516,7 @@ class Analyses:
         Options:
             by: One row per cause and its rank, rank that was late, waiting rank, step, class, all of these,
                 or single wait.
+            among: Waits of ranks for each other, of GPUs and their hosts, or all.
 
         Columns:
             start_ns (int64, ns): when the call began that waited [by=wait]
@@ -1967,13 +1977,15 @@ class Analyses:
         the same rule. late_stream: a stream waits for an event of another one: from when its next work was
         launched, and the work before that was over, until the end of the last work that was launched before
         the event was recorded, where the trace has the events. The kernel is what was waited for, on the
-        stream that is awaited_thread. Known where the GPU has its spans, not in steps that were folded.
+        stream that is awaited_thread. late_host: a GPU that is done with all that it had begun does nothing
+        until a thread launches what it does next. All of them are known where the GPU has its spans, not in
+        steps that were folded.
 
         Calls that only test do not wait. Messages and collectives of steps that were folded are counted as
-        all others, but for kernels. What is shorter than twice the error of the two clocks is not told
-        apart from none: it is in uncertain_ns. With --by wait, the million longest waits are shown, and how
-        many others there are is in the note. Locks that are asked for only by the first access, and waits
-        for the target to come to MPI at all, are not known.
+        all others. What is shorter than twice the error of the two clocks is not told apart from none: it
+        is in uncertain_ns. With --by wait, the million longest waits are shown, and how many others there
+        are is in the note. Locks that are asked for only by the first access, and waits for the target to
+        come to MPI at all, are not known.
 
         Options:
             by: One row per wait state, function, call path, rank, thread, step, pair of ranks, kernel, all

@@ -402,10 +402,10 @@ TABLES["messages"] = (
 )
 # In its columns behind call_path as collective_spans.
 TABLES["folded_collectives"] = (
-    Column("location", "uint32", "", "thread that took part"),
-    Column("time_ns", "int64", "ns", "when the call began (with a request: the one that completes it)"),
-    Column("duration_ns", "int64", "ns", "how long the call took"),
-    Column("call_path", "uint32", "", "the call, and all regions around it", extra=True),
+    Column("location", "uint32", "", "thread that took part, or stream that ran the kernel"),
+    Column("time_ns", "int64", "ns", "when the call or kernel began (with a request: the call that completes it)"),
+    Column("duration_ns", "int64", "ns", "how long it took"),
+    Column("call_path", "uint32", "", "the call or kernel, and all regions around it", extra=True),
     *TABLES["collective_spans"][2:],
 )
 TABLES["message_totals"] = (

@@ -35,8 +35,15 @@ from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
 from strobe.sums.side_columns import WHOLE, Part, side_columns
-from strobe.tables.column_arrays import Bools, Columns, Ints, alike, place_of
-from strobe.trace.definition_rows import Region, path_tree, processes_of_locations, ranks_of, regions_where
+from strobe.tables.column_arrays import Bools, Columns, Ints, alike, interval_at, place_of, rows_by
+from strobe.trace.definition_rows import (
+    Region,
+    location_rows,
+    path_tree,
+    processes_of_locations,
+    ranks_of,
+    regions_where,
+)
 from strobe.trace.trace import Trace
 
 _KINDS = {*ALL_NEED_ALL, *FROM_ROOT, *TO_ROOT, *PREFIXES, *AMONG_NEIGHBOURS}
@@ -127,6 +134,7 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Executions]]:
     parent, of_path = path_tree(trace)
     at_root = np.full(len(in_name), -1, dtype=np.int64)  # by region, its call path without anything around it
     at_root[of_path[parent < 0]] = np.flatnonzero(parent < 0)
+    folded = _folded_kernels(trace, texts, in_name, at_root) if devices(trace) else Executions.joined(())
     for device in devices(trace):
         parts = []
         for each in executions(trace, device, _COLUMNS) if (in_name >= 0).any() else ():
@@ -135,7 +143,37 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Executions]]:
             calls = _Calls(work.location.astype(np.int64), work.row, work.start_ns, work.end_ns, path)
             numbers = _read_columns(each.attributes, texts)
             parts.append(_found(numbers, in_name[work.region], calls, texts, device.rank, on_gpu=True))
+        parts.append(folded.chosen(np.isin(folded.location, device.locations)))
         yield Party(device.process, device.rank, device.number, on_gpu=True), Executions.joined(parts)
+
+
+def _folded_kernels(trace: Trace, texts: Texts, in_name: Ints, at_root: Ints) -> Executions:
+    """Return the kernels of folded iterations, with what is known of the call in which each was launched.
+
+    Several of a call are one execution. Of those launched at the end of a group of calls only the kind is known.
+    """
+    names = ("time_ns", "duration_ns", "call_path", *_COLUMNS)
+    location, cells = side_columns(trace, "folded_collectives", names, texts)
+    region = trace.definitions.path_region[cells["call_path"]]
+    streams = [each.location for each in location_rows(trace) if each.kind == "stream"]
+    kernel = np.isin(location, streams) & (in_name[region] >= 0)
+    (at,), (of_call,) = np.nonzero(kernel), np.nonzero(regions_where(trace, hands_over)[region] & ~kernel)
+    process = np.array(processes_of_locations(trace), dtype=np.int64)
+    end = cells["time_ns"] + cells["duration_ns"]
+    unit = np.full(len(at), -1)
+    for thread, calls in rows_by(location[of_call]):
+        own = of_call[calls]
+        inside = interval_at(cells["time_ns"][own], end[own], (end - cells["pending_ns"])[at])
+        unit = np.where((inside >= 0) & (process[location[at]] == process[thread]), own[inside], unit)
+    order = np.lexsort((cells["time_ns"][at], unit))
+    at, unit = at[order], unit[order]
+    begin = np.flatnonzero((np.diff(unit, prepend=-2) != 0) | (unit < 0))
+    at, unit, until = at[begin], unit[begin], np.maximum.reduceat(end[at], begin) if len(at) else end[at]
+    start, none = cells["time_ns"][at], np.full(len(at), -1)
+    runs = _Calls(location[at], none, start, until, at_root[region[at]])
+    ranks = np.array([-1 if rank is None else rank for rank in ranks_of(trace)], dtype=np.int64)
+    attributes = {name: np.where(unit >= 0, cells[name][unit], -1) for name in _COLUMNS}
+    return _found(attributes, in_name[region[at]], runs, texts, ranks[process[location[at]]], on_gpu=True)
 
 
 def on_threads(

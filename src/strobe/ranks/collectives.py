@@ -28,8 +28,8 @@ def collectives(trace: Trace) -> Collectives:
     """Return the collectives of a trace, matched among ranks; computed once per open trace.
 
     They are kernels of NCCL and its like, whose start on the GPU is the arrival (from then on the kernel waits for the
-    others; see `executions`), calls of MPI and collectives of gloo; those of iterations that were folded, too, but for
-    kernels. If no kernels are recorded, calls of NCCL arrive when they begin. Executions of one collective have the
+    others; see `executions`), calls of MPI and collectives of gloo; those of iterations that were folded, too. If no
+    kernels are recorded, calls of NCCL arrive when they begin. Executions of one collective have the
     same group and number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). If the
     number is unknown, the executions of a kind in a group are matched by their order, if all parties ran it equally
     often and those matched ran at the same moment (or the group is a communicator of MPI, of which all are recorded);

@@ -59,7 +59,7 @@ def step_waits(trace: Trace) -> StepWaits | None:
     waiting, late = process[waits.location], process[waits.cause]
     counted = (late != waiting) & in_steady_steps(steps, waiting, waits.call_ns)
     duration_ns = sum(int(each.duration_ns[each.steady].sum()) for each in steps)
-    costs = found.costs.chosen(counted[found.costs.wait])
+    costs = found.costs.chosen(counted[found.costs.wait] & ~found.costs.for_gpu)
     costs.wait[:] = (np.cumsum(counted) - 1)[costs.wait]
     waits = waits.chosen(counted)
     return StepWaits(

@@ -77,6 +77,9 @@ const WAIT_COLORS: Readonly<Record<string, Oklch>> = {
   wait_at_fence: { l: 0.54, c: 0.13, h: 290 },
   late_post: { l: 0.7, c: 0.15, h: 18 },
   early_wait: { l: 0.7, c: 0.12, h: 350 },
+  late_gpu: { l: 0.72, c: 0.09, h: 200 },
+  late_stream: { l: 0.84, c: 0.06, h: 195 },
+  late_host: { l: 0.58, c: 0.19, h: 28 },
   lock_contention: { l: 0.6, c: 0.12, h: 190 },
 };
 

@@ -59,6 +59,7 @@ function Ranks({ run }: { run: Run }) {
   const table = efficiency.status === "ready" ? efficiency.value : undefined;
   const models = table?.options.find(({ name }) => name === "model");
   const ranks = useMemo(() => ranksOf(run), [run]);
+  const hasGpus = run.locations.some(({ kind, spanCount }) => kind === "stream" && spanCount > 0);
   const { window, steps: filter } = session.state.value;
   const chosen = [
     window && `what the timeline shows, ${formatDuration(length(window))}`,
@@ -147,19 +148,29 @@ function Ranks({ run }: { run: Run }) {
           {({ byRank }) => <WaitStates ranks={ranks} waits={byRank} onChoose={showWait} />}
         </Await>
       </section>
-      {begun.value && <CausesOfWaits wholeRun={chosen.length > 0} onChoose={showCause} />}
+      {begun.value && <CausesOfWaits among="ranks" wholeRun={chosen.length > 0} onChoose={showCause} />}
+      {begun.value && hasGpus && <CausesOfWaits among="gpus" wholeRun={chosen.length > 0} onChoose={showCause} />}
       {begun.value && <StepsOfRanks part={part} onOpen={showStep} />}
     </div>
   );
 }
 
-function CausesOfWaits({ wholeRun, onChoose }: { wholeRun: boolean; onChoose: (cause: Cause) => void }) {
+const CAUSES = { ranks: "What made ranks late", gpus: "What made GPUs and their hosts wait" } as const;
+
+type CausesProps = {
+  readonly among: keyof typeof CAUSES;
+  readonly wholeRun: boolean;
+  readonly onChoose: (cause: Cause) => void;
+};
+
+function CausesOfWaits({ among, wholeRun, onChoose }: CausesProps) {
   const session = useSession();
-  const asked = useMemo(() => load(() => fetchAnalysis(session.api, "delays", {})), [session]);
+  const asked = useMemo(() => load(() => fetchAnalysis(session.api, "delays", { among })), [session, among]);
+  const id = `causes-of-${among}`;
   return (
-    <section class="card surface" aria-labelledby="causes-title">
+    <section class="card surface" aria-labelledby={id}>
       <header>
-        <h2 id="causes-title">What made ranks late</h2>
+        <h2 id={id}>{CAUSES[among]}</h2>
         {wholeRun && <span class="weak">of the whole run</span>}
       </header>
       <Await of={useLasting(asked.value)} what="Looking for causes">

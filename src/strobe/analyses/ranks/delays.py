@@ -13,6 +13,13 @@ waited because of these waits, as far as the cause delayed them. unexplained_ns:
 direct_ns, indirect_ns and unexplained_ns add up to its waits. A cost that is handed on to a wait of an unknown cause
 is in long_term_ns of the row without a cause.
 
+GPUs and their hosts (--among gpus): a thread waits for the work of a GPU (late_gpu), a stream for an event of another
+one (late_stream), a GPU for the thread that launches (late_host). Both sides are compared from where the host and the
+GPU of the process, or the two streams, waited for each other last, or since the first work of the GPU. Such a wait
+passes on what the late one waited for, also for another rank: long_term_ns of a wait for a rank has what GPUs and
+their hosts waited because of it. Waits for another rank (--among ranks) are due to what the whole process did: where
+the host waits for a GPU, it is what that does.
+
 A cause is the function that ran, with what called it. Between two calls of MPI in which nothing was recorded it is
 `computation before` the second one. Of steps that were folded, calls that wait are known, and the time before them: if
 either rank has only these, both are compared by them. Where a stream of a GPU is idle, it is what other streams of the
@@ -33,7 +40,10 @@ _HOW = "One row per cause and its rank, rank that was late, waiting rank, step, 
 ANALYSIS = Analysis(
     __name__,
     "What made ranks wait, and what did it cost, directly and through the waits of others?",
-    options=(one_of("by", _HOW, "cause", "rank", "waiter", "step", "class", "all", "wait"),),
+    options=(
+        one_of("by", _HOW, "cause", "rank", "waiter", "step", "class", "all", "wait"),
+        one_of("among", "Waits of ranks for each other, of GPUs and their hosts, or all.", "all", "ranks", "gpus"),
+    ),
     columns=(
         *when(Column("start_ns", "int64", "ns", "when the call began that waited"), by="wait"),
         *when(Column("rank", "int64", "", "rank that was late"), by=("cause", "rank", "all", "wait")),

@@ -34,10 +34,12 @@ last work of the GPU that it needs: min(end of that work, L) - E, for a copy wit
 stream did nothing. Which work that is, the critical path decides by the same rule. late_stream: a stream waits for an
 event of another one: from when its next work was launched, and the work before that was over, until the end of the
 last work that was launched before the event was recorded, where the trace has the events. The kernel is what was
-waited for, on the stream that is awaited_thread. Known where the GPU has its spans, not in steps that were folded.
+waited for, on the stream that is awaited_thread. late_host: a GPU that is done with all that it had begun does nothing
+until a thread launches what it does next. All of them are known where the GPU has its spans, not in steps that were
+folded.
 
-Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others, but for
-kernels. What is shorter than twice the error of the two clocks is not told apart from none: it is in uncertain_ns.
+Calls that only test do not wait. Messages and collectives of steps that were folded are counted as all others. What is
+shorter than twice the error of the two clocks is not told apart from none: it is in uncertain_ns.
 With --by wait, the million longest waits are shown, and how many others there are is in the note.
 Locks that are asked for only by the first access, and waits for the target to come to MPI at all, are not known.
 """

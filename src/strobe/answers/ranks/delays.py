@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from strobe.analyses.ranks.delays import ANALYSIS
@@ -28,11 +30,14 @@ _KEYS = {
 _PARTS = ("direct_ns", "indirect_ns", "long_term_ns", "unexplained_ns")
 
 
-def run(trace: Trace, *, by: str) -> Table:
+def run(trace: Trace, *, by: str, among: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.delays`."""
-    answer = _Answer(trace, delays(trace))
+    found, for_gpu = delays(trace), [among != "ranks", among == "gpus"]
+    counted = int(np.isin(found.waits.for_gpu, for_gpu).sum())
+    found = replace(found, costs=found.costs.chosen(np.isin(found.costs.for_gpu, for_gpu)))
+    answer = _Answer(trace, found)
     rows = answer.sums(_KEYS[by])
-    about = format_number_of(len(answer.found.waits), "wait")
+    about = format_number_of(counted, "wait")
     table = make_table(ANALYSIS.columns_with(by=by), rows, about=about, note=answer.note())
     return table.sort("wait_ns" if by == "wait" else "cost_ns")
 
@@ -115,10 +120,11 @@ class _Answer:
         """Return a sentence about the cause that costs most, and how much is unexplained."""
         costs, causes = self.found.costs, self.found.causes
         (known,) = np.nonzero((costs.cause != causes.unknown) & (self._cost_ns > 0))
-        if not len(self.found.waits):
+        if not len(costs):
             return _NOTHING
         notes = []
-        if len(known):
+        among_ranks = known[~costs.for_gpu[known]]
+        if len(known := among_ranks if len(among_ranks) else known):
             first, group = alike([self._numbers["rank"][known], costs.cause[known]])
             worst = int(np.bincount(group, self._cost_ns[known]).argmax())
             own, at = known[group == worst], int(known[first[worst]])
@@ -127,11 +133,13 @@ class _Answer:
             own = in_step if steps else own
             direct, on = (int(each[own].sum()) / max(1, steps) for each in (costs.direct_ns, costs.long_term_ns))
             others = format_number_of(len(np.unique(self._numbers["waiting_rank"][own])), "other")
-            late = f"rank {self._shown('rank', int(self._numbers['rank'][at]))}, `{causes.name(int(costs.cause[at]))}`"
+            rank, name = self._shown("rank", int(self._numbers["rank"][at])), causes.name(int(costs.cause[at]))
+            late = f"`{name}`" if rank is None else f"rank {rank}, `{name}`"
             every = " of every step" * bool(steps)
             parts = f" and those that wait for them ({format_ns(direct)} direct, {format_ns(on)} on)" * bool(on)
-            notes.append(f"{late}: {format_ns(direct + on)}{every} on {others}{parts}")
-        waited = int(self.found.waits.wait_ns.sum())
+            who = others + parts if len(among_ranks) else "GPUs and their hosts"
+            notes.append(f"{late}: {format_ns(direct + on)}{every} on {who}")
+        waited = int((self._cost_ns + costs.unexplained_ns).sum())
         if unknown := waited - int(self._cost_ns[costs.cause != causes.unknown].sum()):
             notes.append(f"{format_share(unknown / waited)} of all waits, {format_ns(unknown)}, is unexplained")
         return "; ".join(notes)

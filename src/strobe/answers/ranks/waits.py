@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
-from itertools import chain
 
 import numpy as np
 
 from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
-from strobe.ranks.waits.gpu_waits import gpu_waits
 from strobe.ranks.waits.thread_waits import function_and_callers, thread_waits
 from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.ranks.waits.wait_states import Found, wait_parts
@@ -61,7 +59,7 @@ def run(trace: Trace, *, by: str) -> Table:
 def _answer(trace: Trace, by: str, *, whole: bool) -> Table:
     keys, note, names = _Keys(trace), _Note(trace), _KEYS.get(by, ())
     rows = keys.rows(Waits.joined(()), names)
-    for found in chain(wait_parts(trace, whole=whole), (Found(each, *[0] * 5) for each in (gpu_waits(trace),))):
+    for found in wait_parts(trace, whole=whole):
         note.add(found)
         more = keys.rows(found.waits, names, found.threads)
         more = _summed(more, names) if names else more
@@ -208,7 +206,7 @@ class _Note:
 
     def __init__(self, trace: Trace) -> None:
         self._process, self._ranks = np.array(processes_of_locations(trace), dtype=np.int64), ranks_of(trace)
-        self.count, self.waits, self._of_threads_ns, self._of_gpus_ns = Counter[str](), 0, 0, 0
+        self.count, self.waits, self._of_threads_ns, self._of_gpus_ns, self._of_hosts_ns = Counter[str](), 0, 0, 0, 0
         self._by_state, self._by_rank = (np.zeros(size, dtype=np.int64) for size in (len(STATES), len(self._ranks)))
 
     def add(self, found: Found) -> None:
@@ -218,9 +216,10 @@ class _Note:
         (at,) = np.nonzero(found.waits.for_another & ~found.waits.uncertain)
         wait_ns, own, other = found.waits.wait_ns[at], found.waits.location[at], self._process[found.waits.cause[at]]
         of_ranks = self._process[own] != other
-        of_gpus = found.waits.for_gpu[at]
+        of_gpus, of_hosts = found.waits.for_gpu[at], found.waits.state[at] == STATES.index("late_host")
         self._of_threads_ns += int(wait_ns[~of_ranks & ~of_gpus].sum())
-        self._of_gpus_ns += int(wait_ns[of_gpus].sum())
+        self._of_gpus_ns += int(wait_ns[of_gpus & ~of_hosts].sum())
+        self._of_hosts_ns += int(wait_ns[of_hosts].sum())
         wait_ns = np.where(of_ranks, wait_ns, 0)
         add_at(self._by_state, found.waits.state[at], wait_ns)
         add_at(self._by_rank, other, wait_ns)
@@ -231,7 +230,8 @@ class _Note:
             return _NOTHING
         total = int(self._by_state.sum())
         others = ((self._of_threads_ns, "threads of a process waited {} for one another"),
-                  (self._of_gpus_ns, "threads and streams waited {} for GPUs"))  # fmt: skip
+                  (self._of_gpus_ns, "threads and streams waited {} for GPUs"),
+                  (self._of_hosts_ns, "GPUs waited {} for their hosts"))  # fmt: skip
         notes = ["no rank is known to have waited for another"]
         if total:
             part = f", {format_share(total / lasted_ns)} of their time" if lasted_ns > total else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strobe.ranks.collective_columns import NOBODY
-from strobe.ranks.delays.sync_points import sync_points
+from strobe.ranks.delays.sync_points import sync_points, synchronised_in_process
 from strobe.ranks.delays.timelines import Causes, Sums, folded_times, parts, summed, sums, timeline
 from strobe.ranks.waits.message_calls import Spans
 from strobe.ranks.waits.wait_columns import Waits
@@ -35,6 +35,8 @@ class Costs(Columns):
     the call that is the cause. long_term_ns: what others waited because of the wait, as far as the cause delayed it.
     unexplained_ns: the rest of the wait, of an unknown cause. Of each wait direct, indirect and unexplained add up to
     it; all direct, long-term and unexplained ones to all waits. on_both: whether the waiting location has it, too.
+    for_gpu: whether the cost is one of waits for and of GPUs. A wait for another rank may have rows of both kinds: it
+    passes on what GPUs and their hosts waited because of it; what ranks waited is never passed on to waits for GPUs.
     """
 
     wait: Ints
@@ -44,6 +46,7 @@ class Costs(Columns):
     long_term_ns: Ints
     unexplained_ns: Ints
     on_both: Bools
+    for_gpu: Bools
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,11 @@ def delays(trace: Trace) -> Delays:
     waits = waits.chosen(waits.for_another & ~waits.uncertain)
     waits = waits.chosen(np.lexsort((waits.call_ns, waits.location)))
     late, own, calls = _intervals(trace, waits)
-    extra, on_both = _extra_time(trace, waits, causes, calls, late, own)
-    return _costs(waits, causes, late, extra, on_both)
+    sides = _Intervals.joined([late, own])
+    times = [_extra_time(trace, waits, causes, calls, sides, in_process=each) for each in (False, True)]
+    extra, on_both = Sums.joined(each for each, _ in times), np.concatenate([each for _, each in times])
+    order = np.argsort(extra.interval, kind="stable")
+    return _costs(waits, causes, late, extra.chosen(order), on_both[order])
 
 
 def _intervals(trace: Trace, waits: Waits) -> tuple[_Intervals, _Intervals, list[Spans]]:
@@ -87,12 +93,20 @@ def _intervals(trace: Trace, waits: Waits) -> tuple[_Intervals, _Intervals, list
     points = sync_points(trace)
     ranks = ranks_of(trace)
     first_ns = min((row.first_ns for row in location_rows(trace) if ranks[row.process] is not None), default=0)
+    for_gpu, process = waits.for_gpu, np.array(processes_of_locations(trace), dtype=np.int64)[waits.location]
+    in_process = synchronised_in_process(trace, waits.chosen(for_gpu))
     sides = []
-    for location, other, until in (
-        (waits.cause, waits.location, waits.cause_ns),
-        (waits.location, waits.cause, waits.call_ns),
+    for location, other, until, of_gpus in (
+        (waits.cause, waits.location, waits.cause_ns, in_process[0]),
+        (waits.location, waits.cause, waits.call_ns, in_process[1]),
     ):
         begin = points.last_before(location, other, until)
+        begin[for_gpu] = of_gpus
+        for each in trace.folded:
+            # Where GPUs waited in folded time is not known.
+            (of,) = np.nonzero(for_gpu & (process == each))
+            ends = np.append(NOBODY, folded_times(trace, each)[1])
+            begin[of] = np.maximum(begin[of], ends[np.searchsorted(ends, until[of], side="right") - 1])
         begin = np.minimum(np.where(begin == NOBODY, first_ns, begin), until)
         first, last = np.zeros((2, len(waits)), dtype=np.int64)
         for each, of in rows_by(location):
@@ -103,19 +117,21 @@ def _intervals(trace: Trace, waits: Waits) -> tuple[_Intervals, _Intervals, list
 
 
 def _extra_time(
-    trace: Trace, waits: Waits, causes: Causes, calls: list[Spans], late: _Intervals, own: _Intervals
+    trace: Trace, waits: Waits, causes: Causes, calls: list[Spans], sides: _Intervals, *, in_process: bool
 ) -> tuple[Sums, Bools]:
     """Return by wait and cause the D of it, where there is one; and whether the location that waited has it, too.
 
-    Where one of both has only statistics of its interval, both have only what is known of folded time.
+    Of the waits for and of GPUs, or of all others. sides: the intervals of the awaited locations, and then those of the
+    waiting ones. Where one of both has only statistics of its interval, both have only what is known of folded time.
     """
-    count, sides = len(waits), _Intervals.joined([late, own])
-    detail = np.tile(~(_folded(trace, late) | _folded(trace, own)), 2)
+    count, asked = len(waits), np.tile(waits.for_gpu == in_process, 2)
+    detail = np.tile(~_folded(trace, sides).reshape(2, -1).any(axis=0), 2)
     found, present = [], [np.zeros(0, dtype=np.int64)]
     waits_of = dict(rows_by(waits.location))
-    for location, of in rows_by(sides.location):
-        waited = waits.chosen(waits_of.get(location, of[:0]))
-        times = timeline(trace, location, calls[location], waited, causes, int(sides.begin_ns[of].min()))
+    for location, own in rows_by(sides.location[asked]):
+        of = np.flatnonzero(asked)[own]
+        waited, start_ns = waits.chosen(waits_of.get(location, of[:0])), int(sides.begin_ns[of].min())
+        times = timeline(trace, location, calls[location], waited, causes, start_ns, in_process=in_process)
         each_part = sums(times, sides.begin_ns[of], sides.end_ns[of], detail[of])
         found += [replace(each, interval=of[each.interval]) for each in each_part]
         present.append(location * (causes.unknown + 1) + np.unique(np.append(times.cause, times.coarse)))
@@ -141,38 +157,48 @@ def _folded(trace: Trace, intervals: _Intervals) -> Bools:
 
 def _costs(waits: Waits, causes: Causes, late: _Intervals, extra: Sums, on_both: Bools) -> Delays:
     """Return the costs of D and W of each wait."""
-    until = np.append(0, np.cumsum(waits.wait_ns))
-    waited = np.where(waits.cause != waits.location, until[late.last] - until[late.first], 0)
+    inside_ns = _passed_on(waits)
+    until = [np.append(0, np.cumsum(each)) for each in inside_ns]
+    between, in_process = (each[late.last] - each[late.first] for each in until)
+    waited = np.where(waits.cause != waits.location, np.where(waits.for_gpu, in_process, between), 0)
     delayed = np.zeros(len(waits), dtype=np.int64)
     np.add.at(delayed, extra.interval, extra.time_ns)
     whole = (delayed + waited).astype(np.float64)
     explained = np.minimum(waits.wait_ns, delayed + waited)
     direct = np.rint(explained * (delayed / np.maximum(1, whole))).astype(np.int64)
     indirect = explained - direct
-    carried = _replayed(waits, late, delayed, waited, indirect)
-    on = carried / np.maximum(1, whole)
     own = _inside(waits, late, causes.of(waits.call_path), indirect > 0)
-    lost = np.where(whole > 0, 0, carried)
-    (rest,) = np.nonzero((waits.wait_ns > explained) | (lost > 0))
-    long_term = _whole(np.concatenate((on[extra.interval] * extra.time_ns, lost[rest])), int(indirect.sum()))
+    direct_of, indirect_of = _shared(extra, direct), _shared(own, indirect)
+    parts_of, all_carried = list[Costs](), np.zeros(len(waits), dtype=np.int64)
 
-    def part(wait: Ints, cause: Ints, on_both: Bools | bool = False, **columns: Ints) -> Costs:
+    def add(for_gpu: bool, wait: Ints, cause: Ints, on_both: Bools | bool = False, **columns: Ints) -> None:
         nothing = {name: np.zeros(len(wait), dtype=np.int64) for name in _PARTS}
-        return Costs(wait, cause, on_both=np.full(len(wait), on_both), **(nothing | columns))
+        flags = {"on_both": np.full(len(wait), on_both), "for_gpu": np.full(len(wait), for_gpu)}
+        parts_of.append(Costs(wait, cause, **(nothing | columns | flags)))
 
-    parts_of = [
-        part(
-            extra.interval, extra.cause, on_both, direct_ns=_shared(extra, direct), long_term_ns=long_term[: len(extra)]
-        ),
-        part(own.interval, own.cause, indirect_ns=_shared(own, indirect)),
-        part(
-            *(rest, np.full(len(rest), causes.unknown)),
-            long_term_ns=long_term[len(extra) :],
-            unexplained_ns=(waits.wait_ns - explained)[rest],
-        ),
-    ]
-    costs = Costs.joined(parts_of)
-    return Delays(waits, np.rint(carried).astype(np.int64), costs, causes)
+    for for_gpu in (False, True):
+        counts = waits.for_gpu == for_gpu
+        carried = _replayed(waits, late, delayed, waited, np.where(counts, indirect, 0))
+        all_carried += np.rint(carried).astype(np.int64)
+        on, lost = carried / np.maximum(1, whole), np.where(whole > 0, 0, carried)
+        (rest,) = np.nonzero((counts & (waits.wait_ns > explained)) | (lost > 0))
+        amounts = np.concatenate((on[extra.interval] * extra.time_ns, lost[rest]))
+        long_term = _whole(amounts, int(indirect[counts].sum()))
+        of_extra, of_rest = long_term[: len(extra)], long_term[len(extra) :]
+        (at,) = np.nonzero(counts[extra.interval] | (of_extra > 0))
+        now = (direct_of * counts[extra.interval])[at]
+        add(for_gpu, extra.interval[at], extra.cause[at], on_both[at], direct_ns=now, long_term_ns=of_extra[at])
+        (at,) = np.nonzero(counts[own.interval])
+        add(for_gpu, own.interval[at], own.cause[at], indirect_ns=indirect_of[at])
+        unexplained = ((waits.wait_ns - explained) * counts)[rest]
+        unknown = np.full(len(rest), causes.unknown)
+        add(for_gpu, rest, unknown, long_term_ns=of_rest, unexplained_ns=unexplained)
+    return Delays(waits, all_carried, Costs.joined(parts_of), causes)
+
+
+def _passed_on(waits: Waits) -> tuple[Ints, Ints]:
+    """Return how long each wait counts among those that an awaited rank had, and that an awaited GPU or host had."""
+    return np.where(waits.for_gpu, 0, waits.wait_ns), waits.wait_ns
 
 
 def _replayed(waits: Waits, late: _Intervals, delayed: Ints, waited: Ints, indirect: Ints) -> Floats:
@@ -180,15 +206,16 @@ def _replayed(waits: Waits, late: _Intervals, delayed: Ints, waited: Ints, indir
 
     Of K of a wait, those in its interval inherit in proportion what is not due to D; and its indirect part.
     """
-    wait_ns, carried, new = waits.wait_ns.astype(np.float64), np.zeros(len(waits)), np.zeros(len(waits))
+    passed_on = [each.astype(np.float64) for each in _passed_on(waits)]
+    carried, new = np.zeros((2, len(waits)))
     share = np.where(waited > 0, 1 / np.maximum(1, delayed + waited), 0)
     rate = indirect / np.maximum(1, waited)
     (some,) = np.nonzero(waited > 0)
     order = some[np.lexsort((waits.call_ns[some], (waits.call_ns + waits.wait_ns)[some]))[::-1]]
     for _ in range(_PASSES):
-        columns = (order, late.first[order], late.last[order], share[order], rate[order])
-        for at, first, last, of_carried, of_own in zip(*(each.tolist() for each in columns), strict=True):
-            on = new[at]
+        columns = (order, late.first[order], late.last[order], share[order], rate[order], waits.for_gpu[order])
+        for at, first, last, of_carried, of_own, for_gpu in zip(*(each.tolist() for each in columns), strict=True):
+            wait_ns, on = passed_on[for_gpu], new[at]
             carried[at] += on
             new[at] = 0
             inherited = of_own + on * of_carried
@@ -200,17 +227,19 @@ def _replayed(waits: Waits, late: _Intervals, delayed: Ints, waited: Ints, indir
         order = order[new[order] > 0]
         if not len(order):
             break
-    return carried + new
+    return np.asarray(carried + new)
 
 
 def _inside(waits: Waits, late: _Intervals, cause: Ints, of: Bools) -> Sums:
     """Return by wait, of those that are wanted, how long the awaited location itself waited, in which calls."""
+    passed_on = np.stack(_passed_on(waits))
     count = np.where(of, late.last - late.first, 0)
     found = []
     for part in parts(count):
         which = np.repeat(part, count[part])
         at = late.first[which] + np.arange(len(which)) - np.repeat(np.cumsum(count[part]) - count[part], count[part])
-        found.append(summed(Sums(which, cause[at], waits.wait_ns[at])))
+        time_ns = passed_on[waits.for_gpu[which].astype(np.int64), at]
+        found.append(summed(Sums(which, cause[at], time_ns).chosen(time_ns > 0)))
     return Sums.joined(found)
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.gpu.devices import devices
 from strobe.ranks.collective_columns import AMONG_NEIGHBOURS, FROM_ROOT, NOBODY, TO_ROOT, Collectives
 from strobe.ranks.collectives import collectives
 from strobe.ranks.delays.timelines import distinct
 from strobe.ranks.waits.message_calls import Spans, span_around, spans_of
-from strobe.ranks.waits.wait_columns import STATES, Side
+from strobe.ranks.waits.wait_columns import STATES, Side, Waits
 from strobe.ranks.waits.wait_states import awaited_messages, wait_states
 from strobe.tables.column_arrays import Bools, Columns, Ints, rows_by
 from strobe.trace.definition_rows import location_rows, ranks_of, regions_where
@@ -71,6 +72,32 @@ class SyncPoints:
             points = self._groups.chosen(self._groups.partner == group)
             later(of, points, np.full(len(of), group), len(self._members))
         return np.asarray(start)
+
+
+def synchronised_in_process(trace: Trace, waits: Waits) -> tuple[Ints, Ints]:
+    """Return since when the awaited and the waiting side of waits for and of GPUs are compared.
+
+    That is where one of both waited for the other last: any thread of a process stands for its host, any stream for its
+    GPU, but where two streams wait for each other. Nothing counts before the first work of the GPU.
+    """
+    rows = location_rows(trace)
+    first, stands_for, first_ns = dict[int, int](), np.arange(len(rows)), np.full(len(rows), NOBODY)
+    for row in rows:
+        if row.kind != "stream":
+            stands_for[row.location] = first.setdefault(row.process, row.location)
+    for device in devices(trace):
+        streams = list(device.locations)
+        stands_for[streams], first_ns[streams] = streams[0], device.first_ns
+    begin = np.maximum(first_ns[waits.location], first_ns[waits.cause])
+    between_streams = waits.state == STATES.index("late_stream")
+    own, other = (np.where(between_streams, each, stands_for[each]) for each in (waits.location, waits.cause))
+    # What a stream does next at the moment at which work ends comes after that.
+    late_ns = waits.cause_ns - (waits.state != STATES.index("late_host"))
+    sides = (other, own, late_ns), (own, other, waits.call_ns)
+    points = [_Points(one, partner, at_ns, waits.cause_ns) for one, partner, at_ns in sides]
+    found = SyncPoints(_Points.joined(points), _Points.joined(()), [], [Spans.joined(())] * len(rows))
+    late, waiting = (np.maximum(found.last_before(*side), begin) for side in sides)
+    return late, waiting
 
 
 def _last(key: Ints, time: Ints, wanted: Ints, before: Ints) -> Ints:

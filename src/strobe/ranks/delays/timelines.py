@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.gpu.devices import devices
+from strobe.gpu.work import kind_of_region
 from strobe.ranks.call_path_texts import call_path_text, peer_and_callers
 from strobe.ranks.critical_path.thread_edges import tour
 from strobe.ranks.messages import numbered
@@ -115,26 +116,40 @@ def folded_times(trace: Trace, process: int) -> tuple[Ints, Ints]:
     return found.start_ns, np.where(found.detail == PART, found.detail_ns, found.start_ns + found.duration_ns)
 
 
-def timeline(trace: Trace, location: int, calls: Spans, waits: Waits, causes: Causes, start_ns: int) -> Timeline:
+def timeline(
+    trace: Trace, location: int, calls: Spans, waits: Waits, causes: Causes, start_ns: int, *, in_process: bool
+) -> Timeline:
     """Return what a location did since start_ns. calls, waits: those of it, also of folded time.
 
-    Where a stream of a GPU does nothing, it is what other streams of the GPU do, and else the process's main thread.
+    Where a stream of a GPU does nothing, it is what other streams of the GPU do, and else the process's main thread;
+    where a thread waits for a GPU, it is what that does. in_process: for waits in the process. Then the stream and the
+    host are two, both wait for each other, and where a thread does nothing, it is what the main thread does.
     """
-    layers = [_pieces(trace, each, causes) for each in _layers(trace, location)]
+    of_gpus, waits = waits.chosen(waits.for_gpu), waits if in_process else waits.chosen(~waits.for_gpu)
+    layers = [_pieces(trace, each, causes) for each in _layers(trace, location, in_process=in_process)]
+    on_stream = layers[0].on_gpu
+    awaited = [] if in_process or on_stream else np.unique(of_gpus.cause).tolist()
+    beneath = [_pieces(trace, each, causes) for each in awaited]
     of_call = (causes.of_kernels if layers[0].on_gpu else causes.of)(calls.call_path)
     folded = folded_times(trace, trace.home(location).process)
     waited = waits.call_ns, np.maximum.accumulate(waits.call_ns + waits.wait_ns)
-    times = [each.time_ns for each in layers]
-    moments = distinct(np.concatenate(([start_ns], *times, calls.start_ns, calls.end_ns, *waited, *folded)))
+    blocked = of_gpus.call_ns, np.maximum.accumulate(of_gpus.call_ns + of_gpus.wait_ns)
+    times = [each.time_ns for each in (*layers, *beneath)]
+    edges = (calls.start_ns, calls.end_ns, *waited, *blocked, *folded)
+    moments = distinct(np.concatenate(([start_ns], *times, *edges)))
     moments = moments[moments >= start_ns]
     in_call = interval_at(calls.start_ns, calls.end_ns, moments)
     coarse = np.where(in_call >= 0, np.append(of_call, 0)[in_call], _next(causes, calls.start_ns, of_call, moments))
     begin = np.concatenate((layers[0].mpi_ns, calls.start_ns))
     order = np.argsort(begin, kind="stable")
     detail = _next(causes, begin[order], np.concatenate((layers[0].mpi, of_call))[order], moments)
-    for layer in reversed(layers):
+    if in_process and on_stream:
+        detail = np.full_like(detail, -1)
+    always = np.ones(len(moments), dtype=bool)
+    is_blocked = interval_at(*blocked, moments) >= 0
+    for layer, there in (*((each, always) for each in reversed(layers)), *((each, is_blocked) for each in beneath)):
         inner = np.append(layer.cause, -1)[np.searchsorted(layer.time_ns, moments, side="right") - 1]
-        detail = np.where(inner >= 0, inner, detail)
+        detail = np.where(there & (inner >= 0), inner, detail)
     detail = np.where(interval_at(*folded, moments) >= 0, coarse, detail)
     waits_then = interval_at(*waited, moments) >= 0
     return Timeline(moments, *(np.where(waits_then, -1, each) for each in (detail, coarse)))
@@ -146,14 +161,13 @@ def distinct(times: Ints) -> Ints:
     return np.asarray(times[np.append(True, np.diff(times) != 0)[: len(times)]])
 
 
-def _layers(trace: Trace, location: int) -> list[int]:
+def _layers(trace: Trace, location: int, *, in_process: bool) -> list[int]:
     """Return a location, and those that run what it does while nothing runs there."""
     of = trace.definitions.locations[location]
-    if of["kind"] != "stream":
-        return [location]
+    on_stream = of["kind"] == "stream"
     streams = [each for device in devices(trace) if location in device.locations for each in device.locations]
-    main = main_location(trace, of["process"])
-    return [location, *(each for each in streams if each != location), *([] if main is None else [main])]
+    main = main_location(trace, of["process"]) if on_stream != in_process else None
+    return [location, *(each for each in (*streams, main) if each not in (location, None))]
 
 
 @dataclass(frozen=True)
@@ -180,6 +194,8 @@ def _pieces(trace: Trace, location: int, causes: Causes) -> _Pieces:
     time[ends], inner[ends] = spans["start_ns"] + spans["duration_ns"], parent
     on_gpu = trace.definitions.locations[location]["kind"] == "stream"
     own = (causes.of_kernels if on_gpu else causes.of)(spans["call_path"].astype(np.int64))
+    if on_gpu:  # not ranges, nor what the driver tells of waits
+        own = np.where(kind_of_region(trace)[spans["region"]] >= 0, own, -1)
     of_ranks = regions_where(trace, lambda region: region.of_ranks)[spans["region"]]
     return _Pieces(
         on_gpu, np.maximum.accumulate(time), np.append(own, -1)[inner], spans["start_ns"][of_ranks], own[of_ranks]

@@ -1,4 +1,4 @@
-"""Waits for work of GPUs: of threads in calls that synchronise, and of streams for events of other streams."""
+"""Waits of threads for work of GPUs, of streams for events of other streams, and of GPUs for launches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from strobe.gpu.devices import Device, devices
+from strobe.ranks.collective_columns import NOBODY
 from strobe.ranks.critical_path.gpu_edges import (
     JITTER_NS,
     Activities,
+    Calls,
     activities_of,
     awaited_by_calls,
     awaited_by_streams,
@@ -21,6 +23,7 @@ from strobe.ranks.critical_path.gpu_edges import (
 from strobe.ranks.critical_path.longest_path import Builder
 from strobe.ranks.critical_path.thread_edges import chain
 from strobe.ranks.waits.wait_columns import Side, Waits, longest_of_calls, waits_of_calls
+from strobe.steps.folded_time import Stretches, folded_stretches
 from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import threads_of
 from strobe.trace.trace import Trace
@@ -31,12 +34,13 @@ _STRETCH = 1 << 19  # spans that are looked at together: more than a GPU can be 
 
 @cached_on_trace
 def gpu_waits(trace: Trace) -> Waits:
-    """Return the waits for GPUs that have their spans in the trace, by the rules of the critical path.
+    """Return the waits for and of GPUs that have their spans in the trace, by the rules of the critical path.
 
     late_gpu: min(end of the last work that a call waits for, L) - E; that work is `kernel`, the stream that ran it the
     cause. Time before a copy in which its stream did nothing is not counted: the call prepared it. late_stream: from
     when some work was launched, and the work before it in the stream was over, until the end of the work that an event
-    of another stream stands for; the call path is that of what waited.
+    of another stream stands for; the call path is that of what waited. late_host: from when a GPU was done with all it
+    had begun until a thread launched what it did next, on the stream of that; not where iterations were folded in it.
     """
     parts = []
     for process in sorted({each.process for each in devices(trace)}):
@@ -80,6 +84,24 @@ def _in_window(trace: Trace, process: int, own: list[Device], start_ns: int, end
     ready = np.maximum(before_ns[at], launch_ns)
     waiter = Side(work.location[at], ready, ready, work.start_ns[at], work.call_path[at])
     yield _waits("late_stream", waiter, np.zeros_like(ready), work, awaited[at], 0)
+    folded = folded_stretches(trace, process)
+    for device in own:
+        yield _late_hosts(work.chosen(np.isin(work.location, device.locations)), calls, folded)
+
+
+def _late_hosts(work: Activities, calls: Calls, folded: Stretches) -> Waits:
+    """Return the waits of a GPU for launches."""
+    done_ns = np.maximum.accumulate(np.append(work.start_ns[:1], work.end_ns))[:-1]
+    launch = calls.or_missing(work.call)
+    launch_ns = np.where(work.call >= 0, launch.start_ns, NOBODY)
+    until = np.minimum(launch_ns, work.start_ns)
+    (at,) = np.nonzero((until > done_ns) & (folded.before(done_ns) == folded.before(until)))
+    waiter = Side(work.location[at], done_ns[at], done_ns[at], work.start_ns[at], work.call_path[at])
+    none = np.zeros_like(at)
+    other = Side(launch.location[at], none, none, none, none)
+    found = waits_of_calls("late_host", waiter, other, until[at], launch_ns[at])
+    found.error_ns[:] = JITTER_NS
+    return found
 
 
 def _outermost(start: Ints, until: Ints) -> Bools:

@@ -15,7 +15,7 @@ STATES = (
     *("late_sender", "wrong_order", "late_receiver", "wait_at_barrier", "barrier_completion", "wait_at_nxn"),
     *("nxn_completion", "late_broadcast", "early_reduce", "early_scan", "late_collective"),
     *("wait_at_fence", "late_post", "early_wait", "late_complete", "late_gpu", "late_stream"),
-    *("lock_contention", "thread_barrier", "condition_wait", "semaphore_wait", "thread_join"),
+    *("late_host", "lock_contention", "thread_barrier", "condition_wait", "semaphore_wait", "thread_join"),
     *("idle_worker", "no_task"),
 )
 THREAD_STATES = STATES[STATES.index("lock_contention") :]
@@ -52,8 +52,8 @@ class Waits(Columns):
 
     @property
     def for_gpu(self) -> Bools:
-        """Which ones are waits for the work of a GPU of the same process."""
-        return np.isin(self.state, [STATES.index("late_gpu"), STATES.index("late_stream")])
+        """Which ones are waits in a process for the work of a GPU, or of a GPU for the host."""
+        return np.isin(self.state, [STATES.index(name) for name in ("late_gpu", "late_stream", "late_host")])
 
     @property
     def uncertain(self) -> Bools:

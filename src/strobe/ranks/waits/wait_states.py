@@ -25,6 +25,7 @@ from strobe.ranks.collective_columns import (
 )
 from strobe.ranks.collectives import collective_parts
 from strobe.ranks.messages import message_ends
+from strobe.ranks.waits.gpu_waits import gpu_waits
 from strobe.ranks.waits.message_calls import (
     NEED_RECEIVER,
     PROBES,
@@ -107,7 +108,7 @@ def wait_parts(trace: Trace, *, whole: bool = False) -> Iterator[Found]:
         del _, of_messages
     of_windows, epochs = waits_of_windows(trace, ~functions_named(trace, _TESTS))
     threads = _of_threads(trace)
-    yield Found(Waits.joined([of_windows, threads]), epochs, 0, 0, 0, 0, len(threads))
+    yield Found(Waits.joined([of_windows, gpu_waits(trace), threads]), epochs, 0, 0, 0, 0, len(threads))
 
 
 def _of_threads(trace: Trace) -> Waits:

@@ -66,8 +66,9 @@ test("factors are below the one that they explain, and unknown ones have no valu
 });
 
 test("names are words", () =>
-  expect(["late_sender", "mpi_load_balance", "gpu_copy_efficiency"].map(titleOf)).toEqual([
+  expect(["late_sender", "late_gpu", "mpi_load_balance", "gpu_copy_efficiency"].map(titleOf)).toEqual([
     "late sender",
+    "late GPU",
     "MPI load balance",
     "GPU copy efficiency",
   ]));

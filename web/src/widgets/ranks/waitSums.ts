@@ -10,7 +10,7 @@ const MOST_TILES = 256;
 
 /** "late_sender" is "late sender". */
 export const titleOf = (name: string): string =>
-  name.replaceAll("_", " ").replace(/^(mpi|gpu)\b/, (text) => text.toUpperCase());
+  name.replaceAll("_", " ").replace(/\b(mpi|gpu)\b/, (text) => text.toUpperCase());
 
 /** Waits in a state, in ns, and of them the sum that has the longest single one. */
 export type StateSum = { readonly state: string; readonly ns: number; readonly longest: Wait };
