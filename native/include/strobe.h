@@ -144,14 +144,14 @@ STROBE_API uint32_t strobe_text(const char* utf8);
 // of 21 bits: STROBE_THREE(first, second, third); texts fit into them.
 // STROBE_NOTHING, STROBE_NOTHING_32 and STROBE_NOTHING_21 stand for an unknown number, 0 for an unknown text.
 enum strobe_row_kind {
-  // messages: (direction text, communicator text), (peer_rank, communicator_rank), (tag, request), size_bytes,
-  // in_call_ns, pending_ns. Such rows stay, whatever comes of the iteration that they are in; the recorder adds the
-  // call
-  // path of the innermost span.
+  // messages: (direction text, communicator text), (peer_rank, communicator_rank), (tag, request), size_bytes, and in
+  // ticks until it was complete: in the call that completes it, and since its request. The time of the row is its
+  // completion, or with STROBE_ROW_SINCE_BEGIN its request, without one the begin of the call. Such rows stay, whatever
+  // comes of the iteration that they are in; the recorder adds the call path of the innermost span.
   STROBE_ROW_MESSAGE = 1,
   // Of a span that is folded, rows of collectives (this kind, 3 and 10) become rows of folded_collectives.
   // collective_spans of MPI: (collective text, communicator text), (root, group_size), sent_bytes, received_bytes,
-  // (own rank in the communicator, request), pending_ns
+  // (own rank in the communicator, request), ticks from its request to the time of the row
   STROBE_ROW_COLLECTIVE = 2,
   // collective_spans of torch.distributed and NCCL: (collective text, dtype text, group text), (group_ranks text, root,
   // bucket), (sequence, group_size), sent_bytes, received_bytes, pending_ns
@@ -183,7 +183,8 @@ enum strobe_row_kind {
   STROBE_ROW_IO = 11,
   // thread_waits: (location, call_stack text), (state text, cause), (waits, 0), wait_ns, max_ns. Such rows stay.
   STROBE_ROW_THREAD_WAIT = 12,
-  STROBE_ROW_KINDS = 13
+  STROBE_ROW_KINDS = 13,
+  STROBE_ROW_SINCE_BEGIN = 0x8000  // added to the kind
 };
 #define STROBE_ROW_VALUES 6
 #define STROBE_NOTHING INT64_MIN
@@ -308,6 +309,8 @@ STROBE_API void strobe_count(const char* what, uint64_t n);
 // earlier moment of this thread, as strobe_ticks() gave it, since which nothing was recorded: how much was until now,
 // what was lost included.
 STROBE_API uint64_t strobe_ticks(void);
+// How long one of them is, as measured since the recording began; 1 where nothing is recorded.
+STROBE_API double strobe_ns_per_tick(void);
 STROBE_API void strobe_enter_at(uint32_t region, uint64_t ticks);
 STROBE_API void strobe_leave_at(uint32_t region, uint64_t ticks);
 STROBE_API uint64_t strobe_records(void);

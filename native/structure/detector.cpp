@@ -13,8 +13,7 @@ constexpr uint64_t kFirstAnchors = 5;     // occurrences of an anchor before the
 constexpr uint64_t kLoaderAlone = 64;     // batches without an update after which a loader is believed in a training
 constexpr uint32_t kLeastIterations = 5;  // of a level
 constexpr double kLeastCoverage = 0.3;    // share of the window's time
-constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed ...
-constexpr int64_t kLeastInSourceNs = 1000000000;  // ... if its source shows that none is around it ...
+constexpr int64_t kLeastInSourceNs = 1000000000;  // as kLeastNs, if its source shows that none is around it ...
 constexpr int64_t kPause = 10;      // ... where a longer interval than so many usual ones counts as so many
 constexpr double kSame = 0.9;       // share of a level's intervals in which the mark of the same level lies once
 constexpr int kAliveIntervals = 3;  // longest intervals since the last iteration
@@ -280,10 +279,11 @@ bool Detector::decided_earlier(const Choice& believed, const Choice& now) {
 
 std::optional<Choice> Detector::analyse(int64_t now_ns) {
   due_ = false;
-  // At 512 * 1.5^i events, later every two windows: the cost per event stays bounded. A loop that is believed in
-  // already is looked at at growing distances.
+  // At 512 * 1.5^i events, later every two windows: the cost per event stays bounded. Where few events come, at 5 s
+  // * 1.25^i. A loop that is believed in already is looked at at growing distances.
   const uint64_t step = std::min<uint64_t>(std::max<uint64_t>(events_ / 2, 256), 2 * uint64_t{kWindow});
   next_events_ = events_ + (believed_ ? std::max(events_, step) : step);
+  next_ns_ = believed_ ? INT64_MAX : std::max(began_ns_ + kLeastNs, now_ns + (now_ns - began_ns_) / 4);
   if (const uint32_t anchor = authority(); anchor && anchors_[anchor - 1].times.count >= next_anchors_) {
     const double growth = believed_ ? 4.0 : 1.4;
     next_anchors_ = std::max(next_anchors_ + 2, uint64_t(double(anchors_[anchor - 1].times.count) * growth));
@@ -311,6 +311,7 @@ void Detector::believe(const Choice* choice) {
   believed_ = choice ? std::optional(*choice) : std::nullopt;
   if (choice) return;
   last_.reset();
+  began_ns_ = 0;
   next_events_ = events_ + 512;
   if (authority_) next_anchors_ = anchors_[authority_ - 1].times.count + 2;
 }

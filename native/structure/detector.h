@@ -88,6 +88,7 @@ class Detector {
 
  private:
   static constexpr uint32_t kWindow = 1u << 17;
+  static constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed
   struct Window {
     std::vector<uint32_t> ids;
     std::vector<int64_t> times;
@@ -119,7 +120,8 @@ class Detector {
   Node node(uint32_t number) const { return number < nodes_.size() ? nodes_[number] : Node{}; }
   // Returns where the event is now.
   uint32_t add(Window& window, uint32_t node, int64_t ns, size_t depth) {
-    if (++events_ >= next_events_) due_ = true;
+    if (!began_ns_) began_ns_ = ns, next_ns_ = ns + kLeastNs;
+    if (++events_ >= next_events_ || ns >= next_ns_) due_ = true;
     const auto capped = uint16_t(std::min<size_t>(depth, UINT16_MAX));
     const uint32_t at = window.ids.size() < kWindow ? uint32_t(window.ids.size()) : window.oldest;
     if (at == window.ids.size()) {
@@ -156,6 +158,7 @@ class Detector {
   bool training_ = false, due_ = false;
   int64_t waited_ns_ = 0;  // in calls of MPI
   uint64_t events_ = 0, next_events_ = 512, next_anchors_ = 5;
+  int64_t began_ns_ = 0, next_ns_ = 0;  // of the search; a slow loop has few events
   CodeOf code_of_;
   NameOf name_of_;
   IsThrottled is_throttled_;

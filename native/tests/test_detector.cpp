@@ -135,6 +135,14 @@ void waiting_for_other_ranks_is_not_a_step() {
   CHECK(thread.choice && thread.choice->marker.target == kSend && thread.choice->marker.is_node());
 }
 
+// Ten calls a second, of a loop that begins as soon as the program does: it is believed as soon as a fast one.
+void a_slow_loop_is_found_within_ten_seconds() {
+  Thread thread;
+  while (!thread.accepted && thread.now_ns() < 10'000'000'000)
+    for (const Node part : {kPrepare, kToken, kSend, kFinish}) thread.call(part, 100'000'000);
+  CHECK(thread.accepted == 1 && thread.now_ns() > 5'000'000'000);
+}
+
 // The source calls a function three times in each iteration of a loop, after once before it.
 void calls_in_a_row_are_one_step_where_the_source_makes_them_in_one_iteration() {
   const SourceCode main("main", "sweep range (sweep sweep sweep)"), sweep("sweep", "");
@@ -242,6 +250,7 @@ int main() {
   for (const uint32_t before : {0, 150'000}) a_report_every_so_often_is_not_a_step(before);
   a_loop_with_work_before_and_behind_it_is_the_step();
   waiting_for_other_ranks_is_not_a_step();
+  a_slow_loop_is_found_within_ten_seconds();
   calls_in_a_row_are_one_step_where_the_source_makes_them_in_one_iteration();
   a_step_begins_with_what_is_done_at_times_in_front_of_it();
   return 0;

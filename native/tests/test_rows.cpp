@@ -416,7 +416,8 @@ void folded() {
   const Table messages = table(*file, "messages"), others = table(*file, "folded_collectives");
   CHECK(messages.location.size() == made / 2);
   for (size_t i = 0; i < made / 2; i++) {
-    CHECK(column(messages, "tag").value[i] == int64_t(i) && column(messages, "in_call_ns").value[i] == int64_t(7 * i));
+    CHECK(column(messages, "tag").value[i] == int64_t(i));
+    CHECK(std::abs(column(messages, "in_call_ns").value[i] - int64_t(7 * i)) <= int64_t(1 + i / 10));
     CHECK(region_of(messages, i) == regions[i % kRegions]);
   }
   CHECK(collectives + others.location.size() == made / 2);
@@ -433,6 +434,7 @@ void folded() {
 }  // namespace
 
 int main() {
+  setenv("STROBE_CLOCK_WITHOUT_TSC", "1", 1);  // ticks, in which messages have their lengths, are ns
   make_regions();
   of_threads();
   without_spans();

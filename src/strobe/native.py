@@ -25,6 +25,7 @@ Pyramid = core.Pyramid
 TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream
 chrome_reader = core.chrome_reader
+is_held = core.is_held
 perfetto_reader = core.perfetto_reader
 read_xplane = core.read_xplane
 recover = core.recover

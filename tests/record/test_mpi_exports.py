@@ -25,6 +25,9 @@ PAIRS = {
 }
 
 
+PRELOADED = ("bytes", "late_clock")
+
+
 @pytest.fixture(params=["mpich", "openmpi"])
 def mpi(request: pytest.FixtureRequest, workshop: Workshop) -> Mpi:
     """Each MPI in turn."""
@@ -72,11 +75,9 @@ def seen(folder: Path) -> dict[int, Seen]:
 
 
 def check_places(own: Seen) -> None:
-    """Events lie in the call that they belong to. When something was asked for is known from how long it took."""
-    # One completion in a run was seen behind its call on a busy machine; why is not known.
-    asked = {"MpiIrecvRequest", "NonBlockingCollectiveRequest"}
-    assert set(own.outside - Counter(MpiIsendComplete=1)) <= asked
-    assert own.outside.total() <= 1 + own.events.total() // 50
+    """Events lie in the call that they belong to. When a collective was asked for is known only nearly."""
+    assert set(+own.outside) <= {"NonBlockingCollectiveRequest"}
+    assert own.outside.total() <= own.events.total() // 50
 
 
 def messages(trace: strobe.Trace) -> list[tuple[object, ...]]:
@@ -93,8 +94,8 @@ def exported(trace: strobe.Trace, folder: Path) -> list[str]:
     ("mpi", "program", "size"), [("mpich", "solver", 4), ("openmpi", "traffic", 3)], indirect=["mpi"]
 )
 def test_what_does_not_block_is_exported_as_such(mpi: Mpi, program: str, size: int, tmp_path: Path) -> None:
-    binary, counter = mpi.build(program), mpi.build("bytes.so", "-shared", "-fPIC")
-    recorded = mpi.recorded(*mpi.mpirun(size, binary), LD_PRELOAD=counter)
+    binary, *preloaded = mpi.build(program), *(mpi.build(f"{name}.so", "-shared", "-fPIC") for name in PRELOADED)
+    recorded = mpi.recorded(*mpi.mpirun(size, binary), LD_PRELOAD=" ".join(preloaded))
     trace = strobe.open(recorded.trace)
     assert exported(trace, tmp_path / "archive") == []
     archive = seen(tmp_path / "archive")

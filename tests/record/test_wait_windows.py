@@ -15,7 +15,7 @@ from tests.record.test_waits import Call, called
 from tests.record.workshop import Workshop
 
 pytestmark = pytest.mark.mpi
-STEPS, RANKS, LATE_MS = 120, 4, 2
+STEPS, RANKS, LATE_MS = 120, 4, 8  # 7 s: what lasts less than 5 s is not folded
 FUNCTIONS = {
     **{name: f"MPI_Win_{name}" for name in ("fence", "start", "complete", "wait", "lock")},
     "put": "MPI_Put",
@@ -87,14 +87,14 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", ["mpich", "openmpi"])
 def test_waits_are_those_that_the_ranks_saw(workshop: Workshop, name: str, program: str) -> None:
-    """Also those of folded steps; and puts count from origin to target."""
+    """Also those of folded steps; and puts count from origin to target. Ranks of MPICH sleep between polls."""
     mpi = Mpi(name, workshop)
     ranks, seen, of_program, bytes_each = PROGRAMS[program]
     command = mpi.mpirun(ranks, mpi.build(program, "-Wno-stringop-overread"), str(STEPS), str(LATE_MS))
     wrong: list[object] = []
     # The program reads its clock outside of the call. On a busy machine it is interrupted in between: then once more.
     for _ in range(4):
-        done = mpi.recorded(*command, STROBE_KEEP="10", MPIR_CVAR_CH4_PROGRESS_THROTTLE="0")
+        done = mpi.recorded(*command, STROBE_KEEP="10")
         assert done.returncode == 0, done.stderr
         right, found = Counter[Key](), Counter[Key]()
         for key, wait in seen(workshop.folder):
@@ -108,7 +108,7 @@ def test_waits_are_those_that_the_ranks_saw(workshop: Workshop, name: str, progr
         wrong = [(key, found[key], wait) for key, wait in right.items() if found[key] != allowed[key]]
         states = {state for state, _, _ in found}
         assert of_program <= states
-        assert folded or name == "openmpi" or program == "two_windows"  # their loops may be found too late
+        assert folded or program == "two_windows"  # which takes 2 s
         moved = {(row["sender"], row["receiver"]): row["total_bytes"] for row in puts}
         assert moved == {pair: size * STEPS for pair, size in bytes_each.items()}
         if not wrong:

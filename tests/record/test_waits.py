@@ -79,7 +79,7 @@ def waiting_share(folder: Path, ranks: int, waits: Counter[tuple[str, int]]) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "keep", "late_ms"), [("mpich", "all", 2), ("mpich", "10", 2), ("openmpi", "10", 2), ("openmpi", "10", 0)]
+    ("name", "keep", "late_ms"), [("mpich", "all", 2), ("mpich", "10", 4), ("openmpi", "10", 4), ("openmpi", "10", 0)]
 )
 def test_waits_are_those_that_the_ranks_saw(workshop: Workshop, name: str, keep: str, late_ms: int) -> None:
     mpi, ranks = Mpi(name, workshop), 3
@@ -96,8 +96,8 @@ def test_waits_are_those_that_the_ranks_saw(workshop: Workshop, name: str, keep:
             folded = len(trace.folded) > 0
             rows = trace.waits(by="rank").to_pylist()
             causes = trace.delays(by="cause").to_pylist()
-        # While it runs, its loop may be found too late, or on an idle machine not at all.
-        assert not folded or (keep == "10" and late_ms > 0)
+        # 200 steps last 7 s if somebody is late by 4 ms; what lasts less than 5 s is not folded.
+        assert folded == (keep == "10") or not late_ms
         found = {(row["state"], row["rank"]): row["wait_ns"] + row["uncertain_ns"] for row in rows}
         right = {key: pytest.approx(wait, rel=0.05, abs=STEPS * 50_000) for key, wait in expected.items()}
         wrong = [(key, found.get(key, 0), wait) for key, wait in right.items() if found.get(key, 0) != wait]

@@ -3,37 +3,24 @@
 #include <string>
 
 #include "adapters/mpi/call_recording.h"
-#include "core/system/clock.h"
 #include "include/strobe.h"
 
 namespace strobe::mpi {
 
 namespace {
 
-// Ticks are those of the recorder; their rate is measured against the clock now and then, ever more rarely.
+// For sums, which are written as they are; measured ever more rarely.
 uint64_t ns_of(uint64_t ticks) {
-  struct Pair {
-    uint64_t ticks;
-    int64_t ns;
-  };
-  const auto now = [] {
-    const int64_t ns = clock_ns(CLOCK_MONOTONIC);
-    return Pair{strobe_ticks(), ns};
-  };
-  static const Pair first = now();
-  static std::atomic<double> ns_per_tick{0};
+  static const uint64_t first = strobe_ticks();
+  static std::atomic<double> ns_per_tick{1};
   static std::atomic<uint64_t> next{0};
-  if (strobe_ticks() >= next.load(std::memory_order_relaxed)) {
-    Pair last = now();
-    while (last.ns < first.ns + 100000) last = now();  // at the very first call
-    const double rate = double(last.ns - first.ns) / double(last.ticks - first.ticks);
-    ns_per_tick.store(rate, std::memory_order_relaxed);
-    next.store(last.ticks + (last.ticks - first.ticks), std::memory_order_relaxed);
+  const uint64_t now = strobe_ticks();
+  if (now >= next.load(std::memory_order_relaxed)) {
+    ns_per_tick.store(strobe_ns_per_tick(), std::memory_order_relaxed);
+    next.store(now + (now - first), std::memory_order_relaxed);
   }
   return uint64_t(double(ticks) * ns_per_tick.load(std::memory_order_relaxed));
 }
-
-int64_t ns_since(uint64_t began, uint64_t now) { return int64_t(ns_of(now - began)); }
 
 // What rows call it, by Traffic: messages and one-sided communication, then collectives.
 constexpr const char* kMessageNames[] = {
@@ -110,10 +97,10 @@ void message(const Facts& facts, Traffic direction, int32_t peer, int32_t tag, i
       STROBE_TWO(world >= 0 ? world : STROBE_NOTHING_32, peer),
       STROBE_TWO(tag == kNone ? STROBE_NOTHING_32 : tag, request ? int32_t(request->number) : STROBE_NOTHING_32),
       bytes,
-      ns_since(call.began, call.now),
-      request ? ns_since(request->began, call.now) : STROBE_NOTHING,
+      int64_t(call.now - call.began),
+      request ? int64_t(call.now - request->began) : STROBE_NOTHING,
   };
-  strobe_row_at(STROBE_ROW_MESSAGE, at, values);
+  strobe_row_at(STROBE_ROW_MESSAGE + (at != call.now ? STROBE_ROW_SINCE_BEGIN : 0), at, values);
 }
 
 void rows(const Facts& facts, const Times& call, const Request* request) {
@@ -140,9 +127,9 @@ void rows(const Facts& facts, const Times& call, const Request* request) {
       facts.sent,
       facts.received,
       STROBE_TWO(facts.communicator->rank, request ? int32_t(request->number) : STROBE_NOTHING_32),
-      request ? ns_since(request->began, call.now) : STROBE_NOTHING,
+      request ? int64_t(call.now - request->began) : STROBE_NOTHING,
   };
-  strobe_row(of_neighbours ? STROBE_ROW_NEIGHBOR_COLLECTIVE : STROBE_ROW_COLLECTIVE, values);
+  strobe_row_at(of_neighbours ? STROBE_ROW_NEIGHBOR_COLLECTIVE : STROBE_ROW_COLLECTIVE, call.now, values);
 }
 
 // Bytes, and calls with the time they took, by peer.

@@ -107,8 +107,8 @@ constexpr auto kColumns = all(std::array{RowColumn{call_stack, 0, 32, kHalf}}, h
 constexpr const char* kFoldedCollectives = schema::folded_collectives::table;
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
-    {schema::messages::table, false, false, message_row::kColumns, true, true},
-    {schema::collective_spans::table, true, false, collective_row::kColumns, false, false, kFoldedCollectives},
+    {schema::messages::table, false, false, message_row::kColumns, true, true, nullptr, 4},
+    {schema::collective_spans::table, true, false, collective_row::kColumns, false, false, kFoldedCollectives, 5},
     {schema::collective_spans::table, true, false, group_collective_row::kColumns, false, false, kFoldedCollectives},
     {schema::samples::table, false, true, sample_row::kColumns},
     {schema::call_spans::table, true, false, call_row::kColumns},
@@ -117,7 +117,7 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {schema::allocations::table, false, false, allocation_row::kColumns, true},
     {schema::sync_spans::table, true, false, sync_row::kColumns},
     {schema::collective_spans::table, true, false, collective_row::kColumnsOfNeighbors, false, false,
-     kFoldedCollectives},
+     kFoldedCollectives, 5},
     {schema::io_spans::table, true, false, io_row::kColumns},
     {schema::thread_waits::table, false, true, thread_wait_row::kColumns, true},
 };

@@ -10,6 +10,7 @@
 
 #include "core/format/table_columns.h"
 #include "core/rings/row_ring.h"
+#include "include/strobe.h"
 
 namespace strobe {
 
@@ -32,9 +33,38 @@ struct RowKind {
   bool with_path = false;  // behind its columns the call path of the innermost span
   // Of rows whose span is folded: where they go, with start, duration and call path of the span; nullptr: nowhere.
   const char* folded = nullptr;
+  uint8_t lengths = kRowValues;  // the values from here on are ticks until what the row is of was complete
 };
 // By number; nullptr: the kind is unknown.
 const RowKind* row_kind(uint32_t kind);
+
+// A row with its lengths in ns: by the curve that its time and spans are converted by, so that both of their ends lie
+// in the calls that they lie in.
+template <class At>
+RowRecord with_lengths_in_ns(RowRecord record, At&& at_ns) {
+  const RowKind* kind = row_kind(record.kind());
+  if (!kind || kind->lengths == kRowValues) return record;
+  auto& values = record.values;
+  uint64_t end = record.ticks;
+  if (record.since_begin()) end += uint64_t(values[5] != STROBE_NOTHING ? values[5] : values[4]);
+  for (int i = kind->lengths; i < kRowValues; i++)
+    if (values[i] != STROBE_NOTHING) values[i] = at_ns(end) - at_ns(end - uint64_t(values[i]));
+  return record;
+}
+
+// Rows of one ring while its thread's records are fed: rows(position) gives a builder's rows all that were made before
+// the record there.
+template <class Builder, class At>
+uint64_t feed_rows(const RowRecord* data, uint64_t mask, uint64_t from, uint64_t head, uint64_t position,
+                   Builder& builder, At&& at_ns) {
+  for (; from < head; from++) {
+    const RowRecord& record = data[from & mask];
+    if (record.position() > position) break;
+    builder.attached.add(with_lengths_in_ns(record, at_ns), at_ns(record.ticks), builder.innermost(),
+                         builder.innermost_path());
+  }
+  return from;
+}
 
 // The text with a number.
 using TextOf = std::function<std::string_view(uint32_t)>;

@@ -13,7 +13,8 @@ struct RowRecord {
   uint64_t ticks;
   uint64_t where;  // kind << 48 | records in the thread's ring of spans when the row was made
   int64_t values[kRowValues];
-  uint32_t kind() const { return uint32_t(where >> 48); }
+  uint32_t kind() const { return uint32_t(where >> 48) & 0x7FFF; }
+  bool since_begin() const { return where >> 63; }  // STROBE_ROW_SINCE_BEGIN
   uint64_t position() const { return where & ((uint64_t(1) << 48) - 1); }
 };
 static_assert(sizeof(RowRecord) == 64);
@@ -41,19 +42,6 @@ inline void write_row(RowProducer& r, uint32_t kind, uint64_t at_ticks, uint64_t
   for (int i = 0; i < kRowValues; i++) record.values[i] = values[i];
   r.head++;
   r.header->head.store(r.head, std::memory_order_release);
-}
-
-// Rows of one ring while its thread's records are fed: rows(position) gives a builder's rows all that were made before
-// the record there.
-template <class Builder, class At>
-uint64_t feed_rows(const RowRecord* data, uint64_t mask, uint64_t from, uint64_t head, uint64_t position,
-                   Builder& builder, At&& at_ns) {
-  for (; from < head; from++) {
-    const RowRecord& record = data[from & mask];
-    if (record.position() > position) break;
-    builder.attached.add(record, at_ns(record.ticks), builder.innermost(), builder.innermost_path());
-  }
-  return from;
 }
 
 }  // namespace strobe

@@ -63,6 +63,7 @@ void strobe_count(const char* what, uint64_t n) { session().count(what, n); }
 void strobe_stop_at_exit(void) { session().stop_at_exit(); }
 int strobe_stops_at_exit(void) { return session().stops_at_exit(); }
 uint64_t strobe_ticks(void) { return strobe::ticks(); }
+double strobe_ns_per_tick(void) { return session().ns_per_tick(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) { strobe::put(strobe::kEnter, region, ticks); }
 void strobe_leave_at(uint32_t region, uint64_t ticks) { strobe::put(strobe::kLeave, region, ticks); }
 void* strobe_this_thread(void) { return &strobe::producer; }

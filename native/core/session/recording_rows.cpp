@@ -38,7 +38,7 @@ void Session::slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values) 
   if (!make_recordable(p)) return;
   if ((!r.header || r.generation != generation_.load()) && !new_row_ring(r, p)) return;
   RingHeader& ring = *r.header;
-  const RowKind* known = row_kind(kind);
+  const RowKind* known = row_kind(kind & ~uint32_t(STROBE_ROW_SINCE_BEGIN));
   // A span that found no room has no row either.
   const bool room = known && !(known->of_spans && p.lost_depth > 0) && wait_for_room(ring, r.head, 0);
   if (!room && muted_) return;

@@ -56,6 +56,10 @@ class Session {
   // The name of this process's block file with another suffix; empty without a session.
   std::string file_beside(const char* suffix) { return files_.beside(suffix); }
   void count(const char* what, uint64_t n) { files_.count(what, n); }
+  double ns_per_tick() {
+    const RingsHeader* header = files_.header();
+    return header ? clock_line(header->first_pair, clock_pair()).ns_per_tick : 1;
+  }
   // The program is about to become a user who may not make files in the trace folder.
   void open_all_files();
   const char* error() const { return files_.error(); }

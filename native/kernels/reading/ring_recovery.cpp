@@ -132,7 +132,8 @@ void RingRecovery::feed_rows(LocationBuilder& builder, const RingHeader& ring, R
     if (written != rows_written_.end() && rows.at < written->second) continue;
     const int64_t ns = ns_of(ring, record.ticks);
     builder.attached.resume(rows.at);
-    builder.attached.add(record, ns, builder.innermost(), builder.innermost_path());
+    builder.attached.add(with_lengths_in_ns(record, [&](uint64_t t) { return ns_of(ring, t); }), ns,
+                         builder.innermost(), builder.innermost_path());
     if (!kind->of_spans) file_.last_ns = std::max(file_.last_ns, ns);
     records_++;
   }

@@ -469,4 +469,5 @@ void register_reader(nb::module_& m) {
            nb::arg("width"), nb::arg("max_depth"));
   m.def("recover", &recover_process, nb::arg("blocks_path"), nb::arg("rings_path"),
         "Complete the block file of a process that ended without closing it; returns the records recovered.");
+  m.def("is_held", &is_held, nb::arg("blocks_path"), "Whether the process that writes a block file still lives.");
 }

@@ -20,7 +20,7 @@ def close_trace(folder: Path) -> None:
     for files in process_files(folder):
         with suppress(TraceError, OSError):
             process_reader.open_process(files)  # a file that is not sound stays as it is
-            if files.rings is not None and not process_reader.is_alive(files.pid):
+            if files.rings is not None and not process_reader.is_alive(files):
                 process_reader.recover(files)
     with suppress(TraceError, OSError):
         _resolve(folder)

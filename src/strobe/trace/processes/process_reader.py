@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -168,6 +170,7 @@ class RecordedProcess:
     def __init__(self, files: ProcessFiles) -> None:
         from strobe import native
 
+        self._alive = files.rings is not None and is_alive(files)
         self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
         self.window = ALWAYS
         self.gpus: NodeGpus | None = None
@@ -193,7 +196,6 @@ class RecordedProcess:
         self._clock: Callable[[int], int] = int
         self._last_ns = int(raw["last_ns"])
         self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
-        self._alive = files.rings is not None and is_alive(files.pid)
 
     def process(self) -> ProcessFacts:
         """Return the facts about the process; `ended_ns` is the last moment known to be recorded."""
@@ -317,6 +319,7 @@ def _call_site(value: object) -> list[str]:
 
 
 _EXITING = 0x4  # PF_EXITING of the kernel's flags of a process
+_DIES_WITHIN_S = 5.0  # a busy machine
 # Numbers that are calculated with.
 _NUMBERS = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
@@ -367,8 +370,21 @@ def recover(files: ProcessFiles) -> int:
     return int(native.recover(str(files.blocks), str(files.rings)))
 
 
-def is_alive(pid: int) -> bool:
-    """Return whether a process still runs: a killed one keeps its number until its parent has waited for it."""
+def is_alive(files: ProcessFiles) -> bool:
+    """Return whether a process still runs.
+
+    One that was killed is waited for: until the kernel lets go of its block file, what it left of GPUs is not read.
+    """
+    from strobe import native
+
+    until = time.monotonic() + _DIES_WITHIN_S
+    while not (runs := _runs(files.pid)) and native.is_held(str(files.blocks)) and time.monotonic() < until:
+        time.sleep(0.001)
+    return runs or native.is_held(str(files.blocks))
+
+
+def _runs(pid: int) -> bool:
+    """Return whether there is a process that is not about to end: a killed one keeps its number for a while."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -380,4 +396,7 @@ def is_alive(pid: int) -> bool:
             facts = stream.read().rpartition(b")")[2].split()
     except OSError:
         return True
-    return len(facts) < 7 or not (facts[0] in (b"Z", b"X") or int(facts[6]) & _EXITING)
+    if len(facts) < 29:
+        return True
+    state, flags, pending = facts[0], int(facts[6]), int(facts[28])
+    return not (state in (b"Z", b"X") or flags & _EXITING or pending >> signal.SIGKILL - 1 & 1)
