@@ -117,6 +117,8 @@ STROBE_API uint32_t strobe_region(const strobe_region_info* info);
 STROBE_API void strobe_enter(uint32_t region);
 STROBE_API void strobe_leave(uint32_t region);
 STROBE_API void strobe_name_thread(const char* name);
+// The same for a thread that nobody has named so.
+STROBE_API void strobe_name_thread_as_system(const char* name);
 // What people call this process ("pool worker 3"), where its command line does not show it. The last name counts.
 STROBE_API void strobe_name_process(const char* name);
 // Record until the process calls its exit handlers, even if somebody who stops earlier (Python's own exit handlers)

@@ -1,6 +1,6 @@
 // openmp_tool.cpp - libstrobe_ompt.so: OpenMP, as a tool of its runtime. OMP_TOOL_LIBRARIES names this library; every
 // runtime with OMPT (LLVM's libomp, Intel's libiomp5) loads it when it is first used, and calls it on the thread that
-// something happens on. libgomp has no OMPT and never comes here.
+// something happens on. libgomp has no OMPT: threads/gomp.cpp calls us for it.
 #include <algorithm>
 #include <array>
 #include <atomic>

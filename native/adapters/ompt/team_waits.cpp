@@ -77,7 +77,7 @@ void Waiter::join(TeamWaits& team, uint32_t call_stack) {
   }
   idle_since_ = {};
   members.push_back({&team});
-  members.back().phase_ns = team.begin_ns;
+  members.back().phase_ns = team.begin_ns, members.back().start_ns = Moment::now().ns - team.begin_ns;
   resume();
 }
 
@@ -95,7 +95,7 @@ void Waiter::arrive(uint32_t call_stack) {
     if (ns > here.latest_ns) here.latest_ns = ns, here.locked_ns = locked_ns_, here.latest = location;
     if (++here.count == member.team->size) {
       arrivals[!turn].count = 0, arrivals[!turn].complete = false, arrivals[!turn].latest_ns = 0;
-      here.ns = member.came.ns, here.location = location;
+      here.ns = member.came.ns, here.start_ns = member.start_ns, here.location = location;
       here.tasks_ns = member.team->tasks.add(0, 0, location).any_ns;
       here.complete = true;
     }
@@ -231,6 +231,10 @@ void end_region(Waiter& primary, const std::vector<int64_t>& workers, uint32_t c
   add("team_workers", (size - 1) * (now.ns - own.team->begin_ns));
   add("team_scheduling", size * least);
   add("team_load_balance", all - size * least);
+  // What the region lasts longer than its last thread has it: until that begins, and after it has come to the end.
+  const Arrivals& last = own.team->arrivals[(own.barriers - 1) & 1];
+  const int64_t tasks_ns = own.team->tasks.add(0, 0, primary.location).any_ns - last.tasks_ns;
+  if (last.complete) add("team_start_and_end", now.ns - last.ns - tasks_ns + last.start_ns);
 }
 
 }  // namespace strobe::ompt

@@ -31,6 +31,7 @@ struct Arrivals {
   std::atomic<bool> complete{false};
   // Of the last one that came: when, who, and how long tasks had run by then.
   int64_t ns = 0, tasks_ns = 0;
+  int64_t start_ns = 0;  // how long it took to begin, from the begin of the region
   uint32_t location = 0;
   // Who would have come last if each thread had always had a core: when, and how long it had waited for locks since the
   // barrier before.
@@ -69,6 +70,7 @@ struct Member {
   TeamWaits* team;
   uint32_t barriers = 0, call_stack = 0;  // the latter of the barrier that it is in; 0: in none
   Moment came{};
+  int64_t start_ns = 0;                     // how long it took to begin, from the begin of the region
   int64_t phase_ns = 0, starved_ns = 0;     // since when it could run, and how long of that it had no core
   int64_t locked_ns = 0;                    // until it came
   int64_t tasks_ns = 0, task_began_ns = 0;  // what it ran in the barrier

@@ -33,6 +33,7 @@ struct Followed {
   int64_t ran_ns = 0;                   // CPU time that has rows
   int64_t delayed_ns = 0, rest_ns = 0;  // has no row yet: it waited for a processor; it waited for something else,
   State sleeps = kReady;                // which is this one; kReady: not known
+  std::string child;                    // a line for the child process beside which it slept; "": none
   strobe_stream* waits = nullptr;       // a location for long ones
 };
 
@@ -42,6 +43,27 @@ struct Row {
   State state;
   int64_t period_ns, cpu_ns;
 };
+
+// Of the children of a thread and theirs, the program that has computed longest: a shell starts what was asked of it.
+struct Child {
+  unsigned long ticks = 0;
+  std::string name;
+};
+void find_busiest(const std::string& task, Child& busiest, int depth = 0) {
+  char text[4096], path[64];
+  if (depth > 4 || read_small((task + "/children").c_str(), text, sizeof text) <= 0) return;
+  for (char *rest = nullptr, *pid = strtok_r(text, " ", &rest); pid; pid = strtok_r(nullptr, " ", &rest)) {
+    char facts[512];
+    snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    if (read_small(path, facts, sizeof facts) <= 0) continue;
+    const char *begin = strchr(facts, '('), *end = strrchr(facts, ')');  // proc_pid_stat(5): fields 2, 14 and 15
+    unsigned long user = 0, system = 0;
+    if (!begin || !end || sscanf(end, ") %*c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s %lu %lu", &user, &system) != 2) continue;
+    if (busiest.name.empty() || user + system >= busiest.ticks) busiest = {user + system, {begin + 1, end}};
+    snprintf(path, sizeof path, "/proc/%s/task/%s", pid, pid);
+    find_busiest(path, busiest, depth + 1);
+  }
+}
 
 // Of a call stack: as samples have it, by function; and as waits have it, by call, 0 if it is not the program that
 // waits.
@@ -136,18 +158,27 @@ class Collector {
       if (f.sleeps == kReady) f.sleeps = kWaiting;
       row_of_rest(t, f);
     } else if (in_wait) {  // it will note it itself
+      if (in_wait == kChild) note_child(t, f);
     } else if (ran) {
       if (f.sleeps == kReady && f.rest_ns > 0) f.sleeps = state_of_sleeper(t.id, 0, 0);
       if (f.sleeps != kReady) row_of_rest(t, f);
       f.sleeps = kReady;
     } else {
-      if (f.sleeps == kReady) f.sleeps = state_of_sleeper(t.id, 0, 0);
+      if (f.sleeps == kReady) f.sleeps = state_of_sleeper(t.id, 0, 0), f.child.clear();
+      if (f.sleeps == kWaiting || f.sleeps == kSocket) note_child(t, f);
       if (f.sleeps != kReady && f.rest_ns >= kLongestRowNs) row_of_rest(t, f);
     }
   }
 
+  static void note_child(const ThreadSamples& t, Followed& f) {
+    Child busiest;
+    find_busiest("/proc/self/task/" + std::to_string(t.id), busiest);
+    if (!busiest.name.empty()) f.child = "<child process " + busiest.name + ">";
+  }
+
   void row_of_rest(const ThreadSamples& t, Followed& f) {
-    if (f.rest_ns > 0) add_sampled_wait({strobe_ticks(), t.location, 0, f.sleeps, f.rest_ns, 0});
+    const uint32_t stack = f.sleeps == kWaiting || f.sleeps == kSocket ? strobe_text(f.child.c_str()) : 0;
+    if (f.rest_ns > 0) add_sampled_wait({strobe_ticks(), t.location, stack, f.sleeps, f.rest_ns, 0});
     f.rest_ns = std::min<int64_t>(f.rest_ns, 0);
   }
 
@@ -171,7 +202,7 @@ class Collector {
       memcpy(&note, words, sizeof note);
       const uint32_t frames = note.frames & ~kCutShort;
       for (uint32_t i = 0; i < frames; i++) words[kNoteWords + i] = t.words[at++ % kWords];
-      const Texts texts = texts_of(note.of, words + kNoteWords, frames, note.frames & kCutShort);
+      const Texts texts = texts_of(note.of, words + kNoteWords, frames, note.frames & kCutShort, f.child);
       if (note.of.wait) {
         waited += note.sum.wait_ns;
         add_sampled_wait({note.ticks, t.location, texts.functions, kWaits[note.of.wait].state, note.sum.wait_ns, 0});
@@ -187,13 +218,14 @@ class Collector {
       if (!last || !kind.sum.waits) continue;
       const uint32_t frames = kind.stack.frames & ~kCutShort;
       std::vector<uint64_t> addresses(kind.stack.addresses, kind.stack.addresses + frames);
-      add_wait(t, f, texts_of(kind.key, addresses.data(), frames, kind.stack.frames & kCutShort), kind.key, kind.sum);
+      add_wait(t, f, texts_of(kind.key, addresses.data(), frames, kind.stack.frames & kCutShort, f.child), kind.key,
+               kind.sum);
     }
     return waited;
   }
 
   void add_wait(const ThreadSamples& t, Followed& f, const Texts& texts, const Waited& of, const WaitSum& sum) {
-    if (!texts.calls) return;
+    if (!texts.calls || !*kWaits[of.wait].wait_state) return;
     const auto cause = locations_.find(of.cause);
     const int64_t values[STROBE_ROW_VALUES] = {
         STROBE_TWO(t.location, texts.calls),
@@ -227,10 +259,11 @@ class Collector {
     return strobe_region(&info);
   }
 
-  Texts texts_of(const Waited& of, uint64_t* addresses, uint32_t frames, bool cut) {
+  Texts texts_of(const Waited& of, uint64_t* addresses, uint32_t frames, bool cut, const std::string& child) {
     std::string key(reinterpret_cast<const char*>(addresses), frames * sizeof *addresses);
     key.append(reinterpret_cast<const char*>(&of.object), sizeof of.object);
     key += {char(of.wait), char(cut)};
+    if (of.wait == kChild) key += child;
     const auto [at, fresh] = texts_.try_emplace(key);
     if (!fresh) return at->second;
     if (of.wait) {
@@ -239,11 +272,12 @@ class Collector {
       for (uint32_t i = 0; i < frames; i++)
         if (const auto begin = uintptr_t(function_around(reinterpret_cast<void*>(addresses[i])))) addresses[i] = begin;
     }
-    at->second.functions = call_stack(of, addresses, frames, cut, "");
+    at->second.functions = call_stack(of, addresses, frames, cut, "", of.wait == kChild ? child : "");
     return at->second;
   }
 
-  uint32_t call_stack(const Waited& of, const uint64_t* functions, uint32_t frames, bool cut, const char* mark) {
+  uint32_t call_stack(const Waited& of, const uint64_t* functions, uint32_t frames, bool cut, const char* mark,
+                      const std::string& child = "") {
     uint32_t from = frames;  // the outermost: what the system and we ourselves called before the program began
     if (!cut) {
       if (frames > 1 && !is_of_system(functions[frames - 1]) && is_of_system(functions[frames - 2])) from--;
@@ -257,6 +291,7 @@ class Collector {
       lines.append("\n").append(kWaits[of.wait].function);
       if (const std::string object = of.object ? place_of(of.object) : ""; object[0] == '/')
         lines.append("(").append(object).append(")");
+      if (!child.empty()) lines.append("\n").append(child);
     }
     return strobe_text(lines.c_str());
   }

@@ -171,7 +171,7 @@ void end_thread(void* samples) {
   t->ended = moment_of(t->id);
   char name[sizeof t->name] = "";
   pthread_getname_np(pthread_self(), name, sizeof name);
-  if (strcmp(name, t->name) != 0) strobe_name_thread(name);
+  if (strcmp(name, t->name) != 0) strobe_name_thread_as_system(name);
   strobe_location_over(t->id);
   std::lock_guard lock(mutex);
   if (std::exchange(t->armed, false)) timer_delete(t->timer);

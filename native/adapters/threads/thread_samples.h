@@ -45,7 +45,7 @@ Function next(const char* name) {
   if (!variable) variable##_known.store(reinterpret_cast<void*>(variable = (__VA_ARGS__)))
 
 // What a thread waits in, beside the calls of the kernel.
-enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier, kSemaphore };
+enum Wait : uint32_t { kRuns, kMutex, kReadLock, kWriteLock, kCondition, kJoin, kBarrier, kSemaphore, kChild };
 struct WaitKind {
   const char* function;
   State state;             // of samples
@@ -58,7 +58,8 @@ constexpr WaitKind kWaits[] = {{"", kNative, ""},
                                {"pthread_cond_wait", kWaiting, "condition_wait"},
                                {"pthread_join", kWaiting, "thread_join"},
                                {"pthread_barrier_wait", kWaiting, "thread_barrier"},
-                               {"sem_wait", kWaiting, "semaphore_wait"}};
+                               {"sem_wait", kWaiting, "semaphore_wait"},
+                               {"waitpid (libc.so.6)", kWaiting, ""}};  // "": samples only
 
 constexpr uint32_t kWords = 1u << 15, kFrames = 64, kKinds = 256;
 constexpr uint32_t kCutShort = 1u << 31;  // of Stack::frames: there were more

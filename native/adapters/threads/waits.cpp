@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include <atomic>
 
@@ -169,6 +172,28 @@ STROBE_API int sem_timedwait(sem_t* semaphore, const timespec* until) {
 STROBE_API int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until) {
   STROBE_FOUND(real, next<decltype(&::sem_clockwait)>("sem_clockwait"));
   return wait_for(semaphore, [&] { return real(semaphore, clock, until); });
+}
+
+// Of child processes. What the C library calls itself is not seen: hence system and pclose.
+STROBE_API pid_t waitpid(pid_t child, int* status, int options) {
+  STROBE_FOUND(real, next<decltype(&::waitpid)>("waitpid"));
+  if (options & WNOHANG) return real(child, status, options);
+  return wait_in(kChild, nullptr, nobody, [&] { return real(child, status, options); });
+}
+
+STROBE_API pid_t wait(int* status) {
+  STROBE_FOUND(real, next<pid_t (*)(int*)>("wait"));
+  return wait_in(kChild, nullptr, nobody, [&] { return real(status); });
+}
+
+STROBE_API int system(const char* command) {
+  STROBE_FOUND(real, next<decltype(&::system)>("system"));
+  return wait_in(kChild, nullptr, nobody, [&] { return real(command); });
+}
+
+STROBE_API int pclose(FILE* stream) {
+  STROBE_FOUND(real, next<decltype(&::pclose)>("pclose"));
+  return wait_in(kChild, nullptr, nobody, [&] { return real(stream); });
 }
 
 STROBE_API int sem_post(sem_t* semaphore) noexcept {

@@ -59,6 +59,9 @@ uint32_t strobe_region(const strobe_region_info* info) {
 void strobe_enter(uint32_t region) { strobe::put(strobe::kEnter, region); }
 void strobe_leave(uint32_t region) { strobe::put(strobe::kLeave, region); }
 void strobe_name_thread(const char* name) { session().name_thread(name); }
+void strobe_name_thread_as_system(const char* name) {
+  if (!strobe::producer.name) session().name_thread(name);
+}
 void strobe_count(const char* what, uint64_t n) { session().count(what, n); }
 void strobe_stop_at_exit(void) { session().stop_at_exit(); }
 int strobe_stops_at_exit(void) { return session().stops_at_exit(); }

@@ -78,6 +78,7 @@ void Drainer::run() {
       samples_.save();
     }
   }
+  if (metrics_period_ms_ != UINT32_MAX) read_metrics(monotonic_ns());  // what was counted since the last time
   note_own_cpu();
 }
 

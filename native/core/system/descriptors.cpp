@@ -63,12 +63,15 @@ DIR* open_folder(const char* path) {
   return folder;
 }
 
+std::atomic<uint64_t> own_writes{0}, own_written_bytes{0};
+
 int write_all(int fd, std::string_view bytes, off_t offset) {
   while (!bytes.empty()) {
     const ssize_t n =
         offset < 0 ? write(fd, bytes.data(), bytes.size()) : pwrite(fd, bytes.data(), bytes.size(), offset);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return n < 0 ? errno : ENOSPC;
+    own_writes++, own_written_bytes += uint64_t(n);
     bytes.remove_prefix(size_t(n));
     if (offset >= 0) offset += n;
   }

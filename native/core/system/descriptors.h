@@ -2,7 +2,9 @@
 // (daemons close all), at any moment of ours; what they open next gets the number, and is none of our business.
 #pragma once
 #include <dirent.h>
+#include <stdint.h>
 #include <sys/types.h>
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -37,6 +39,7 @@ DIR* open_folder(const char* path);
 
 // Writes all of `bytes`: where the file ends or is at, or at `offset`. 0, or an errno value.
 int write_all(int fd, std::string_view bytes, off_t offset = -1);
+extern std::atomic<uint64_t> own_writes, own_written_bytes;  // by these calls: no output of the program's
 
 // A file kept open, so that no file of the program's own ever gets our bytes.
 struct HeldFile {

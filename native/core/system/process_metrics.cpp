@@ -39,7 +39,10 @@ namespace {
   X(kThrottled, "throttled by the control group", "cores", "cgroup") \
   X(kCgroupMemory, "memory of the control group", "bytes", "cgroup") \
   X(kLoad, "load of the machine", "tasks", "load")                   \
-  X(kMainWait, "main thread waits for a core", "cores", "cpu")
+  X(kMainWait, "main thread waits for a core", "cores", "cpu")       \
+  X(kReadCalls, "read calls", "1/s", "io")                           \
+  X(kWriteCalls, "write calls", "1/s", "io")                         \
+  X(kChildrenCpu, "cpu ended child processes", "cores", "cpu")
 
 enum Metric : uint32_t {
 #define STROBE_NUMBER(number, ...) number,
@@ -182,11 +185,16 @@ void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, doub
   if (has("cpu") || threads_ || hardware_wanted_) read_threads(now);
   char text[4096];
   if (has("io") && read_small("/proc/self/io", text, sizeof text) > 0) {
-    now[kRead] = field(text, "rchar: "), now[kWritten] = field(text, "wchar: ");
+    now[kRead] = field(text, "rchar: "), now[kWritten] = field(text, "wchar: ") - double(own_written_bytes);
+    now[kReadCalls] = field(text, "syscr: "), now[kWriteCalls] = field(text, "syscw: ") - double(own_writes);
     now[kDiskRead] = field(text, "\nread_bytes: "), now[kDiskWritten] = field(text, "\nwrite_bytes: ");
   }
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
+  rusage children;
+  getrusage(RUSAGE_CHILDREN, &children);
+  for (const timeval& each : {children.ru_utime, children.ru_stime})
+    now[kChildrenCpu] += double(each.tv_sec) * 1e9 + double(each.tv_usec) * 1e3;
   now[kVoluntary] = double(usage.ru_nvcsw), now[kInvoluntary] = double(usage.ru_nivcsw);
   now[kMinorFaults] = double(usage.ru_minflt), now[kMajorFaults] = double(usage.ru_majflt);
   if (has("memory")) {

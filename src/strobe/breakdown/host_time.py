@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from pathlib import Path
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from strobe.sums.path_statistics import (
     one_for_each_name,
 )
 from strobe.sums.samples import (
+    CHILD,
     IDLE,
     NO_STACK,
     RUNNING,
@@ -168,8 +170,9 @@ def _of_run(trace: Trace, process: Process) -> HostTime | None:
 class Others:
     """What others do while the main thread waits: other threads of its process, or its children.
 
-    who: "4 other threads", "2 child processes". shares: of their sampled time, by state (0 to 1). samples: how many.
-    places: as in `HostTime`. busiest_ns: in which one of them has something to do, the one with most of it.
+    who: "4 other threads", "2 child processes", "1 child process solver". shares: of their sampled time, by state (0 to
+    1). samples: how many. places: as in `HostTime`. busiest_ns: in which one of them has something to do, the one with
+    most of it.
     """
 
     who: str
@@ -199,7 +202,12 @@ def others_of(trace: Trace, time: HostTime) -> Others | None:
     beside = [each for each in threads if each.process != time.process]
     children = [each.location for each in beside if processes[each.process].parent_pid == pid]
     both = (_others(trace, time, who, of) for who, of in (("other thread", own), ("child process", children)))
-    return max(filter(None, both), key=lambda each: each.busy, default=None)
+    found = max(filter(None, both), key=lambda each: each.busy, default=None)
+    of_children = [processes[each.process] for each in beside if each.location in children]
+    names = {Path(each.argv.split()[0]).name for each in of_children if each.argv and not each.python}
+    if found is not None and "child" in found.who and len(names) == 1:
+        return replace(found, who=f"{found.who} {names.pop()}")
+    return found
 
 
 def _others(trace: Trace, time: HostTime, who: str, locations: Sequence[int]) -> Others | None:
@@ -418,7 +426,7 @@ def _state(each: SampleSum) -> str:
 
 def _of_library(frame: str) -> bool:
     # Of a shared library without line numbers: `sin (libm.so.6)`.
-    return any(part in frame for part in OF_LIBRARIES) or ".so" in frame.rpartition(" (")[2]
+    return frame.startswith(CHILD) or any(part in frame for part in OF_LIBRARIES) or ".so" in frame.rpartition(" (")[2]
 
 
 def own_frame(stack: Sequence[str]) -> str:

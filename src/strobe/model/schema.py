@@ -490,7 +490,8 @@ TABLES["thread_waits"] = (
         "others in parallel regions), team_load_balance and team_scheduling (TALP's omp_lb and omp_sched); "
         "team_imbalance and team_serial (thread_barrier and idle_worker if each thread always had a core), team_locks "
         "(of team_imbalance, because the last one had waited for locks), team_starved (time without a core, and "
-        "at barriers for threads without one); of pthreads: thread_create (location created the thread "
+        "at barriers for threads without one), team_start_and_end (until the last thread of a region begins, and after "
+        "it has come to its end); of pthreads: thread_create (location created the thread "
         "cause, which began wait_ns later and ended max_ns later)",
     ),
     Column("call_stack", "string", "", "what waited, a line each: outermost first; of other states region or function"),

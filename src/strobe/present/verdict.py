@@ -11,13 +11,14 @@ import numpy as np
 
 from strobe.breakdown.data_pipeline import pipelines
 from strobe.breakdown.host_time import MEASURED, HostTime, Place, host_times, others_of, own_frame
-from strobe.model.units import format_ns, format_share
+from strobe.breakdown.system_counts import Children, SmallCalls, children, small_calls
+from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
 from strobe.ranks.step_waits import step_waits
 from strobe.ranks.waits.thread_waits import TeamTime, rows_of, team_times
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
-from strobe.sums.samples import IDLE, NO_STACK, RUNNING, frame_of, sample_sums
+from strobe.sums.samples import CHILD, IDLE, NO_STACK, RUNNING, frame_of, sample_sums
 from strobe.tables.column_arrays import Floats
 from strobe.trace.definition_rows import location_rows, process_rows
 from strobe.trace.trace import Trace
@@ -41,6 +42,8 @@ _WAITS = 0.3
 _MOST_OF_IT = 0.3
 # A loop that makes its batches for this share of its time is bound by them.
 _MOSTLY = 0.5
+# A call of the system that moves a few bytes takes at least this long.
+_LEAST_CALL_NS = 300
 # What others do for less of their time is not what the main thread waits for.
 _OF_OTHERS = 0.15
 
@@ -80,7 +83,8 @@ class Verdict:
 
     kind: input-bound (waits for its batches, or makes them), transfer-bound, communication-bound, imbalanced (one rank
     or thread works longer), compute-bound, python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting,
-    starved, serial-bound (outside of OpenMP's parallel regions), host-bound (what it does is not known), no-steps, or
+    starved, serial-bound (outside of OpenMP's parallel regions), overhead-bound (start and end of many short regions),
+    child-bound (waits for child processes), host-bound (what it does is not known), no-steps, or
     empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where nothing is claimed.
     """
 
@@ -204,6 +208,7 @@ _OF_TEAMS = {
     "locks": ("lock-bound", "threads wait {} of their time for one another's locks, most in {}"),
     "tasks": ("imbalanced", "threads have no task {} of their time while others run theirs, most in {}"),
     "serial": ("serial-bound", "{} of the time passes outside of parallel regions, most before {}"),
+    "regions": ("overhead-bound", "the start and end of parallel regions take {} of the time, most in {}"),
     "cores": ("starved", "threads wait {} of their time for a core that other threads or programs have"),
     "parallel": ("compute-bound", "threads compute {} of their time in parallel regions, most in {}"),
 }
@@ -215,9 +220,14 @@ def _of_teams(trace: Trace) -> Verdict | None:
     Who waits at barriers because others have no core loses nothing by uneven work. Of OpenMP, no wait has that.
     """
     times = {each.kind: each for each in team_times(trace)}
-    losses = [each for each in times.values() if each.kind not in ("parallel", "cores")]
+    losses = [each for each in times.values() if each.kind not in ("parallel", "cores", "regions")]
     if not losses:
         return None
+    if (regions := times.get("regions")) is not None and regions.share >= max(_UNEVEN, losses[0].share / 2):
+        text = f"{_said(regions)}: {format_number_of(regions.regions, 'region')} of {format_ns(regions.region_ns)} on"
+        text += f" average, {format_ns(regions.cost_ns)} of it start and end"
+        text += f"; {_said(times['cores'])}" if times["cores"].share >= _STARVED else ""
+        return Verdict("overhead-bound", f"overhead-bound: {text}", regions.share, "medium")
     cores, openmp = times["cores"], "serial" in times
     chosen = losses[0] if losses[0].share >= _UNEVEN else times["parallel"]
     if chosen.kind == "parallel" and not openmp:
@@ -291,7 +301,7 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
         kind, second = second, kind
     if kind in _WORK and len(times) == 1 and causes["waiting"] >= _WAITS:
         works_ns = round(causes[kind] * whole)  # others that have more to do are what limits the loop
-        if (found := _of_others(trace, times[0], causes["waiting"], works_ns)) is not None:
+        if (found := _of_who_is_awaited(trace, times[0], causes["waiting"], works_ns)) is not None:
             return found
     limits = causes[kind]
     sampled = any(share[name] for cause in (kind, second) for name in _CAUSES[cause][0] if name not in MEASURED)
@@ -303,13 +313,22 @@ def _of_host(trace: Trace, times: Sequence[HostTime], busiest: str) -> Verdict:
     if kind == "host-bound":
         confidence = "low"
         beside += [busiest] if busiest else []
-    starved = sum(each.starved_ns for each in times) / max(1, whole)
-    if starved >= _STARVED and len(times) == 1:
+    starved, alone = sum(each.starved_ns for each in times) / max(1, whole), len(times) == 1
+    small = small_calls(trace, times[0]) if alone else None
+    if small is not None and small.calls * _LEAST_CALL_NS < _UNEVEN * small.cpu_ns:
+        small = None
+    if small is not None and kind not in ("io-bound", "compute-bound"):
+        beside.append(f"it makes {_calls(small)}")
+    if starved >= _STARVED and alone:
         text = f"starved: the main thread waits for a core {format_share(starved)} of the loop's time: more threads and"
         text += f" processes run than there are cores; with one, {_does(kind, share, times)}"
+        text += f"; it makes {_calls(small)}" if small is not None else ""
         return Verdict("starved", text, starved, "medium")
-    if kind == "waiting" and len(times) == 1 and (found := _of_others(trace, times[0], causes[kind])) is not None:
+    if kind == "waiting" and alone and (found := _of_who_is_awaited(trace, times[0], causes[kind])) is not None:
         return found
+    if small is not None and kind in ("io-bound", "compute-bound"):
+        text = f"io-bound: the program makes {_calls(small)}; {_does(kind, share, times)}"
+        return Verdict("io-bound", text, limits, "medium")
     does = _does(kind, share, times)
     cause = _cause_of_wait(kind, share, times)
     if cause is not None:
@@ -339,6 +358,37 @@ def _cause_of_wait(kind: str, share: dict[str, float], times: Sequence[HostTime]
     if place.generates:
         return "input-bound", ", a generator that the loop asks for its next item"
     return ("io-bound", _FILES) if kind == "sleeping" and place.files else None
+
+
+def _calls(small: SmallCalls) -> str:
+    size = f"{small.bytes_each:.1f}".removesuffix(".0")
+    return f"{format_count(small.calls)} {small.what} of {size} byte{'' if size == '1' else 's'} each"
+
+
+def _of_who_is_awaited(trace: Trace, time: HostTime, waits: float, works_ns: int = 0) -> Verdict | None:
+    """The verdict of a loop that waits for child processes, or for threads and recorded processes of its own."""
+    found, wait_ns = children(trace, time), waits * time.duration_ns
+    in_each = 0 < time.steps <= 2 * found.names.total() and not found.seen and found.cpu_ns >= _WORTH_NAMING * wait_ns
+    if (in_each or max(found.cpu_ns, found.waited_ns) >= _MOSTLY * wait_ns) and found.cpu_ns >= works_ns:
+        recorded = others_of(trace, time)
+        if recorded is None or "child" not in recorded.who:
+            return _of_children(found, time, waits)
+    return _of_others(trace, time, waits, works_ns)
+
+
+def _of_children(found: Children, time: HostTime, waits: float) -> Verdict:
+    (name, often), *others = found.names.most_common(1 if found.seen else 3) or [("", 0)]
+    if found.seen:
+        who = f"child processes {name}".rstrip()
+    else:
+        who = f"the child process {name}" if often == 1 else f"{format_count(often)} child processes {name}"
+        who += "".join(f" and {format_count(count)} {other}" for other, count in others)
+    computes = found.cpu_ns >= _WORTH_NAMING * waits * time.duration_ns
+    text = f"the main thread waits {format_share(waits)} {_of_what(time.steps > 0, time.imports_ns > 0)} for {who}"
+    text += f", {'computing' if computes else 'hardly computing'} for {format_ns(found.cpu_ns)} of CPU time"
+    place = time.places.get(max(IDLE, key=time.kinds_ns.__getitem__))
+    text += _within(place) if place is not None and not place.name.startswith(CHILD) else ""
+    return Verdict("child-bound", f"child-bound: {text}", waits, "medium")
 
 
 def _of_others(trace: Trace, time: HostTime, waits: float, works_ns: int = 0) -> Verdict | None:

@@ -22,6 +22,8 @@ STATES = (*RUNNING, *READY, *WAITING)
 IDLE = ("socket", "waiting")
 # Of a thread that ran no Python, or whose stack changed while it was looked at; of a native one that slept.
 NO_STACK = "<no call stack>"
+# How a line begins that is no function: the thread of a native program slept beside a child process of this name.
+CHILD = "<child process "
 _FRAME = re.compile(r"(.+) \((.+):(\d{1,9})\)")
 
 

@@ -1,7 +1,7 @@
-// A program of OpenMP with a planted cause: `imbalance`, `critical` or `serial`, so many steps, and by how much to
-// divide all work. It measures by omp_get_wtime, and prints for each step and thread: the thread, ns at the barrier
-// until the last has come, ns of its request for the critical section while others are in there. Work is time that
-// passes: on a machine with few cores threads do not slow each other down.
+// A program of OpenMP with a planted cause: `imbalance`, `critical`, `serial` or `tiny` (regions without work), so many
+// steps, and by how much to divide all work. It measures by omp_get_wtime, and prints for each step and thread: the
+// thread, ns at the barrier until the last has come, ns of its request for the critical section while others are in
+// there. Work is time that passes: on a machine with few cores threads do not slow each other down.
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,10 +64,19 @@ static void serial(void) {
   }
 }
 
+static void tiny(void) {
+#pragma omp parallel num_threads(2)
+  arrived[omp_get_thread_num()]++;
+}
+
 int main(int argc, char** argv) {
   omp_set_num_threads(THREADS);
   if (argc > 3) divisor = atof(argv[3]);
   const int steps = argc > 2 ? atoi(argv[2]) : 10;
+  if (!strcmp(argv[1], "tiny")) {
+    for (int i = 0; i < steps; i++) tiny();
+    return 3;
+  }
   for (int i = 0; i < steps; i++, print_step())
     if (!strcmp(argv[1], "imbalance"))
       imbalance();

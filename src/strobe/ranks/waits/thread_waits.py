@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from strobe.ranks.waits.wait_columns import THREAD_STATES
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.sums.samples import IDLE, RUNNING, sample_sums
-from strobe.tables.column_arrays import Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -20,9 +20,11 @@ from strobe.trace.trace_cache import cached_on_trace
 # Beside the states: of teams of OpenMP, and of threads that the program created.
 OTHER_STATES = (
     *("team_regions", "team_workers", "team_load_balance", "team_scheduling"),
-    *("team_imbalance", "team_locks", "team_serial", "team_starved", "thread_create"),
+    *("team_imbalance", "team_locks", "team_serial", "team_starved", "team_start_and_end", "thread_create"),
 )
 _STATES = (*THREAD_STATES, *OTHER_STATES)
+# Most regions are shorter than this where they are called short: longer waits have a row each.
+_SHORT_NS, _MOST = 50_000, 0.75
 _OF_LIBRARY = re.compile(r"(\w+ )?(std|__gnu_cxx)::|.* \((gthr-\w+\.h:|libstdc\+\+)")
 
 
@@ -99,15 +101,20 @@ class TeamTime:
 
     kind: `imbalance` (barriers), `locks` (and barriers, while the last one waited for locks), `cores` (ready to run,
     without a core), `parallel` (the rest); of OpenMP also `tasks` (without one, while others run theirs) and `serial`
-    (outside of parallel regions). Of OpenMP all but `cores` are shares of the time that is left if each thread always
+    (outside of parallel regions) and, where most regions are short, `regions` (their start and end, some of which is
+    `imbalance`, too). Of OpenMP all but `cores` are shares of the time that is left if each thread always
     has a core.
-    awaited: the location that is waited for in more than half of it, -1 if none is.
+    awaited: the location that is waited for in more than half of it, -1 if none is. regions, region_ns, cost_ns: how
+    many short regions there were, and how long one and its start and end took on average.
     """
 
     kind: str
     share: float
     where: str
     awaited: int = -1
+    regions: int = 0
+    region_ns: float = 0.0
+    cost_ns: float = 0.0
 
 
 def team_times(trace: Trace) -> list[TeamTime]:
@@ -139,7 +146,21 @@ def _of_openmp(trace: Trace, regions: Sums) -> list[TeamTime]:
     lost = sum(ns[kind] for kind in states)
     own = max(total - starved, lost)  # regions that a worker left first are not among the teams' time
     ns["parallel"] = own - lost
-    return [*_times(trace, rows, ns, own), TeamTime("cores", min(1.0, starved / total), "")]
+    found = [*_times(trace, rows, ns, own), TeamTime("cores", min(1.0, starved / total), "")]
+    # Who loses its core in one of these makes it long: the share is of the time of those that are short.
+    of_regions = ("team_regions", "team_start_and_end", "idle_worker")
+    short, costs, between = (_short(rows_of(trace, state), of_teams) for state in of_regions)
+    count, cost_ns = int(short.waits.sum()), int(costs.wait_ns.sum())
+    if count >= _MOST * regions.waits.sum():
+        lasted_ns = int(short.wait_ns.sum()) + int(between.wait_ns.sum()) / (whole - 1)
+        (time,) = _times(trace, {"regions": short}, {"regions": cost_ns}, round(lasted_ns))
+        each_ns = [float(rows.wait_ns.sum() / max(1, int(rows.waits.sum()))) for rows in (short, costs)]
+        found.append(replace(time, awaited=-1, regions=count, region_ns=each_ns[0], cost_ns=each_ns[1]))
+    return found
+
+
+def _short(rows: Sums, of_teams: Bools) -> Sums:
+    return rows.chosen(of_teams[rows.location] & (rows.max_ns < _SHORT_NS))
 
 
 def _of_pthreads(trace: Trace) -> list[TeamTime]:

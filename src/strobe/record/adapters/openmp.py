@@ -1,6 +1,7 @@
 """OpenMP: parallel regions, work, barriers, locks and tasks of every thread, from the runtime's interface for tools.
 
-A runtime with OMPT (LLVM's, Intel's) loads `libstrobe_ompt.so` when it is first used; GCC's has none.
+A runtime with OMPT (LLVM's, Intel's) loads `libstrobe_ompt.so` when it is first used. GCC's has none: in programs
+without Python `libstrobe_threads.so` stands before its functions, and tells our tool what such a runtime would.
 """
 
 from __future__ import annotations
