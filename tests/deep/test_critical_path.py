@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import strobe
 from strobe.api.imports import opened
+from strobe.breakdown.what_if.changes import changes
 from strobe.errors import UsageError
 from strobe.ranks.critical_path.longest_path import Builder, longest_path
-from strobe.ranks.critical_path.what_if import changes
 from tests.deep.kineto import US, call, copy, event, kernel, operator, profile, step
 from tests.deep.test_stragglers import all_reduce, job
 from tests.public import FOLDER
@@ -103,7 +103,10 @@ def test_what_if_finds_the_new_longest_path(tmp_path):
 
 
 def test_what_if_must_be_understood(tmp_path):
-    assert changes("void f<float, 4>(int)=0.5, launch=0") == [("void f<float, 4>(int)", 0.5, 0.5), ("launch", 0.0, 0.0)]
+    assert changes("void f<float, 4>(int)=0.5, launch=0") == [
+        ("", "void f<float, 4>(int)", 0.5, 0.5),
+        ("", "launch", 0.0, 0.0),
+    ]
     trace = gpu_bound(tmp_path)
     for text, said in (
         ("gemm*", "is not a change"),

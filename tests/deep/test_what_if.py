@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from strobe.breakdown.what_if.changes import changes
 from strobe.errors import UsageError
-from strobe.ranks.critical_path.what_if import changes
 from tests.deep.kineto import US, call, kernel, operator, profile, step
 from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
 
@@ -98,7 +98,11 @@ def test_without_a_straggler_ranks_take_what_the_median_takes():
 
 
 def test_a_change_must_be_understood(tmp_path):
-    assert changes("no-sync, gemm*=.4 .. .2,launch=0") == [("no-sync", 0, 0), ("gemm*", 0.2, 0.4), ("launch", 0, 0)]
+    assert changes("no-sync, gemm*=.4 .. .2,fuse=*gelu*") == [
+        ("no-sync", "", 0, 0),
+        ("", "gemm*", 0.2, 0.4),
+        ("fuse", "*gelu*", 0, 0),
+    ]
     trace = steps_that_wait(tmp_path)
     for text, said in (("gemm", "CHANGE: 'gemm' is not a change"), ("nothing*=0.5", "no region of this trace")):
         with pytest.raises(UsageError, match=said):

@@ -36,6 +36,7 @@ ANALYSES: dict[str, tuple[dict[str, object], ...]] = {
     "breakdown": ({}, {"by": "class"}, {"by": "step"}),
     "calls": ({}, {"by": "thread"}),
     "collectives": ({}, {"rank": 0}),
+    "compare": ({"steps": "1..3,4..6"}, {"steps": "1..3,4..6", "by": "place"}, {"ranks": "0,1"}),
     "copies": ({}, {"by": "time"}, {"by": "time", "points": 0}),
     "critical_path": (
         {},
@@ -98,6 +99,11 @@ ANALYSES: dict[str, tuple[dict[str, object], ...]] = {
     "streams": ({},),
     "structure": ({}, {"stream": "calls"}, {"stream": "operators"}, {"stream": "kernels"}, {"stream": "mpi"}),
     "utilisation": ({},),
+    "what_if": (
+        {},
+        {"by": "stretch"},
+        *({"change": change} for change in ("fuse=*", "half", "host=0.5", "overlap", "ranks=2x", "workers=2")),
+    ),
 }  # fmt: skip
 QUERIES = {
     "spans by step": """select step, paradigm, role, "group", count(*)::bigint as spans, sum(self_ns)::bigint as self_ns

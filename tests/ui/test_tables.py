@@ -94,7 +94,10 @@ def test_a_table_is_sorted_searched_and_walked_by_keys(training: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize(("name", "ready"), [("operators", ".grid-row"), ("kernels", ".grid-row"), ("data", ".stage")])
+@pytest.mark.parametrize(
+    ("name", "ready"),
+    [("operators", ".grid-row"), ("kernels", ".grid-row"), ("data", ".stage"), ("what_if", ".grid-row")],
+)
 def test_axe_finds_nothing_to_complain_about(
     browser: Browser, training_address: str, name: str, ready: str, scheme: str
 ) -> None:
@@ -162,3 +165,22 @@ def test_a_run_without_a_gpu_says_what_is_missing(page: Page, address: str) -> N
     for name in ("operators", "data"):
         page.goto(f"{address}#page={name}")
         expect(page.get_by_role("main")).to_contain_text("strobe run")
+
+
+def test_what_if_answers_what_is_typed(training: Page) -> None:
+    training.keyboard.press("Shift+Digit2")
+    field = training.get_by_role("searchbox", name="What changes")
+    field.fill("*conv*=0.5")
+    expect(training.get_by_role("toolbar", name="What changes")).to_contain_text(re.compile("with .conv.=0.5: "))
+    expect(training).to_have_url(re.compile("table.what_if=inside"))
+    (row,) = rows(training, "What if")
+    assert row[:4] == ["inference", "4", "1.00 ms", "1.00 ms"]
+    field.fill("ranks=2x")
+    expect(training.get_by_text("Cannot be known from this trace: no collective in its steps")).to_be_visible()
+
+
+def test_what_if_explains_what_is_not_a_change(browser: Browser, training_address: str) -> None:
+    page = browser.new_page()  # Chromium itself logs an answer that is an error
+    page.goto(f"{training_address}#page=what_if&table.what_if=inside%3Dconv")
+    expect(page.get_by_role("alert")).to_contain_text("CHANGE: 'conv' is not a change")
+    page.close()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
-from strobe.breakdown.gpu_problems import Problems, gpu_problems
+from strobe.breakdown.gpu_problems import chains, gpu_problems
 from strobe.breakdown.gpu_step import Advice
 from strobe.model.plugins import Finding, Rule
-from strobe.tables.column_arrays import Bools, Ints, rows_by
+from strobe.tables.column_arrays import rows_by
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05
-_LEAST = 3  # kernels in a chain, two of which work by element: of two in a row, one third is saved at best
-# Libraries compute the statistics of a batch and normalise with them in one kernel, faster than compilers do in two.
-_BATCH_NORM = re.compile(r"batch_?norm|bn_(fw_tr|bw)", re.I)
 _SHOWN = 4  # operators of the chain that costs most
 
 
@@ -32,7 +28,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     if found is None:
         return
     step = found.step
-    chain, length = _chains(found)
+    chain, length = chains(found, found.step.wanted)
     own = chain >= 0
     if not own.any():
         return
@@ -56,22 +52,6 @@ def run(trace: Trace) -> Iterator[Finding]:
     what += f", most of all {name}" if name else ""
     do = "torch.compile() the function or module that calls them: one kernel then reads and writes everything once"
     yield step.finding(Advice("gpu.fuse", what, f"{do}; strobe kernels --by operator", "medium"), own, high / 2, high)
-
-
-def _chains(found: Problems) -> tuple[Ints, Ints]:
-    """Return the number of each activity's chain, -1 for none, and the lengths of the chains."""
-    step = found.step
-    fits: Bools = found.of("elementwise", "reduction") & step.wanted & ~step.named(_BATCH_NORM)
-    elementwise = found.of("elementwise")
-    chain, lengths = np.full(len(step.work), -1, dtype=np.int64), list[int]()
-    for location in np.unique(step.work.location[fits]).tolist():
-        at = np.flatnonzero(step.work.location == location)
-        runs = np.split(at, np.flatnonzero(np.diff(fits[at])) + 1)
-        for each in runs:
-            if fits[each[0]] and len(each) >= _LEAST and int(elementwise[each].sum()) >= 2:
-                chain[each] = len(lengths)
-                lengths.append(len(each))
-    return chain, np.array(lengths, dtype=np.int64)
 
 
 RULE = Rule("gpu.fuse", "Elementwise kernels follow each other", run)

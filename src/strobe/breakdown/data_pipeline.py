@@ -180,7 +180,7 @@ def _spans_in(trace: Trace, locations: Iterable[int], regions: Bools) -> Ints:
     return np.concatenate(parts, axis=1)
 
 
-def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
+def fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
     """Return the recorded workers of a process, as processes, and when each of their fetches began and ended."""
     processes = process_rows(trace)
     pid = next(each.pid for each in processes if each.process == process)
@@ -197,7 +197,7 @@ def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> tuple[int |
 
     `begin`, `end`: when batches were asked for; None where unknown.
     """
-    workers, starts, ends = _fetched(trace, process)
+    workers, starts, ends = fetched(trace, process)
     if not workers:
         return None, None, None
     mean = float((ends - starts).mean())
@@ -207,13 +207,13 @@ def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> tuple[int |
     return len(workers), mean, count_empty(begin, end, np.sort(ends))
 
 
-def count_empty(begin: Ints, end: Ints, fetched: Ints) -> int:
+def count_empty(begin: Ints, end: Ints, done: Ints) -> int:
     """Return how often no batch was ready when one was asked for: a worker finished one during the wait.
 
-    `begin`, `end`: of every wait; `fetched`: when each batch was finished; all in order. Batches come in the order of
+    `begin`, `end`: of every wait; `done`: when each batch was finished; all in order. Batches come in the order of
     the sampler, so one that is ready out of turn does not count; a batch that was finished before has only to travel.
     """
-    during = np.searchsorted(fetched, end, side="right") > np.searchsorted(fetched, begin, side="right")
+    during = np.searchsorted(done, end, side="right") > np.searchsorted(done, begin, side="right")
     return int(during.sum())
 
 

@@ -66,10 +66,13 @@ _DOUBLE = re.compile(r"dgemm|f64f64|d884", re.I)
 _BAD_ALIGNMENT = re.compile(r"align[124](?!\d)")
 _INPUTS = ("shapes", "types", "concrete_inputs")
 _BETWEEN = 12  # activities between a product and the softmax: scale, mask, dropout, casts
-_WELL = 0.4  # of what computing or moving takes at the peak; good kernels reach 0.6 to 0.8
+WELL = 0.4  # of what computing or moving takes at the peak; good kernels reach 0.6 to 0.8
 _WELL_ATTENTION = 0.25  # FlashAttention 2 reaches 0.35 on an H100, less going backward
 _WORTH = 0.05  # of a step: less by slow algorithms counts as what else is wrong with it
 _SHORT = 64  # tokens: less than a tile of fused attention
+# Libraries compute the statistics of a batch and normalise with them in one kernel, faster than compilers do in two.
+_BATCH_NORM = re.compile(r"batch_?norm|bn_(fw_tr|bw)", re.I)
+_LEAST_IN_CHAIN = 3  # kernels, two of which work by element: of two in a row, one third is saved at best
 _LONG_NS = 50_000  # shorter kernels do not reach the peak anyway
 _LEAST_FLOP = 1e8  # of products whose sizes matter
 _TOKENS = 32  # for each expert: fewer do not fill a tile of a product
@@ -157,7 +160,7 @@ def gpu_problems(trace: Trace) -> Problems | None:
     took = found.took_ns(computes | elementwise | of_kind(lambda k: "moe" in k.operator))
     least = np.array([found.least_ns(each) for each in kinds])[kind]
     least[~elementwise & of_kind(lambda k: k.product is None)] = 0
-    well = np.where(of_kind(lambda k: "attention" in k.operator), _WELL_ATTENTION, _WELL)
+    well = np.where(of_kind(lambda k: "attention" in k.operator), _WELL_ATTENTION, WELL)
     slow = np.where(least > 0, least < well * took, of_kind(lambda k: k.cause != ""))
     algorithm = step.named(_ALGORITHM) & of_kind(lambda k: "conv" in k.operator) & (slow | (least == 0))
     zeros = step.under(_ZEROES)
@@ -185,6 +188,25 @@ def gpu_problems(trace: Trace) -> Problems | None:
     for name, which in reversed(fits.items()):
         found.problem[which] = PROBLEMS.index(name)
     return found
+
+
+def chains(found: Problems, among: Bools) -> tuple[Ints, Ints]:
+    """Return the number of each activity's chain of elementwise kernels, -1 for none, and the lengths of the chains.
+
+    A chain: kernels (of those `among` all) that work by element, or reduce, and directly follow each other on a stream.
+    """
+    step = found.step
+    fits: Bools = found.of("elementwise", "reduction") & step.wanted & among & ~step.named(_BATCH_NORM)
+    elementwise = found.of("elementwise")
+    chain, lengths = np.full(len(step.work), -1, dtype=np.int64), list[int]()
+    for location in np.unique(step.work.location[fits]).tolist():
+        at = np.flatnonzero(step.work.location == location)
+        runs = np.split(at, np.flatnonzero(np.diff(fits[at])) + 1)
+        for each in runs:
+            if fits[each[0]] and len(each) >= _LEAST_IN_CHAIN and int(elementwise[each].sum()) >= 2:
+                chain[each] = len(lengths)
+                lengths.append(len(each))
+    return chain, np.array(lengths, dtype=np.int64)
 
 
 def _peak(step: GpuStep, dtype: str) -> Peak:

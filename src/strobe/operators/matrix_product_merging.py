@@ -41,10 +41,8 @@ class Candidate:
 
     @property
     def independent(self) -> bool:
-        """Whether the result of one, as a whole, has too many or too few elements for an operand of the next."""
-        p = self.product
-        operands = {p.batch * p.m * p.k, p.batch * p.k * p.n, p.m * p.k, p.k * p.n}
-        return p.result_elements not in operands
+        """Whether none can need the result of another."""
+        return independent(self.product)
 
     @property
     def merged(self) -> Product:
@@ -55,6 +53,11 @@ class Candidate:
                            elements=p.elements * self.together)  # fmt: skip
         rows = p.m * self.together
         return replace(p, m=rows, flop=p.flop * self.together, elements=rows * p.k + p.k * p.n + rows * p.n)
+
+
+def independent(p: Product) -> bool:
+    """Return whether the result, as a whole, has too many or too few elements for an operand of such a product."""
+    return p.result_elements not in {p.batch * p.m * p.k, p.batch * p.k * p.n, p.m * p.k, p.k * p.n}
 
 
 def candidates(trace: Trace, found: Found) -> list[Candidate]:

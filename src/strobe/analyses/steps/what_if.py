@@ -11,7 +11,17 @@ A change: PATTERN=FACTOR multiplies the time of what runs in regions of a name, 
 queue, computation, communication, copy, sync): 'gemm*=0.5'; a factor that is not sure is a range:
 'gemm*=0.4..0.6'. Or a word: no-launch (work of GPUs needs no launch of its own, as in a graph), no-sync (no call
 waits for a GPU), async-copies (no call waits for a copy), no-copies (they take no time), no-straggler (what a
-rank calls takes what the median of the ranks takes for it). Several with commas.
+rank calls takes what the median of the ranks takes for it). Several with commas. Others come with a range of
+their own:
+
+half: what computes in float32 on a GPU computes in 16 bits: products by the ratio of the peaks, the rest by its
+bytes. fuse=PATTERN: elementwise kernels that follow each other, in what the pattern matches, are one, which takes
+as long as the longest of them (at worst, and half of the others). merge=PATTERN: so are equal matrix products;
+tails of their grids are saved at most, down to the roofline. overlap: collectives run beside computation (at worst
+the last of a step does not). ranks=2x: so many times the ranks, each with the work of one now; collectives take
+longer (from their bytes to the steps of a ring), and their last rank comes later. workers=4, prefetch=4: the
+batches of a DataLoader as a queue, served by so many workers, each so many ahead, as long as there are cores; alone.
+Where the trace does not show what comes of a change, there is no row, and a sentence why.
 
 The gain is an interval: the range of the factors, widened by the error of the replay (the largest of the
 stretches, as a part of the new time) and by how much the stretches differ (1.96 standard errors), added as
@@ -41,9 +51,9 @@ ANALYSIS = Analysis(
         Column("error", "float64", "", "by how much a replay is off, as a part of the recorded time: the mean"),
         *when(Column("largest_error", "float64", "", "the largest of these of all stretches"), by="class"),
         Column("predicted_ns", "int64", "ns", "how long a step takes with the change: the middle of its factors"),
-        Column("gain_ns", "int64", "ns", "how much shorter it is than the replay"),
+        Column("gain_ns", "int64", "ns", "how much shorter it is than the replay; negative: longer"),
         *when(
-            Column("gain_low_ns", "int64", "ns", "at least so much, 0 where it is within the error"),
+            Column("gain_low_ns", "int64", "ns", "at least so much; 0 where that is within the error"),
             Column("gain_high_ns", "int64", "ns", "at most so much"),
             by="class",
         ),

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from strobe.analyses.ranks.critical_path import ANALYSIS
+from strobe.breakdown.what_if.changes import changes
+from strobe.breakdown.what_if.weights import changed
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.critical_path.call_paths import CallPaths, call_paths
 from strobe.ranks.critical_path.graph import Window, graph, processes_of, unlinked, windows
 from strobe.ranks.critical_path.longest_path import KINDS, Graph, Parts, Path, longest_path, parts
-from strobe.ranks.critical_path.what_if import changed, changes
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
@@ -31,7 +32,7 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
         found, after, changed_to = parts(whole, path), None, (path, whole.edges.weight_ns)
         text = f"{which}: {path.length_ns / 1e6:.3f} ms" + _beyond(whole, path, chosen)
         if what:
-            _, weights = changed(trace, whole.edges, what)
+            _, weights = changed(trace, whole, what)
             path_after = longest_path(whole, weights)
             after, changed_to = parts(whole, path_after, weights), (path_after, weights)
             part = path_after.length_ns / path.length_ns - 1

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from strobe.analyses.steps.what_if import ANALYSIS
+from strobe.breakdown.gpu_step import MODEL_ERROR
+from strobe.breakdown.what_if.changes import OF_LOADER, UNSURE, Change, changes
+from strobe.breakdown.what_if.loader import loader_replays
+from strobe.breakdown.what_if.replay import Replay, replays
+from strobe.errors import InconclusiveError
 from strobe.gpu.devices import devices
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.critical_path.graph import processes_of
-from strobe.ranks.critical_path.what_if import Replay, changes, replays
 from strobe.steps.usual_steps import Usual, usual_steps
 from strobe.tables.column_arrays import Floats
 from strobe.tables.table import Table, make_table
@@ -28,11 +32,13 @@ _NOTHING = "no usual step has all its spans in this trace: strobe what-if replay
 def run(trace: Trace, *, change: str, by: str, rank: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.what_if`."""
     what, columns, usual = changes(change, "CHANGE"), ANALYSIS.columns_with(by=by), usual_steps(trace)
-    (processes, *_) = processes_of(trace, rank)
-    stretches = [] if usual is None else _stretches(usual, together=_TOGETHER if devices(trace) else 1)
-    found = [] if usual is None else [*replays(trace, usual, processes, stretches, what)]
-    found = [each for each in found if each.recorded_ns > 0]
-    if usual is None or not found:
+    if usual is None:
+        return make_table(columns, [], note=_NOTHING)
+    try:
+        found = [each for each in _replays(trace, usual, rank, what) if each.recorded_ns > 0]
+    except InconclusiveError as why:
+        return make_table(columns, [], note=why.what)
+    if not found:
         return make_table(columns, [], note=_NOTHING)
     steps, recorded, replayed, least, most = (
         np.array([getattr(each, name) for each in found], dtype=np.float64)
@@ -52,7 +58,8 @@ def run(trace: Trace, *, change: str, by: str, rank: str) -> Table:
             for at, each in enumerate(found)
         ]
         return make_table(columns, rows)
-    low, high = _interval(steps, replayed, least, most, float(error.max()))
+    beside = MODEL_ERROR if any(each.word in UNSURE for each in what) else 0.0
+    low, high = _interval(steps, replayed, least, most, float(error.max()), beside)
     row = {
         "class": usual.class_name,
         "steps": int(steps.sum()),
@@ -65,15 +72,26 @@ def run(trace: Trace, *, change: str, by: str, rank: str) -> Table:
     about = f"{_steps(found)} of class {usual.class_name}: {format_ns(recorded.sum() / steps.sum())} each, "
     about += f"the replay is off by {format_share(error.mean())} on average, {format_share(error.max())} at most"
     if what:
-        gain = f"{format_ns(max(0.0, low))} to {format_ns(high)} a step less"
-        about += f"; with {change}: {gain if low > 0 else _NO_GAIN}"
+        best, worst = (_interval(steps, replayed, each, each, float(error.max()), beside) for each in (least, most))
+        gain = _text(low, high, less=best[0] > 0, more=worst[1] < 0)
+        about += f"; with {change}: {gain}"
     return make_table(columns, [row], about=about)
+
+
+def _replays(trace: Trace, usual: Usual, rank: str, what: Sequence[Change]) -> list[Replay]:
+    (processes, *_) = processes_of(trace, rank)
+    if any(each.word in OF_LOADER for each in what):
+        return loader_replays(trace, usual, what)
+    stretches = _stretches(usual, together=_TOGETHER if devices(trace) else 1)
+    return [*replays(trace, usual, processes, stretches, what)]
 
 
 def _stretches(usual: Usual, *, together: int) -> list[tuple[int, int]]:
     """Return some stretches of consecutive usual steps in detail, first and last, spread over the run."""
     recorded = usual.steps.recorded
-    detail = usual.usual if recorded is None else usual.usual & (recorded.detail == ALL)
+    detail = usual.usual & (True if recorded is None else recorded.detail == ALL)
+    if together > 1 and len(detail) > together:
+        detail[0] = False  # the GPU may be behind with what was launched before the trace
     (at,) = np.nonzero(detail)
     runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1) if len(at) else []
     length = min(together, max((len(each) for each in runs), default=1))
@@ -88,8 +106,13 @@ def _means(steps: float, *, recorded: float, replayed: float, predicted: float) 
     return {name: round(ns / steps) for name, ns in times.items()} | {"gain_ns": round((replayed - predicted) / steps)}
 
 
-def _interval(steps: Floats, replayed: Floats, least: Floats, most: Floats, error: float) -> tuple[float, float]:
-    """Return the least and the most gain of a step, ns; 0 and the most where it is within the error."""
+def _interval(
+    steps: Floats, replayed: Floats, least: Floats, most: Floats, error: float, beside: float
+) -> tuple[float, float]:
+    """Return the least and the most gain of a step, ns; negative where it takes longer, 0 where that is not sure.
+
+    beside: how much of the gain a change may cost or bring beside what it is about.
+    """
     gains = ((replayed - most) / steps, (replayed - least) / steps)
     middle = (gains[0] + gains[1]) / 2
     of_steps = _Z * float(middle.std(ddof=1)) / len(middle) ** 0.5 if len(middle) > 1 else 0.0
@@ -97,9 +120,21 @@ def _interval(steps: Floats, replayed: Floats, least: Floats, most: Floats, erro
     low, high = (float(np.average(gain, weights=steps)) for gain in gains)
     deviation = float(np.median(np.abs(middle - np.median(middle))))
     least_gain = max(_LEAST_GAIN * float(replayed.sum() / steps.sum()), _DEVIATIONS * deviation / len(middle) ** 0.5)
-    if high > 0:
-        low, high = low - half, min(high + half, float(replayed.sum() / steps.sum()))
-    return (low if low >= least_gain else 0.0), high
+    if (low, high) == (0, 0):
+        return 0.0, 0.0
+    low, high = low - beside * abs(low), high + beside * abs(high)
+    low, high = low - half, min(high + half, float(replayed.sum() / steps.sum()))
+    if -low > high:  # it takes longer
+        return low, high if high <= -least_gain else 0.0
+    return low if low >= least_gain else 0.0, high
+
+
+def _text(low: float, high: float, *, less: bool, more: bool) -> str:
+    """Return a gain in words. less, more: whether it may be as sure a gain, or loss, at the ends of its range."""
+    word, near, far = ("less", low, high) if low > 0 or (less and high >= -low) else ("more", high, low)
+    if low > 0 or high < 0:
+        return f"{format_ns(abs(near))} to {format_ns(abs(far))} a step {word}"
+    return f"at most {format_ns(abs(far))} a step {word}" if less or more else _NO_GAIN
 
 
 def _steps(found: Sequence[Replay]) -> str:
