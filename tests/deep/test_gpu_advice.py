@@ -7,6 +7,7 @@ import pytest
 import strobe
 from strobe.advice.rank import findings
 from strobe.api.imports import opened
+from strobe.present.summary import summarise
 from tests.deep.kineto import call, copy, event, kernel, operator, profile, step, write
 
 MS = 1000  # profiles are in microseconds
@@ -57,6 +58,23 @@ def gain_of(low_ms, high_ms):
 
 def test_a_gpu_that_always_has_work_gets_no_advice(tmp_path):
     assert advice(tmp_path, lambda t: computing(t, t + STEP)) == {}
+
+
+def test_grouped_products_are_not_in_double_precision(tmp_path):
+    def body(t):
+        yield from launched(t, t + AHEAD, STEP - 1, "kernel_grouped_gemm<DeviceGroupedGemm_Xdl>", "aten::_grouped_mm")
+
+    assert advice(tmp_path, body) == {}
+
+
+def test_the_verdict_knows_a_gpu_that_began_after_the_steps_of_the_host(tmp_path):
+    begins = [STEP * (1 + number) for number in range(STEPS)]
+    events = [step(number, begin, STEP) for number, begin in enumerate(begins)]
+    events += [each for begin in begins for each in launched(begin + 1, 20 * STEP + begin, STEP - 1)]
+    trace = profile(tmp_path, *events, deviceProperties=[A100])
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "compute-bound"
+    assert "not in the file" not in verdict.text
 
 
 def test_short_kernels_that_are_launched_one_by_one_gain_their_gaps(tmp_path):
@@ -154,6 +172,8 @@ def test_a_copy_from_pageable_memory_gains_what_pinned_memory_is_faster(tmp_path
         ),
         # A100: float64 on tensor cores is as fast as float32, and TF32 8 times as fast.
         ("gpu.products", [("ampere_dgemm_128x64_nn", 20, "", {})], (8.75, 17.5)),
+        # A third, as above: what makes a product of a convolution is a part of a general algorithm.
+        ("gpu.products", [("void at::native::vol2col_kernel<float>", 30, "aten::slow_conv3d_forward", {})], (0, 20)),
         # 2 * 4096 * 4096 * 4097 operations at 311.9 TFLOP/s take 0.441 ms.
         (
             "gpu.products",

@@ -39,7 +39,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     most = int(time_ns.argmax())
     name, part = regions[most].name, min(1.0, float(time_ns[most]) / lost)
     seen = [regions[each].name for each in np.flatnonzero(time_ns > _MOSTLY * lost).tolist()]
-    do = what_to_do(seen) or "move this work behind the launches of the step, into another thread or onto the GPU"
+    do = what_to_do([*seen, regions[most].file])
+    do = do or "move this work behind the launches of the step, into another thread or onto the GPU"
     own = gaps & (step.gaps.call == most)
     named = part >= _MOSTLY
     what = (

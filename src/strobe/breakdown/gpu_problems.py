@@ -47,7 +47,7 @@ _ACCUMULATES = re.compile(r"AccumulateGrad")
 _WHOLE_OPTIMIZER = re.compile(r"multi_tensor|fused_?(adam|sgd|lamb)|FusedAdam|foreach", re.I)
 _SOFTMAX = re.compile(r"^aten::_softmax(_backward_data)?$|^aten::softmax")
 _BATCHED = re.compile(r"^aten::(bmm|baddbmm)")
-_LAYOUT = re.compile(r"nchw_?to_?nhwc|nhwc_?to_?nchw|convert_?tensor|batched_transpose|im2col|col2im", re.I)
+_LAYOUT = re.compile(r"nchw_?to_?nhwc|nhwc_?to_?nchw|convert_?tensor|batched_transpose", re.I)
 _MOVES = re.compile(r"copy|transpose|permute", re.I)
 _REORDERS = re.compile(r"^aten::(contiguous|clone|reshape|permute|_reshape_alias)$")
 _CONCATENATES = re.compile(r"CatArray", re.I)
@@ -59,10 +59,13 @@ _SCATTER = re.compile(
 _ELEMENTWISE = re.compile(r"elementwise|fused_dropout", re.I)
 _REDUCES = re.compile(r"reduce_kernel|softmax|norm|reduction", re.I)
 _PRODUCT = re.compile(r"gemm|gemv|xmma|cutlass|conv|winograd|cijk|nvjet|wgrad|dgrad|fprop", re.I)
-# cuDNN's for any shape (also the deterministic ones), and its Fourier transforms with their complex products.
-_ALGORITHM = re.compile(r"implicit_convolve_|(dgrad|wgrad)(_alg\d+)?_engine|fft2d_|cgemm|gemv\w*float2", re.I)
-_SINGLE = re.compile(r"sgemm|f32f32_f32f32_f32_|scudnn|simt_s|_fp32_", re.I)
-_DOUBLE = re.compile(r"dgemm|f64f64|d884", re.I)
+# cuDNN's for any shape (also the deterministic ones), its Fourier transforms with their complex products, and what
+# makes a matrix product of a convolution.
+_ALGORITHM = re.compile(
+    r"implicit_convolve_|(dgrad|wgrad)(_alg\d+)?_engine|fft2d_|cgemm|gemv\w*float2|im2col|col2im|vol2col|vol2im", re.I
+)
+_SINGLE = re.compile(r"(?<![a-z])sgemm|f32f32_f32f32_f32_|scudnn|simt_s|_fp32_", re.I)
+_DOUBLE = re.compile(r"(?<![a-z])dgemm|f64f64|d884", re.I)
 _BAD_ALIGNMENT = re.compile(r"align[124](?!\d)")
 _INPUTS = ("shapes", "types", "concrete_inputs")
 _BETWEEN = 12  # activities between a product and the softmax: scale, mask, dropout, casts

@@ -43,6 +43,8 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
     steps = {each.process: each for each in find_steps(trace).processes} if all_gpus else {}
     for device in all_gpus:
         sums = _in_steady_steps(trace, device, steps.get(device.process))
+        if not int(sums[1:].sum()):  # the host was through with its steps before the GPU began
+            sums = divided(trace, device)
         duration = int(sums.sum())
         if not int(sums[1:].sum()):
             continue
