@@ -248,6 +248,36 @@ def test_threads_that_only_wait_for_work_limit_nothing():
     assert summarise(trace).verdict.kind == "waiting"
 
 
+@pytest.mark.parametrize(
+    ("of_others", "name", "kind"),
+    [(1, "fetch", "imbalanced"), (6, "fetch", "compute-bound"), (1, "log", "compute-bound")],
+)
+def test_one_of_several_threads_with_most_of_the_work_is_named(of_others, name, kind):
+    """Worker 1 computes 9 of 10 ms, the two others 1 or 6 of them; what another function does is another's work."""
+    threads = {}
+    for number in (1, 2, 3):
+        busy, own = (9, "fetch") if number == 1 else (of_others, name)
+        states = (["native"] * busy + ["waiting"] * (10 - busy)) * 30
+        threads[f"worker {number}"] = sampled(states, stack=f"{own} (/home/me/store.py:30)", name=own, part="piece")
+    verdict = summarise(make_trace({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}"), **threads})).verdict
+    assert verdict.kind == kind
+    named = re.search("; 8[12] % of what they run is in worker 1 alone", verdict.text) is not None
+    assert named == (kind == "imbalanced")
+
+
+@pytest.mark.parametrize("workers", [3, 2])
+def test_one_of_several_processes_with_all_of_the_work_is_named(workers):
+    main = HandMadeProcess({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}")}, pid=1)
+    others = []
+    for pid in range(2, 2 + workers):
+        states = (["python"] * 9 + ["lock"]) * 30 if pid == 2 else (["lock"] * 9 + ["waiting"]) * 30
+        work = sampled(states, stack="fetch (/home/me/store.py:30)", name="fetch", part="piece")
+        others.append(HandMadeProcess({"main": work}, pid=pid, main=False))
+    verdict = summarise(make_trace(main, *others)).verdict
+    assert (verdict.kind == "imbalanced") == (workers == 3)
+    assert verdict.text.endswith("; 100 % of what they run is in process 2 alone") == (workers == 3)
+
+
 def test_processes_that_the_main_one_waits_for_are_looked_at():
     work = sampled((["python"] * 9 + ["socket"]) * 30, stack="fetch (/home/me/store.py:30)", name="fetch", part="piece")
     main = HandMadeProcess({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}")}, pid=1)

@@ -59,6 +59,8 @@ STRAY = 0.005
 MOSTLY = 0.5
 # Operators are rather named by the function that calls so many of them.
 _MANY = 0.45
+# One of three threads or more runs this part of what they all run; one of two, or of processes: the work is uneven.
+_MOSTLY_ONE, _NEARLY_ALL = 0.6, 0.8
 # One that lasts for more than this of the steps is the step itself.
 _THE_STEP = 0.9
 _IMPORTS = "(<frozen importlib"
@@ -172,7 +174,7 @@ class Others:
 
     who: "4 other threads", "2 child processes", "1 child process solver". shares: of their sampled time, by state (0 to
     1). samples: how many. places: as in `HostTime`. busiest_ns: in which one of them has something to do, the one with
-    most of it.
+    most of it. one: which of them runs most of the time that they run, "" where none does; of_one: its part (0 to 1).
     """
 
     who: str
@@ -180,6 +182,8 @@ class Others:
     samples: int
     places: dict[str, Place]
     busiest_ns: int
+    one: str = ""
+    of_one: float = 0.0
 
     @property
     def busy(self) -> float:
@@ -233,7 +237,29 @@ def _others(trace: Trace, time: HostTime, who: str, locations: Sequence[int]) ->
     whole = max(1, sum(states.values()))
     text = f"{count} {who}{'' if count == 1 else 'es' if who.endswith('s') else 's'}"
     shares = {state: ns / whole for state, ns in states.items()}
-    return Others(text, shares, samples, found, max(busy_ns.values()))
+    return Others(text, shares, samples, found, max(busy_ns.values()), *_one_of(trace, busy, who))
+
+
+def _one_of(trace: Trace, busy: Sequence[SampleSum], who: str) -> tuple[str, float]:
+    """Return which of several threads runs most of the time in a function that they share, and its part; ("", 0): none.
+
+    That of processes counts whatever the others run: workers that get nothing run nothing.
+    """
+    ran, functions = Counter[int](), dict[int, Counter[str]]()
+    for each in busy:
+        if _state(each) in RUNNING:
+            ran[each.location] += each.ran_ns
+            functions.setdefault(each.location, Counter())[own_frame(each.stack)] += each.ran_ns
+    count = len({each.location for each in busy})
+    (longest, ns), *_ = ran.most_common(1) or [(-1, 0)]
+    part = ns / max(1, ran.total())
+    of_children = who.startswith("child")
+    if count < 2 + of_children or part < (_NEARLY_ALL if count == 2 or of_children else _MOSTLY_ONE):
+        return "", 0.0
+    if of_children:
+        return f"process {process_rows(trace)[trace.home(longest).process].pid}", part
+    tops = [functions[at].most_common(1)[0][0] for at in ran if ran[at] > STRAY * ran.total()]
+    return (location_rows(trace)[longest].name, part) if len(tops) > 1 and len({*tops}) == 1 else ("", 0.0)
 
 
 def _woken(sums: Sequence[SampleSum], starved: float) -> list[SampleSum]:

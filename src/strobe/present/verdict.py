@@ -412,6 +412,9 @@ def _of_others(trace: Trace, time: HostTime, waits: float, works_ns: int = 0) ->
     text += _within(others.places.get(max(names[kind], key=lambda name: others.shares.get(name, 0.0))))
     margin, both = causes[kind] - causes[second], causes[kind] + causes[second]
     confidence = _confidence(margin, both, others.samples)
+    if others.one:
+        of_them = f"{format_share(others.of_one)} of what they run is in {others.one} alone"
+        kind, text = "imbalanced", f"imbalanced{text.removeprefix(kind)}; {of_them}"
     return Verdict(kind, text, waits, "medium" if confidence == "high" else confidence)
 
 
