@@ -14,7 +14,6 @@ from strobe.trace.definition_rows import path_tree, region_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.02
-_AHEAD = 0.75
 MOST = 3
 # By what is on the call path, the first that fits: what to do.
 _DO = (
@@ -43,8 +42,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each place where the host waits, if gaps of the GPU behind it take 2 % of the steps.
 
     Without the wait, the host would have been ahead by as long as it had waited when the gap began: so much of the gap
-    is saved (lower bound). It stays ahead by what the calls took, which saves later gaps, too (upper bound): all of
-    them if it had waited about as long as the gaps last, since calls and copies that nobody waits for go, too.
+    is saved (lower bound). It stays ahead by what the calls took, and by these gaps, which saves later ones, too (upper
+    bound).
     """
     step = gpu_step(trace)
     if step is None:
@@ -65,7 +64,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         low, high = (float(np.minimum(gaps.lost_ns, each)[own].sum()) for each in (gaps.waited_ns, gaps.call_ns))
         called = float(gaps.call_ns[own & (gaps.waited_ns > 0)].sum())
         late = float(gaps.lost_ns[step.gaps_of("sync") | step.gaps_of("launch") | step.gaps_of("host")].sum())
-        high = max(high, late if called >= _AHEAD * lost[place] else min(called, late))
+        high = max(high, min(called + lost[place] if called else 0.0, late))
         often = step.often(int((own & (gaps.waited_ns > 0)).sum()))
         what = (
             f"the host waits for {step.device.name} in {f'{operators.split()[0]} ({call})' if operators else call}, "
