@@ -114,7 +114,7 @@ def test_the_time_in_it_is_the_wait_for_data(workshop: Workshop, feed: str, make
         steady = {row["step"]: row["duration_ns"] for row in steps if row["steady"]}
         parts = [row for row in trace.breakdown(by="step").to_pylist() if row["step"] in steady]
         waited = sum(row["data_wait_ns"] for row in parts if row["part"] == "data_wait") / sum(steady.values())
-        assert found["data_loader_share"] == pytest.approx(waited, abs=0.01)
+        assert found["data_loader_share"] == pytest.approx(waited, abs=0.02)
         if keep == "all":
             return
         # What the recorder found while the program ran is what the reader finds in the spans that it kept.

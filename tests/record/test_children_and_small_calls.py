@@ -118,5 +118,5 @@ def test_small_calls_are_counted(workshop: Workshop, call: str, calls: str, name
         return
     assert verdict.kind == "io-bound"
     (count,) = re.findall(rf"([\d\s]+) {named}", verdict.text)
-    assert int(re.sub(r"\D", "", count)) == pytest.approx(400000, rel=0.1)  # not those before the first reading
+    assert int(re.sub(r"\D", "", count)) == pytest.approx(400000, rel=0.3)  # not those before the first reading
     assert "in emit (small.c:" in verdict.text

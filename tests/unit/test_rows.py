@@ -56,9 +56,9 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A process that recorded rows and was stopped, or killed without a warning."""
     folder = tmp_path_factory.mktemp("rows") / "rows.strobe"
     folder.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    environment = {**os.environ, "STROBE_CLOCK_WITHOUT_TSC": "1"}  # ticks, in which messages have their lengths, are ns
+    command = [sys.executable, "-c", PROGRAM, str(folder)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     if request.param == "killed":

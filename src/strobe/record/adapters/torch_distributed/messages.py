@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import time
 import weakref
 from _thread import _local  # threading may be a module of the program
 
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 
     from strobe.record.adapters.torch_distributed.hooks import Group
 
-    # Group, text of the direction, peer, tag, bytes, number, when it was asked for in ticks and in ns.
-    Message = tuple[Group, int, int, int, int, int, int, int]
+    # Group, text of the direction, peer, tag, bytes, number, when it was asked for in ticks.
+    Message = tuple[Group, int, int, int, int, int, int]
 
 _TORCH, _POINT_TO_POINT = 2, 9  # model/kinds.py: paradigm, role
-_MESSAGE = 1  # strobe.h: kind of a row
+_MESSAGE, _SINCE_BEGIN = 1, 0x8000  # strobe.h: kind of a row, which has the time of its request
 
 
 class Messages:
@@ -51,10 +50,10 @@ class Messages:
             if message is None:
                 return original(own, *args, **kwargs)
             core.message_wait_begin(region)
-            began_ns = time.monotonic_ns()
+            began = core.ticks()
             try:
                 done = original(own, *args, **kwargs)
-                self._over(own, message, began_ns)
+                self._over(own, message, began)
                 return done
             finally:
                 core.message_wait_end(region)
@@ -74,7 +73,7 @@ class Messages:
 
     def asked(self, group: Group, direction: int, peer: int, tag: int, size_bytes: int) -> Message:
         """Return a message that is asked for now; `peer`: in the group, NOTHING_32 where any may have sent it."""
-        return group, direction, peer, tag, size_bytes, next(self._numbers), core.ticks(), time.monotonic_ns()
+        return group, direction, peer, tag, size_bytes, next(self._numbers), core.ticks()
 
     def pending(self, work: Any, message: Message) -> None:
         """Remember a message by what the dispatcher has given for it."""
@@ -84,18 +83,18 @@ class Messages:
         except Exception as error:  # never into the program
             core.count(f"messages_not_read: {type(error).__name__}", 1)
 
-    def _over(self, work: Any, message: Message, began_ns: int) -> None:
-        group, direction, peer, tag, size_bytes, number, ticks, asked_ns = message
+    def _over(self, work: Any, message: Message, began: int) -> None:
+        group, direction, peer, tag, size_bytes, number, asked = message
         self._held.work = None
         try:
             if peer == core.NOTHING_32:
                 peer = work._source_rank()
             in_job = group.ranks[peer] if 0 <= peer < len(group.ranks) else core.NOTHING_32
             # A send has the time at which it was asked for, a receive that at which it is over.
-            ticks = ticks if direction == core.text("send") else 0
+            sent, now = direction == core.text("send"), core.ticks()
+            kind, at = (_MESSAGE | _SINCE_BEGIN, asked) if sent else (_MESSAGE, now)
             sides, ends, which = _two(direction, group.text), _two(in_job, peer), _two(tag, number % 2**31)
-            now_ns = time.monotonic_ns()
-            core.row(_MESSAGE, sides, ends, which, size_bytes, now_ns - began_ns, now_ns - asked_ns, ticks)
+            core.row(kind, sides, ends, which, size_bytes, now - began, now - asked, at)
         except Exception as error:  # never into the program
             core.count(f"messages_not_read: {type(error).__name__}", 1)
 
