@@ -50,7 +50,7 @@ def devices(trace: Trace) -> list[Device]:
     ranks = ranks_of(trace)
     streams: dict[tuple[int, int], list[Location]] = {}
     for each in location_rows(trace):
-        if each.kind == "stream" and each.span_count:
+        if each.kind == "stream" and (each.span_count or _is_folded(trace, each)):
             streams.setdefault((each.process, -1 if each.device is None else each.device), []).append(each)
     return [
         Device(
@@ -59,11 +59,17 @@ def devices(trace: Trace) -> list[Device]:
             None if number < 0 else number,
             tuple(each.location for each in own),
             sum(each.span_count for each in own),
-            min(each.first_ns for each in own),
-            max(each.last_ns for each in own),
+            min(each.first_ns for each in own if each.span_count),
+            max(each.last_ns for each in own if each.span_count),
         )
         for (process, number), own in sorted(streams.items())
+        if any(each.span_count for each in own)
     ]
+
+
+def _is_folded(trace: Trace, stream: Location) -> bool:
+    """Whether all of a stream is statistics: work that overlaps has a second lane, which may be short."""
+    return stream.process in trace.folded and stream.location in trace.folded[stream.process].location
 
 
 def devices_of_sums(trace: Trace) -> list[Device]:
@@ -73,9 +79,7 @@ def devices_of_sums(trace: Trace) -> list[Device]:
     summed = {
         (each.process, each.device): each.location
         for each in location_rows(trace)
-        if each.kind == "stream"
-        and each.process in trace.folded
-        and each.location in trace.folded[each.process].location
+        if each.kind == "stream" and _is_folded(trace, each)
     }
     return [
         Device(process, ranks_of(trace)[process], number, (location,), 0, 0, 0)

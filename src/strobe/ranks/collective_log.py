@@ -143,9 +143,7 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Executions]]:
             calls = _Calls(work.location.astype(np.int64), work.row, work.start_ns, work.end_ns, path)
             numbers = _read_columns(each.attributes, texts)
             parts.append(_found(numbers, in_name[work.region], calls, texts, device.rank, on_gpu=True))
-        # Streams of which all is folded have no spans.
-        own = [at.location for at in location_rows(trace) if (at.process, at.device) == (device.process, device.number)]
-        parts.append(folded.chosen(np.isin(folded.location, own)))
+        parts.append(folded.chosen(np.isin(folded.location, device.locations)))
         yield Party(device.process, device.rank, device.number, on_gpu=True), Executions.joined(parts)
 
 
