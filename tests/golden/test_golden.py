@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
+import tarfile
+from pathlib import Path
 
 import pytest
 
+import strobe
+from strobe.gpu.devices import devices
+from strobe.trace.definition_rows import location_rows
 from tests.golden import answers
 from tests.golden.questions import Answer
 from tests.golden.recipes import RECIPES
@@ -59,3 +64,16 @@ def test_sentences_are_as_reviewed(trace: tuple[str, dict[str, Answer]]) -> None
 
 def test_each_trace_can_be_made_again() -> None:
     assert set(answers.names()) == set(RECIPES)
+
+
+def test_a_lane_of_which_all_is_folded_belongs_to_its_gpu(tmp_path: Path) -> None:
+    """Work that overlaps lies on a second lane of its stream; here no span of it was kept."""
+    with tarfile.open(Path(__file__).parent / "traces" / "gpu-folded.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.glob("**/job.json")
+    with strobe.open(folder.parent) as opened:
+        streams = [each for each in location_rows(opened) if each.kind == "stream"]
+        assert [each.span_count > 0 for each in streams] == [True, True, False]
+        (gpu,) = devices(opened)
+        assert gpu.locations == tuple(each.location for each in streams)
+        assert gpu.first_ns == min(each.first_ns for each in streams[:2])
