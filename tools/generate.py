@@ -155,6 +155,8 @@ def rules() -> str:
         "aside until the rules were done. *first*: the problem is the first finding, of those that the rule names.",
         "*gain held*: the interval holds the gain that the repair brought, of those that were promised one. *healthy*:",
         "healthy programs that were promised a gain. Rules without figures name causes that none of the cases has.",
+        "A gain may be longer than the time that the finding names: without the recorder a step is shorter, and what",
+        "is left of it gets faster, too ([decision 0021](../decisions/0021-advice.md)).",
         "",
         "| rule | problem | first | gain held | healthy |",
         "|---|---|---|---|---|",

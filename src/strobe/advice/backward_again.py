@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from strobe.breakdown.backward_passes import backward_passes
+from strobe.breakdown.backward_passes import backward_passes, place_of
 from strobe.breakdown.usual_calls import usual_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
@@ -27,7 +27,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         what=f"{found.passes:.3g} backward passes a step go through the same operators: up to {format_ns(high)} "
         f"({format_share(high / calls.usual.median_ns)}) of a step is done again"
         + (f", called in {at.name}" if at is not None else ""),
-        where=f"{at.file}:{at.line}" if at is not None and at.line else "",
+        where=place_of(at),
         do="add the losses and call backward once, instead of twice with retain_graph=True",
         gain_low_ns=round(_LEAST * low),
         gain_high_ns=round(high),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from strobe.breakdown.backward_passes import backward_passes
+from strobe.breakdown.backward_passes import backward_passes, place_of
 from strobe.breakdown.usual_calls import usual_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
@@ -32,7 +32,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         what=f"the backward pass of {found.pieces:.3g} pieces of tensors (x[:, t]) takes {format_ns(found.pieces_ns)} "
         f"({format_share(share)}) of a step: it makes a gradient of the whole tensor for each"
         + (f"; {at.name} takes most of them" if at is not None else ""),
-        where=f"{at.file}:{at.line}" if at is not None and at.line else "",
+        where=place_of(at),
         do="one operator on the whole tensor instead of a loop, or all pieces at once: x.unbind(1), x.split(n)",
         gain_low_ns=round(_LEAST * found.pieces_ns),
         gain_high_ns=round(min(_MOST * found.pieces_ns, calls.usual.median_ns)),

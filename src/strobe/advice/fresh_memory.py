@@ -41,7 +41,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         gains = low >= _GAINS * median_ns
         found = longest_function(trace)
         at = found[0] if found is not None and found[1] >= _MUCH else None
-        look = f"; {at.name} takes most of the step, {format_share(found[1])}" if at and found else ""
+        look = f"; {at.name} takes more of it than any other function, {format_share(found[1])}" if at and found else ""
         yield Finding(
             rule="memory.fresh",
             what=f"a step touches {format_bytes(faults * _PAGE)} of new memory, {faults:.4g} page faults: about "

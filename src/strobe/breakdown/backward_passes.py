@@ -12,8 +12,9 @@ import numpy as np
 from strobe.breakdown.usual_calls import usual_calls
 from strobe.gpu.devices import devices
 from strobe.model.kinds import OPTIMIZED_PARAMETERS
+from strobe.steps.thread_spans import innermost
 from strobe.sums.path_statistics import PathStatistics, is_own_function
-from strobe.tables.column_arrays import Bools, Ints
+from strobe.tables.column_arrays import Bools
 from strobe.trace.definition_rows import Region, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -69,7 +70,7 @@ def backward_passes(trace: Trace) -> Backward | None:
     passes = float(own.calls[is_root].sum()) / calls.steps
     if not passes:
         return None
-    inside = _below(own.parent, is_root)
+    inside = innermost(own.parent, is_root) >= 0
     evaluated, time_ns, forward = Counter[str](), Counter[str](), Counter[str]()
     for name, count, ns, within in zip(names, own.calls.tolist(), own.total_ns.tolist(), inside.tolist(), strict=True):
         node = found[1] if (found := _NODE.match(name)) is not None else ""
@@ -109,26 +110,21 @@ def _checks_ns(own: PathStatistics, names: Sequence[str], nodes: int) -> float:
     return float(own.total_ns[counts].sum()) if own.calls[looks].sum() >= nodes / 2 else 0.0
 
 
-def _below(parent: Ints, root: Bools) -> Bools:
-    found = root.copy()
-    above = parent.copy()
-    while (above >= 0).any():
-        found |= root[above] & (above >= 0)
-        above = np.where(above >= 0, parent[above], -1)
-    return found
-
-
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
+def place_of(function: Region | None) -> str:
+    """Return file and line of a function, "" if it has none or is not known."""
+    return f"{function.file}:{function.line}" if function is not None and function.line else ""
+
+
 def _caller(own: PathStatistics, called: Bools, regions: Sequence[Region]) -> Region | None:
     """Return the program's own function that makes most of some calls; None if there is none."""
+    functions = np.array([is_own_function(each) for each in regions], dtype=bool)
+    caller_of = innermost(own.parent, functions[own.region])
     made = Counter[int]()
     for path in np.flatnonzero(called).tolist():
-        above = int(own.parent[path])
-        while above >= 0 and not is_own_function(regions[int(own.region[above])]):
-            above = int(own.parent[above])
-        made[int(own.region[above]) if above >= 0 else -1] += int(own.calls[path])
+        made[int(own.region[caller_of[path]]) if caller_of[path] >= 0 else -1] += int(own.calls[path])
     (caller, count), *_ = made.most_common(1) or [(-1, 0)]
     return regions[caller] if caller >= 0 and count >= _MOST * made.total() else None
