@@ -52,8 +52,8 @@ def gain(finding):
 
 
 def gain_of(low_ms, high_ms):
-    """The bounds, with 15 % for what changes beside."""
-    return pytest.approx((low_ms * 0.85, high_ms * 1.15), rel=0.01, abs=0.02)
+    """The bounds, with what changes beside: 15 % less, or 30 % more."""
+    return pytest.approx((low_ms * 0.85, high_ms * 1.3), rel=0.01, abs=0.02)
 
 
 def test_a_gpu_that_always_has_work_gets_no_advice(tmp_path):
@@ -85,7 +85,7 @@ def test_short_kernels_that_are_launched_one_by_one_gain_their_gaps(tmp_path):
 
     found = advice(tmp_path, body)
     assert set(found) == {"gpu.launch"}
-    assert gain(found["gpu.launch"]) == gain_of(3.8, 7.6 + 1)  # of each gap 1 us stays; half of 400 kernels of 5 us
+    assert gain(found["gpu.launch"]) == gain_of(3.8, 7.6 + 1.5)  # of each gap 1 us stays; 3/4 of 400 kernels of 5 us
     assert "torch.compile" in found["gpu.launch"].do
 
 
@@ -101,6 +101,52 @@ def test_waiting_for_a_value_gains_the_gap_behind_it(tmp_path):
     assert gain(found["gpu.sync"]) == gain_of(10, 10)
     assert "aten::item (cudaStreamSynchronize)" in found["gpu.sync"].what
     assert "keep the value on the GPU" in found["gpu.sync"].do
+
+
+@pytest.mark.parametrize(("waited_ms", "gained_ms"), [(60, 30), (20, 20)])
+def test_a_shorter_kernel_gains_as_much_as_the_host_waits_in_its_burst(tmp_path, waited_ms, gained_ms):
+    def body(t):
+        yield from launched(t + 1, t + 5, 60 * MS - 10)
+        yield from launched(t + 10, t + 60 * MS, 30 * MS, "at::native::CatArrayBatchedCopy<float>", "aten::cat")
+        wait = (t + (90 - waited_ms) * MS, waited_ms * MS + 10)
+        yield call(*wait, "cudaStreamSynchronize", correlation=next(_numbers))
+
+    found = advice(tmp_path, body)["gpu.movement"]
+    mean_ms = (10 * gained_ms + 30) / 11  # of the last of 11 bursts no end is known: all counts
+    assert gain(found) == gain_of(mean_ms / 2, mean_ms)
+
+
+def test_copies_that_the_backward_pass_makes_of_copies_count_with_them(tmp_path):
+    def body(t):
+        yield from launched(t + 1, t + AHEAD, 80 * MS)
+        yield from launched(t + 10, t + AHEAD + 80 * MS, 5 * MS, "direct_copy_kernel", "aten::clone")
+        yield from launched(t + 20, t + AHEAD + 85 * MS, 5 * MS, "direct_copy_kernel", "CloneBackward0")
+        yield from launched(t + 30, t + AHEAD + 90 * MS, 10 * MS - 1)
+
+    assert gain(advice(tmp_path, body)["gpu.movement"]) == gain_of(5, 10)
+
+
+def experts(module):
+    """A step with a module of 40 experts: a kernel of 0.5 ms each, and 80 us in which the GPU idles behind a wait."""
+
+    def body(t):
+        yield event("python_function", module, t + 1, 23_740, 100, 1, Python_id=1, **{"Python module id": 1})
+        yield from launched(t + 2, t + 5, 500)
+        for at in range(t + 5, t + 5 + 40 * 580, 580):
+            yield operator("aten::nonzero", at + 20, 490)
+            yield call(at + 30, 475, "cudaStreamSynchronize", correlation=next(_numbers))
+            yield from launched(at + 570, at + 580, 500)
+        yield from launched(t + 23_750, t + 24 * MS, 76 * MS)
+
+    return body
+
+
+def test_experts_that_run_one_after_the_other_are_one_problem(tmp_path):
+    found = advice(tmp_path, experts("nn.Module: MixtralMoE_0"))
+    assert "40 a step" in found["gpu.experts"].what
+    assert gain(found["gpu.experts"]) == gain_of(3.2, 6.4)  # at most: as much in the backward pass
+    assert "gpu.sync" not in found
+    assert "gpu.sync" in advice(tmp_path, experts("nn.Module: Decoder_0"))
 
 
 def test_a_function_between_launches_is_named_with_its_line(tmp_path):

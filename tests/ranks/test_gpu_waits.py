@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import strobe
+from strobe.advice.rank import findings
 from strobe.api.imports import opened
-from tests.deep.kineto import US, Event, write
+from tests.deep.kineto import US, Event, step, write
 from tests.deep.test_critical_path import random_run
-from tests.ranks.gpu_wait_cases import GPU_CASES, GpuCase, through_two_streams
+from tests.ranks.gpu_wait_cases import GPU_CASES, GpuCase, did, launch, ran, reduced, through_two_streams
 
 PARTS = ("wait_ns", "direct_ns", "indirect_ns", "unexplained_ns", "carried_ns")
 
@@ -118,3 +119,20 @@ def test_the_note_names_what_other_ranks_waited_for(tmp_path: Path) -> None:
         waited = trace.waits().note
         assert waited.startswith("ranks waited 120.0 us for one another")
         assert waited.endswith("threads and streams waited 192.0 us for GPUs; GPUs waited 120.0 us for their hosts")
+
+
+def test_gpus_that_work_on_the_steps_which_hosts_have_left_wait_in_them(tmp_path: Path) -> None:
+    """Hosts are done with 10 steps within 2 ms; GPUs take 1 ms a step, of which one computes 0.4 ms, the other 0.9."""
+    ranks = dict[int, list[Event]]()
+    for rank, computes in enumerate((400, 900)):
+        ranks[rank] = []
+        for n in range(10):
+            at, gpu, number = 10_000 + 200 * n, 10_100 + 1000 * n, 10 * n + 1
+            ranks[rank] += [step(n, at, 200), did("aten::mm", at + 9, at + 14), launch(at + 10, number)]
+            ranks[rank] += [launch(at + 20, number + 1), ran("gemm", gpu, gpu + computes, number)]
+            ranks[rank].append(reduced(gpu + computes, gpu + 1000, number + 1, n))
+    with opened_job(ranks, tmp_path) as trace:
+        (found,) = (each for each in findings(trace) if each.rule == "rank.waits")
+    assert "ranks wait 250.0 us of a step for one another, 25 % of it" in found.what  # 0.5 ms of one of two
+    assert "for rank 1, because of `gemm`" in found.what
+    assert found.gain_high_ns == 500 * US

@@ -220,16 +220,16 @@ def test_validation_is_good_to_know_and_no_problem():
 
 
 @pytest.mark.parametrize("every", [5, 2])
-def test_what_takes_much_of_all_steps_gains_half_of_it_by_half_as_often(every):
+def test_what_takes_much_of_all_steps_gains_two_thirds_by_a_third_as_often(every):
     """30 ms in every fifth step of 11, or in every second one, where most steps have it: 6 of 17 ms, 15 of 26."""
     extras = dict.fromkeys(range(0, 75, every), ("validate", 30 * MS))
     trace = make_trace({"main": train_steps(75, wait_ns=MS // 10, extras=extras)})
     finding = by_rule(trace)["classes"]
     assert re.match(r"validation: \d+ of 7\d steps take 30.00 ms longer, (35|58) %", finding.what), finding.what
-    assert finding.do.startswith("do it less often (half as often saves half)")
+    assert finding.do.startswith("do it less often (a third as often saves two thirds)")
     assert not finding.informative
     assert finding.gain_high_ns == pytest.approx(BESIDE * (30 * MS / every * (1 + every / 75)), rel=0.05)
-    assert finding.gain_low_ns == pytest.approx(15 * MS / every, rel=0.05)
+    assert finding.gain_low_ns == pytest.approx(20 * MS / every, rel=0.05)
 
 
 def test_python_inside_the_step_is_named_with_its_function():
@@ -305,8 +305,7 @@ def test_what_a_loop_can_do_without_gains_its_time_less_the_error_of_the_samples
     assert finding.informative == (least is None)
     if least is not None:
         assert finding.do.startswith(do)
-        error = 2 * (0.75 * 0.25 / 45) ** 0.5
-        assert finding.gain_high_ns == pytest.approx(BESIDE * (8 * MS * (0.75 + error)), rel=0.03)
+        assert finding.gain_high_ns == pytest.approx(BESIDE * 8 * MS, rel=0.03)
         assert finding.gain_low_ns == pytest.approx(6 * MS * least * (1 - 45**-0.5), rel=0.03)
 
 
@@ -464,7 +463,7 @@ def test_very_many_short_operators_of_one_function_gain_their_time_and_that_of_t
     assert found[0].informative == (not gains)
     if gains:
         assert f"instead of {count} calls of aten::copy_ a step, 20.00 us each" in found[0].do
-        assert found[0].gain_low_ns == pytest.approx(1.8 * MS, rel=0.005)
+        assert found[0].gain_low_ns == pytest.approx(2.1 * MS, rel=0.005)
         assert found[0].gain_high_ns == pytest.approx(BESIDE * (3 * MS), rel=0.005)
 
 

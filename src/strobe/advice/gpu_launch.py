@@ -17,15 +17,16 @@ _LEAST_COUNT = 20  # gaps in a step: fewer are no pattern
 # Kernels of a CUDA graph follow each other within a microsecond (NVIDIA, "Constant time launch for straight-line CUDA
 # graphs", 2024): so much of each gap stays.
 _GRAPH_NS = 1_000
-# A kernel takes some microseconds, however little it does: half of that is saved where two become one.
-_SHORT_NS = 10_000
+# A kernel takes some microseconds, however little it does: three quarters of that are saved where four become one, or
+# a larger batch fills them.
+_SHORT_NS, _SAVED = 10_000, 0.75
 
 
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding if gaps in which the host is on its way to the next launch take 5 % of the steps.
 
-    Upper bound: a CUDA graph leaves a microsecond of each gap, and torch.compile makes half as many of kernels below
-    10 us. Lower bound: half of the former. Gaps within a step of the optimizer belong to the rule `gpu.optimizer`.
+    Upper bound: a CUDA graph leaves a microsecond of each gap, and of kernels below 10 us torch.compile makes a quarter
+    as many. Lower bound: half of the former. Gaps within a step of the optimizer belong to the rule `gpu.optimizer`.
     """
     found = gpu_problems(trace)
     if found is None:
@@ -39,7 +40,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     typical = float(np.median((step.work.end_ns - step.work.start_ns)[kernels])) if kernels.any() else 0.0
     length = (step.work.end_ns - step.work.start_ns)[kernels]
     saved = float(np.maximum(0, step.gaps.lost_ns[gaps] - _GRAPH_NS).sum())
-    high = saved + float(length[length < _SHORT_NS].sum()) / 2
+    high = saved + _SAVED * float(length[length < _SHORT_NS].sum())
     torch = (step.operator.row >= 0).any()
     do = "launch the kernels of a step as one CUDA graph (cudaStreamBeginCapture, cudaGraphLaunch), or make them fewer"
     if torch:

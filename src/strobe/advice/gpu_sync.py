@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from strobe.breakdown.expert_loops import expert_loop
 from strobe.breakdown.gpu_step import Advice, GpuStep, gpu_step
 from strobe.model.plugins import Finding, Rule
 from strobe.operators.labels import innermost_line
@@ -48,7 +49,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     step = gpu_step(trace)
     if step is None:
         return
-    at, gaps = np.flatnonzero(step.gaps_of("sync")), step.gaps
+    of_experts = loop[2] if (loop := expert_loop(trace)) is not None else False  # of the rule `gpu.experts`
+    at, gaps = np.flatnonzero(step.gaps_of("sync") & ~np.asarray(of_experts)), step.gaps
     places: dict[tuple[str, str, str], list[int]] = {}
     for each in at.tolist():
         places.setdefault(_place(step, int(gaps.path[each])), []).append(each)

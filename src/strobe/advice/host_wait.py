@@ -17,7 +17,7 @@ LEAST_SHARE = 0.1
 # Of a smaller part of the step no gain is promised: any program collects some garbage.
 _LEAST_GAIN = 0.2
 # What others keep from the main thread is saved to this part at least, if they keep less.
-_LEAST_OF = {"gil": 0.5, "collecting": 0.25}
+_LEAST_OF = {"gil": 0.7, "collecting": 0.25}
 # Fewer samples of a kind may be chance.
 _FEWEST = 10
 
@@ -35,7 +35,7 @@ _WORDS = {
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each of these kinds of host time that takes 10 % of the steps of a rank (the one with most).
 
-    At most all of it is saved, and at least a half of the waits for the GIL, a quarter of collecting, nothing of other
+    At most all of it is saved, and at least 70 % of the waits for the GIL, a quarter of collecting, nothing of other
     waits: what they wait for may be needed. Below 20 %, and where there are no steps, no gain is promised.
     """
     times = host_times(trace)

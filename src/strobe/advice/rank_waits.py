@@ -21,6 +21,7 @@ from strobe.trace.trace import Trace
 LEAST_SHARE = 0.05  # of the steps: less is not worth a line
 _UNEVEN = 0.5  # a rank that waits less than this part of the mean has more to do
 _MOSTLY = 0.5
+_LEAST = 0.7  # of a part that each rank gets: tokens, files, blocks are never quite even
 _ALONE = 0.2  # what the others spend less of the same time in is work of one rank
 # Of waits for whoever happens to be late: noise of a busy machine is up to a tenth, and its median is far below its
 # mean, which waits for repeated work are not.
@@ -95,7 +96,7 @@ class _Cause:
     """Why ranks wait. waits: those of this cause. share: of all waits. gain_ns: of a rank in all steps, at most.
 
     Of work that only one rank has, all that the others wait longer is gained if it is gone, a part of each rank's if it
-    is divided among them; half of the latter counts for sure (least_ns).
+    is divided among them; `_LEAST` of the latter counts for sure (least_ns).
     """
 
     why: str
@@ -144,7 +145,7 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
             why = f"{for_it}, which {'only it does' if alone else 'takes it longer than the others'}; {own}"
             do = f"give {rank} less of {function}, or divide that among the ranks"
         others_ns = (float(waited.sum()) - own_ns) / (len(waited) - 1)
-        return _Cause(why, do, where, delayed, share, others_ns - own_ns, (mean_ns - own_ns) / 2)
+        return _Cause(why, do, where, delayed, share, others_ns - own_ns, _LEAST * (mean_ns - own_ns))
     share = float(on_ranks.sum()) / total
     if _rotates(found, state):
         several = np.isin(np.arange(len(waits)), costs.wait[of_cause & (costs.direct_ns > 0)])

@@ -24,7 +24,7 @@ from strobe.trace.trace import Trace
 LEAST_SHARE = 0.05  # of the sender's steps, in the calls
 _LEAST_COUNT = 16  # messages in a row
 _SMALL = 4096  # bytes, in the mean: less than what a message costs by itself on usual networks (5 us at 1 GB/s)
-_LEAST = 0.5
+_LEAST = 0.7
 MOST_ROWS = 5_000_000  # of messages: some seconds
 
 
@@ -32,7 +32,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for the pair of ranks, and call, whose runs of small messages take most of the sender's steps.
 
     A run: sends of one call to the same rank in a step, without another message or collective of the sender in between.
-    Time: in the calls that complete the sends. At least half of that is saved but for one message of each run, at most
+    Time: in the calls that complete the sends. At least 70 % of that is saved but for one message of each run, at most
     that part of the time in the function that sends: what it receives is as many messages, and has its own cost.
     """
     if sum(reader.tables().get("messages", 0) for reader in trace.readers) > MOST_ROWS:

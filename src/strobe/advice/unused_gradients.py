@@ -12,14 +12,14 @@ from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05  # of the step
 # Their part of the gradients need not be their part of the time.
-_LEAST = 0.5
+_LEAST = 0.7
 
 
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding if a backward pass accumulates more gradients than optimizers have parameters.
 
     Saved is the backward pass through what is not trained: all of it at most (what is trained may be at its end), and
-    half of the unused gradients' part of it at least.
+    70 % of the unused gradients' part of it at least.
     """
     found, calls = backward_passes(trace), usual_calls(trace)
     if found is None or calls is None or not found.parameters:

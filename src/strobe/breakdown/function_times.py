@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,7 +27,7 @@ _MANY, _SHORT_NS = 100, 20_000
 # In a module's `forward`, so often in a call of it: a loop over time, heads or samples.
 _OFTEN = 20
 # Of the time of such calls and of the Python code around them, at least this part is saved.
-_LEAST = 0.6
+_LEAST = 0.7
 _FEWEST = 10  # samples: of fewer no gain follows
 _NOT_FORWARD = ("Optimizer.", "_engine_run_backward")
 _OPERATORS = HOST_KINDS.index("operators")
@@ -170,9 +169,10 @@ def avoidable_times(trace: Trace) -> dict[int, Avoidable]:
 
     Own time is that of the function on the main thread, and of the operators that it calls. It can be avoided where
     samples find at least half of it in a call of a library that loops can mostly do without (see library_calls; less
-    the error of so many samples, and at most with it), or where the function calls one operator at least 100 times a
-    step, and its operators take 20 us or less on average. In a `forward` it must do so 20 times a call: layers are no
-    loop; what the backward pass takes for it is known from its part of the forward pass only, and half of it counts.
+    the error of so many samples; at most all of it: what prepares the call goes with it), or where the function calls
+    one operator at least 100 times a step, and its operators take 20 us or less on average. In a `forward` it must do
+    so 20 times a call: layers are no loop; what the backward pass takes for it is known from its part of the forward
+    pass only, and half of it counts.
     """
     calls = usual_calls(trace)
     if calls is None:
@@ -188,8 +188,7 @@ def avoidable_times(trace: Trace) -> dict[int, Avoidable]:
         call = call_of(of_function, regions[region])
         if call is not None and call.samples >= _FEWEST and call.sparable is not None:
             low = per_step * call.share * call.sparable.least * (1 - call.samples**-0.5)
-            most = min(1.0, call.share + 2 * math.sqrt(call.share * (1 - call.share) / call.samples))
-            found[region] = Avoidable(low, per_step * most, share, call)
+            found[region] = Avoidable(low, per_step, share, call)
         elif operators is not None and _are_many(operators, calls, region):
             found[region] = Avoidable(per_step * _LEAST, per_step, share, None)
     if inner is not None and inner.time_ns.any():

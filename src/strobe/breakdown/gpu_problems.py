@@ -49,7 +49,7 @@ _SOFTMAX = re.compile(r"^aten::_softmax(_backward_data)?$|^aten::softmax")
 _BATCHED = re.compile(r"^aten::(bmm|baddbmm)")
 _LAYOUT = re.compile(r"nchw_?to_?nhwc|nhwc_?to_?nchw|convert_?tensor|batched_transpose", re.I)
 _MOVES = re.compile(r"copy|transpose|permute", re.I)
-_REORDERS = re.compile(r"^aten::(contiguous|clone|reshape|permute|_reshape_alias)$")
+_REORDERS = re.compile(r"^aten::(contiguous|clone|reshape|permute|_reshape_alias)$|^(Clone|Permute|Transpose)Backward")
 _CONCATENATES = re.compile(r"CatArray", re.I)
 _SCATTER = re.compile(
     r"embedding_(dense_)?backward|embedding_bag.*backward|EmbeddingBackward|indexing_backward|index_put|index_add"

@@ -27,7 +27,7 @@ from strobe.steps.thread_spans import innermost
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.steps.usual_steps import usual_steps
 from strobe.sums.attributes import Attributes
-from strobe.tables.column_arrays import Bools, Columns, Floats, Ints, interval_at, place_of
+from strobe.tables.column_arrays import Bools, Columns, Ints, interval_at, place_of
 from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.definition_rows import path_tree, region_rows, regions_where
 from strobe.trace.spans import SpanArrays
@@ -45,9 +45,9 @@ _RETURN_NS = 20_000
 _OF_GAP = 0.25  # a call that is shorter than this part of a gap is not its cause
 # A call that launches takes some microseconds; this long it waits for a place in a full queue.
 _BLOCKED_NS = 200_000
-# A repair changes what is beside it, too: gaps between kernels, caches. With this margin the interval holds the gain of
-# three in four simulated repairs (benchmarks/gpu_advice.py).
-MODEL_ERROR = 0.15
+# A repair changes what is beside it, too: gaps between kernels, caches. It may bring more than what it removes, and
+# brought less in none of 90 simulated repairs (benchmarks/gpu_advice.py).
+MODEL_ERROR, MODEL_ERROR_HIGH = 0.15, 0.3
 _LEAST_UNSURE = 0.1  # of a step: what may be nothing must be able to be as much
 _MOST_GAPS = 2_000  # whose host work is looked at
 _MOST = 500_000  # activities: some seconds
@@ -111,7 +111,7 @@ class GpuStep:
     path: Ints
     gaps: Gaps
     burst_end_ns: Ints
-    burst_weight: Floats
+    burst_waited_ns: Ints
 
     @cached_property
     def names(self) -> list[str]:
@@ -138,9 +138,8 @@ class GpuStep:
     def exposed_ns(self, which: Bools) -> float:
         """Return the time of these activities that the steps wait for, ns: at most so much is saved without them.
 
-        Of the time in which nothing else runs, what lies in bursts (until the host is late) counts by their weight: the
-        part of a burst for which the host waited in it. Where it is late without having waited, a faster kernel would
-        only make the gap longer.
+        Of the time in which nothing else runs, a burst (until the host is late) counts as far as the host waited in it.
+        Where it is late without having waited, a faster kernel would only make the gap longer.
         """
         which = which & self.wanted
         if not which.any():
@@ -148,7 +147,8 @@ class GpuStep:
         edges, mask = sweep(self.work.start_ns, self.work.end_ns, which.astype(np.int8))
         alone = np.diff(edges) * (mask[:-1] == 2)
         burst = np.searchsorted(self.burst_end_ns, edges[:-1], side="right")
-        return float((alone * np.append(self.burst_weight, 1.0)[burst]).sum())
+        waited_ns = np.append(self.burst_waited_ns, np.inf)
+        return float(np.minimum(np.bincount(burst, alone, len(waited_ns)), waited_ns).sum())
 
     def per_step(self, time_ns: float) -> float:
         """Return a time of all these steps as that of one, ns."""
@@ -190,7 +190,7 @@ class GpuStep:
 
     def _finding(self, text: Advice, line: str, places: _Places, low_ns: float, high_ns: float) -> Finding:
         location, start, end = places
-        bounds = min(low_ns, high_ns) * (1 - MODEL_ERROR), min(high_ns * (1 + MODEL_ERROR), self.duration_ns)
+        bounds = min(low_ns, high_ns) * (1 - MODEL_ERROR), min(high_ns * (1 + MODEL_ERROR_HIGH), self.duration_ns)
         low, high = (round(self.per_step(max(0.0, each))) * self.of_steps for each in bounds)
         evidence: tuple[Evidence, ...] = tuple(
             {"location": int(location[at]), "start_ns": int(start[at]), "duration_ns": int(end[at] - start[at])}
@@ -247,7 +247,7 @@ def gpu_step(trace: Trace) -> GpuStep | None:
     of_steps = len(begin) > 0 and (steps is None or steps.confidence != "low" or 2 * took[0] > took[1])
     if not of_steps:
         begin, end, wanted = work.start_ns[:1], np.array([work.end_ns.max()]), np.ones(len(work), dtype=bool)
-    all_gaps, burst_end_ns, burst_weight = _gaps(trace, device, work, call, path)
+    all_gaps, burst_end_ns, burst_waited_ns = _gaps(trace, device, work, call, path)
     in_steps = wanted[all_gaps.ended_by]
     if of_steps:  # what lies before the steps, or between them, is not known to be theirs
         since = np.maximum.accumulate(np.where(np.append(True, begin[1:] != end[:-1]), begin, 0))
@@ -257,7 +257,7 @@ def gpu_step(trace: Trace) -> GpuStep | None:
     duration_ns = max(int((end - begin).sum()), took[0])
     return GpuStep(
         trace, device, len(begin), of_steps, duration_ns, step_ns, work, wanted, call, operator, path, inside,
-        burst_end_ns, burst_weight,
+        burst_end_ns, burst_waited_ns,
     )  # fmt: skip
 
 
@@ -288,8 +288,8 @@ def _windows(steps: ProcessSteps | None, last_ns: int) -> tuple[Ints, Ints]:
     return steps.start_ns[chosen], steps.end_ns[chosen]
 
 
-def _gaps(trace: Trace, device: Device, work: Work, call: Calls, path: Ints) -> tuple[Gaps, Ints, Floats]:
-    """Return the gaps for which the host was late; where the bursts between them end, and how much each counts."""
+def _gaps(trace: Trace, device: Device, work: Work, call: Calls, path: Ints) -> tuple[Gaps, Ints, Ints]:
+    """Return gaps for which the host was late; where the bursts between them end, and how long it waited in each."""
     waiting = _Waiting(trace, np.unique(call.location[call.row >= 0]).tolist())
     key = _key(work.location, work.row)
     in_order = np.argsort(key)
@@ -316,8 +316,7 @@ def _gaps(trace: Trace, device: Device, work: Work, call: Calls, path: Ints) -> 
     waiting.add_host_work(found, call)
     _add_lost_lead(found)
     begin_ns = np.append(work.start_ns[:1], found.end_ns)[: len(found)]
-    waited = waiting.waited_ns(begin_ns, found.start_ns)
-    return found, found.start_ns, np.clip(waited / np.maximum(1, found.start_ns - begin_ns), 0, 1)
+    return found, found.start_ns, waiting.waited_ns(begin_ns, found.start_ns)
 
 
 def _key(location: npt.NDArray[np.integer], row: Ints) -> Ints:

@@ -52,7 +52,7 @@ _SPARABLE = (
         0.5,
     ),
     _sparable(r"re/(__init__|_compiler|_parser)\.py:(_?compile|template)", "compile the pattern before the loop", 0.7),
-    _sparable(r"concurrent/futures/.*\.py:|multiprocessing/pool\.py:", "hand over fewer and larger tasks", 0.5),
+    _sparable(r"concurrent/futures/.*\.py:|multiprocessing/pool\.py:", "hand over fewer and larger tasks", 0.4),
     _sparable(r"subprocess\.py:", "start one process for many inputs, or call a library instead", 0.5),
     _sparable(_FILES, "look at the file system once, before the loop", 0.5),
     _sparable(r"(traceback|inspect|warnings|linecache)\.py:", "look at the program's code only where it fails", 0.7),

@@ -13,7 +13,7 @@ from strobe.ranks.waits.wait_columns import Waits
 from strobe.steps.step_times import in_steady_steps
 from strobe.steps.steps import find_steps
 from strobe.tables.column_arrays import Ints
-from strobe.trace.definition_rows import processes_of_locations, ranks_of
+from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -27,7 +27,7 @@ class StepWaits:
 
     late, waiting: process that was waited for, and that waited, by wait. costs: their wait is the place in `waits`.
     processes: those that have a rank and steps. steps: how many steady ones each has, in the mean. duration_ns: of
-    all of these. barrier: the one without which ranks would hardly wait.
+    all of these, and of what GPUs still do behind the last ones. barrier: without this one ranks would hardly wait.
     """
 
     waits: Waits
@@ -57,8 +57,14 @@ def step_waits(trace: Trace) -> StepWaits | None:
     found = delays(trace)
     waits, process = found.waits, np.array(processes_of_locations(trace), dtype=np.int64)
     waiting, late = process[waits.location], process[waits.cause]
-    counted = (late != waiting) & in_steady_steps(steps, waiting, waits.call_ns)
-    duration_ns = sum(int(each.duration_ns[each.steady].sum()) for each in steps)
+    # The host leaves its last steps while the GPU still works on them, and waits in them.
+    on_gpu = np.array([each.kind == "stream" for each in location_rows(trace)], dtype=bool)[waits.location]
+    last_ns = np.full(len(ranks), np.iinfo(np.int64).max)
+    last_ns[[each.process for each in steps]] = [int(each.end_ns[-1]) - 1 for each in steps]
+    begin_ns = np.where(on_gpu, np.minimum(waits.call_ns, last_ns[waiting]), waits.call_ns)
+    counted = (late != waiting) & in_steady_steps(steps, waiting, begin_ns)
+    behind_ns = np.max((waits.call_ns + waits.wait_ns)[counted] - last_ns[waiting[counted]], initial=0)
+    duration_ns = sum(int(each.duration_ns[each.steady].sum()) + int(behind_ns) for each in steps)
     costs = found.costs.chosen(counted[found.costs.wait] & ~found.costs.for_gpu)
     costs.wait[:] = (np.cumsum(counted) - 1)[costs.wait]
     waits = waits.chosen(counted)
