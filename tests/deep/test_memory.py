@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 
+from strobe.advice.rank import findings
 from strobe.gpu.memory import allocator_curves, steps_of
 from tests.deep.kineto import US, kernel, operator, profile, step
 from tests.public import FOLDER
@@ -163,3 +164,33 @@ def test_a_line_has_a_corner_at_each_change_and_of_too_many_the_extremes(tmp_pat
     # Halves of 35 us: the highest and the lowest of each.
     assert levels.tolist() == [100, 60, 60, 260, 60, 360, 355, 0, 0]
     assert times.tolist() == sorted(times.tolist())
+
+
+def growth(tmp_path, in_use):
+    """What `memory.growth` finds in 40 steps of 1 ms at whose ends so many MB are in use."""
+    events = [step(n, 1000 * n, 1000) for n in range(40)] + [operator("aten::mm", 1000 * n + 10, 50) for n in range(40)]
+    before = 0
+    for n, now in enumerate(10**6 * round(mb) for mb in in_use):
+        events.append(change(1000 * n + 500, now - before, total=now, reserved=now))
+        before = now
+    return [each for each in findings(profile(tmp_path, *events)) if each.rule == "memory.growth"]
+
+
+def test_memory_that_grows_in_every_step_is_named_with_its_pace(tmp_path):
+    (found,) = growth(tmp_path, [100 + 4 * n for n in range(40)])
+    assert "memory of the GPU grows by 4.00 MB a step" in found.what, found.what
+    assert found.informative
+
+
+@pytest.mark.parametrize(
+    "in_use",
+    [
+        [100 + 160 * (1 - 0.8**n) for n in range(40)],  # a cache that fills up
+        [100 + 40 * (n % 8) for n in range(40)],
+        [100 + 0.5 * n for n in range(40)],  # 20 MB in all
+        [100 + 200 * (n > 20) for n in range(40)],  # once
+    ],
+    ids=["cache", "sawtooth", "little", "once"],
+)
+def test_memory_that_does_not_grow_throughout_is_no_finding(tmp_path, in_use):
+    assert growth(tmp_path, in_use) == []
