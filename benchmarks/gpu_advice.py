@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", help="only cases whose file has one of these in its name")
     parser.add_argument("--aside", action="store_true", help="those that are set aside, instead of the others")
-    parser.add_argument("--keep", action="store_true", help="keep the counts by rule in tests/injector/figures.json")
+    parser.add_argument("--keep", metavar="KIND", help="keep the counts by rule in figures.json, for this kind")
     options = parser.parse_args()
     judged = list[Judged]()
     for case in json.loads((options.folder / "cases.json").read_text()):
@@ -51,7 +51,7 @@ def main() -> None:
         judged.append(Judged(case["file"], False, place + 1, best.rule, interval, case["gain_ns"] / step_ns))
     print(f"\n{sentences(judged)}")
     if options.keep:
-        write(f"profiles{', set aside' if options.aside else ''}", judged)
+        write(options.keep, judged)
 
 
 def _job(files: list[Path]) -> Path:

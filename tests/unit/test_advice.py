@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -527,3 +530,15 @@ def test_graph_breaks_are_counted_with_their_lines():
 def test_a_function_that_was_compiled_eight_times_is_information_and_one_that_was_compiled_once_is_not():
     assert "8 times" in calling("Torch-Compiled Region: 0/7")["compiled"].what
     assert "compiled" not in calling("Torch-Compiled Region: 0/0")
+
+
+def test_no_rule_promises_gains_of_which_less_than_four_in_five_were_held():
+    """Counted on programs and profiles with a known problem: a rule that falls below must not promise any more."""
+    kinds = json.loads((Path(__file__).parents[1] / "injector" / "figures.json").read_text())
+    gains, held = (
+        sum((Counter({rule: of.get(what, 0) for rule, of in rules.items()}) for rules in kinds.values()), Counter())
+        for what in ("gains", "held")
+    )
+    judged = [rule for rule, count in gains.items() if count >= 5]
+    assert len(judged) >= 10
+    assert [rule for rule in judged if held[rule] < 0.8 * gains[rule]] == []
