@@ -77,6 +77,7 @@ class HandMadeProcess:
         threads: Mapping[str, Sequence[Span]],
         *,
         pid: int = 100,
+        parent_pid: int = 1,
         main: bool = True,
         end_state: str = "closed",
         exit_code: int | None = 0,
@@ -101,7 +102,7 @@ class HandMadeProcess:
         last = max((row[1] + row[2] for rows in self._spans for row in rows), default=0)
         self._process = {
             "pid": pid,
-            "parent_pid": 1,
+            "parent_pid": parent_pid,
             "started_ns": ZERO_NS,
             "ended_ns": ZERO_NS + (last if ended_ns is None else ended_ns),
             "end_state": end_state,

@@ -48,12 +48,13 @@ def test_waiting_longer_than_the_step_computes_gains_half_the_computing_and_at_m
 
 
 def test_waiting_for_busy_workers_advises_more_of_them_and_promises_nothing_for_sure():
-    worker = HandMadeProcess(
-        {"worker": [span("DataLoader.fetch", 0, 100, paradigm="torch", role="data")]}, pid=200, main=False
-    )
+    fetches = {"worker": [span("DataLoader.fetch", 0, 100, paradigm="torch", role="data")]}
+    own = HandMadeProcess(fetches, pid=200, parent_pid=100, main=False)
+    others = HandMadeProcess(fetches, pid=201, parent_pid=199, main=False)  # a worker of another rank, or a rank
     main = HandMadeProcess({"main": train_steps(60, wait_ns=8 * MS)})
-    finding = by_rule(make_trace(main, worker))["data.wait"]
+    finding = by_rule(make_trace(main, own, others))["data.wait"]
     assert finding.gain_low_ns == 0
+    assert "with 1 loader worker" in finding.what
     assert "num_workers above 1" in finding.do
 
 
@@ -530,6 +531,16 @@ def test_graph_breaks_are_counted_with_their_lines():
 def test_a_function_that_was_compiled_eight_times_is_information_and_one_that_was_compiled_once_is_not():
     assert "8 times" in calling("Torch-Compiled Region: 0/7")["compiled"].what
     assert "compiled" not in calling("Torch-Compiled Region: 0/0")
+
+
+def test_a_class_that_is_slower_only_in_the_mean_is_no_finding():
+    """Five of six such steps are faster; the sixth makes them slower on average."""
+    extras = {n: ("validate", 60 * MS if n == 55 else MS) for n in range(5, 60, 10)}
+    faster = dict.fromkeys(extras, -2 * MS)
+    slower = dict.fromkeys(extras, 2 * MS)
+    for stalls, found in ((faster, False), (slower, True)):
+        trace = make_trace({"main": train_steps(60, wait_ns=4 * MS, stalls=stalls, extras=extras)})
+        assert ("classes" in by_rule(trace)) == found
 
 
 def test_no_rule_promises_gains_of_which_less_than_four_in_five_were_held():

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from strobe.answers import sql
-from strobe.breakdown.data_pipeline import FETCH, MAKE_AHEAD, pipelines
+from strobe.breakdown.data_pipeline import MAKE_AHEAD, pipelines
 from strobe.breakdown.host_time import MOSTLY, fetching
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
@@ -55,8 +54,8 @@ def run(trace: Trace) -> Iterator[Finding]:
         share = typical / usual.mean_ns
         if share < LEAST_SHARE:
             return
-    workers = _workers(trace)
-    alone = not workers and (found is None or found.workers == 0)
+    workers = found.workers if found is not None else 0  # None: there are some, but they were not recorded
+    alone = workers == 0
     maker = found.maker if found is not None else ""
     if alone:
         low, high = min(typical, usual.mean_ns - typical) / 2, waits
@@ -81,7 +80,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         + (
             f", {'made' if maker else 'fetched'} in the loop itself"
             if alone
-            else f", with {workers or 'some'} loader workers"
+            else f", with {workers or 'some'} loader worker{'' if workers == 1 else 's'}"
         )
         + (f", mostly in {place.name}" if place else ""),
         where=place.where if place else "",
@@ -92,15 +91,6 @@ def run(trace: Trace) -> Iterator[Finding]:
         confidence="high" if alone else "medium",
         evidence=evidence(trace, steps, worst),
     )
-
-
-def _workers(trace: Trace) -> int:
-    """Return the number of processes, other than the main one, that fetched batches."""
-    if FETCH not in trace.regions.column("name"):
-        return 0
-    question = f"select count(distinct process) as workers from spans where name = '{FETCH}' and process <> 0"
-    workers: int = sql.query(trace, question).to_arrow().column("workers")[0].as_py()
-    return workers
 
 
 RULE = Rule("data.wait", "The loop waits for data", run, needs=("torch",))

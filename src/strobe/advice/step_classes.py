@@ -54,7 +54,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         what = name.removeprefix(less + "+").replace("+", " and ")
         seldom = len(rows) <= _SELDOM * usual.count or what == "validation"
         much = seldom and cost >= _MUCH * mean
-        if cost < LEAST_SHARE * mean or (name == usual.class_name and not much):
+        if cost < LEAST_SHARE * mean or np.median(extra) <= 0 or (name == usual.class_name and not much):
             continue
         where = places.get(name.removeprefix(less + "+").partition("+")[0], set())
         yield Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,11 +120,10 @@ class Pipeline:
         return self.duration - _GAINED * (self.duration - self.best)
 
 
-def pipelines(trace: Trace) -> list[Pipeline]:
-    """Return the pipeline of every process that runs steps and waits for data in them."""
+def pipelines(trace: Trace) -> Iterator[Pipeline]:
+    """Yield the pipeline of every process that runs steps and waits for data in them."""
     names = [region.name for region in region_rows(trace)]
     loads = np.array([name.startswith(DATA_LOADER) for name in names], dtype=bool)
-    found = []
     for steps in step_spans(trace):
         if steps.counted.any() and (location := main_location(trace, steps.process)) is not None:
             # When the main thread asked for each batch and had it, and whether it fetched them all itself.
@@ -134,8 +133,7 @@ def pipelines(trace: Trace) -> list[Pipeline]:
                 begin, end, regions, _ = _spans_in(trace, [location], making_regions(trace))
                 maker = names[np.bincount(regions, weights=end - begin).argmax()] if len(begin) else ""
             if len(begin):
-                found.append(_pipeline(trace, steps, begin, end, in_loop, maker))
-    return found
+                yield _pipeline(trace, steps, begin, end, in_loop, maker)
 
 
 def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: bool, maker: str) -> Pipeline:

@@ -229,9 +229,10 @@ class _Sums:
         label, split = np.array(keys, dtype=np.int64).reshape(-1, 2).T
 
         def named(row: Ints) -> dict[str, object]:
-            shown = (self._labels.cells[each] for each in label[row].tolist())
+            labels, which = np.unique(label[row], return_inverse=True)
+            shown = (self._labels.cells[each] for each in labels.tolist())
             padded = [(*each, *(None,) * (cells - len(each))) for each in shown]
-            coded = {f"cell_{k}": _coded([each[k] for each in padded]) for k in range(cells)}
+            coded = {f"cell_{k}": _coded([each[k] for each in padded], which) for k in range(cells)}
             return {**coded, **({self._split: split[row]} if self._split else {})}
 
         used = np.flatnonzero(seen.count + folded + activities.of(count))
@@ -305,8 +306,9 @@ def _stretches(trace: Trace, location: int) -> Iterator[tuple[SpanArrays, Ints]]
             yield spans, new
 
 
-def _coded(texts: Sequence[str | None]) -> pa.DictionaryArray:
-    """Return texts as numbers of a dictionary, without `pyarrow.compute`, which costs more than most summaries."""
+def _coded(texts: Sequence[str | None], which: Ints) -> pa.DictionaryArray:
+    """Return the text at each place as a number, without `pyarrow.compute`, which costs more than most summaries."""
     numbers: dict[str, int] = {}
-    coded = [None if text is None else numbers.setdefault(text, len(numbers)) for text in texts]
-    return pa.DictionaryArray.from_arrays(pa.array(coded, pa.int32()), pa.array(list(numbers), pa.string()))
+    coded = [-1 if text is None else numbers.setdefault(text, len(numbers)) for text in texts]
+    place = np.array(coded, dtype=np.int32)[which]
+    return pa.DictionaryArray.from_arrays(pa.array(place, mask=place < 0), pa.array(list(numbers), pa.string()))

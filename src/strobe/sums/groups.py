@@ -16,6 +16,7 @@ from strobe.tables.column_arrays import Floats, Ints, alike
 # median and the deviation.
 _MOST_PAIRS = 1 << 21
 _BITS = 12
+_EXACT = 2.0**53  # whole numbers below it are exact as float64
 
 
 class Groups:
@@ -92,8 +93,7 @@ class Spread:
         """Add values to their groups."""
         if not len(group):
             return
-        for each in (self._total, self._least, self._most):
-            each.add(group, value)
+        self._total.add(group, value)
         self._waiting.append((group, value))
         if sum(len(group) for group, _ in self._waiting) > _MOST_PAIRS // 4:
             self._merge()
@@ -147,12 +147,16 @@ class Spread:
     def _merge(self) -> None:
         if not self._waiting:
             return
-        groups, values = zip(*self._waiting, strict=True)
+        group, value = (np.concatenate(each) for each in zip(*self._waiting, strict=True))
         self._waiting = []
-        group, value = np.concatenate((self._group, *groups)), np.concatenate((self._value, *values))
-        times = np.ones(len(group), dtype=np.int64)
-        times[: len(self._times)] = self._times
-        self._group, self._value, self._times = _distinct(group, value, times)
+        group, value, times = _distinct(group, value, np.ones(len(group), dtype=np.int64))
+        first = np.flatnonzero(np.diff(group, prepend=-1))  # of each group: its values are in order
+        self._least.add(group[first], value[first])
+        self._most.add(group[first], value[np.append(first[1:], len(group)) - 1])
+        if len(self._group):
+            both = zip((self._group, self._value, self._times), (group, value, times), strict=True)
+            group, value, times = _distinct(*(np.concatenate(each) for each in both))
+        self._group, self._value, self._times = group, value, times
         if len(self._group) > _MOST_PAIRS:
             self._group, self._value, self._times = _distinct(self._group, _rounded(self._value), self._times)
 
@@ -185,7 +189,10 @@ class Growing:
     def add(self, group: Ints, value: npt.NDArray[np.integer]) -> None:
         """Combine the numbers of groups with new ones, by the ufunc."""
         self._values = self.of(max(len(self._values), int(group.max(initial=-1)) + 1))
-        self._join.at(self._values, group, value)
+        if self._join is np.add and len(value) * float(np.abs(value).max(initial=0)) < _EXACT:
+            self._values += np.bincount(group, value, len(self._values)).astype(np.int64)  # ten times as fast
+        else:
+            self._join.at(self._values, group, value)
 
     def of(self, groups: int) -> Ints:
         """Return the numbers of the first `groups` groups."""

@@ -12,7 +12,7 @@ from strobe.trace.trace import Trace
 
 def run(trace: Trace, *, form: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.data_pipeline`."""
-    found = pipelines(trace)
+    found = list(pipelines(trace))
     rows = [row for each in found for row in ((_verdict(each),) if form == "verdict" else _stages(each))]
     about = "; ".join(dict.fromkeys(each.steps.bounds for each in found))
     return make_table(ANALYSIS.columns_with(form=form), rows, about=about, note="" if rows else _NOTHING)
