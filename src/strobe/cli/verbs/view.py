@@ -21,7 +21,7 @@ Open the timeline and the overview of runs in the browser. The page is served fr
 only reads the traces. For traces on another machine, --remote prints the command that reaches it.
 """
 _OPTIONS = (
-    Option("port", "Port to listen on (0: any free port).", int, 0, least=0, most=65535, metavar="PORT"),
+    Option("port", "Port to listen on (0: the last one, if it is free).", int, 0, least=0, most=65535, metavar="PORT"),
     Option("host", "Address to listen on. The default serves this machine only.", default="127.0.0.1", metavar="HOST"),
     Option("no_browser", "Print the address without opening a browser.", bool, False),
     Option("remote", "Print how to view the page from another machine (ssh); open nothing.", bool, False),

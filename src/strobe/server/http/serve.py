@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from strobe.server.http.access_control import new_token
 from strobe.server.http.app import Application
+from strobe.server.http.last_address import LastAddress
 from strobe.server.http.trace_library import Source
 
 # A thread that computes gives the interpreter to one that draws after this many seconds (Python's own: 0.005).
@@ -51,23 +51,30 @@ def serve(
 ) -> None:
     """Serve traces until Ctrl-C; `started` gets the address once it can be opened, and the port.
 
-    Raises StrobeError where the only trace cannot be opened, OSError when the port is taken. `prefix`: path, or whole
+    The address is that under which the same traces were shown last, if it is free. Raises StrobeError where the only
+    trace cannot be opened, OSError when the port is taken. `prefix`: path, or whole
     address, under which a proxy shows the server, `{port}` in it being the port. `hosts`: names by which it may be
     called, beside those of this machine that it listens on. `static` is another build of the page than the installed.
     """
-    token = new_token()
+    last = LastAddress(each.path for each in sources)
     known = {name.lower() for name in (host, *hosts, urlsplit(prefix).hostname) if name}
     if host in ("0.0.0.0", "::"):
         known |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-    app = Application(sources, token=token, static=static, hosts=frozenset(known))
+    app = Application(sources, token=last.token, static=static, hosts=frozenset(known))
     # Bound here and not by uvicorn: port 0 becomes a number that we can print, and the error of a taken port is ours.
-    listener = socket.create_server((host, port))
+    try:
+        listener = socket.create_server((host, port or last.port))
+    except OSError:
+        if port or not last.port:
+            raise
+        listener = socket.create_server((host, 0))  # somebody else has it now
     listener.set_inheritable(False)
     # Connections inherit it. Without it, the body of an answer waits 40 ms for the browser to confirm the head: asyncio
     # sets it only where a socket has the number of its protocol, which create_server() leaves out.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     bound = listener.getsockname()[1]
-    address = f"{address_of(host, bound, prefix)}/{token}/"
+    last.keep(bound)
+    address = f"{address_of(host, bound, prefix)}/{last.token}/"
     sys.setswitchinterval(_SWITCH_S)
     try:
         _Server(configured(app), lambda: started(address, bound), app.warm).run(sockets=[listener])
