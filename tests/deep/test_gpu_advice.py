@@ -196,11 +196,11 @@ def test_a_copy_from_pageable_memory_gains_what_pinned_memory_is_faster(tmp_path
         ("gpu.movement", [("at::native::CatArrayBatchedCopy<float>", 10, "aten::cat", {})], (5, 10)),
         ("gpu.collectives", [("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 10, "", {})], (0, 10)),
         ("gpu.movement", [("embedding_backward_feature_kernel", 10, "aten::embedding_dense_backward", {})], (0, 10)),
-        # Good convolutions take a third of that at least.
+        # Good convolutions take a tenth of that at least.
         (
             "gpu.products",
             [("void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3>", 30, "aten::cudnn_convolution", {})],
-            (0, 20),
+            (0, 27),
         ),
         # TF32 is 8 times as fast: 108 multiprocessors do 1024 instead of 128 operations a clock.
         (

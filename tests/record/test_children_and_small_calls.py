@@ -7,7 +7,7 @@ import pytest
 
 import strobe
 from strobe.present.summary import summarise
-from strobe.present.verdict import Verdict
+from strobe.present.verdict_parts import Verdict
 from tests.record.workshop import Workshop
 
 CRUNCHER = """

@@ -53,16 +53,18 @@ _REORDERS = re.compile(r"^aten::(contiguous|clone|reshape|permute|_reshape_alias
 _CONCATENATES = re.compile(r"CatArray", re.I)
 _SCATTER = re.compile(
     r"embedding_(dense_)?backward|embedding_bag.*backward|EmbeddingBackward|indexing_backward|index_put|index_add"
-    r"|scatter_(add|reduce|gather)|atomic",
+    r"|scatter_(add|reduce|gather)|atomic|grid_(sampl\w+_)?backward",  # of hash grids, too
     re.I,
 )
 _ELEMENTWISE = re.compile(r"elementwise|fused_dropout", re.I)
 _REDUCES = re.compile(r"reduce_kernel|softmax|norm|reduction", re.I)
 _PRODUCT = re.compile(r"gemm|gemv|xmma|cutlass|conv|winograd|cijk|nvjet|wgrad|dgrad|fprop", re.I)
-# cuDNN's for any shape (also the deterministic ones), its Fourier transforms with their complex products, and what
-# makes a matrix product of a convolution.
+# cuDNN's for any shape (also the deterministic ones), MIOpen's last resort, Fourier transforms with their complex
+# products, and what makes a matrix product of a convolution.
 _ALGORITHM = re.compile(
-    r"implicit_convolve_|(dgrad|wgrad)(_alg\d+)?_engine|fft2d_|cgemm|gemv\w*float2|im2col|col2im|vol2col|vol2im", re.I
+    r"implicit_convolve_|(dgrad|wgrad)(_alg\d+)?_engine|naive_conv|fft2d_|cgemm|gemv\w*float2"
+    r"|im2col|col2im|vol2col|vol2im",
+    re.I,
 )
 _SINGLE = re.compile(r"(?<![a-z])sgemm|f32f32_f32f32_f32_|scudnn|simt_s|_fp32_", re.I)
 _DOUBLE = re.compile(r"(?<![a-z])dgemm|f64f64|d884", re.I)

@@ -20,7 +20,8 @@ from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import Gpu, gpus
-from strobe.present.verdict import Verdict, verdict
+from strobe.present.verdict import verdict
+from strobe.present.verdict_parts import Verdict
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.weight_unit import weight_unit
 from strobe.tables.table import Table
