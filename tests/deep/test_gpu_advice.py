@@ -89,17 +89,20 @@ def test_short_kernels_that_are_launched_one_by_one_gain_their_gaps(tmp_path):
     assert "torch.compile" in found["gpu.launch"].do
 
 
-def test_waiting_for_a_value_gains_the_gap_behind_it(tmp_path):
+@pytest.mark.parametrize(("short_ms", "reads"), [(0, "aten::item"), (0.04, "aten::is_nonzero")])
+def test_waiting_for_a_value_gains_the_gap_behind_it_and_at_most_what_makes_the_value(tmp_path, short_ms, reads):
     def body(t):
-        yield from launched(t - 9 * MS, t, 50 * MS)
-        yield operator("aten::item", t + 90, 50 * MS - 70)
+        yield from launched(t - 9 * MS, t, 50 * MS - 3 * short_ms * MS)
+        for n in range(3 if short_ms else 0):
+            yield from launched(t - 9 * MS + 9, t + (50 - (3 - n) * short_ms) * MS, short_ms * MS, "reduce_kernel")
+        yield operator(reads, t + 90, 50 * MS - 70)
         yield call(t + 100, 50 * MS - 90, "cudaStreamSynchronize", correlation=next(_numbers))
         yield from launched(t + 60 * MS, t + 60 * MS + 5, 40 * MS - 10)
 
     found = advice(tmp_path, body)
     assert set(found) == {"gpu.sync"}
-    assert gain(found["gpu.sync"]) == gain_of(10, 10)
-    assert "aten::item (cudaStreamSynchronize)" in found["gpu.sync"].what
+    assert gain(found["gpu.sync"]) == gain_of(10, 10 + 3 * short_ms)
+    assert f"{reads} (cudaStreamSynchronize)" in found["gpu.sync"].what
     assert "keep the value on the GPU" in found["gpu.sync"].do
 
 
@@ -218,8 +221,8 @@ def test_a_copy_from_pageable_memory_gains_what_pinned_memory_is_faster(tmp_path
         ),
         # A100: float64 on tensor cores is as fast as float32, and TF32 8 times as fast.
         ("gpu.products", [("ampere_dgemm_128x64_nn", 20, "", {})], (8.75, 17.5)),
-        # A third, as above: what makes a product of a convolution is a part of a general algorithm.
-        ("gpu.products", [("void at::native::vol2col_kernel<float>", 30, "aten::slow_conv3d_forward", {})], (0, 20)),
+        # A tenth, as above: what makes a product of a convolution is a part of a general algorithm.
+        ("gpu.products", [("void at::native::vol2col_kernel<float>", 30, "aten::slow_conv3d_forward", {})], (0, 27)),
         # 2 * 4096 * 4096 * 4097 operations at 311.9 TFLOP/s take 0.441 ms.
         (
             "gpu.products",

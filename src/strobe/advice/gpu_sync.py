@@ -11,15 +11,17 @@ from strobe.breakdown.expert_loops import expert_loop
 from strobe.breakdown.gpu_step import Advice, GpuStep, gpu_step
 from strobe.model.plugins import Finding, Rule
 from strobe.operators.labels import innermost_line
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import path_tree, region_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.02
 MOST = 3
+_READ, _SHORT_NS = 3, 100_000  # a comparison, a reduction, and a copy to the host; longer ones are rather needed
 # By what is on the call path, the first that fits: what to do.
 _DO = (
     (
-        r"nonzero|masked_select|unique|repeat_interleave|bincount|boolean",
+        r"(?<!is_)nonzero|masked_select|unique|repeat_interleave|bincount|boolean",
         "its result has a size that only the GPU knows: use torch.where or a mask instead of selecting, or "
         "torch.nonzero_static(size=...), output_size=...",
     ),
@@ -43,8 +45,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each place where the host waits, if gaps of the GPU behind it take 2 % of the steps.
 
     Without the wait, the host would have been ahead by as long as it had waited when the gap began: so much of the gap
-    is saved (lower bound). It stays ahead by what the calls took, and by these gaps, which saves later ones, too (upper
-    bound).
+    is saved (lower bound). It stays ahead by what the calls took, and by these gaps, which saves later ones, too; and
+    short kernels right before may compute what is read for nothing else (upper bound).
     """
     step = gpu_step(trace)
     if step is None:
@@ -67,12 +69,21 @@ def run(trace: Trace) -> Iterator[Finding]:
         called = float(gaps.call_ns[own & (gaps.waited_ns > 0)].sum())
         late = float(gaps.lost_ns[step.gaps_of("sync") | step.gaps_of("launch") | step.gaps_of("host")].sum())
         high = max(high, min(called + lost[place] if called else 0.0, late))
+        high += _read_ns(step, gaps.start_ns[own & (gaps.waited_ns > 0)])
         often = step.often(int((own & (gaps.waited_ns > 0)).sum()))
         what = (
             f"the host waits for {step.device.name} in {f'{operators.split()[0]} ({call})' if operators else call}, "
             f"{often}; then the GPU idles {step.text(lost[place])} until more is launched"
         )
         yield step.gap_finding(Advice("gpu.sync", what, f"{do}; strobe idle", "high"), own, low, high)
+
+
+def _read_ns(step: GpuStep, waited_until_ns: Ints) -> float:
+    """Return the time of the last kernels and copies before waits, if they are short: what is read, what makes it."""
+    last = np.searchsorted(step.work.start_ns, waited_until_ns) - 1
+    before = np.unique((last[:, None] - np.arange(_READ)).clip(0))
+    length = (step.work.end_ns - step.work.start_ns)[before]
+    return float(length[length < _SHORT_NS].sum())
 
 
 def _place(step: GpuStep, path: int) -> tuple[str, str, str]:
