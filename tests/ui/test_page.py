@@ -7,20 +7,12 @@ import re
 import signal
 import socket
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, expect
-from starlette.types import ASGIApp
 
-import strobe
 from strobe.model import exit_codes
-from strobe.server.http.app import Application
-from strobe.server.http.trace_library import Source
 from tests.deep.kineto import kernel, operator, profile, step
 from tests.ui.conftest import STROBE, view, watched_page
 from tests.ui.driving import complaints, open_timeline, wait_until
@@ -114,28 +106,19 @@ def test_axe_finds_nothing_to_complain_about(browser: Browser, address: str, nam
     assert complaints(browser, f"{address}#page={name}", scheme, "main") == []
 
 
-@contextmanager
-def served(app: ASGIApp) -> Iterator[int]:
-    """Serve an application on a port of this machine."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def test_a_gone_server_is_said_in_a_sentence(browser: Browser, trace: Path) -> None:
-    with strobe.open(trace) as opened:
-        with served(Application([Source(trace, lambda: opened)], token="word")) as port:
-            page = browser.new_page()
-            open_timeline(page, f"http://127.0.0.1:{port}/word/")
-        page.keyboard.press("]")
-        expect(page.get_by_role("status").filter(has_text="strobe view")).to_be_visible()
-        page.close()
+def test_a_page_whose_server_is_gone_goes_on_when_it_is_started_again(browser: Browser, trace: Path) -> None:
+    page = browser.new_page()
+    with view(trace) as address:
+        open_timeline(page, address)
+    gone = page.get_by_role("alert").filter(has_text="strobe view")
+    page.keyboard.press("]")
+    expect(gone).to_be_visible()
+    with view(trace) as again:
+        assert again == address
+        expect(gone).to_be_hidden(timeout=20_000)
+        page.keyboard.press("2")  # another page, whose answers the first server never gave
+        expect(page.get_by_role("alert")).to_have_count(0)
+    page.close()
 
 
 def test_the_server_ends_with_ctrl_c(trace: Path) -> None:

@@ -120,10 +120,16 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           </>
         )}
       </footer>
-      {session.notice.value && (
-        <div class="notice" role="status">
-          {session.notice.value}
+      {session.api.lost.value ? (
+        <div class="notice" role="alert">
+          The server does not answer: is <code>strobe view</code> still running? Started again, it is found at once.
         </div>
+      ) : (
+        session.notice.value && (
+          <div class="notice" role="status">
+            {session.notice.value}
+          </div>
+        )
       )}
       <Legend open={legend.value} pages={offered} onClose={() => (legend.value = false)} />
     </>

@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import { describe, expect, test } from "vitest";
 import { type Api, ApiError } from "../wire/api";
 import { TileStore } from "./locationTiles";
@@ -22,6 +23,7 @@ function fakeServer() {
     throw new Error("not asked here");
   };
   const api: Api = {
+    lost: signal(false),
     json: refuse,
     table: refuse,
     analysis: refuse,

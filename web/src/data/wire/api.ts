@@ -1,5 +1,6 @@
-// Questions to the server: relative addresses, cancellable, errors as sentences.
+// Questions to the server: relative addresses, cancellable, errors as sentences; asked again while it does not run.
 
+import { type ReadonlySignal, signal as signalOf } from "@preact/signals";
 import type { TimeRange } from "../../base/time";
 import { ArrowTable, RouteTable } from "./arrowTable";
 import { maybe, object, text, WireError } from "./decoders";
@@ -31,6 +32,8 @@ export type Api = {
   ): Promise<Tables[Route]>;
   /** What an analysis answers. */
   analysis(name: string, options: Parameters, signal?: AbortSignal): Promise<ArrowTable>;
+  /** Whether no server answers; what was asked is asked again until one does. */
+  readonly lost: ReadonlySignal<boolean>;
   /** The bare answer: of pictures, and of the one route that has two forms of answer. */
   ask(route: string, parameters: Parameters, signal?: AbortSignal): Promise<Response>;
 };
@@ -59,24 +62,44 @@ async function sentence(response: Response): Promise<string> {
   }
 }
 
+// A server that is started anew has the same address.
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 4000;
+
+/** Waits; fails as a withdrawn request does when that is withdrawn. */
+const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+
 /** Talks to the server under `base`, the page's own address: any prefix that a proxy puts before it stays in place. */
 export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...a)): Api {
+  const lost = signalOf(false);
   const ask = async (name: string, parameters: Parameters, signal?: AbortSignal): Promise<Response> => {
     const address = new URL(`api/${name}`, base);
     for (const [key, value] of Object.entries(parameters)) address.searchParams.set(key, String(value));
-    let response: Response;
-    try {
-      response = await fetcher(address, signal ? { signal } : {});
-    } catch (error) {
-      if (signal?.aborted) throw error;
-      throw new ApiError("the server does not answer: is `strobe view` still running?");
+    let response: Response | undefined;
+    for (let waitMs = FIRST_WAIT_MS; !response; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
+      try {
+        response = await fetcher(address, signal ? { signal } : {});
+      } catch (error) {
+        if (signal?.aborted) throw error;
+        lost.value = true;
+        await pause(waitMs, signal);
+      }
     }
+    lost.value = false;
     if (!response.ok) throw new ApiError(await sentence(response));
     return response;
   };
   const bytes = async (route: string, parameters: Parameters, signal?: AbortSignal): Promise<Uint8Array> =>
     new Uint8Array(await (await ask(route, parameters, signal)).arrayBuffer());
   return {
+    lost,
     ask,
     async json(route, parameters, signal) {
       const value: unknown = await (await ask(route, parameters, signal)).json();
