@@ -494,6 +494,24 @@ def test_rows_that_stand_for_several_steps_keep_what_stands_out(validating: Page
     assert header["shown"] == 40
 
 
+def test_a_folded_group_is_one_column_with_the_sum_of_its_positions(validating: Page) -> None:
+    whole, _ = stack_of(validating, "iterations")
+    header, cells = stack_of(validating, "iterations?fold=1_3")
+    assert cells.shape == (40, 5)
+    group = header["positions"][1]
+    assert (group["position"], group["count"], group["folded"]) == (1, 2, True)
+    assert group["median_ns"] == sum(position["median_ns"] for position in whole["positions"][1:3])
+    assert cells[7, 0] == 255, "the others are as before"
+    assert validating.get("iterations?fold=x").status_code == 400
+
+
+def test_why_paths_differ_is_counted(validating: Page) -> None:
+    facts = stack_of(validating, "iterations")[0]["path_facts"]
+    assert (facts["aligned"], facts["usual_steps"], facts["paths"]) == (1.0, 37, 2)
+    assert facts["absent"] == []
+    assert facts["extra"] == [{"name": "validate", "steps": 3}]
+
+
 def test_neighbouring_cells_are_joined_by_the_one_farthest_from_the_median() -> None:
     values = np.array([[0, -2.5, np.nan, np.nan], [0.5, 1, np.nan, 3.5]], dtype=np.float32)
     both, two = np.array([0]), np.array([0, 2])

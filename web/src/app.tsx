@@ -36,6 +36,10 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   const ranks = useMemo(() => (run ? ranksOf(run).length : 0), [run]);
   const offered = pages.filter(({ fewestRanks = 0 }) => ranks >= fewestRanks);
   const choice = session.themeChoice.value;
+  const known = run && session.catalogue.value;
+  const missing = ({ analysis }: Page): string =>
+    (analysis && known?.status === "ready" && known.value.analyses.find(({ name }) => name === analysis)?.missing) ||
+    "";
 
   useEffect(() => {
     if (run) document.title = `${run.meta.program || run.meta.name} – strobe`;
@@ -78,6 +82,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           {offered.map((v) => (
             <Button
               key={v.name}
+              class={missing(v) ? "without-data" : ""}
+              title={missing(v)}
               aria-current={v === view ? "page" : undefined}
               onClick={() => session.update({ page: v.name }, "push")}
             >

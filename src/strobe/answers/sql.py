@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from strobe import registry
 from strobe.answers.ask import ask
-from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
+from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES, Column
 from strobe.steps.step_times import step_at
 from strobe.tables import query_engine
 from strobe.tables.table import Table
@@ -88,6 +89,52 @@ def query(trace: Trace, text: str, *, timeout_s: float | None = None) -> Table:
     """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
     rows = query_engine.query(text, tables(trace, text), VIEWS, timeout_s=timeout_s)
     return Table(rows, name="sql", note=_note(trace, text))
+
+
+def columns_of_tables() -> dict[str, tuple[Column, ...]]:
+    """Return the columns of every table but those of analyses, by its name."""
+    located = (Column("process", "uint32", "", "number of the process"), Column("thread", "string", "", "name"))
+    named = tuple(
+        Column(name, "string", "", meaning)
+        for name, meaning in (("name", "of the region"), ("paradigm", "what reported it"), ("role", "what it is"))
+    )
+    more = (*named, Column("group", "string", "", "kind of work"), *located)
+    times = ("total_ns", "self_ns", "min_ns", "max_ns")
+    ends = tuple(
+        Column(f"{side}_{what}", "int64", "", f"{what} of the {side} end")
+        for side in ("from", "to")
+        for what in ("location", "row")
+    )
+    region = Column("region", "uint32", "", "what ran")
+    views = {
+        "totals": (
+            *TABLES["spans"][:1],
+            Column("call_path", "uint32", "", "which chain of regions"),
+            Column("count", "int64", "", "executions, in detail and folded"),
+            *(Column(name, "int64", "ns", f"{name.removesuffix('_ns')} of their time") for name in times),
+            region,
+            *more,
+        ),
+        "links": (Column("kind", "string", "", "launch or forward_backward"), *ends),
+        "spans": (*TABLES["spans"], Column("step", "int64", "", "step that it begins in"), *more),
+        "statistics": (*TABLES["statistics"], region, *more),
+    }
+    of_span = [each for each in TABLES["spans"] if each.name in ("start_ns", "duration_ns", "region", "call_path")]
+    known = {
+        # The engine numbers the second of two columns with a name.
+        name: (
+            *columns,
+            *of_span,
+            *(
+                replace(each, name=f"{each.name}_1") if each.name in (c.name for c in columns) else each
+                for each in more
+            ),
+        )
+        if name in SPAN_TABLES
+        else columns
+        for name, columns in TABLES.items()
+    }
+    return {**known, **views}
 
 
 def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:

@@ -471,6 +471,38 @@ class Analyses:
             UsageError: where an option has no such choice.
         """
 
+    def data_transforms(
+        self,
+        *,
+        min_share: float = 0.001,
+    ) -> Table:
+        """Which transforms does the data loader spend its time in?
+
+        List what batches are made of, each call before those inside it, the longest first.
+
+        The trees begin with the fetch of a batch where the recorder saw it, else with `__getitem__` of a
+        dataset below a wait for data, in whichever process or thread; calls of equal names at one place are
+        summed up. share = total / total of all trees; self = total minus the time in calls inside. The
+        functions inside need Python calls (`--trace +python`). Folded steps count.
+
+        Options:
+            min_share: Leave out calls with a smaller share of the time, 0 to 1.
+
+        Columns:
+            name (string): function
+            depth (int64): number of calls around it in the tree
+            calls (int64): executions
+            total_ns (int64, ns): time in it and in what it calls
+            self_ns (int64, ns): time in it alone
+            share (float64): total as a part of that of all trees, 0 to 1
+            avg_ns (float64, ns): mean duration of a call
+            file (string): source file
+            line (int64): line that it begins in, null where unknown
+
+        Needs:
+            spans: strobe run --preset auto
+        """
+
     def delays(
         self,
         *,
@@ -670,6 +702,56 @@ class Analyses:
             factor (string): name of the factor, see above
             value (float64): 1: nothing is lost; null where it is not known
             talp (float64): TALP's value of the factor of the same name [model=strobe]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def flow_graph(
+        self,
+        *,
+        by: Literal["process", "step"] = "process",
+    ) -> Table:
+        """How regular is the program: how small is its flow graph, and from which step on is it stable?
+
+        List the processes, or with `by=step` the steps of all of them.
+
+        A node is a kind of event, an edge a transition between two (Aguilar, Fürlinger, Laure: MPI Trace
+        Compression Using Event Flow Graphs, Euro-Par 2014). The events are those that the step was found
+        in; of operators only those that no other one called. chains: nodes after what only follows each
+        other is drawn as one. sequence_bytes: the order of the events as numbers of 1, 2 or 4 bytes;
+        graph_bytes: the graph and, in its edges, the same order. compression = sequence_bytes /
+        graph_bytes. stable_from: the first step after which no step adds a node; null: the last step still
+        does. A path is the sequence of events of a step. Steps that were folded into statistics have no
+        events here.
+
+        Options:
+            by: One row per process, or per step.
+
+        Columns:
+            rank (int64): rank of the process, null if it has none
+            process (uint32): number of the process
+            stream (string): which events: calls, operators, kernels, mpi, loops [by=process]
+            events (int64): events [by=process]
+            nodes (int64): kinds of events [by=process]
+            edges (int64): transitions between them [by=process]
+            chains (int64): nodes after chains are drawn as one [by=process]
+            loops (int64): loops of the graph [by=process]
+            events_per_node (float64): mean events of a node [by=process]
+            sequence_bytes (int64, bytes): size of the order of the events [by=process]
+            graph_bytes (int64, bytes): size of the graph with the order [by=process]
+            compression (float64): sequence_bytes / graph_bytes [by=process]
+            paths (int64): different sequences of events of its steps [by=process]
+            stable_from (int64): first step from which on no node is new, null: none [by=process]
+            step (int64): number of the step in its process [by=step]
+            events (int64): events of the step [by=step]
+            new_nodes (int64): kinds of events that no step before had [by=step]
+            nodes (int64): kinds of events up to its end [by=step]
+            new_path (bool): no step before had the same sequence of events [by=step]
+            paths (int64): different sequences up to its end [by=step]
+
+        Needs:
+            spans: strobe run --preset auto
 
         Raises:
             UsageError: where an option has no such choice.

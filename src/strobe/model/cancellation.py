@@ -35,13 +35,23 @@ class Cancellation:
         finally:
             _CURRENT.reset(token)
 
+    @property
+    def ends(self) -> bool:
+        """Whether the work is to end."""
+        return self._cancelled.is_set() or time.monotonic() > self._until
+
     def check(self) -> None:
         """Raise CancelledWorkError if the work is to end."""
-        if self._cancelled.is_set() or time.monotonic() > self._until:
+        if self.ends:
             raise CancelledWorkError
 
 
 _CURRENT: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
+
+
+def current() -> Cancellation | None:
+    """Return what can end the work of this thread, None if nothing can: for work that does not call `checkpoint`."""
+    return _CURRENT.get()
 
 
 def checkpoint() -> None:

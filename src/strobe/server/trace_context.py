@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from strobe.api.trace import Trace
 from strobe.gpu.memory import allocator_curves, steps_of
+from strobe.gpu.stack_bands import bands_of
 from strobe.present.summary import SOON_SPANS, summarise_part
 from strobe.server.pictures.cell_tiles import RegionNames
 from strobe.server.recent import Recent
@@ -72,7 +73,7 @@ class Chosen:
     @cached_property
     def stack(self) -> Stack:
         """The steps by position."""
-        return build_stack(self._trace, asked=self._asked)
+        return build_stack(self._trace, asked=self._asked, bands=bands_of)
 
     @cached_property
     def trace(self) -> Trace:

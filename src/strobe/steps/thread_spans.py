@@ -204,6 +204,27 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
         )
 
 
+def backward_stream(trace: Trace, process: int, main: Stream) -> Stream | None:
+    """Return the spans of the thread that ran most of a process's backward passes beside the `main` one, None for none.
+
+    Definitions are those of `main`, the stream of the main thread.
+    """
+    if not len(main.backward_ns):
+        return None
+    backward = are_backward(main.names)
+    others = {location: trace.span_arrays(location) for location in _threads(trace)[process][1:]}
+    spans = max(others.values(), key=lambda spans: int(spans["duration_ns"][backward[spans["region"]]].sum()))
+    return replace(
+        main,
+        start_ns=spans["start_ns"],
+        duration_ns=spans["duration_ns"],
+        region=spans["region"].astype(np.int64),
+        call_path=spans["call_path"].astype(np.int64),
+        parent=spans["parent"],
+        backward_ns=_no_intervals(),
+    )
+
+
 def throttled_regions(trace: Trace, process: int) -> Bools | None:
     """Return by region whether only the first calls of it were recorded; None if that is true of no region."""
     counted = trace.readers[process].quality()

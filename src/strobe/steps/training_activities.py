@@ -62,6 +62,12 @@ def part_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
     return _work_of_regions(names, paradigms)[:, 0]
 
 
+def module_calls(stream: Stream) -> Bools:
+    """Return by region whether it is the call of a module (a layer of a model)."""
+    calls: Bools = _work_of_regions(stream.names, stream.paradigms)[:, 2] > 0
+    return calls
+
+
 @of_definitions
 def _work_by_region(stream: Stream) -> tuple[Ints, Bools]:
     """Return what each region does, and by call path whether it lies in the call of a module that is no loss."""

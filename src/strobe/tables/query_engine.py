@@ -6,16 +6,22 @@ or address read.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from strobe.errors import QueryError
+from strobe.model.cancellation import checkpoint, current
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+# How often a running query looks whether it is still wanted.
+_POLL_S = 0.05
 
 TableSource = Callable[[], "pa.Table"]
 
@@ -108,16 +114,24 @@ def _words(text: str) -> set[str]:
 def _run(connection: duckdb.DuckDBPyConnection, text: str, timeout_s: float | None) -> pa.Table:
     import duckdb
 
-    alarm = threading.Timer(timeout_s, connection.interrupt) if timeout_s else None
-    if alarm:
-        alarm.start()
+    done, cancellation = threading.Event(), current()
+    until = time.monotonic() + timeout_s if timeout_s else math.inf
+
+    def watch() -> None:
+        """Interrupt the engine, which calls no checkpoint, when nobody waits for it any more."""
+        while not done.wait(_POLL_S):
+            if time.monotonic() > until or (cancellation and cancellation.ends):
+                connection.interrupt()
+
+    if timeout_s or cancellation:
+        threading.Thread(target=watch, daemon=True).start()
     try:
         return connection.sql(text).to_arrow_table()
     except duckdb.InterruptException as error:
+        checkpoint()
         raise QueryError(f"the query took more than {timeout_s:g} s and was stopped") from error
     finally:
-        if alarm:
-            alarm.cancel()
+        done.set()
 
 
 def _hint(message: str, tables: Mapping[str, TableSource], views: Mapping[str, str]) -> str:

@@ -1,7 +1,8 @@
 // What an analysis answers: its columns with their units and meanings, as the server describes them; and the spans behind a row.
 
+import type { TimeRange } from "../base/time";
 import { type Api, aboutOf, type Parameters } from "./wire/api";
-import type { ArrowField, ArrowTable } from "./wire/arrowTable";
+import { type ArrowField, ArrowTable } from "./wire/arrowTable";
 import type { TableOption } from "./wire/wire.generated";
 
 export type Column = {
@@ -75,8 +76,21 @@ export function textIn(table: AnalysisTable, name: string, row: number): string 
 export const fetchAnalysis = async (api: Api, name: string, options: Parameters = {}): Promise<AnalysisTable> =>
   decodeAnalysis(await api.analysis(name, options));
 
+/** Asks a query in SQL. */
+export const fetchQuery = async (api: Api, query: string, signal?: AbortSignal): Promise<AnalysisTable> =>
+  decodeAnalysis(new ArrowTable(new Uint8Array(await (await api.ask("sql", { query }, signal)).arrayBuffer())));
+
 /** Address of the same answer as a file. */
-export function fileAddress(name: string, options: Parameters, form: "csv" | "json"): string {
+export function fileAddress(name: string, options: Parameters, form: "csv" | "json", route = `table/${name}`): string {
   const fields = Object.entries({ ...options, as: form }).map(([key, value]) => [key, String(value)]);
-  return `api/table/${name}?${new URLSearchParams(fields)}`;
+  return `api/${route}?${new URLSearchParams(fields)}`;
+}
+
+/** The stretch of time that a row is about, if its columns have one. */
+export function stretchOf(table: AnalysisTable, row: number): TimeRange | undefined {
+  const at = (name: string): number | undefined => numberIn(table, name, row);
+  const startNs = at("start_ns") ?? at("first_ns");
+  const durationNs = at("duration_ns") ?? at("step_ns");
+  const endNs = at("end_ns") ?? at("last_ns") ?? (durationNs === undefined ? undefined : (startNs ?? 0) + durationNs);
+  return startNs === undefined || endNs === undefined || endNs <= startNs ? undefined : { startNs, endNs };
 }

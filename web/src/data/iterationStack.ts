@@ -22,8 +22,19 @@ export function decodeStack(body: ArrayBuffer): Stack {
   return { ...header, cells };
 }
 
-/** Fetches the stack, sorted, with at most `rows` rows. */
-export async function fetchStack(api: Api, metric: StackMetric, sort: StackSort, rows: number, level: string) {
-  const response = await api.ask("iterations", { metric, sort, rows, ...ofLevel(level) });
+/** The server sends no more rows. */
+const MOST_ROWS = 2048;
+
+/** Fetches the stack, sorted, with at most `rows` rows; `fold`: groups of positions that are one column each. */
+export async function fetchStack(
+  api: Api,
+  metric: StackMetric,
+  sort: StackSort,
+  rows: number,
+  fold: string,
+  level: string,
+) {
+  const asked = { metric, sort, rows: Math.min(MOST_ROWS, rows), ...(fold && { fold }), ...ofLevel(level) };
+  const response = await api.ask("iterations", asked);
   return decodeStack(await response.arrayBuffer());
 }

@@ -9,6 +9,7 @@ import { fetchSeries, type Series } from "./readings";
 import { fetchRun, type Run } from "./run";
 import { fetchSteps, type Step, type StepsAbout } from "./runSteps";
 import { type Api, explain } from "./wire/api";
+import type { Catalogue } from "./wire/wire.generated";
 
 /** Something that is fetched: not yet there, there, or not to be had. */
 export type Loaded<T> =
@@ -48,6 +49,7 @@ export class Session {
   readonly notice = signal<string | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
+  private listed: ReadonlySignal<Loaded<Catalogue>> | undefined;
   private readonly aboutOf = signal<ReadonlyMap<string, StepsAbout>>(new Map());
   /** What is known of the steps, once they were asked for. */
   readonly stepsAbout: ReadonlySignal<StepsAbout | undefined> = computed(() =>
@@ -79,6 +81,12 @@ export class Session {
     effect(() => {
       page.document.documentElement.dataset.theme = this.theme.value;
     });
+  }
+
+  /** What can be asked of the run, fetched when it is first wanted. */
+  get catalogue(): ReadonlySignal<Loaded<Catalogue>> {
+    this.listed ??= load(() => this.api.json("catalogue", {}));
+    return this.listed;
   }
 
   /** The steps, fetched when they are first asked for: finding them takes the server longer than drawing a picture. */

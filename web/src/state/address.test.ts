@@ -34,7 +34,8 @@ const full: State = {
   step: 412,
   region: "autograd::engine::evaluate_function: AddmmBackward0",
   level: "Optimizer.step#SGD.step",
-  stack: { metric: "gap", sort: "duration", widths: "time" },
+  stack: { metric: "gap", sort: "duration", widths: "time", folded: ["0_12", "30_41"] },
+  flow: true,
   steps: { classes: ["train", "train+validation"], outliers: true, detailed: true },
   profile: { form: "sandwich", measure: "gpu", part: "class.train-1", place: "p3" },
   frame: "p12.5",
@@ -44,6 +45,8 @@ const full: State = {
   },
   row: "1x2y3z-k9",
   process: 2,
+  analysis: { name: "what_if", options: { change: "a & b = c", by: "rank" } },
+  query: "select name, count(*) from spans where name like 'a%' group by 1 -- & more",
 };
 
 describe("the state in the address", () => {

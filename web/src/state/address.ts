@@ -17,7 +17,13 @@ export const STACK_WIDTHS = ["equal", "time"] as const;
 export type StackMetric = (typeof STACK_METRICS)[number];
 export type StackSort = (typeof STACK_SORTS)[number];
 export type StackWidths = (typeof STACK_WIDTHS)[number];
-export type StackView = { readonly metric: StackMetric; readonly sort: StackSort; readonly widths: StackWidths };
+export type StackView = {
+  readonly metric: StackMetric;
+  readonly sort: StackSort;
+  readonly widths: StackWidths;
+  /** Groups of columns that are one column each: their positions, as first_end. */
+  readonly folded: readonly string[];
+};
 
 /** Which steps a list of them shows: those of some classes (none named: of all), only outliers, only those with detail. */
 export type StepFilter = {
@@ -58,6 +64,9 @@ export type TableView = {
 
 export const TABLE_VIEW: TableView = { by: "", sort: "", down: false, find: "", inside: "", all: false };
 
+/** The analysis of the page Analyses, "" for none yet, and its options that are not as they come. */
+export type AnalysisChoice = { readonly name: string; readonly options: Readonly<Record<string, string>> };
+
 /** Everything the user can choose. `undefined` means "as it comes": the whole run, the rows opened by default, nothing selected. */
 export type State = {
   readonly page: string;
@@ -83,6 +92,8 @@ export type State = {
   /** The loop level whose iterations count as the steps, by its marker; "" is the one that was found. */
   readonly level: string;
   readonly stack: StackView;
+  /** Whether the page Structure shows the flow graph, not the iterations. */
+  readonly flow: boolean;
   readonly steps: StepFilter;
   readonly profile: ProfileView;
   /** The chosen frame of the call tree: a call path, or a function of all of them (data/callTree.ts). */
@@ -93,6 +104,9 @@ export type State = {
   readonly row: string;
   /** The rank that a page of one rank is about, by its process. */
   readonly process: number | undefined;
+  readonly analysis: AnalysisChoice;
+  /** The query of the page SQL; "" is none. */
+  readonly query: string;
 };
 
 export const INITIAL: State = {
@@ -110,13 +124,16 @@ export const INITIAL: State = {
   step: undefined,
   region: "",
   level: "",
-  stack: { metric: "duration", sort: "time", widths: "equal" },
+  stack: { metric: "duration", sort: "time", widths: "equal", folded: [] },
+  flow: false,
   steps: { classes: [], outliers: false, detailed: false },
   profile: { form: "heavy", measure: "", part: "", place: "" },
   frame: "",
   tables: {},
   row: "",
   process: undefined,
+  analysis: { name: "", options: {} },
+  query: "",
 };
 
 /** Deeper trails lose their outermost entries, which keeps addresses short. */
@@ -148,12 +165,13 @@ function parseGap(text: string | undefined): GapKey | undefined {
   return { location, startNs };
 }
 
-function parseStack(text: string | undefined): StackView {
+function parseStack(text: string | undefined, folded: string | undefined): StackView {
   const [metric, sort, widths] = (text ?? "").split("-");
   return {
     metric: STACK_METRICS.find((one) => one === metric) ?? INITIAL.stack.metric,
     sort: STACK_SORTS.find((one) => one === sort) ?? INITIAL.stack.sort,
     widths: STACK_WIDTHS.find((one) => one === widths) ?? INITIAL.stack.widths,
+    folded: (folded ?? "").split("~").filter((group) => /^\d+_\d+$/.test(group)),
   };
 }
 
@@ -167,6 +185,7 @@ function parseProfile(text: string | undefined): ProfileView {
   };
 }
 
+const OPTION_PREFIX = "with.";
 const TABLE_PREFIX = "table.";
 
 function parseTable(text: string): TableView {
@@ -186,6 +205,14 @@ function tableText(view: TableView): string {
   const fields = Object.entries(view).flatMap(([name, value]) => (value ? [[name, value === true ? "1" : value]] : []));
   return new URLSearchParams(fields).toString();
 }
+
+/** Fields whose names begin alike, by the rest of their names. */
+const fieldsWith = <T>(fields: URLSearchParams, prefix: string, read: (value: string) => T): Record<string, T> =>
+  Object.fromEntries(
+    [...fields]
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, value]) => [name.slice(prefix.length), read(value)]),
+  );
 
 /** Reads a hash. Whatever it cannot understand counts as not chosen. */
 export function parseState(hash: string): State {
@@ -211,7 +238,8 @@ export function parseState(hash: string): State {
     step: whole(get("step")),
     region: get("region") ?? "",
     level: get("level") ?? "",
-    stack: parseStack(get("stack")),
+    stack: parseStack(get("stack"), get("folded")),
+    flow: get("flow") === "1",
     steps: {
       classes: (get("only") ?? "").split("~").filter(Boolean),
       outliers: get("slow") === "1",
@@ -219,13 +247,11 @@ export function parseState(hash: string): State {
     },
     profile: parseProfile(get("profile")),
     frame: get("frame") ?? "",
-    tables: Object.fromEntries(
-      [...fields]
-        .filter(([name]) => name.startsWith(TABLE_PREFIX))
-        .map(([name, value]) => [name.slice(TABLE_PREFIX.length), parseTable(value)]),
-    ),
+    tables: fieldsWith(fields, TABLE_PREFIX, parseTable),
     row: get("row") ?? "",
     process: whole(get("process")),
+    analysis: { name: get("analysis") ?? "", options: fieldsWith(fields, OPTION_PREFIX, (value) => value) },
+    query: get("sql") ?? "",
   };
 }
 
@@ -254,6 +280,8 @@ export function formatState(state: State): string {
   const { metric, sort, widths } = state.stack;
   if (metric !== INITIAL.stack.metric || sort !== INITIAL.stack.sort || widths !== INITIAL.stack.widths)
     fields.push(["stack", `${metric}-${sort}-${widths}`]);
+  if (state.stack.folded.length) fields.push(["folded", state.stack.folded.join("~")]);
+  if (state.flow) fields.push(["flow", "1"]);
   if (state.steps.classes.length) fields.push(["only", state.steps.classes.join("~")]);
   if (state.steps.outliers) fields.push(["slow", "1"]);
   if (state.steps.detailed) fields.push(["detailed", "1"]);
@@ -266,5 +294,8 @@ export function formatState(state: State): string {
   }
   if (state.row) fields.push(["row", state.row]);
   if (state.process !== undefined) fields.push(["process", String(state.process)]);
+  if (state.analysis.name) fields.push(["analysis", state.analysis.name]);
+  for (const [name, value] of Object.entries(state.analysis.options)) fields.push([`${OPTION_PREFIX}${name}`, value]);
+  if (state.query) fields.push(["sql", state.query]);
   return `#${fields.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }

@@ -9,6 +9,8 @@ export type View = {
   /** Its place among the pages. Those without one come after all others, by their names. */
   readonly place?: number;
   readonly component: ComponentType;
+  /** The analysis whose answer it shows: without what that needs, the page is empty. */
+  readonly analysis?: string;
   /** Runs with fewer ranks do not show it among the pages. */
   readonly fewestRanks?: number;
   /** What the user chooses on it, which Escape takes back. */

@@ -21,8 +21,8 @@ type Placed = {
 };
 
 const MARGIN = 14;
-/** At this scale names can still be read. */
-const READABLE = 0.8;
+/** Graphs are not drawn larger than this on their own. */
+const LARGEST = 1.5;
 
 /** Places nodes from top to bottom; edges are smooth lines through dagre's bends. */
 async function place(flow: Flow): Promise<Placed> {
@@ -149,14 +149,14 @@ function Drawing({ placed, ...marking }: { placed: Placed } & Marking) {
     if (!element) return undefined;
     return attachMoves(
       element,
-      () => view.peek() ?? readable(placed, size.peek()),
+      () => view.peek() ?? wide(placed, size.peek()),
       (next) => {
         // A double click shows everything, another one the beginning again.
         view.value = next ?? (view.peek() ? undefined : fitting(placed, size.peek()));
       },
     );
   }, [placed, size, view]);
-  const { x, y, scale } = view.value ?? readable(placed, size.value);
+  const { x, y, scale } = view.value ?? wide(placed, size.value);
   return (
     <section
       class="graph fill"
@@ -238,18 +238,17 @@ function attachMoves(element: HTMLElement, now: () => View, change: (view: View 
 const edgeColor = (share: number, theme: Theme) =>
   share < 0.02 ? (theme === "dark" ? ([92, 101, 117] as const) : ([150, 158, 170] as const)) : heatColor(share, theme);
 
-/** From its beginning, at a size at which names can be read; the whole graph where that is not smaller. */
-function readable(placed: Placed, size: Size): View {
+/** From its beginning, as wide as the page; the whole graph where that is not smaller. */
+function wide(placed: Placed, size: Size): View {
+  const scale = Math.min(LARGEST, size.width / placed.width);
   const all = fitting(placed, size);
-  const [first] = placed.nodes;
-  if (all.scale >= READABLE || !first || !size.width) return all;
-  return { scale: READABLE, x: size.width / 2 - first.x * READABLE, y: 0 };
+  return all.scale >= scale ? all : { scale, x: (size.width - placed.width * scale) / 2, y: 0 };
 }
 
-/** So that everything is seen, but not larger than life. */
+/** So that everything is seen. */
 function fitting(placed: Placed, { width, height }: Size): View {
   if (!width || !height) return { x: 0, y: 0, scale: 1 };
-  const scale = Math.min(1, width / placed.width, height / placed.height);
+  const scale = Math.min(LARGEST, width / placed.width, height / placed.height);
   return { scale, x: (width - placed.width * scale) / 2, y: (height - placed.height * scale) / 2 };
 }
 

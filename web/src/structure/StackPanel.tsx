@@ -7,6 +7,7 @@ import { formatCount, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { ABSENT, fetchStack, type Stack, USUAL } from "../data/iterationStack";
 import { load, useLasting, useSession } from "../data/session";
+import type { Position } from "../data/wire/wire.generated";
 import {
   STACK_METRICS,
   STACK_SORTS,
@@ -15,11 +16,14 @@ import {
   type StackView,
   type StackWidths,
 } from "../state/address";
-import { Choices } from "../widgets/controls";
+import { Button, Choices } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { useDrawing, useSize } from "../widgets/useSize";
+import { columnGroups } from "./columnGroups";
 import { type Cursor, drawMarks, drawStack, FRAME, type Marks, rowOf, type StackScene } from "./drawStack";
+import { GroupHeadings, useFold } from "./GroupHeadings";
+import { pathSentence } from "./pathWords";
 import { StepFacts } from "./StepFacts";
 import { columnAt, columnEdges, rowHeight } from "./stackGrid";
 import { factorText } from "./stepDifferences";
@@ -41,9 +45,10 @@ export function StackPanel({ lit, onHover }: Props) {
   const rows = Math.ceil(height / HEIGHT_STEP) * HEIGHT_STEP;
   const { metric, sort } = view;
   const { level } = session.state.value;
+  const fold = view.folded.join("~");
   const loaded = useMemo(
-    () => (rows ? load(() => fetchStack(session.api, metric, sort, rows, level)) : undefined),
-    [session, metric, sort, rows, level],
+    () => (rows ? load(() => fetchStack(session.api, metric, sort, rows, fold, level)) : undefined),
+    [session, metric, sort, rows, fold, level],
   );
   const shown = useLasting(loaded?.value);
   return (
@@ -52,10 +57,18 @@ export function StackPanel({ lit, onHover }: Props) {
         <h2 id="stack-title">Iterations</h2>
         {shown.status === "ready" && <Scope stack={shown.value} />}
         <span class="spacer" />
+        {view.folded.length > 0 && (
+          <Button class="quiet" onClick={() => change({ folded: [] })}>
+            unfold all
+          </Button>
+        )}
         <Choices choices={STACK_METRICS} value={metric} titleOf={titleOf} onChoose={(one) => change({ metric: one })} />
         <Choices words="by" choices={STACK_SORTS} value={sort} onChoose={(one) => change({ sort: one })} />
         <Choices words="width" choices={STACK_WIDTHS} value={view.widths} onChoose={(one) => change({ widths: one })} />
       </header>
+      {shown.status === "ready" && pathSentence(shown.value) && (
+        <p class="path-sentence fine">{pathSentence(shown.value)}</p>
+      )}
       <div class="stack-body anchor fill" ref={body}>
         <Await of={shown} what="Stacking up the steps">
           {(stack) =>
@@ -128,8 +141,8 @@ function ScaleLegend({ stack, metric }: { stack: Stack; metric: string }) {
         <kbd>↑</kbd>
         <kbd>↓</kbd>
         <kbd>←</kbd>
-        <kbd>→</kbd> walk <kbd>N</kbd> next outlier <kbd>G</kbd> {metric === "gap" ? "durations" : "gaps"}{" "}
-        <kbd>Enter</kbd> timeline
+        <kbd>→</kbd> walk <kbd>F</kbd> fold <kbd>N</kbd> next outlier <kbd>G</kbd>{" "}
+        {metric === "gap" ? "durations" : "gaps"} <kbd>Enter</kbd> timeline
       </span>
     </div>
   );
@@ -148,6 +161,7 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
     [stack, view, theme, size.value],
   );
   const { step } = session.state.value;
+  const fold = useFold();
 
   const drawBase = (context: CanvasRenderingContext2D): void => {
     drawStack(context, scratch, scene);
@@ -209,6 +223,11 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
     PageUp: () => walk(-20, 0),
     PageDown: () => walk(20, 0),
     KeyN: nextOutlier,
+    KeyF: () => {
+      const column = cursor.peek()?.column ?? -1;
+      fold([...scene.modules, ...scene.parts].find((one) => one.from <= column && column < one.to));
+      move(undefined);
+    },
     KeyG: () => session.update({ stack: { ...view, metric: view.metric === "gap" ? "duration" : "gap" } }),
     Enter: () => {
       const row = cursor.peek()?.row ?? (step === undefined ? -1 : rowOf(stack, step));
@@ -219,36 +238,39 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   };
   const under = cursor.value;
   return (
-    <div
-      class="stack-picture"
-      ref={box}
-      role="application"
-      tabindex={0}
-      aria-label={summary(stack)}
-      onPointerMove={(event) => move(at(event))}
-      onPointerLeave={() => move(undefined)}
-      onClick={(event) => {
-        const chosen = at(event);
-        if (chosen) choose(chosen);
-      }}
-      onDblClick={(event) => {
-        const chosen = at(event);
-        if (chosen) showStep(chosen.row);
-      }}
-      onKeyDown={(event) => {
-        const action = event.ctrlKey || event.metaKey || event.altKey ? undefined : actions[event.code];
-        if (!action) return;
-        event.preventDefault();
-        action();
-      }}
-    >
-      <canvas ref={base} />
-      <canvas ref={marks} class="marks" />
-      {under && <CellTooltip stack={stack} cursor={under} scene={scene} />}
-      <p class="spoken" aria-live="polite">
-        {under && spoken(stack, under)}
-      </p>
-    </div>
+    <>
+      <div
+        class="stack-picture"
+        ref={box}
+        role="application"
+        tabindex={0}
+        aria-label={summary(stack)}
+        onPointerMove={(event) => move(at(event))}
+        onPointerLeave={() => move(undefined)}
+        onClick={(event) => {
+          const chosen = at(event);
+          if (chosen) choose(chosen);
+        }}
+        onDblClick={(event) => {
+          const chosen = at(event);
+          if (chosen) showStep(chosen.row);
+        }}
+        onKeyDown={(event) => {
+          const action = event.ctrlKey || event.metaKey || event.altKey ? undefined : actions[event.code];
+          if (!action) return;
+          event.preventDefault();
+          action();
+        }}
+      >
+        <canvas ref={base} />
+        <canvas ref={marks} class="marks" />
+        {under && <CellTooltip stack={stack} cursor={under} scene={scene} />}
+        <p class="spoken" aria-live="polite">
+          {under && spoken(stack, under)}
+        </p>
+      </div>
+      <GroupHeadings scene={scene} />
+    </>
   );
 }
 
@@ -256,14 +278,20 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
 const isRegion = (stack: Stack, column: number): boolean => column < stack.positions.length - 1;
 
 /** The end of the step has a gap but no duration: where durations are compared, its column has no width. */
-function edgesOf(times: readonly number[], metric: StackMetric, width: number, widths: StackWidths): Float64Array {
-  if (metric === "gap" || times.length < 2) return columnEdges(times, width, widths);
-  return Float64Array.of(...columnEdges(times.slice(0, -1), width, widths), width);
+function edgesOf(
+  positions: readonly Position[],
+  metric: StackMetric,
+  width: number,
+  widths: StackWidths,
+): Float64Array {
+  const times = positions.map((p) => (metric === "gap" ? p.median_gap_ns : p.median_ns));
+  const folded = positions.map((p) => p.folded);
+  if (metric === "gap" || times.length < 2) return columnEdges(times, width, widths, folded);
+  return Float64Array.of(...columnEdges(times.slice(0, -1), width, widths, folded), width);
 }
 
 function sceneOf(stack: Stack, view: StackView, theme: Theme, width: number, height: number): StackScene {
   const metric = stack.metric === "gap" ? "gap" : "duration";
-  const times = stack.positions.map((p) => (metric === "gap" ? p.median_gap_ns : p.median_ns));
   const sorted = [...stack.step_ns].sort((a, b) => a - b);
   return {
     stack,
@@ -273,7 +301,9 @@ function sceneOf(stack: Stack, view: StackView, theme: Theme, width: number, hei
     width,
     height,
     pixelRatio: devicePixelRatio,
-    edges: edgesOf(times, metric, Math.max(1, width - FRAME.left - FRAME.right), view.widths),
+    parts: columnGroups(stack.positions, false),
+    modules: stack.positions.some(({ module }) => module) ? columnGroups(stack.positions, true) : [],
+    edges: edgesOf(stack.positions, metric, Math.max(1, width - FRAME.left - FRAME.right), view.widths),
     rowHeight: rowHeight(stack.step.length, height - FRAME.top - FRAME.bottom),
     usualNs: Math.max(1, sorted[sorted.length >> 1] ?? 1),
   };
@@ -317,6 +347,8 @@ function CellTooltip({ stack, cursor, scene }: { stack: Stack; cursor: Cursor; s
       </div>
       <div>{cellText(stack, cursor)}</div>
       <div class="weak">
+        {(position?.band ?? "") !== stack.positions.at(-1)?.band && `${position?.band} · `}
+        {position?.module && `${shortName(position.module)} · `}
         step {stack.step[row]}
         {count > 1 && ` (of ${count})`} · {stack.class[row]} · {formatDuration(stack.step_ns[row] ?? 0)}
         {stack.outlier[row] && " · ▲ outlier"}

@@ -47,7 +47,8 @@ export function StepFacts({ positions }: { positions: readonly Position[] }) {
 
 function Facts({ step, positions }: { step: Iteration; positions: readonly Position[] }) {
   const session = useSession();
-  const usualNs = positions.reduce((sum, p) => sum + p.median_ns + p.median_gap_ns, 0);
+  const main = positions.at(-1)?.band;
+  const usualNs = positions.reduce((sum, p) => sum + (p.band === main ? p.median_ns + p.median_gap_ns : 0), 0);
   const found = differences(step, positions, MOST_DIFFERENCES);
   const most = Math.max(1, ...found.map((one) => Math.abs(one.excessNs)));
   const show = (startNs: number, lengthNs: number): void => showRange(session, { startNs, endNs: startNs + lengthNs });
@@ -68,7 +69,12 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
       </div>
       <ol class="differences fine" aria-label="What differs most from the usual step">
         {found.map((one) => (
-          <DifferenceRow key={`${one.kind}-${one.column}-${one.name}`} one={one} most={most} />
+          <DifferenceRow
+            key={`${one.kind}-${one.column}-${one.name}`}
+            one={one}
+            band={bandOf(positions, one.column)}
+            most={most}
+          />
         ))}
       </ol>
     </>
@@ -77,7 +83,13 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
 
 const WORDS: Readonly<Record<Difference["kind"], string>> = { duration: "", gap: "gap before ", extra: "extra: " };
 
-function DifferenceRow({ one, most }: { one: Difference; most: number }) {
+/** The band of a column, "" for the main thread. */
+function bandOf(positions: readonly Position[], column: number): string {
+  const band = positions[column]?.band ?? "";
+  return band === positions.at(-1)?.band ? "" : band;
+}
+
+function DifferenceRow({ one, band, most }: { one: Difference; band: string; most: number }) {
   const session = useSession();
   const theme = session.theme.value;
   const color = one.kind === "extra" ? extraColor(theme) : relativeColor(one.excessNs > 0 ? 0.85 : -0.85, theme);
@@ -95,6 +107,7 @@ function DifferenceRow({ one, most }: { one: Difference; most: number }) {
         {shortName(one.name)}
       </Button>
       <span class="weak">
+        {band && `${band}, `}
         {formatDuration(one.ns)}
         {one.kind !== "extra" && `, ${comparedWith(one.ns, one.usualNs)}`}
       </span>

@@ -1,15 +1,17 @@
 // Draws the iteration stack: cells, the usual step above them, facts about each row beside them; on top what is chosen.
-import { CHROME, classColor, css, extraColor, outlierColor, PART_TITLES, partColor, type Theme } from "../base/color";
+import { CHROME, classColor, css, extraColor, outlierColor, partColor, type Theme } from "../base/color";
 import type { Stack } from "../data/iterationStack";
 import type { StackMetric, StackSort } from "../state/address";
-import { missingBefore, runsOf } from "./stackGrid";
+import type { ColumnGroup } from "./columnGroups";
+import { missingBefore } from "./stackGrid";
 import { cellColors, columnsOfPixels, paintCells } from "./stackPixels";
 
 /** Widths and heights around the cells, in CSS pixels. */
-export const FRAME = { left: 92, right: 16, top: 62, bottom: 6 } as const;
+export const FRAME = { left: 92, right: 16, top: 93, bottom: 6 } as const;
+/** Lines of headings of groups: parts, and, where there are any, modules. */
+export const HEADING_HEIGHT = 24;
 const LABEL_FONT = "11px system-ui, sans-serif";
-const PART_HEIGHT = 17;
-const PROFILE_HEIGHT = 36;
+const FLOOR = FRAME.top - 9;
 const BAR = { left: 46, width: 40 } as const;
 const CUT_AT_MEDIANS = 3;
 /** A region at more positions than this is marked above the cells only. */
@@ -25,6 +27,9 @@ export type StackScene = {
   readonly pixelRatio: number;
   readonly edges: Float64Array;
   readonly rowHeight: number;
+  readonly parts: readonly ColumnGroup[];
+  /** Empty where no column lies in a module. */
+  readonly modules: readonly ColumnGroup[];
   /** The middle step time, which bars are drawn in proportion to. */
   readonly usualNs: number;
 };
@@ -35,6 +40,7 @@ export function drawStack(context: CanvasRenderingContext2D, scratch: OffscreenC
   context.textBaseline = "middle";
   drawUsualStep(context, scene);
   drawCells(context, scratch, scene);
+  drawBands(context, scene);
   drawRowFacts(context, scene);
   context.fillStyle = CHROME[scene.theme].grid;
   context.fillRect(FRAME.left - 1, FRAME.top, 1, scene.rowHeight * scene.stack.step.length);
@@ -43,27 +49,21 @@ export function drawStack(context: CanvasRenderingContext2D, scratch: OffscreenC
 /** Above the cells: which part of the step a column belongs to, and how long it usually takes. */
 function drawUsualStep(context: CanvasRenderingContext2D, scene: StackScene): void {
   const { stack, edges, theme, metric } = scene;
-  const chrome = CHROME[theme];
-  const floor = PART_HEIGHT + PROFILE_HEIGHT;
-  for (const { from, to, item } of runsOf(stack.positions.map((p) => p.part))) {
+  for (const { from, to, part } of scene.parts) {
     const [left, right] = [FRAME.left + (edges[from] ?? 0), FRAME.left + (edges[to] ?? 0)];
-    context.fillStyle = css(partColor(item, theme));
-    context.fillRect(left, floor + 2, Math.max(1, right - left - 1), 4);
-    const title = PART_TITLES[item];
-    if (right - left > context.measureText(title).width + 4) {
-      context.fillStyle = chrome.textWeak;
-      context.fillText(title, left, PART_HEIGHT / 2);
-    }
+    context.fillStyle = css(partColor(part, theme));
+    context.fillRect(left, FLOOR + 2, Math.max(1, right - left - 1), 4);
   }
+  const head = HEADING_HEIGHT * (scene.modules.length ? 2 : 1);
   const values = stack.positions.map((p) => (metric === "gap" ? p.median_gap_ns : p.median_ns));
   const highest = Math.max(1, ...values);
   // Roots, so that the short ones are seen beside the long ones.
   stack.positions.forEach((position, i) => {
     const [left, right] = [FRAME.left + (edges[i] ?? 0), FRAME.left + (edges[i + 1] ?? 0)];
-    const tall = Math.max(1, (PROFILE_HEIGHT - 2) * Math.sqrt((values[i] ?? 0) / highest));
+    const tall = Math.max(1, (FLOOR - head - 2) * Math.sqrt((values[i] ?? 0) / highest));
     context.fillStyle = css(partColor(position.part, theme));
     context.globalAlpha = 0.55;
-    context.fillRect(left, floor - tall, Math.max(0.6, right - left - (right - left > 4 ? 1 : 0)), tall);
+    context.fillRect(left, FLOOR - tall, Math.max(0.6, right - left - (right - left > 4 ? 1 : 0)), tall);
   });
   context.globalAlpha = 1;
 }
@@ -84,6 +84,15 @@ function drawCells(context: CanvasRenderingContext2D, scratch: OffscreenCanvas, 
   context.imageSmoothingEnabled = false;
   context.drawImage(scratch, 0, 0, widthPx, rows, FRAME.left, FRAME.top, across, rows * rowHeight);
   context.imageSmoothingEnabled = true;
+}
+
+/** Lines between the bands: threads and GPUs. */
+function drawBands(context: CanvasRenderingContext2D, { parts, edges, theme, height }: StackScene): void {
+  context.fillStyle = CHROME[theme].textWeak;
+  parts.forEach(({ band, from }, i) => {
+    if (i > 0 && parts[i - 1]?.band !== band)
+      context.fillRect(Math.round(FRAME.left + (edges[from] ?? 0)) - 1, 0, 1, height - FRAME.bottom);
+  });
 }
 
 /** Beside the cells: number, class and time of each step; at the right what it does beyond the usual path. */
@@ -177,7 +186,7 @@ export function drawMarks(context: CanvasRenderingContext2D, scene: StackScene, 
   const wide = Math.max(1, (edges[cursor.column + 1] ?? 0) - (edges[cursor.column] ?? 0));
   const top = FRAME.top + cursor.row * rowHeight;
   context.fillStyle = chrome.gridStrong;
-  context.fillRect(left, PART_HEIGHT, wide, bottom - PART_HEIGHT);
+  context.fillRect(left, HEADING_HEIGHT, wide, bottom - HEADING_HEIGHT);
   context.fillRect(BAR.left, top, right - BAR.left, Math.max(1, rowHeight));
   context.strokeStyle = chrome.text;
   context.lineWidth = 1;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { columnAt, columnEdges, missingBefore, rowHeight, runsOf, TALLEST_ROW } from "./stackGrid";
+import { columnAt, columnEdges, missingBefore, rowHeight, runsOf } from "./stackGrid";
 
 describe("columns", () => {
   test("are equally wide, or as wide as their time, and fill the width exactly", () => {
@@ -17,12 +17,16 @@ describe("columns", () => {
     const edges = columnEdges([1, 1, 2], 400, "equal");
     expect([0, 133, 134, 399, 5000, -5].map((x) => columnAt(edges, x))).toEqual([0, 0, 1, 2, 2, 0]);
   });
+  test("of folded groups are wide enough to be pressed, and the others share the rest", () => {
+    expect([...columnEdges([5, 1, 1], 272, "equal", [true, false, false])]).toEqual([0, 72, 172, 272]);
+    expect([...columnEdges([5, 5], 300, "time", [true, true])]).toEqual([0, 150, 300]);
+  });
   test("without any time are equally wide", () => expect([...columnEdges([0, 0], 100, "time")]).toEqual([0, 50, 100]));
 });
 
-test("rows fill the height, but are never taller than a line", () => {
+test("rows fill the height, few and many", () => {
   expect(rowHeight(1000, 500)).toBe(0.5);
-  expect(rowHeight(3, 500)).toBe(TALLEST_ROW);
+  expect(rowHeight(4, 500)).toBe(125);
 });
 
 test("runs join what is equal and neighbours", () =>

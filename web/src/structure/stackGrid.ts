@@ -3,25 +3,33 @@
 import { firstThat } from "../base/search";
 import type { StackWidths } from "../state/address";
 
-/** Rows are never taller than this, in CSS pixels: a short run is a small picture, not a coarse one. */
-export const TALLEST_ROW = 16;
 /** The narrowest column where columns are as wide as their time and there is room for it. */
 const NARROWEST = 2;
+/** A folded group is so wide that it can be read and pressed. */
+const FOLDED_WIDTH = 72;
 
-/** Left edges of the columns and the right edge of the last one, in CSS pixels. */
-export function columnEdges(times: readonly number[], width: number, widths: StackWidths): Float64Array {
-  const count = times.length;
-  const edges = new Float64Array(count + 1);
-  const total = times.reduce((sum, time) => sum + time, 0);
-  const least = widths === "equal" || total <= 0 ? width / Math.max(1, count) : Math.min(NARROWEST, width / count / 2);
-  const rest = Math.max(0, width - least * count);
-  for (let i = 0; i < count; i++)
-    edges[i + 1] = (edges[i] ?? 0) + least + (total > 0 ? (rest * (times[i] ?? 0)) / total : 0);
+/** Left edges of the columns and the right edge of the last one, in CSS pixels; `folded`: which stand for a group. */
+export function columnEdges(
+  times: readonly number[],
+  width: number,
+  widths: StackWidths,
+  folded: readonly boolean[] = [],
+): Float64Array {
+  const groups = folded.filter(Boolean).length;
+  const single = times.length - groups;
+  const wide = single ? Math.min(FOLDED_WIDTH, width / 2 / Math.max(1, groups)) : width / Math.max(1, groups);
+  const room = width - wide * groups;
+  const edges = new Float64Array(times.length + 1);
+  const total = times.reduce((sum, time, i) => (folded[i] ? sum : sum + time), 0);
+  const least = widths === "equal" || total <= 0 ? room / Math.max(1, single) : Math.min(NARROWEST, room / single / 2);
+  const rest = Math.max(0, room - least * single);
+  for (let i = 0; i < times.length; i++)
+    edges[i + 1] = (edges[i] ?? 0) + (folded[i] ? wide : least + (total > 0 ? (rest * (times[i] ?? 0)) / total : 0));
   return edges;
 }
 
 /** Height of a row where `count` of them share a height. */
-export const rowHeight = (count: number, height: number): number => Math.min(TALLEST_ROW, height / Math.max(1, count));
+export const rowHeight = (count: number, height: number): number => height / Math.max(1, count);
 
 /** The last column that begins at or before x. */
 export function columnAt(edges: Float64Array, x: number): number {

@@ -4,9 +4,10 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { css, groupColor } from "../base/color";
 import type { Group } from "../base/kinds.generated";
-import { asSentence } from "../base/names";
-import { formatShare } from "../base/quantity";
+import { asSentence, lineText, shortName } from "../base/names";
+import { formatCount, formatShare } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
+import { type AnalysisTable, fetchAnalysis, numberIn, textIn } from "../data/analysisTable";
 import { fetchPipelines, type Pipeline, type Stage } from "../data/batchPipeline";
 import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
@@ -45,6 +46,8 @@ const SLOTS = 12;
 /** Parts of the step narrower than this carry no label. */
 const NARROWEST_SHARE = 0.05;
 const MOST_WAITS = 10;
+const TRANSFORMS = "data_transforms";
+const MOST_TRANSFORMS = 24;
 
 function DataPipelinePage() {
   const session = useSession();
@@ -118,6 +121,7 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
         </ol>
         <Exposed stages={one.stages} durationNs={one.durationNs} />
       </section>
+      <Transforms />
       <div class="columns rows gap-14">
         <Gain pipeline={one} />
         <Waits run={run} />
@@ -232,6 +236,68 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
       )}
       <p class="bold">{asSentence(pipeline.advice)}</p>
     </section>
+  );
+}
+
+/** What the loader spends its time in, in all processes and threads: each call before those inside it. */
+function Transforms() {
+  const session = useSession();
+  const found = useMemo(() => load(() => fetchAnalysis(session.api, TRANSFORMS)), [session]);
+  return (
+    <section class="card surface transforms" aria-labelledby="transforms-title">
+      <header>
+        <h2 id="transforms-title">What the loader does</h2>
+        <span class="weak">all workers, the whole run; calls inside a function are below it</span>
+        <span class="spacer" />
+        <Button
+          class="link"
+          onClick={() => session.update({ page: "analyses", analysis: { name: TRANSFORMS, options: {} } }, "push")}
+        >
+          As a table
+        </Button>
+      </header>
+      <Await of={found.value} what="Summing up the transforms">
+        {(table) =>
+          table.rows ? (
+            <ol class="rows gap-2 fine" aria-label="Transforms">
+              {Array.from({ length: Math.min(MOST_TRANSFORMS, table.rows) }, (_, row) => (
+                <Transform key={row} table={table} row={row} />
+              ))}
+            </ol>
+          ) : (
+            <p class="weak">{asSentence(table.note)}</p>
+          )
+        }
+      </Await>
+    </section>
+  );
+}
+
+function Transform({ table, row }: { table: AnalysisTable; row: number }) {
+  const session = useSession();
+  const value = (column: string): number => numberIn(table, column, row) ?? 0;
+  const name = textIn(table, "name", row);
+  const line = lineText(textIn(table, "file", row), value("line"));
+  return (
+    <li class="cells">
+      <span style={{ paddingLeft: `${14 * value("depth")}px` }}>
+        <Button
+          class="plain ellipsis"
+          title={`${name} ${line}: find it on the timeline`}
+          onClick={() => session.update({ page: "timeline", find: name }, "push")}
+        >
+          {shortName(name)}
+        </Button>
+      </span>
+      <span class="bar">
+        <span style={{ width: `${100 * value("share")}%` }} />
+      </span>
+      <span class="number">{formatShare(value("share"))}</span>
+      <span class="number">{formatDuration(value("total_ns"))}</span>
+      <span class="number weak">
+        {formatCount(value("calls"))} × {formatDuration(value("avg_ns"))}
+      </span>
+    </li>
   );
 }
 

@@ -223,4 +223,11 @@ function All({ value }: { value: Gpus }) {
   );
 }
 
-export const view: View = { name: NAME, title: "GPUs", place: 9, component: DevicesPage, chosen: ["row"] };
+export const view: View = {
+  name: NAME,
+  title: "GPUs",
+  place: 9,
+  component: DevicesPage,
+  chosen: ["row"],
+  analysis: "utilisation",
+};

@@ -7,4 +7,11 @@ const ALSO = ["launch_delay_avg_ns", "queue_avg_ns", "tensor_cores", "occupancy"
 
 const KernelsPage = () => <AnalysisPage name="kernels" label="Kernels" cells={CELLS} also={ALSO} />;
 
-export const view: View = { name: "kernels", title: "Kernels", place: 5, component: KernelsPage, chosen: ["row"] };
+export const view: View = {
+  name: "kernels",
+  title: "Kernels",
+  place: 5,
+  component: KernelsPage,
+  chosen: ["row"],
+  analysis: "kernels",
+};

@@ -12,4 +12,5 @@ export const view: View = {
   place: 4,
   component: OperatorsPage,
   chosen: ["row"],
+  analysis: "operators",
 };

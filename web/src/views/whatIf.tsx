@@ -54,4 +54,4 @@ function WhatIfPage() {
   );
 }
 
-export const view: View = { name: NAME, title: "What if", component: WhatIfPage };
+export const view: View = { name: NAME, title: "What if", place: 11, component: WhatIfPage };

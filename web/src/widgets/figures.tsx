@@ -46,7 +46,7 @@ export const Here = ({ at, tall }: { at: number; tall: number }) => (
 );
 
 /** A part of a bar, as wide as it grows. */
-type BarPart = {
+export type BarPart = {
   readonly name: string;
   readonly grow: number;
   /** Undefined: idle. */

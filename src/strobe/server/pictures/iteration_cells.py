@@ -12,13 +12,14 @@ the one farthest from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from strobe.errors import UsageError
 from strobe.model.kinds import Group, Part
 from strobe.server.routing.bodies import CELLS_TYPE, Body, picture_body
 from strobe.server.routing.endpoints import LOOP, MB, parameter, route
@@ -26,7 +27,7 @@ from strobe.server.run.step_list import even_edges, shown_rows
 from strobe.server.trace_context import TraceContext
 from strobe.steps.iteration_stack.stack import METRICS, Stack
 from strobe.steps.training_activities import PARTS
-from strobe.tables.column_arrays import Ints
+from strobe.tables.column_arrays import Bools, Ints
 
 MAGIC = b"STK1"
 OCTAVES = 3
@@ -38,13 +39,20 @@ _NAME_LENGTH = 200
 
 
 class Position(TypedDict):
-    """A column: one position of the usual path, or several neighbours, then with the name of the longest."""
+    """A column: one position of the usual path, or several neighbours, then with the name of the longest.
+
+    band: what it is of: the main thread, another thread, a GPU. module: the module that calls it, "" for none. folded:
+    whether it stands for a group that was folded.
+    """
 
     position: int
     count: int
     name: str
     group: Group
     part: Part
+    band: str
+    module: str
+    folded: bool
     median_ns: int
     median_gap_ns: int
     present: float
@@ -67,6 +75,23 @@ _Rows = TypedDict(
 )
 
 
+class NamedSteps(TypedDict):
+    """A name, and how many steps have it, or lack it."""
+
+    name: str
+    steps: int
+
+
+class PathFacts(TypedDict):
+    """How the paths of the steps differ: see PathDifferences."""
+
+    aligned: float
+    usual_steps: int
+    paths: int
+    absent: list[NamedSteps]
+    extra: list[NamedSteps]
+
+
 class StackHeader(_Rows):
     """The header of a body: facts about the stack, its columns, and column by column its rows."""
 
@@ -81,6 +106,7 @@ class StackHeader(_Rows):
     octaves: int
     position_count: int
     positions: list[Position]
+    path_facts: PathFacts
 
 
 class Extra(TypedDict):
@@ -116,19 +142,23 @@ Iteration.__doc__ = "One step in exact numbers, by position."
     parameter("metric", "the metric of a cell", str, "duration", choices=METRICS),
     parameter("sort", "order of the rows", str, "time", choices=SORTS),
     parameter("rows", "rows at most", default=MOST_ROWS, least=1, most=MOST_ROWS, argument="most_rows"),
+    parameter("fold", "groups of positions to sum up: first_end, with ~ between them", str, "", most=16_384),
     LOOP,
     about=StackHeader,
     most_bytes=8 * MB,
     media=(CELLS_TYPE,),
     slow=True,
 )
-def iterations(context: TraceContext, metric: str, sort: str, most_rows: int, level: str) -> Body:
-    """Steps x positions, one byte a cell."""
+def iterations(context: TraceContext, metric: str, sort: str, most_rows: int, fold: str, level: str) -> Body:
+    """Steps x positions, one byte a cell. A folded group is one column: the sum of its positions."""
     chosen = context.chosen(level)
     stack, ranks = chosen.stack, chosen.steps.class_ranks
     order = _order(stack, ranks, sort)
-    rows, columns = even_edges(len(order), most_rows), even_edges(len(stack.names), MOST_COLUMNS)
-    cells = cells_of(stack.values(metric)[order], rows[:-1], columns[:-1])
+    begins = _unfolded(len(stack.names), fold)
+    rows, columns = even_edges(len(order), most_rows), _column_edges(stack.bands, begins)
+    cells = cells_of(stack.values(metric, begins)[order], rows[:-1], columns[:-1])
+    edges = np.append(begins, len(stack.names))[columns]
+    facts = stack.path_differences()
     header: StackHeader = {
         "metric": metric,
         "sort": sort,
@@ -140,7 +170,14 @@ def iterations(context: TraceContext, metric: str, sort: str, most_rows: int, le
         "thinned": stack.thinned,
         "octaves": OCTAVES,
         "position_count": len(stack.names),
-        "positions": _positions(context, stack, metric, columns),
+        "positions": _positions(context, stack, metric, edges, np.diff(columns) == 1),
+        "path_facts": {
+            "aligned": round(facts.aligned, 4),
+            "usual_steps": facts.usual_steps,
+            "paths": facts.paths,
+            "absent": [{"name": name[:_NAME_LENGTH], "steps": steps} for name, steps in facts.absent],
+            "extra": [{"name": name[:_NAME_LENGTH], "steps": steps} for name, steps in facts.extra],
+        },
         **_rows(stack, ranks, order, rows),
     }
     return picture_body(MAGIC, header, cells)
@@ -198,12 +235,37 @@ def cells_of(values: npt.NDArray[np.float32], rows: Ints, columns: Ints) -> npt.
     return np.where(np.isnan(scaled), 0, scaled).astype(np.uint8)
 
 
-def _positions(context: TraceContext, stack: Stack, metric: str, edges: Ints) -> list[Position]:
+def _unfolded(positions: int, fold: str) -> Ints:
+    """Where the columns begin: every position, but only the first one of each folded group."""
+    begins = np.ones(positions, dtype=bool)
+    for group in filter(None, fold.split("~")):
+        first, _, end = group.partition("_")
+        if not (first.isdecimal() and end.isdecimal()):
+            raise UsageError(f"fold: '{group[:40]}' is not a group of positions", do="Example: fold=0_12~30_41")
+        begins[int(first) + 1 : int(end)] = False
+    return np.flatnonzero(begins)
+
+
+def _column_edges(bands: Sequence[str], begins: Ints) -> Ints:
+    """Where columns begin among what is unfolded, and its end.
+
+    No column has two bands; folded groups, and the end of the step, are alone.
+    """
+    folded = np.diff(begins) > 1  # for all but the last one, the end of the step
+    groups = [(bands[at], at if alone else -1) for at, alone in zip(begins.tolist(), folded.tolist(), strict=False)]
+    edges = [np.zeros(1, dtype=np.int64)]
+    for _, run in groupby(groups):
+        count = len(list(run))
+        edges.append(edges[-1][-1] + even_edges(count, max(1, MOST_COLUMNS * count // len(begins)))[1:])
+    return np.append(np.concatenate(edges), len(begins)) if len(begins) else np.zeros(1, dtype=np.int64)
+
+
+def _positions(context: TraceContext, stack: Stack, metric: str, edges: Ints, single: Bools) -> list[Position]:
     """Facts about each column: those of its longest position, with the number of all of them and their time."""
     medians = {name: np.nan_to_num(values.astype(np.float64)) for name, values in stack.medians_ns.items()}
     present = (~np.isnan(stack.to_numpy(metric))).mean(axis=0) if len(stack) else np.zeros(len(stack.names))
     described: list[Position] = []
-    for low, high in pairwise(edges.tolist()):
+    for (low, high), alone in zip(pairwise(edges.tolist()), single.tolist(), strict=True):
         at = low + int(medians["duration"][low:high].argmax())
         region = int(stack.regions[at])
         described.append(
@@ -213,6 +275,9 @@ def _positions(context: TraceContext, stack: Stack, metric: str, edges: Ints) ->
                 "name": stack.names[at][:_NAME_LENGTH],
                 "group": context.names.groups[region] if region >= 0 else "other",
                 "part": PARTS[int(stack.parts[at])],
+                "band": stack.bands[at],
+                "module": stack.region_names[stack.modules[at]][:_NAME_LENGTH] if stack.modules[at] >= 0 else "",
+                "folded": alone and high - low > 1,
                 "median_ns": round(medians["duration"][low:high].sum()),
                 "median_gap_ns": round(medians["gap"][low:high].sum()),
                 "present": round(float(present[at]), 4),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import TypedDict
 
@@ -12,12 +13,13 @@ from strobe.model.plugins import Analysis
 from strobe.server.routing.bodies import ARROW_TYPE, JSON_TYPE, Body, arrow_body
 from strobe.server.routing.endpoints import Endpoint, parameter
 from strobe.server.trace_context import TraceContext
+from strobe.tables.table import Table
 
 # Rows for the page, which holds all of them; a file has every row.
 _MOST_ROWS = 100_000
 _MOST_BYTES = 256 << 20
 _FILES = {"csv": "text/csv; charset=utf-8", "json": JSON_TYPE}
-_FILE = parameter("as", "as a file with all rows", str, None, choices=tuple(_FILES), argument="form_of_file")
+FILE = parameter("as", "as a file with all rows", str, None, choices=tuple(_FILES), argument="form_of_file")
 
 
 class TableOption(TypedDict):
@@ -42,7 +44,7 @@ def endpoint(name: str) -> Endpoint | None:
     analysis = registry.load("analyses", name)
     assert isinstance(analysis, Analysis)
     media = (ARROW_TYPE, *_FILES.values())
-    parameters = (*analysis.options, _FILE)
+    parameters = (*analysis.options, FILE)
     answer = partial(_analysed, analysis)
     return Endpoint(f"table/{name}", answer, analysis.question, parameters, media, _MOST_BYTES, slow=True)
 
@@ -56,9 +58,6 @@ def _analysed(analysis: Analysis, context: TraceContext, form_of_file: str | Non
     # Only what this server shows is read: not every path.
     named = {"other": context.other(str(chosen["other"]))} if chosen.get("other") else {}
     table = context.read.ask(analysis.name, **{**chosen, **named})
-    if form_of_file:
-        text = table.to_csv() if form_of_file == "csv" else table.to_json()
-        return Body(text.encode(), _FILES[form_of_file])
     options: list[TableOption] = [
         {
             "name": option.name,
@@ -68,10 +67,20 @@ def _analysed(analysis: Analysis, context: TraceContext, form_of_file: str | Non
         }
         for option in analysis.options
     ]
+    return table_body(table, form_of_file, analysis.question, options, context.read_part)
+
+
+def table_body(
+    table: Table, form_of_file: str | None, question: str = "", options: Sequence[TableOption] = (), note: str = ""
+) -> Body:
+    """Return a table as a file (csv, json), or as Arrow with metadata: see `_analysed`; `note` completes its own."""
+    if form_of_file:
+        text = table.to_csv() if form_of_file == "csv" else table.to_json()
+        return Body(text.encode(), _FILES[form_of_file])
     about = {
-        "question": analysis.question,
+        "question": question,
         "about": table.about,
-        "note": "; ".join(filter(None, (table.note, context.read_part))),
+        "note": "; ".join(filter(None, (table.note, note))),
         "rows": str(len(table)),
         "options": json.dumps(options),
     }

@@ -12,14 +12,17 @@ import numpy as np
 
 from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, outermost
 from strobe.steps.training_activities import (
+    BACKWARD,
     DATA_WAIT,
     FORWARD,
     OPTIMIZER,
     OPTIMIZER_STEP,
     PROFILER_STEP,
     REST,
+    module_calls,
     part_of_regions,
 )
+from strobe.tables.column_arrays import Columns
 
 # What would need more columns than a screen shows well stays closed.
 MOST_POSITIONS = 600
@@ -41,14 +44,15 @@ _OPENABLE_RANGES = (OPTIMIZER_STEP, PROFILER_STEP)
 class Aligned:
     """Events of all steps, in order; nanoseconds.
 
-    regions, parts: of the positions; parts are numbers of PARTS. step, position, region, start_ns, duration_ns, gap_ns:
-    of each event; position is -1 where the usual path has none, gap_ns is the time since the event before it in the
-    step, or since the step's start. path: per step, which sequence of events it has: 0 is the usual one, -1 none at
-    all. tail_ns: per step, from the end of its last event to its own.
+    regions, parts, modules: of the positions; parts are numbers of PARTS, modules regions (-1: in none). step,
+    position, region, start_ns, duration_ns, gap_ns: of each event; position is -1 where the usual path has none, gap_ns
+    is the time since the event before it in the step, or since the step's start. path: per step, which sequence of
+    events it has: 0 is the usual one, -1 none at all. tail_ns: per step, from the end of its last event to its own.
     """
 
     regions: Ints
     parts: Ints
+    modules: Ints
     step: Ints
     position: Ints
     region: Ints
@@ -59,25 +63,58 @@ class Aligned:
     tail_ns: Ints
 
 
-def align_steps(stream: Stream, start_ns: Ints, end_ns: Ints, usual: Bools) -> Aligned:
-    """Align the events of the steps [start_ns, end_ns), in order of time, to the path that most `usual` ones take."""
-    stream = _without_numbers(stream)
+@dataclass(frozen=True)
+class StepEvents(Columns):
+    """What happens in steps, in order of step and time; nanoseconds.
+
+    key: what is compared. call_path: its code. elsewhere: whether that ran beside the main thread, which then waits for
+    the backward pass.
+    """
+
+    step: Ints
+    key: Ints
+    region: Ints
+    call_path: Ints
+    start_ns: Ints
+    end_ns: Ints
+    elsewhere: Bools
+
+
+def align_steps(stream: Stream, start_ns: Ints, end_ns: Ints, usual: Bools, elsewhere: bool = False) -> Aligned:
+    """Align the events of the steps [start_ns, end_ns), in order of time, to the path that most `usual` ones take.
+
+    `elsewhere`: the stream is not of the main thread.
+    """
+    stream = without_numbers(stream)
     rows, step = _events(stream, start_ns, end_ns, usual)
-    begin, end, paths = stream.start_ns[rows], stream.end_ns[rows], stream.call_path[rows]
-    end = np.minimum(end, end_ns[step])
+    end = np.minimum(stream.end_ns[rows], end_ns[step])
+    path = stream.call_path[rows]
+    other = np.full(len(rows), elsewhere)
+    events = StepEvents(step, path, stream.region[rows], path, stream.start_ns[rows], end, other)
+    return align_events(stream, events, start_ns, end_ns, usual)
+
+
+def align_events(stream: Stream, events: StepEvents, start_ns: Ints, end_ns: Ints, usual: Bools) -> Aligned:
+    """Align some events of steps; `stream` has the definitions of their regions and call paths (-1: not known)."""
+    step, begin, end = events.step, events.start_ns, events.end_ns
     bounds = np.searchsorted(step, np.arange(len(start_ns) + 1))
-    first = np.ones(len(rows), dtype=bool)
+    first = np.ones(len(step), dtype=bool)
     first[1:] = step[1:] != step[:-1]
     before = np.where(first, start_ns[step], np.concatenate([[0], end[:-1]]))
     filled = bounds[1:] > bounds[:-1]
     last = end[np.maximum(bounds[1:], 1) - 1] if len(end) else np.zeros(len(start_ns), dtype=np.int64)
-    path, position, main = _align(paths, bounds, usual)
+    path, position, main = _align(events.key, bounds, usual)
+    _, some = np.unique(position, return_index=True)  # an event of each position
+    of_position = events.chosen(some[len(some) - len(main) :])
+    parts = _parts(stream, of_position.call_path)
+    parts[of_position.elsewhere & (parts == FORWARD)] = BACKWARD
     return Aligned(
-        regions=stream.path_region[main],
-        parts=_parts(stream, main),
+        regions=of_position.region,
+        parts=parts,
+        modules=_modules(stream, of_position.call_path),
         step=step,
         position=position,
-        region=stream.region[rows],
+        region=events.region,
         start_ns=begin,
         duration_ns=end - begin,
         gap_ns=np.maximum(begin - before, 0),
@@ -86,20 +123,40 @@ def align_steps(stream: Stream, start_ns: Ints, end_ns: Ints, usual: Bools) -> A
     )
 
 
-def _without_numbers(stream: Stream) -> Stream:
-    """The same spans; marks that differ by their number only are one region: call paths below them are equal."""
+def without_numbers(stream: Stream) -> Stream:
+    """Return the same spans; marks that differ by their number only are one region: call paths below them are equal."""
+    path = paths_without_numbers(stream)
+    parent = np.append(path, -1)[stream.path_parent]
+    return replace(stream, call_path=path[stream.call_path], path_parent=parent, shared={})
+
+
+def paths_without_numbers(stream: Stream) -> Ints:
+    """Return by call path the first one that differs by numbers of marks only."""
     key = [_NUMBERED_MARK.sub(r"\1", name) for name in stream.names]
     if key == list(stream.names):
-        return stream
+        return np.arange(len(stream.path_parent))
     first_region: dict[str, int] = {}
     first_path: dict[tuple[int, int], int] = {}
     region = np.array([first_region.setdefault(name, number) for number, name in enumerate(key)], dtype=np.int64)
     path = np.empty(len(stream.path_parent), dtype=np.int64)
-    parent = stream.path_parent.copy()
     for number, above in enumerate(stream.path_parent.tolist()):  # parents have smaller numbers than their children
-        parent[number] = path[above] if above >= 0 else -1
-        path[number] = first_path.setdefault((int(parent[number]), int(region[stream.path_region[number]])), number)
-    return replace(stream, call_path=path[stream.call_path], path_parent=parent, shared={})
+        parent = int(path[above]) if above >= 0 else -1
+        path[number] = first_path.setdefault((parent, int(region[stream.path_region[number]])), number)
+    return path
+
+
+def _modules(stream: Stream, main: Ints) -> Ints:
+    """The module whose call each position lies in, a layer of the model: the outermost but one, -1 in none."""
+    calls = module_calls(stream)[stream.path_region]
+    found = []
+    for path in main.tolist():
+        around = []
+        while path >= 0:
+            if calls[path]:
+                around.append(int(stream.path_region[path]))
+            path = int(stream.path_parent[path])
+        found.append(around[-2] if len(around) > 1 else around[0] if around else -1)
+    return np.array(found, dtype=np.int64)
 
 
 def _parts(stream: Stream, main: Ints) -> Ints:
@@ -109,8 +166,8 @@ def _parts(stream: Stream, main: Ints) -> Ints:
         of_path[stream.makes_batches] = DATA_WAIT
     parts = []
     for path in main.tolist():
-        part = int(of_path[path])
-        above = int(stream.path_parent[path])
+        part = int(of_path[path]) if path >= 0 else -1
+        above = int(stream.path_parent[path]) if path >= 0 else -1
         while above >= 0 and part != OPTIMIZER:
             outer = int(of_path[above])
             part = outer if outer >= 0 else part

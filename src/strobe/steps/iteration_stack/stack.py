@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,7 +27,7 @@ from strobe.steps.finding.step_classes import PARTIAL
 from strobe.steps.iteration_stack.alignment import Aligned, align_steps
 from strobe.steps.process_steps import ProcessSteps, unknown_class
 from strobe.steps.steps import find_steps
-from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
+from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups, read_streams
 from strobe.steps.training_activities import REST
 from strobe.tables.column_arrays import Columns
 from strobe.tables.table import Table, make_table
@@ -37,6 +37,11 @@ from strobe.trace.trace_cache import cached_on_trace
 Floats = npt.NDArray[np.float32]
 
 METRICS = ("duration", "gap")
+MAIN_BAND = "main thread"
+# From starts and ends of steps, and which of them are usual, to what happened in them.
+Align = Callable[[Ints, Ints, Bools], Aligned]
+# From a trace, a process and the spans of its main thread to what aligns each band beside that, by its name.
+Bands = Callable[[Trace, int, Stream], Mapping[str, Align]]
 END = "end of the step"
 # More steps than this are thinned out evenly; outliers stay. So are those of more events in all.
 MOST_ROWS = 20_000
@@ -76,6 +81,24 @@ class Extras(Columns):
     before: Ints  # the position that comes next
 
 
+@dataclass(frozen=True)
+class PathDifferences:
+    """How the paths of the steps differ: the share of cells that are filled, and how many steps take the usual path.
+
+    paths: different ones. absent, extra: names that most steps lack, or have in addition, and how many steps.
+    """
+
+    aligned: float
+    usual_steps: int
+    paths: int
+    absent: tuple[tuple[str, int], ...]
+    extra: tuple[tuple[str, int], ...]
+
+
+def _most(steps: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(steps.items(), key=lambda each: -each[1])[:3])
+
+
 def _no_numbers() -> Ints:
     return np.empty(0, dtype=np.int64)
 
@@ -90,7 +113,8 @@ class Stack:
 
     step, start_ns, step_ns, classes, outlier: of each row. path: which sequence of events the step has, 0 being the
     usual one, numbered by how many steps share it. names: of the positions; the last, `end of the step`, has a gap
-    only. regions, parts: of the positions, numbers of regions (-1 for the last) and of PARTS. durations_ns, gaps_ns:
+    only. regions, parts, modules, bands: of the positions, numbers of regions (-1 for the last), of PARTS, and of
+    regions again (-1: in no module); and what they are of: the main thread, another one, a GPU. durations_ns, gaps_ns:
     float32 arrays (rows, positions), NaN where a step lacks a position. offsets_ns: where it begins, since the step's
     start. folded: steps without a row, because only statistics of them were kept; thinned: those left out because
     there are too many. metric: what `to_numpy` and `values` return by default.
@@ -106,6 +130,8 @@ class Stack:
     path: Ints = field(default_factory=_no_numbers)
     regions: Ints = field(default_factory=_no_numbers)
     parts: Ints = field(default_factory=_no_numbers)
+    modules: Ints = field(default_factory=_no_numbers)
+    bands: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     region_names: Sequence[str] = ()
     durations_ns: Floats = field(default_factory=_no_times)
@@ -144,16 +170,38 @@ class Stack:
         """Return durations or gaps in nanoseconds as an array (rows, positions), NaN where a step lacks a position."""
         return self._of(metric or self.metric)
 
-    def values(self, metric: str | None = None) -> Floats:
+    def values(self, metric: str | None = None, columns: Ints | None = None) -> Floats:
         """Return log2(value / median of its position): 1 is twice as long as usual, NaN absent.
 
-        For gaps a small constant, `floor_ns`, is added to both.
+        For gaps a small constant, `floor_ns`, is added to both. Positions from one of `columns` (which begin with 0) up
+        to the next are summed up first.
         """
         metric = metric or self.metric
         floor = np.float32(self.floor_ns if metric == "gap" else 0.5)
+        values, medians = self._of(metric), self.medians_ns[metric]
+        if columns is not None and len(columns) < len(medians):
+            absent = np.logical_and.reduceat(np.isnan(values), columns, axis=1)
+            values = np.where(absent, np.float32(np.nan), np.add.reduceat(np.nan_to_num(values), columns, axis=1))
+            medians = _medians(values)
         with np.errstate(invalid="ignore"):
-            relative: Floats = np.log2((self._of(metric) + floor) / (self.medians_ns[metric] + floor))
+            relative: Floats = np.log2((values + floor) / (medians + floor))
         return relative
+
+    def path_differences(self) -> PathDifferences:
+        """Return how the paths of steps differ from the usual one."""
+        present = ~np.isnan(self.durations_ns[:, :-1])
+        absent = Counter[str]()
+        for region in np.unique(self.regions[:-1]).tolist():
+            rows = int((~present[:, self.regions[:-1] == region]).any(axis=1).sum())
+            absent[self.region_names[region]] += rows
+        extra, rows_with = occurrences_in_groups(self.extras.region, self.extras.row)
+        return PathDifferences(
+            aligned=float(present.mean()) if present.size else 1.0,
+            usual_steps=int((self.path == 0).sum()),
+            paths=len(np.unique(self.path)),
+            absent=_most({name: rows for name, rows in absent.items() if rows}),
+            extra=_most({self.region_names[at]: n for at, n in zip(extra.tolist(), rows_with.tolist(), strict=True)}),
+        )
 
     def outliers(self, *, least_share: float = LEAST_EXCESS) -> Table:
         """Return the cells, of both metrics, that take much longer than usual, the costliest first.
@@ -215,18 +263,27 @@ def build_stack(
     process: int | None = None,
     class_name: str | None = None,
     asked: Asked | None = None,
+    bands: Bands | None = None,
 ) -> Stack:
     """Stack up the steps of a process (the one with most of them), or only those of a class. Computed once per trace.
 
-    `asked`: what a step is, as for `find_steps`. Raises UsageError for an unknown metric, process, or class.
+    `asked`: what a step is, as for `find_steps`. `bands`: what else has positions beside the main thread. Raises
+    UsageError for an unknown metric, process, or class.
     """
     if metric not in METRICS:
         raise UsageError(f"no metric '{metric}' in a stack", do=f"Metrics: {', '.join(METRICS)}")
-    return _build(trace, metric, process, class_name, asked)
+    return _build(trace, metric, process, class_name, asked, bands)
 
 
 @cached_on_trace
-def _build(trace: Trace, metric: str, process: int | None, class_name: str | None, asked: Asked | None) -> Stack:
+def _build(
+    trace: Trace,
+    metric: str,
+    process: int | None,
+    class_name: str | None,
+    asked: Asked | None,
+    bands: Bands | None,
+) -> Stack:
     found = find_steps(trace, asked)
     having = [each for each in found.processes if process is None or each.process == process]
     if process is not None and not having:
@@ -236,25 +293,44 @@ def _build(trace: Trace, metric: str, process: int | None, class_name: str | Non
         return Stack(metric=metric, reason=found.reason)
     steps = max(having, key=len)
     stream = next(stream for number, stream in read_streams(trace) if number == steps.process)
-    return stack_of(stream, steps, metric, class_name)
+    others = bands(trace, steps.process, stream) if bands else {}
+    return stack_of(stream, steps, metric, class_name, others)
 
 
-def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", class_name: str | None = None) -> Stack:
-    """Stack up the steps of one thread."""
+def stack_of(
+    stream: Stream,
+    steps: ProcessSteps,
+    metric: str = "duration",
+    class_name: str | None = None,
+    others: Mapping[str, Align] | None = None,
+) -> Stack:
+    """Stack up the steps of one thread.
+
+    `others` align what else happened in these steps: bands of positions of their own, by their names.
+    """
     chosen = _chosen(steps, class_name)
     # A step of which only the end was kept lacks positions that the program did not: it can be compared with nothing.
     rows = chosen[steps.kept[chosen]]
     many, rows = len(rows), _thinned(steps, rows, len(stream) // max(1, len(steps)))
-    aligned = align_steps(stream, steps.start_ns[rows], steps.end_ns[rows], _usual(steps, rows))
+    times = steps.start_ns[rows], steps.end_ns[rows], _usual(steps, rows)
+    aligned = align_steps(stream, *times)
+    bands = {MAIN_BAND: aligned, **{name: align(*times) for name, align in (others or {}).items()}}
+    bands = {name: band for name, band in bands.items() if len(band.regions) or name == MAIN_BAND}
+    first = dict(zip(bands, np.cumsum([0, *(len(band.regions) for band in bands.values())]).tolist(), strict=False))
     detailed = aligned.path >= 0
     kept = rows[detailed]
-    line = np.cumsum(detailed) - 1  # row of the stack, by number in `rows`
-    durations, gaps, offsets = (np.full((len(kept), len(aligned.regions) + 1), np.nan, np.float32) for _ in range(3))
-    placed = aligned.position >= 0
-    cells = line[aligned.step[placed]], aligned.position[placed]
-    durations[cells], gaps[cells] = aligned.duration_ns[placed], aligned.gap_ns[placed]
-    offsets[cells] = (aligned.start_ns - steps.start_ns[rows][aligned.step])[placed]
+    line = np.where(detailed, np.cumsum(detailed) - 1, -1)  # row of the stack, by number in `rows`
+    positions = sum(len(band.regions) for band in bands.values())
+    durations, gaps, offsets = (np.full((len(kept), positions + 1), np.nan, np.float32) for _ in range(3))
+    for name, band in bands.items():
+        placed = (band.position >= 0) & detailed[band.step]
+        cells = line[band.step[placed]], band.position[placed] + first[name]
+        durations[cells], gaps[cells] = band.duration_ns[placed], band.gap_ns[placed]
+        offsets[cells] = (band.start_ns - steps.start_ns[rows][band.step])[placed]
     gaps[:, -1], offsets[:, -1] = aligned.tail_ns[detailed], steps.duration_ns[kept]
+    regions, parts, modules = (
+        np.concatenate([vars(band)[each] for band in bands.values()]) for each in ("regions", "parts", "modules")
+    )
     return Stack(
         process=steps.process,
         metric=metric,
@@ -264,14 +340,16 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
         classes=tuple(steps.classes[row] for row in kept.tolist()),
         outlier=steps.outlier[kept],
         path=aligned.path[detailed],
-        regions=np.append(aligned.regions, -1),
-        parts=np.append(aligned.parts, REST),
-        names=(*(stream.names[region] for region in aligned.regions.tolist()), END),
+        regions=np.append(regions, -1),
+        parts=np.append(parts, REST),
+        modules=np.append(modules, -1),
+        bands=(*(name for name, band in bands.items() for _ in band.regions), MAIN_BAND),
+        names=(*(stream.names[region] for region in regions.tolist()), END),
         region_names=stream.names,
         durations_ns=durations,
         gaps_ns=gaps,
         offsets_ns=offsets,
-        extras=_extras(aligned, line),
+        extras=_extras(aligned, line, positions),
         folded=len(chosen) - many + len(rows) - len(kept),
         thinned=many - len(rows),
         reason=f"{steps.confidence}: {steps.reason}",
@@ -307,14 +385,15 @@ def _usual(steps: ProcessSteps, rows: Ints) -> Bools:
     return calm if calm.any() else usual
 
 
-def _extras(aligned: Aligned, line: Ints) -> Extras:
-    """The events without a position, and the position that follows each."""
+def _extras(aligned: Aligned, line: Ints, end: int) -> Extras:
+    """The events without a position, and the position that follows each; `end` is that of the end of the step."""
     last = len(aligned.regions)
     following = np.where(aligned.position >= 0, aligned.position, last)
     # Positions rise within a step: the smallest of those that come later in it is the next one.
     ahead = following + aligned.step * (last + 1)
     ahead = np.minimum.accumulate(ahead[::-1])[::-1]
     before = np.minimum(ahead - aligned.step * (last + 1), last)
+    before = np.where(before == last, end, before)
     extra = np.flatnonzero(aligned.position < 0)
     return Extras(
         row=line[aligned.step[extra]],

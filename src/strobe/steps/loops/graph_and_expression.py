@@ -29,16 +29,20 @@ _MOST_EVENTS = 5_000_000
 
 
 def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[Graph, str]:
-    """Return the folded flow graph of a sequence, and the order of its events as text.
+    """Return the folded flow graph of a sequence, and the order of its events as text."""
+    if not len(events):
+        return Graph(), ""
+    events = drawn_events(stream, events)
+    graph, names = _graph_of(stream, events, levels, events.starts_ns)
+    return graph, _text(fold_order(events.ids + 1), names)
+
+
+def drawn_events(stream: Stream, events: Events) -> Events:
+    """Return the events that are nodes of the flow graph.
 
     Of operators only those that no other one called: the others are used everywhere, and tie everything together.
     """
-    if not len(events):
-        return Graph(), ""
-    if events.kind == OPERATORS:
-        events = _outermost(stream, events)
-    graph, names = _graph_of(stream, events, levels, events.starts_ns)
-    return graph, _text(fold_order(events.ids + 1), names)
+    return _outermost(stream, events) if events.kind == OPERATORS else events
 
 
 def draw_opened(

@@ -3,6 +3,17 @@
 import { DETAILS, GROUPS, LOCATION_KINDS, PARTS } from "../../base/kinds.generated";
 import { choice, flag, list, maybe, number, object, orElse, record, text } from "./decoders";
 
+const optionFacts = object({ name: text, help: text, kind: text, choices: list(text), default: text });
+export type OptionFacts = ReturnType<typeof optionFacts>;
+const analysisFacts = object({ name: text, subject: text, question: text, details: text, options: list(optionFacts),
+  missing: text });
+export type AnalysisFacts = ReturnType<typeof analysisFacts>;
+const columnFacts = object({ name: text, type: text, unit: text, meaning: text });
+export type ColumnFacts = ReturnType<typeof columnFacts>;
+const tableFacts = object({ name: text, analysis: flag, columns: list(columnFacts) });
+export type TableFacts = ReturnType<typeof tableFacts>;
+const catalogue = object({ analyses: list(analysisFacts), tables: list(tableFacts) });
+export type Catalogue = ReturnType<typeof catalogue>;
 const criticalPathParts = object({ about: text, location: list(number), depth: list(number), start_ns: list(number),
   duration_ns: list(number) });
 export type CriticalPathParts = ReturnType<typeof criticalPathParts>;
@@ -43,12 +54,18 @@ const iteration = object({ step: number, start_ns: number, step_ns: number, clas
   extras: list(extra) });
 export type Iteration = ReturnType<typeof iteration>;
 const position = object({ position: number, count: number, name: text, group: choice(GROUPS), part: choice(PARTS),
-  median_ns: number, median_gap_ns: number, present: number });
+  band: text, module: text, folded: flag, median_ns: number, median_gap_ns: number, present: number });
 export type Position = ReturnType<typeof position>;
+const namedSteps = object({ name: text, steps: number });
+export type NamedSteps = ReturnType<typeof namedSteps>;
+const pathFacts = object({ aligned: number, usual_steps: number, paths: number, absent: list(namedSteps),
+  extra: list(namedSteps) });
+export type PathFacts = ReturnType<typeof pathFacts>;
 const stackHeader = object({ step: list(number), count: list(number), start_ns: list(number), step_ns: list(number),
   class: list(text), class_rank: list(number), outlier: list(flag), path: list(number), same_path: list(number),
   extra: list(number), metric: text, sort: text, process: number, reason: text, steps: number, shown: number,
-  folded: number, thinned: number, octaves: number, position_count: number, positions: list(position) });
+  folded: number, thinned: number, octaves: number, position_count: number, positions: list(position),
+  path_facts: pathFacts });
 export type StackHeader = ReturnType<typeof stackHeader>;
 const link = object({ location: number, start_ns: number, duration_ns: number, depth: number, name: text,
   group: choice(GROUPS), kind: text, way: choice(["to", "from", "with"] as const), inside: flag });
@@ -188,6 +205,7 @@ const WINDOW_SPANS = { start_ns: "number", duration_ns: "number", depth: "number
 
 /** Routes that answer with JSON. */
 export const ANSWERS = {
+  catalogue: catalogue,
   critical: criticalPathParts,
   flow: openedFlow,
   gap: maybe(idleGap),
@@ -245,6 +263,7 @@ export type Routes = {
   readonly function?: string; readonly grid?: string; readonly line?: string; readonly module?: string;
   readonly name?: string; readonly operator?: string; readonly process?: string; readonly shapes?: string;
   readonly stream?: string; readonly type?: string; readonly after_ns?: number };
+  catalogue: Record<never, never>;
   cells: { readonly locations: string | number; readonly level: number; readonly tile: number };
   critical: { readonly at_ns: number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
   flow: { readonly open?: string };
@@ -253,7 +272,7 @@ export type Routes = {
   gpus: Record<never, never>;
   iteration: { readonly step: number; readonly level?: string };
   iterations: { readonly metric?: "duration" | "gap"; readonly sort?: "time" | "class" | "duration"; readonly rows?: number;
-  readonly level?: string };
+  readonly fold?: string; readonly level?: string };
   links: { readonly location: number; readonly start_ns: number; readonly depth: number };
   locations: Record<never, never>;
   meta: Record<never, never>;
@@ -277,6 +296,7 @@ export type Routes = {
   series: Record<never, never>;
   span: { readonly location: number; readonly start_ns: number; readonly end_ns: number; readonly depth?: number;
   readonly region?: number; readonly level?: string };
+  sql: { readonly query: string; readonly as?: "csv" | "json" };
   stack: { readonly location: number; readonly level: number; readonly tile: number };
   step: { readonly time_ns: number; readonly kind?: "at" | "next" | "previous" | "outlier"; readonly level?: string };
   steps: { readonly limit?: number; readonly process?: number; readonly level?: string };

@@ -1,22 +1,26 @@
 // A page about one analysis: what its rows are, the table, and beside it the chosen row or the rows that stand out.
 import { useMemo } from "preact/hooks";
+import { classColor, css } from "../../base/color";
 import { asSentence, middleCut } from "../../base/names";
-import { plural } from "../../base/quantity";
-import { formatDuration } from "../../base/time";
+import { formatShare } from "../../base/quantity";
 import { type AnalysisTable, fetchAnalysis, fileAddress } from "../../data/analysisTable";
 import type { Run } from "../../data/run";
 import { load, useSession } from "../../data/session";
 import { fetchBehind } from "../../data/spanHits";
 import { Button } from "../controls";
+import { type BarPart, PartBar } from "../figures";
 import { AwaitWithRun } from "../Loading";
 import { jumpTo } from "../showOnTimeline";
 import { RowFacts, titlesOf } from "./RowFacts";
 import { chosenRow, TablePage, useTableView } from "./TablePage";
-import { cellsOf, topRows } from "./tableRows";
+import { cellsOf, pareto } from "./tableRows";
 
 const TOP = 20;
 /** Characters of a name beside the bars. */
 const NAME_LENGTH = 30;
+/** Types in the bar; narrower ones have no label. */
+const TYPES = 8;
+const LABELLED = 0.1;
 
 type Props = {
   /** Name of the analysis and of the page. */
@@ -39,6 +43,13 @@ export function AnalysisPage(props: Props) {
     </AwaitWithRun>
   );
 }
+
+type SharesProps = {
+  readonly name: string;
+  readonly table: AnalysisTable;
+  readonly onChoose: (row: number) => void;
+  readonly onType: (type: string) => void;
+};
 
 type PageProps = Props & { readonly run: Run; readonly table: AnalysisTable };
 
@@ -109,7 +120,7 @@ function Page({ cells, run, table, ...page }: PageProps) {
             onClose={() => session.update({ row: "" })}
           />
         ) : (
-          <Highest table={table} onChoose={choose} />
+          <Shares name={name} table={table} onChoose={choose} onType={toType} />
         )
       }
       onChoose={choose}
@@ -118,31 +129,71 @@ function Page({ cells, run, table, ...page }: PageProps) {
   );
 }
 
-/** The rows whose single calls take longest. */
-function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: number) => void }) {
-  const top = topRows(table, "avg_ns", TOP);
-  const most = top[0]?.value ?? 1;
-  const about = top.length ? `the ${plural(top.length, "row")} whose single calls take most time` : "no row has calls";
+/** Where the time goes: the types as one bar, where the analysis has them, and the rows with the highest shares. */
+function Shares({ name, table, onChoose, onType }: SharesProps) {
+  const session = useSession();
+  const typed = table.options.some((option) => option.name === "by" && option.choices.includes("type"));
+  const types = useMemo(
+    () => (typed ? load(() => fetchAnalysis(session.api, name, { by: "type" })) : undefined),
+    [session, name, typed],
+  );
+  const shown = pareto(table, TOP);
+  const most = shown[0]?.value ?? 1;
+  const byType = types?.value.status === "ready" ? types.value.value : undefined;
   return (
     <section class="highest rows fine" aria-labelledby="highest-title">
-      <h2 id="highest-title">Longest on average</h2>
-      <p class="weak">{about}</p>
+      {byType && byType.rows > 0 && <TypeBar table={byType} onType={onType} />}
+      <h2 id="highest-title">Where the time goes</h2>
+      <p class="weak">{shown.length ? "share, and share of all down to the row" : "no row has a share"}</p>
       <ol class="rows gap-4">
-        {top.map(({ row, value }) => {
-          const { title, name } = titlesOf(table, row);
+        {shown.map(({ row, value, upTo }) => {
+          const titles = titlesOf(table, row);
           return (
             <li class="cells" key={row}>
-              <Button class="plain ellipsis" title={name || title} onClick={() => onChoose(row)}>
-                {middleCut(title, NAME_LENGTH)}
+              <Button class="plain ellipsis" title={titles.name || titles.title} onClick={() => onChoose(row)}>
+                {middleCut(titles.title, NAME_LENGTH)}
               </Button>
               <span class="bar">
                 <span style={{ width: `${(100 * value) / most}%` }} />
               </span>
-              <span class="number">{formatDuration(value)}</span>
+              <span class="number">{formatShare(value)}</span>
+              <span class="number weak">{formatShare(upTo)}</span>
             </li>
           );
         })}
       </ol>
     </section>
+  );
+}
+
+/** The types with the highest shares beside each other; what is left of the bar is all others. */
+function TypeBar({ table, onType }: { table: AnalysisTable; onType: (type: string) => void }) {
+  const theme = useSession().theme.value;
+  const shown = pareto(table, TYPES);
+  const others = 1 - (shown.at(-1)?.upTo ?? 1);
+  const parts = shown.map(({ row, value }, rank) => {
+    const { type } = titlesOf(table, row);
+    return { name: type, share: value, color: classColor(rank, theme) };
+  });
+  const bars: BarPart[] = [...parts, { name: "others", share: others, color: undefined }].map((one) => ({
+    ...one,
+    grow: one.share,
+    title: `${one.name}: ${formatShare(one.share)}`,
+    text: one.share >= LABELLED && formatShare(one.share),
+  }));
+  return (
+    <>
+      <h2>By type</h2>
+      <PartBar label="Share of each type" parts={bars.filter(({ grow }) => grow > 0)} />
+      <ul class="type-list row wraps">
+        {parts.map(({ name, share, color }) => (
+          <li key={name}>
+            <Button class="plain row" onClick={() => onType(name)}>
+              <i style={{ background: css(color) }} /> {name} <b>{formatShare(share)}</b>
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

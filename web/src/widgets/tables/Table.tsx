@@ -6,6 +6,8 @@ import { Grid, SortHeading } from "./Grid";
 import { cellText, highest, isShare, rowOf } from "./tableRows";
 
 const WIDEST_BAR_PX = 54;
+/** Characters at the end of a name that are always seen. */
+const TAIL = 14;
 
 type Props = {
   readonly label: string;
@@ -73,11 +75,22 @@ function Heading({ column, view, onView }: { column: Column; view: TableView; on
   );
 }
 
+/** Names differ least in their middle: that gives way where there is no room for all. */
+function CutName({ text }: { text: string }) {
+  if (text.length <= TAIL * 2) return <>{text}</>;
+  return (
+    <span class="cut-name">
+      <span class="ellipsis">{text.slice(0, -TAIL)}</span>
+      <span>{text.slice(-TAIL)}</span>
+    </span>
+  );
+}
+
 function Cell({ table, column, row, most }: { table: AnalysisTable; column: Column; row: number; most: number }) {
   const text = cellText(column, row);
   if (column.kind !== "number") {
     const whole = column.name === "kernel" ? columnOf(table, "name") : undefined;
-    return <td title={whole ? cellText(whole, row) : text}>{text}</td>;
+    return <td title={whole ? cellText(whole, row) : text}>{isName(column) ? <CutName text={text} /> : text}</td>;
   }
   const value = column.values[row] ?? Number.NaN;
   const bar = isShare(column) && value > 0 && most > 0;

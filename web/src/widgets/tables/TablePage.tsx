@@ -40,7 +40,7 @@ type Props = {
   /** Between the tools and the table. */
   readonly above?: ComponentChildren;
   readonly none?: string;
-  /** Facts about the chosen row; about all where it is -1. Undefined: hidden for want of room. */
+  /** Facts about the chosen row; about all where it is -1. Undefined: there are none. */
   readonly side: (row: number) => ComponentChildren;
   readonly onChoose: (row: number) => void;
   readonly onOpen: (row: number) => void;
@@ -52,6 +52,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
   const columns = useMemo(() => shownColumns(table, view.all, also), [table, view.all, also]);
   const order = useMemo(() => orderOf(table, view), [table, view]);
   const row = useMemo(() => rowOf(table, key), [table, key]);
+  const facts = table.rows > 0 && side(row);
   return (
     <div class="steps vertical">
       <div class="filters row wraps" role="toolbar" aria-label={props.toolsLabel}>
@@ -85,9 +86,9 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
         ) : (
           <p class="empty fill">{table.rows ? "No row passes the filter." : props.none}</p>
         )}
-        {table.rows > 0 && (
+        {facts && (
           <aside class="steps-side narrow rows fixed scrolls surface" aria-label="Facts about what is chosen">
-            {side(row)}
+            {facts}
           </aside>
         )}
       </div>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnalysisTable, Column } from "../../data/analysisTable";
 import { TABLE_VIEW } from "../../state/address";
-import { cellsOf, cellText, orderOf, rowKey, rowOf, shownColumns, topRows } from "./tableRows";
+import { cellsOf, cellText, orderOf, pareto, rowKey, rowOf, shownColumns, topRows } from "./tableRows";
 
 const about = { title: "", meaning: "", extra: false };
 const numbers = (name: string, values: number[], unit = "", more = {}): Column => ({
@@ -112,6 +112,12 @@ test("the highest rows of a column are those with numbers, highest first", () =>
   expect(topRows(table, "avg_ns", 2)).toEqual([
     { row: 1, value: 250_000 },
     { row: 0, value: 1500 },
+  ]));
+
+test("the rows with the highest shares come with what they are together", () =>
+  expect(pareto(table, 2)).toEqual([
+    { row: 1, value: 1, upTo: 1 },
+    { row: 0, value: 0.314, upTo: 1.314 },
   ]));
 
 test("a hundred thousand rows are put in order at once", () => {

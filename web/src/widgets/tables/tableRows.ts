@@ -91,6 +91,15 @@ export function topRows(table: AnalysisTable, name: string, count: number): { ro
     .slice(0, count);
 }
 
+/** The rows with the highest shares, highest first, each with the share of all down to it. */
+export function pareto(table: AnalysisTable, count: number): { row: number; value: number; upTo: number }[] {
+  let upTo = 0;
+  return topRows(table, "share", count).map(({ row, value }) => {
+    upTo += value;
+    return { row, value, upTo };
+  });
+}
+
 export const highest = (column: Column): number =>
   column.kind === "number" ? column.values.reduce((most, value) => (value > most ? value : most), 0) : 0;
 
