@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -9,13 +10,15 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
 import native_tables
 import web_types
 
+import strobe
 from strobe import registry
 from strobe.answers.sql import VIEWS
 from strobe.api.analyses import Analyses
@@ -122,13 +125,11 @@ def analyses() -> str:
 
 def analysis_methods() -> str:
     """Every analysis as a method, for type checkers and editors; what Trace has under the same name comes first."""
-    own = {name for each in Trace.__mro__ if each is not Analyses for name in vars(each)}
     methods = []
-    for name in registry.names("analyses"):
+    for name in analyses_of_a_trace():
         analysis = registry.load("analyses", name)
         assert isinstance(analysis, Analysis)
-        if name not in own:
-            methods.append(declaration(analysis))
+        methods.append(declaration(analysis))
     return "\n".join(
         [
             "# Written by ./dev gen from src/strobe/analyses: do not edit.",
@@ -142,6 +143,85 @@ def analysis_methods() -> str:
             *methods,
         ]
     )
+
+
+def python() -> str:
+    """Every public name of `import strobe`, with types; of a trace what returns a table, and its analyses."""
+    parts = [
+        "# Python",
+        "",
+        *paragraph(
+            "`import strobe` gives these names, and imports nothing until one is used. Types are in the package"
+            " (`py.typed`). Times are integers in ns, sizes integers in bytes; names of columns end with their unit."
+            " Every error that is raised on purpose is a `strobe.StrobeError` ([errors explained](errors.md))."
+        ),
+        "",
+    ]
+    for name, (module, attribute) in sorted(strobe._HOME.items()):
+        value = getattr(import_module(module), attribute)
+        parts += member(f"strobe.{name}", value, "##")
+        if isinstance(value, type):
+            for each, function in members(value):
+                parts += member(f"{name}.{each}", function, "###")
+        if value is Trace:
+            links = ", ".join(f"[{each}](analyses.md#{spelled(each)})" for each in analyses_of_a_trace())
+            parts += ["### Analyses", "", *paragraph(f"Each is a method that returns a `Table`: {links}."), ""]
+    return "\n".join(parts)
+
+
+def analyses_of_a_trace() -> list[str]:
+    """The analyses that are methods of Trace: all but those whose name it has itself."""
+    own = {name for each in Trace.__mro__ if each is not Analyses for name in vars(each)}
+    return [name for name in registry.names("analyses") if name not in own]
+
+
+def members(of: type) -> list[tuple[str, object]]:
+    """Public methods and properties of a class of the API; of what Trace inherits those that return a table."""
+    found = []
+    for base in of.__mro__[:-1]:
+        for name, value in vars(base).items():
+            function = value.fget if isinstance(value, property) else getattr(value, "func", value)
+            if name.startswith("_") or name != getattr(function, "__name__", ""):
+                continue
+            if base.__module__.startswith("strobe.trace.") and function.__annotations__.get("return") != "Table":
+                continue
+            if inspect.isfunction(function) and base is not Analyses:
+                found.append((name, value))
+    return found
+
+
+def member(name: str, value: object, level: str) -> list[str]:
+    """A public name: its signature, its type if it is a property, and its documentation."""
+    shown = f"{name}: {value.fget.__annotations__['return']}" if isinstance(value, property) else name
+    if isinstance(value, cached_property):
+        shown = f"{name}: {value.func.__annotations__['return']}"
+    elif callable(value) and value.__name__.islower():  # classes with such names are used like functions
+        shown = name + signature(value)
+    return [f"{level} {name}", "", f"```text\n{shown}\n```", "", inspect.getdoc(value) or "", ""]
+
+
+class Source(str):
+    """An annotation as it is in the source, without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def signature(of: Callable[..., object]) -> str:
+    """The parameters of a function, without `self`, and what it returns."""
+    found = inspect.signature(of)
+    kept = [each for each in found.parameters.values() if each.name != "self"]
+    plain = [each.replace(annotation=written(each.annotation)) for each in kept]
+    text = str(found.replace(parameters=plain, return_annotation=written(found.return_annotation)))
+    if len(text) < 80:
+        return text
+    inside, _, result = text[1:].rpartition(") -> ")
+    return "(\n    " + re.sub(r", (?=\*|\w+:)", ",\n    ", inside) + f"\n) -> {result}"
+
+
+def written(annotation: object) -> object:
+    """An annotation that is a text, to be shown as it is."""
+    return Source(annotation) if isinstance(annotation, str) else annotation
 
 
 def rules() -> str:
@@ -396,6 +476,7 @@ PAGES = {
     "formats.md": formats,
     "keys.md": keys,
     "options.md": options,
+    "python.md": python,
     "quality.md": quality,
     "rules.md": rules,
     "server.md": server,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from strobe.model import exit_codes
 from tests.record.workshop import environment
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,17 @@ SHORTER = {
     "strobe run examples/train_cnn.py --steps 100": "strobe run examples/train_cnn.py --steps 40",
     "strobe run examples/train_cnn.py --steps 200": "strobe run examples/train_cnn.py --steps 40",
 }
+LAUNCHES = re.compile(r"strobe (run|cc|metrics) ")
+# What is planted in the program of a tutorial, as its commands print it. (Which steps of the training are slow depends
+# on what else the machine does.)
+PLANTED = {
+    "docs/tutorials/ranks.md": "of their time in read_shard",
+    "docs/tutorials/mpi.md": "sweep < main",
+    "docs/tutorials/received-file.md": "every 7th step takes",
+}
+MPICH = ROOT / ".venv/mpich/bin"
+# Ranks that wait leave the few cores to those that work.
+SETTINGS = {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "256"}
 
 
 def commands(document: str) -> list[str]:
@@ -35,6 +47,9 @@ def commands(document: str) -> list[str]:
             found.append(f"python -c {shlex.quote(block)}")
         else:
             found += [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    if document.startswith("docs/coming-from/"):  # tables of what is called what: asked of the last run
+        rows = re.findall(r"^\|.*\|(.*)\|$", (ROOT / document).read_text(), flags=re.MULTILINE)
+        found += [code for row in rows for code in re.findall(r"`(strobe [^`]*)`", row) if not LAUNCHES.match(code)]
     return found
 
 
@@ -43,21 +58,26 @@ WITH_COMMANDS = [document for document in DOCUMENTS if commands(document)]
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    """A folder like a reader's clone: the examples, and nothing that a test could spoil."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    """A folder like a reader's clone: the examples, small traces, and nothing that a test could spoil."""
+    for folder in ("examples", "tests/golden/traces"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
 
 def test_the_main_documents_show_commands() -> None:
-    assert {"README.md", "docs/tutorial.md"} <= set(WITH_COMMANDS)
+    assert {"README.md", "docs/tutorials/training.md", *PLANTED} <= set(WITH_COMMANDS)
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("document", WITH_COMMANDS)
 def test_the_commands_of_a_document_work(desk: Path, document: str) -> None:
     pytest.importorskip("torch")
-    bin_folder = Path(sys.executable).parent
-    env = environment({"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "BROWSER": "true"})
+    if any("mpirun" in command for command in commands(document)) and not MPICH.exists():
+        pytest.skip("mpich is not in .venv: ./dev record")
+    folders = [str(Path(sys.executable).parent), str(MPICH), os.environ["PATH"]]
+    cache = {"STROBE_CACHE": str(desk / "cache"), "PATH": os.pathsep.join(folders), "BROWSER": "true"}
+    env = environment(SETTINGS | cache)
+    printed = ""
     for command in commands(document):
         if command.startswith("strobe view"):
             serve(command, desk, env)
@@ -65,6 +85,24 @@ def test_the_commands_of_a_document_work(desk: Path, document: str) -> None:
         short = SHORTER.get(command, command)
         done = subprocess.run(["bash", "-c", short], cwd=desk, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+        printed += done.stdout + done.stderr
+    assert PLANTED.get(document, "") in printed
+
+
+def test_errors_are_as_the_page_about_them_explains(desk: Path) -> None:
+    for name in ("gpu", "profile"):
+        shutil.unpack_archive(desk / f"tests/golden/traces/{name}.tar.xz", desk)
+    text = (ROOT / "docs/reference/errors.md").read_text()
+    sections = re.findall(r"^## ([\d, and]+)(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
+    explained = [int(code) for heading, _ in sections for code in re.findall(r"\d+", heading)]
+    assert explained == sorted({*exit_codes.OF_READERS, *exit_codes.OF_LAUNCHERS})
+    env = environment({"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
+    for heading, section in sections:
+        for command, shown in re.findall(r"```text\n\$ (.*?)\n(.*?)```", section, flags=re.DOTALL):
+            done = subprocess.run(["bash", "-c", command], cwd=desk, env=env, capture_output=True, text=True)
+            assert (done.returncode, command) == (int(heading), command), done.stderr
+            assert done.stderr.startswith("strobe: ") or not shown
+            assert [line for line in shown.splitlines() if line not in done.stderr] == [], done.stderr
 
 
 def serve(command: str, folder: Path, env: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import strobe
 from strobe import registry
 from strobe.cli.main import main
 from strobe.model.schema import SCHEMA_VERSION, TABLES
@@ -99,7 +100,7 @@ def test_a_change_of_the_schema_is_in_the_format_changelog() -> None:
 
 
 COMMANDS = re.compile(r"(?:`|^\$ |^)strobe ([^`\n]*)", re.MULTILINE)
-PROGRAM = re.compile(r"(?: -- | -m | -c |\S+\.py\b|\bpython\b|\bmpirun\b|\btorchrun\b|\bsrun\b|#|\|).*")
+PROGRAM = re.compile(r"(?: -- | -m | -c |\S+\.py\b|\bpython\b|\bmpicc\b|\bmpirun\b|\btorchrun\b|\bsrun\b|#|\|).*")
 
 
 @pytest.mark.parametrize(
@@ -127,3 +128,12 @@ def test_every_command_in_a_document_has_a_known_verb_in_kebab_case_and_known_op
 def option(word: str) -> str:
     """The option that a word of a command line gives, without its value and punctuation behind it."""
     return word.partition("=")[0].rstrip(".,;:)")
+
+
+def test_the_reference_of_python_has_every_public_name_with_its_types() -> None:
+    text = (ROOT / "docs/reference/python.md").read_text()
+    assert re.findall(r"^## strobe\.(\w+)$", text, re.MULTILINE) == sorted(set(strobe.__all__) - {"__version__"})
+    assert "strobe.last(n: int = 0) -> Trace\n" in text
+    assert "Table.head(count: int) -> Table\n" in text
+    assert "    steps: tuple[int, int] | None = None,\n" in text
+    assert "[critical_path](analyses.md#critical-path)" in text
