@@ -166,7 +166,7 @@ def unaligned(each: Compared) -> Mapping[str, tuple[float, float]]:
         whole = [max(1.0, tree.total_ns[lane] / max(1, tree.counts[lane])) for tree in (each.a, each.b)]
         only_a = sum(line.a_ns for line in each.lines if (line.lane, line.change) == (lane, ONLY_A))
         only_b = sum(line.b_ns for line in each.lines if (line.lane, line.change) == (lane, ONLY_B))
-        shares[lane] = (only_a / whole[0], only_b / whole[1])
+        shares[lane] = (min(1.0, only_a / whole[0]), min(1.0, only_b / whole[1]))  # a profile may have no length
     return shares
 
 

@@ -23,6 +23,7 @@ from strobe.present.gpus import Gpu, gpus
 from strobe.present.verdict import verdict
 from strobe.present.verdict_parts import Verdict
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
+from strobe.sums.samples import NO_STACK
 from strobe.sums.weight_unit import weight_unit
 from strobe.tables.table import Table
 from strobe.trace.definition_rows import process_rows
@@ -217,7 +218,8 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
     ):
         unit = _hot_unit(trace)
         what = "the recorded time is" if unit == "ns" else f"all {unit} are"
-        busiest = f"{format_share(hot[0].share)} of {what} in {hot[0].name} itself" if hot else ""
+        known = hot and hot[0].name != NO_STACK
+        busiest = f"{format_share(hot[0].share)} of {what} in {hot[0].name} itself" if known else ""
         return verdict(trace, usual, on_gpus, busiest)
     counted = counters(trace)
     if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond

@@ -146,6 +146,12 @@ class Steps:
     def __len__(self) -> int:
         return sum(map(len, self.processes))
 
+    @property
+    def why_none(self) -> str:
+        """Why there are no steps, as a sentence."""
+        why = self.reason.partition(": ")[2]
+        return why if why.startswith("no step") else f"no steps found: {why}"
+
 
 def unknown_class(name: str, processes: Iterable[ProcessSteps]) -> UsageError:
     """Return the error for a class that no step of these processes has, with those that they have."""

@@ -25,5 +25,5 @@ def run(trace: Trace) -> Table:
         for each in steps.processes
         for number, (loop, own) in enumerate(zip(each.loops, each.rows_of_loops, strict=True))
     ]
-    note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not rows else ""
+    note = steps.why_none if not trace.missing(("spans",)) and not rows else ""
     return make_table(ANALYSIS.columns, rows, note=note)

@@ -21,7 +21,7 @@ def run(trace: Trace, *, step_class: str | None, only: str, step_level: str | No
     kept, total = sum(int(each.kept.sum()) for each in steps.processes), len(steps)
     if kept < total:
         about += f"; {kept} of {total} steps kept in detail"
-    note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not total else ""
+    note = steps.why_none if not trace.missing(("spans",)) and not total else ""
     source = "spans" if kept == total else "spans and statistics"
     values = steps_columns(steps, step_class, only)
     return make_table(ANALYSIS.columns, values, about=about, note=note, source=source)
