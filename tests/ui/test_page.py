@@ -39,11 +39,25 @@ def test_the_overview_shows_what_gpus_do(browser: Browser, tmp_path: Path) -> No
     with view(trace.path) as address, watched_page(browser, address) as page:
         page.goto(address)
         expect(page.get_by_role("region", name="Verdict")).to_contain_text("The GPU is idle 75 % of the time")
-        bar = page.get_by_role("region", name="1 GPU").get_by_role("img")
-        expect(bar).to_have_accessible_name(re.compile("GPU 0: computes 25 %.*idle 75 %"))
-        width = {kind: bar.get_by_title(kind).evaluate("bar => bar.clientWidth") for kind in ("computes", "idle")}
+        step_card = page.get_by_role("region", name="One step")
+        lane = step_card.get_by_role("list", name=re.compile("^GPU 0, mean of "))
+        expect(lane).to_contain_text(re.compile("computes.*25 %.*idle: other.*75 %"))
+        expect(lane.get_by_role("button", name="computes")).to_have_attribute(
+            "title", re.compile("a kernel computes: 25 %")
+        )
+        bars = step_card.locator(".step-bar")
+        width = {
+            kind: bars.get_by_title(re.compile(f"^{kind}")).evaluate("bar => bar.clientWidth")
+            for kind in ("computes", "idle")
+        }
         assert width["idle"] == pytest.approx(3 * width["computes"], rel=0.02)
-        page.get_by_role("button", name="a usual step on the timeline").click()
+        lane.get_by_role("button", name="computes").click()
+        expect(page).to_have_url(re.compile("page=kernels"))
+        page.go_back()
+        lane.get_by_role("button", name="idle: other").click()  # the longest gap
+        expect(page).to_have_url(re.compile("page=timeline.*range="))
+        page.go_back()
+        page.get_by_role("button", name="such a step on the timeline").click()
         expect(page).to_have_url(re.compile("page=timeline&time="))
         expect(page.get_by_role("navigation", name="Zoom")).to_contain_text("step ")
 
@@ -56,6 +70,7 @@ def test_the_overview_draws_metrics(page: Page, address: str) -> None:
 def test_a_bar_of_the_strip_leads_to_its_step(page: Page, address: str) -> None:
     page.goto(address)
     strip = page.get_by_role("img", name=re.compile("^Steps: "))
+    strip.scroll_into_view_if_needed()
     box = strip.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] * 41.5 / 60, box["y"] + box["height"] - 5)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from strobe import registry
 from strobe.advice.outlier import ordinal, rhythm
-from strobe.advice.rank import BESIDE, findings
+from strobe.advice.rank import BESIDE, findings, judged
 from strobe.model.kinds import CORES, OPERATOR_THREADS
 from strobe.present.summary import summarise
 from tests.unit.hand_made import FETCH, FETCH_ALONE, MS, HandMadeProcess, make_trace, move, span, train_steps
@@ -553,3 +553,13 @@ def test_no_rule_promises_gains_of_which_less_than_four_in_five_were_held():
     judged = [rule for rule, count in gains.items() if count >= 5]
     assert len(judged) >= 10
     assert [rule for rule in judged if held[rule] < 0.8 * gains[rule]] == []
+
+
+def test_a_silent_rule_has_what_it_measured():
+    # 0.1 of some 11 ms; a finding is from 5 % on
+    checked = {each.rule: each for each in judged(make_trace({"main": train_steps(60, wait_ns=MS // 10)}))[1]}
+    assert checked["data.wait"].share == pytest.approx(0.1 / 11, rel=0.1)
+    assert checked["data.wait"].least == 0.05
+    found, checked = judged(make_trace({"main": train_steps(60, wait_ns=8 * MS)}))
+    assert "data.wait" in {each.rule for each in found}
+    assert "data.wait" not in {each.rule for each in checked}

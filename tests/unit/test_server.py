@@ -42,11 +42,13 @@ class Page:
 
     app: Application
 
-    def request(self, method: str, address: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    def request(
+        self, method: str, address: str, headers: dict[str, str] | None = None, body: bytes = b""
+    ) -> httpx.Response:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-                return await client.request(method, address, headers=headers)
+                return await client.request(method, address, headers=headers, content=body)
 
         return in_a_thread(ask())
 
@@ -390,7 +392,6 @@ def test_runs_of_a_server_are_compared_and_no_other_files(tmp_path: Path) -> Non
     traces = [make_trace({"main": [span("f", 0, 100, *inner)]}) for inner in ((), (span("g", 10, 40),))]
     sources = [Source(folder, lambda trace=trace: trace) for folder, trace in zip(folders, traces, strict=True)]
     page = Page(Application(sources, token=TOKEN, static=tmp_path))
-    assert "t/before/compare/after" in page.request("GET", f"/{TOKEN}/").text
     shown = page.request("GET", f"/{TOKEN}/t/before/compare/after").text
     assert "before (A) and after (B)" in shown
     assert "only in B" in shown

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -15,19 +15,20 @@ from strobe.server.http.serve import address_of
 from strobe.server.http.trace_library import Source
 from strobe.server.http.work_queue import Limits
 from strobe.server.routing.endpoints import MOST_QUERY
-from tests.unit.hand_made import make_trace, span
+from tests.unit.hand_made import MS, make_trace, span, train_steps
 from tests.unit.test_server import TOKEN, Page
 
 pytestmark = pytest.mark.every_python
 
 SECRET = "nobody may read this"
+PAGE = '<title>strobe</title><div id="app"></div>'
 
 
 @pytest.fixture
 def static(tmp_path: Path) -> Path:
     """A page with one asset, and a secret beside it."""
     (tmp_path / "page/assets").mkdir(parents=True)
-    (tmp_path / "page/index.html").write_text("<title>strobe</title>")
+    (tmp_path / "page/index.html").write_text(PAGE)
     (tmp_path / "page/assets/index-1.js").write_text("script")
     (tmp_path / "page/secret").write_text(SECRET)
     (tmp_path / "secret").write_text(SECRET)
@@ -85,7 +86,7 @@ def test_without_the_token_there_is_nothing(one: Page, token: str) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "/user/me/proxy/8888", "/rnode/n17.cluster/40123", "/%C3%A4/b"])
 def test_what_a_proxy_puts_before_the_token_does_not_matter(one: Page, prefix: str) -> None:
-    assert one.request("GET", f"{prefix}/{TOKEN}/").text == "<title>strobe</title>"
+    assert one.request("GET", f"{prefix}/{TOKEN}/").text == PAGE
     assert one.request("GET", f"{prefix}/{TOKEN}/api/meta").json()["name"] == "a.strobe"
     assert one.request("GET", f"{prefix}/{TOKEN}/assets/index-1.js").text == "script"
     without_slash = one.request("GET", f"{prefix}/{TOKEN}")
@@ -125,7 +126,10 @@ HOSTILE = [
     ("GET", "/api/meta%00", 404),
     ("GET", "/api/table/..%2f..%2fsecret", 404),
     ("GET", "/api/table/__init__", 404),
-    ("GET", "/t/a/api/meta", 404),
+    ("GET", "/t/b/api/meta", 404),
+    ("GET", "/runs/list/b", 404),
+    ("POST", "/api/meta", 405),
+    ("GET", "/runs/upload", 404),
     ("GET", "/" + "x/" * 3000, 414),
     ("GET", "/api/search/spans?text=" + "x" * 40_000, 414),
     ("GET", "/api/meta?" + "a=1&" * (MOST_QUERY // 5), 400),
@@ -167,23 +171,26 @@ def test_what_takes_too_long_is_refused_in_a_sentence(tmp_path: Path, static: Pa
 
 
 def test_several_traces_have_a_list_and_an_address_each(several: Page) -> None:
-    page = several.request("GET", f"/{TOKEN}/").text
-    addresses = re.findall(r'href="(t/[^"]+)"', page)
-    links = [each for each in addresses if "/compare/" not in each]
-    assert len(links) == 4
-    assert "t/a/compare/a-2" in addresses
-    assert "first.py" in page
-    assert "n17" in page
-    assert "<b>" not in page, "names are text"
+    assert several.request("GET", f"/{TOKEN}/").text == '<title>strobe</title><div id="app" data-root="./"></div>'
+    assert several.request("GET", f"/{TOKEN}/assets/index-1.js").text == "script"
+    assert 'data-root="../"' in several.request("GET", f"/{TOKEN}/runs/").text
+    runs = several.request("GET", f"/{TOKEN}/runs/list").json()
+    assert [(run["name"], run["command"], run["host"]) for run in runs[:3]] == [
+        ("a", "python first.py", "n17"),
+        ("a-2", "python second.py", "n17"),
+        ("ä & <b>", "python third.py", "n17"),
+    ]
+    assert runs[3]["error"] == "holds no recorded process"
+    assert all("summary" not in run for run in runs)
+    links = [f"t/{quote(run['name'])}/" for run in runs]
     programs = []
     for link in links[:3]:
-        assert several.request("GET", f"/{TOKEN}/{link}").text == "<title>strobe</title>"
+        assert several.request("GET", f"/{TOKEN}/{link}").text == PAGE
         assert several.request("GET", f"/{TOKEN}/{link}assets/index-1.js").text == "script"
         spans = several.request("GET", f"/{TOKEN}/{link}api/search/regions?text=-nothing").content
         programs += [name for name in (b"first", b"second", b"third") if name in spans]
     assert programs == [b"first", b"second", b"third"]
-    told = several.request("GET", f"/{TOKEN}/{links[1]}api/traces").json()
-    assert told == {"here": "a-2", "names": ["a", "a-2", "ä & <b>", "c"]}
+    assert several.request("GET", f"/{TOKEN}/runs/names").json() == ["a", "a-2", "ä & <b>", "c"]
     without_slash = several.request("GET", f"/{TOKEN}/t/a")
     assert (without_slash.status_code, without_slash.headers["location"]) == (308, "a/")
 
@@ -236,3 +243,34 @@ def test_only_so_many_traces_are_open_at_once(tmp_path: Path, static: Path) -> N
 )
 def test_the_printed_address_has_the_proxys_prefix(host: str, prefix: str, address: str) -> None:
     assert address_of(host, 80, prefix) == address
+
+
+def test_a_run_in_the_list_is_summed_up_when_asked(tmp_path: Path, static: Path) -> None:
+    sources = [Source(tmp_path / "a.strobe", lambda: make_trace({"main": train_steps(60)}))]
+    page = Page(Application([*sources, source(tmp_path, "b.strobe")], token=TOKEN, static=static))
+    (tmp_path / "a.strobe").mkdir()
+    (tmp_path / "a.strobe/process-1.blocks").write_text("")
+    row = page.request("GET", f"/{TOKEN}/runs/list/a").json()
+    expected = page.request("GET", f"/{TOKEN}/t/a/api/summary").json()
+    assert row["summary"]["verdict"] == expected["verdict"]["text"]
+    assert row["summary"]["step_ns"] == expected["step"]["median_ns"] == pytest.approx(11 * MS, rel=0.1)
+    assert len(row["summary"]["strip_ns"]) == 48  # of 60 steps
+    assert row["summary"]["state"] == ["complete"]
+
+
+def test_a_file_that_is_sent_is_imported_and_shown(one: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
+    body = b"main;solve;dot 1042\nmain;read 50\n"
+    for name, expected in (("stacks.txt", "stacks.txt"), ("../again.txt", "again.txt"), ("stacks.txt", "stacks.txt")):
+        sent = one.request("POST", f"/{TOKEN}/runs/upload?name={name}", body=body)
+        assert (sent.status_code, sent.json()) == (200, {"name": expected})
+    assert [run["name"] for run in one.request("GET", f"/{TOKEN}/runs/list").json()] == ["a", "stacks.txt", "again.txt"]
+    summary = one.request("GET", f"/{TOKEN}/t/stacks.txt/api/summary").json()
+    assert "of all samples are in dot itself" in summary["verdict"]["text"]
+    assert not list((tmp_path / "cache/uploads").iterdir())
+    refused = one.request("POST", f"/{TOKEN}/runs/upload?name=x", body=b"\x7fELF no trace")
+    assert refused.status_code == 400
+    assert "a program" in refused.text
+    monkeypatch.setattr("strobe.server.http.app.MOST_UPLOAD", 10)
+    assert one.request("POST", f"/{TOKEN}/runs/upload?name=x", body=body).status_code == 413
+    assert len(one.request("GET", f"/{TOKEN}/runs/list").json()) == 3

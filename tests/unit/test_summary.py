@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import strobe
 from strobe.model.plugins import Finding
-from strobe.present.summary import LARGEST_JSON_BYTES, summarise
+from strobe.present.summary import LARGEST_JSON_BYTES, summarise, written_summary
 from strobe.present.summary_text import summary_text
 from strobe.trace.archive import Job
 from tests.unit.hand_made import MS, ZERO_NS, HandMadeProcess, make_trace, span, train_steps
@@ -129,3 +131,14 @@ def test_the_json_stays_below_its_limit_whatever_is_found():
     text = replace(summarise(training()), findings=many).to_json()
     assert len(text) <= LARGEST_JSON_BYTES
     assert json.loads(text)["findings"]
+
+
+def test_imports_have_a_summary_until_their_data_change(tmp_path: Path) -> None:
+    path = tmp_path / "stacks.txt"
+    path.write_text("main;solve;dot 1042\nmain;read 50\n")
+    assert import_module("strobe.cli.verbs.import").run([str(path), "-o", str(tmp_path / "job")]) == 0
+    folder = tmp_path / "job.strobe"
+    assert written_summary(folder) == summarise(strobe.open(folder)).to_json() + "\n"
+    (blocks,) = folder.glob("*.blocks")
+    os.utime(blocks, (2**33, 2**33))
+    assert written_summary(folder) == ""

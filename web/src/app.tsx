@@ -6,18 +6,19 @@ import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
 import { countLocations, ranksOf } from "./data/run";
-import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
+import { addressOf, rootOf, upload } from "./data/runList";
+import { type Session, SessionContext, useSession } from "./data/session";
 import { INITIAL } from "./state/address";
+import { NEXT_THEME, THEME_ICON } from "./state/theme";
 import { type Page, pageOfPress } from "./state/view";
 import { Button } from "./widgets/controls";
 import { Legend } from "./widgets/KeyLegend";
+import { Logo } from "./widgets/Logo";
 import { Search } from "./widgets/SpanSearch";
 import { TracePicker } from "./widgets/TracePicker";
 
 /** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
 const clearedOn = (view: Page | undefined) => [view?.chosen ?? [], ["region"]] as const;
-const NEXT_THEME: Readonly<Record<ThemeChoice, ThemeChoice>> = { auto: "dark", dark: "light", light: "auto" };
-const THEME_ICON: Readonly<Record<ThemeChoice, string>> = { auto: "◐", dark: "☾", light: "☀" };
 
 export function App({ session, pages }: { session: Session; pages: readonly Page[] }) {
   return (
@@ -46,6 +47,16 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   }, [run]);
   useEffect(() => {
     const { on, stop } = listeners(window);
+    on("dragover", (event) => event.preventDefault());
+    on("drop", async (event) => {
+      event.preventDefault();
+      const file = event.dataTransfer?.files[0];
+      if (!file) return;
+      session.notice.value = `Reading ${file.name} …`;
+      const root = rootOf(location.href);
+      const name = await session.ask(upload(root, file));
+      if (name !== undefined) location.assign(addressOf(root, name));
+    });
     on("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (within(event, "input, textarea, dialog")) return;
@@ -65,15 +76,9 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   return (
     <>
       <header class="head surface row">
-        <span class="logo row" aria-hidden="true">
-          <svg viewBox="0 0 20 20" width="18" height="18" role="presentation">
-            <rect x="1" y="8" width="3" height="10" rx="1" />
-            <rect x="6" y="8" width="3" height="10" rx="1" />
-            <rect x="11" y="2" width="3" height="16" rx="1" class="flash" />
-            <rect x="16" y="8" width="3" height="10" rx="1" />
-          </svg>
-          strobe
-        </span>
+        <a class="logo row" href={new URL("runs/", rootOf(location.href)).href} title="All runs">
+          <Logo />
+        </a>
         <h1 class="ellipsis" title={run?.meta.command.join(" ")}>
           {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
         </h1>

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { App } from "./app";
 import { Session } from "./data/session";
 import { createApi } from "./data/wire/api";
+import { RunsPage } from "./runs";
 import { pagesOf, type View } from "./state/view";
 import "./style/base.css";
 import "./style/frame.css";
@@ -14,8 +15,11 @@ import "./style/tables.css";
 import "./style/pipeline.css";
 import "./style/devices.css";
 import "./style/ranks.css";
+import "./style/runs.css";
 
+const root = document.getElementById("app");
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
 const pages = pagesOf(Object.values(found));
-const root = document.getElementById("app");
-if (root) render(<App session={new Session(createApi(new URL("./", location.href)), window)} pages={pages} />, root);
+if (root?.dataset.root) render(<RunsPage root={new URL(root.dataset.root, location.href)} />, root);
+else if (root)
+  render(<App session={new Session(createApi(new URL("./", location.href)), window)} pages={pages} />, root);

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.breakdown.data_pipeline import MAKE_AHEAD, pipelines
 from strobe.breakdown.host_time import MOSTLY, fetching
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
@@ -23,7 +23,7 @@ LEAST_STEPS = 0.2
 _OF_SLOW_STEPS = 0.1
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield one finding if waiting is at least 5 % of a step, in at least 20 % of the usual steps.
 
     Slow steps are the business of the rule `outlier`: what they wait is named, but does not count. Only time in which
@@ -45,7 +45,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     counted = usual.steps.steady & ~usual.steps.outlier & (usual.steps.loop == usual.loop)
     typical = float(waiting_ns[counted].sum()) / usual.count
     share = typical / usual.mean_ns
-    if share < LEAST_SHARE or np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
+    if share < LEAST_SHARE:
+        yield Below(share, LEAST_SHARE)
+        return
+    if np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
         return
     found = next((each for each in pipelines(trace) if each.steps.process == steps.process), None)
     if found is not None and found.has_gpu and found.wait:
@@ -53,6 +56,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         typical, waits = typical * exposed, waits * exposed
         share = typical / usual.mean_ns
         if share < LEAST_SHARE:
+            yield Below(share, LEAST_SHARE)
             return
     workers = found.workers if found is not None else 0  # None: there are some, but they were not recorded
     alone = workers == 0

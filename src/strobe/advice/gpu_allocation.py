@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from strobe.breakdown.gpu_step import Advice, gpu_step
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.02
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding if the GPU idles for 2 % of the steps while a thread that launches is in cudaMalloc or cudaFree.
 
     Memory that is kept and used again saves the calls: the whole gap at most, and for sure what of it the calls take.
@@ -25,6 +25,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     gaps = step.gaps_of("allocation")
     lost = float(step.gaps.lost_ns[gaps].sum())
     if step.share(lost) < LEAST_SHARE:
+        yield Below(step.share(lost), LEAST_SHARE)
         return
     names = [region_rows(trace)[each].name for each in np.unique(step.gaps.call[gaps]).tolist()]
     torch = (step.operator.row >= 0).any()

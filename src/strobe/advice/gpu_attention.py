@@ -8,13 +8,13 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.05
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding if a step waits for such attention during 5 % of it.
 
     Fused attention does not write the scores. Lower bound: half of the kernels between the products are saved. Upper
@@ -26,6 +26,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     step, own = found.step, found.of("attention") & found.step.wanted
     cost = step.exposed_ns(own)
     if step.share(cost) < LEAST_SHARE:
+        yield Below(step.share(cost), LEAST_SHARE)
         return
     softmax, products = (
         own & np.array([word in each.operator for each in found.kinds])[found.kind] for word in ("softmax", "bmm")

@@ -9,7 +9,7 @@ import numpy as np
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
 from strobe.gpu.kernel_names import short_name
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_bytes
 from strobe.ranks.step_waits import step_waits
 from strobe.ranks.uneven_exchanges import uneven_exchanges
@@ -23,7 +23,7 @@ _SMALL_BYTES = 1 << 20
 _MANY = 20  # collectives in a step
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding if kernels that communicate run for 5 % of the steps while nothing else does.
 
     At most all of it is hidden, as far as there is computation to hide it behind; in a trace of one rank it may be
@@ -42,6 +42,7 @@ def run(trace: Trace) -> Iterator[Finding]:
             if party.process == step.device.process and not each.matched:
                 exposed = max(0.0, exposed - wait_ns * step.steps)
     if step.share(exposed) < LEAST_SHARE:
+        yield Below(step.share(exposed), LEAST_SHARE)
         return
     size = np.full(len(step.work), -1, dtype=np.int64)
     for at, rows in step.attributes("collective_spans", ("sent_bytes",), own):

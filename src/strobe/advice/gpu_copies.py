@@ -10,7 +10,7 @@ import numpy.typing as npt
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice, GpuStep
 from strobe.gpu.copies import parts_of_name
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_bytes
 from strobe.sums.attributes import integers
 from strobe.tables.column_arrays import Bools, Ints
@@ -26,7 +26,7 @@ _OF_COPY = ("copy_kind", "source_kind", "destination_kind")
 _WORDS = {"HtoD": "to", "DtoH": "from"}
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each direction whose copies cost 3 % of the steps.
 
     Cost: time in which nothing but these copies runs, and gaps behind copies to the GPU for which the host had waited.
@@ -45,6 +45,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         idle = float(step.gaps.lost_ns[gaps].sum())
         cost, count = step.exposed_ns(own) + idle, int(own.sum())
         if not count or step.share(cost) < LEAST_SHARE:
+            yield Below(step.share(cost), LEAST_SHARE)
             continue
         sized = own & (size > 0)
         mean = float(size[sized].mean()) if sized.any() else 0.0

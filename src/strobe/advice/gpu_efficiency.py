@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_share
 from strobe.trace.trace import Trace
 
@@ -29,7 +29,7 @@ _DO = {
 }
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each operator and shape whose kernels reach less than 40 % of the peaks, for 10 % of a step.
 
     Peak: the least time to compute its operations and to move its operands and results once. At most what it takes
@@ -44,6 +44,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     for number in sorted(costs, key=lambda each: -costs[each])[:MOST]:
         kind, cost, own = found.kinds[number], costs[number], slow & (found.kind == number)
         if step.share(cost) < LEAST_SHARE:
+            yield Below(step.share(cost), LEAST_SHARE)
             return
         executions = len(np.unique(np.stack((step.operator.location[own], step.operator.row[own])), axis=1).T)
         part = executions * found.least_ns(kind) / float((step.work.end_ns - step.work.start_ns)[own].sum())

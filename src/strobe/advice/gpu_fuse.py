@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import chains, gpu_problems
 from strobe.breakdown.gpu_step import Advice
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.tables.column_arrays import rows_by
 from strobe.trace.trace import Trace
 
@@ -17,7 +17,7 @@ LEAST_SHARE = 0.05
 _SHOWN = 4  # operators of the chain that costs most
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding if chains of elementwise kernels (and reductions between them) cost 5 % of the steps.
 
     A chain: kernels that directly follow each other on a stream, none of which is a batch norm of a library. Memory
@@ -38,6 +38,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     total, exposed = float(time_ns.sum()), step.exposed_ns(own)
     high = exposed * (1 - longest.sum() / total) if total else 0.0
     if step.share(high) < LEAST_SHARE:
+        yield Below(step.share(high), LEAST_SHARE)
         return
     of_chain = Counter[str]()
     for number, at in rows_by(chain):

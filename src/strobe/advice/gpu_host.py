@@ -10,7 +10,7 @@ import numpy as np
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
 from strobe.breakdown.known_work import what_to_do
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_share
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
@@ -19,7 +19,7 @@ LEAST_SHARE = 0.05
 _MOSTLY = 0.3  # a region with this part of the time is named
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding if gaps of 0.1 ms and more, in which the host neither waits nor allocates, take 5 % of the steps.
 
     All of them at most are saved if the work is done beside the launches, on the GPU, or not at all; the lower bound is
@@ -33,6 +33,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     gaps = step.gaps_of("host") & ~found.of("optimizer")[step.gaps.ended_by]
     lost = float(step.gaps.lost_ns[gaps].sum())
     if step.share(lost) < LEAST_SHARE:
+        yield Below(step.share(lost), LEAST_SHARE)
         return
     regions = region_rows(trace)
     time_ns = np.bincount(step.gaps.call[gaps] + 1, step.gaps.call_ns[gaps], minlength=len(regions) + 1)[1:]

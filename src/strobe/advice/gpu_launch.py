@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns
 from strobe.trace.trace import Trace
 
@@ -22,7 +22,7 @@ _GRAPH_NS = 1_000
 _SHORT_NS, _SAVED = 10_000, 0.75
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding if gaps in which the host is on its way to the next launch take 5 % of the steps.
 
     Upper bound: a CUDA graph leaves a microsecond of each gap, and of kernels below 10 us torch.compile makes a quarter
@@ -34,7 +34,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     step = found.step
     gaps = step.gaps_of("launch") & ~found.of("optimizer")[step.gaps.ended_by]
     count, lost = int(gaps.sum()), float(step.gaps.lost_ns[gaps].sum())
-    if step.share(lost) < LEAST_SHARE or count < _LEAST_COUNT * step.steps:
+    if step.share(lost) < LEAST_SHARE:
+        yield Below(step.share(lost), LEAST_SHARE)
+        return
+    if count < _LEAST_COUNT * step.steps:
         return
     kernels = ~found.of("copy") & step.wanted
     typical = float(np.median((step.work.end_ns - step.work.start_ns)[kernels])) if kernels.any() else 0.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.03
@@ -42,7 +42,7 @@ _WORDS = {
 }
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each of these kinds of kernels that a step waits for during 3 % of it.
 
     At most all of it is saved; half of it for sure, where one of two copies remains; of additions by index nothing.
@@ -53,6 +53,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         step, own = found.step, found.of(problem)
         cost = step.exposed_ns(own)
         if step.share(cost) < LEAST_SHARE:
+            yield Below(step.share(cost), LEAST_SHARE)
             continue
         operator = found.kind_of(step.longest(own)).operator
         what = f"{words} take {step.text(cost)}, {step.often(int((own & step.wanted).sum()))}"

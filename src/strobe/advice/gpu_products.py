@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import Problems, gpu_problems
 from strobe.breakdown.gpu_step import Advice
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.tables.column_arrays import Bools
 from strobe.trace.trace import Trace
 
@@ -41,7 +41,7 @@ _WORDS = {
 }
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each of these problems whose kernels a step waits for during 5 % of it.
 
     At best, the kernels reach the peak of the faster units, or of the memory (upper bound); by the ratio of the peaks
@@ -54,6 +54,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         step, own = found.step, found.of(problem) & found.step.wanted
         cost = step.exposed_ns(own)
         if step.share(cost) < LEAST_SHARE:
+            yield Below(step.share(cost), LEAST_SHARE)
             continue
         saved = _saved(found, own, problem, types)
         longest = step.longest(own)

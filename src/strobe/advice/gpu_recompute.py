@@ -9,7 +9,7 @@ from dataclasses import replace
 from strobe.breakdown.gpu_step import Advice, gpu_step
 from strobe.gpu.capabilities import properties_of
 from strobe.gpu.memory import allocator_curves
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_bytes
 from strobe.trace.trace import Trace
 
@@ -22,7 +22,7 @@ _AGAIN = re.compile(
 _NODE = re.compile(r"^autograd::engine::evaluate_function: ")
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding, as information, if a step waits for activations that are computed again during 5 % of it.
 
     At most all of it is saved, where the memory suffices to keep them. With use_reentrant=False and without recorded
@@ -34,6 +34,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     own = step.under(_AGAIN, but_for=_NODE) & step.under(_NODE) & step.wanted
     cost = step.exposed_ns(own)
     if step.share(cost) < LEAST_SHARE:
+        yield Below(step.share(cost), LEAST_SHARE)
         return
     number, process = step.device.number, step.device.process
     curves = (each for each in allocator_curves(trace) if (each.device, each.process) == (number, process))

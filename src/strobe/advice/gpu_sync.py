@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.breakdown.expert_loops import expert_loop
 from strobe.breakdown.gpu_step import Advice, GpuStep, gpu_step
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.operators.labels import innermost_line
 from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import path_tree, region_rows
@@ -41,7 +41,7 @@ _DO = (
 )
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each place where the host waits, if gaps of the GPU behind it take 2 % of the steps.
 
     Without the wait, the host would have been ahead by as long as it had waited when the gap began: so much of the gap
@@ -57,6 +57,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     for each in at.tolist():
         places.setdefault(_place(step, int(gaps.path[each])), []).append(each)
     lost = {place: float(gaps.lost_ns[own].sum()) for place, own in places.items()}
+    if step.share(most := max(lost.values(), default=0.0)) < LEAST_SHARE:
+        yield Below(step.share(most), LEAST_SHARE)
     for place in sorted(lost, key=lambda each: (-lost[each], each))[:MOST]:
         if step.share(lost[place]) < LEAST_SHARE:
             return

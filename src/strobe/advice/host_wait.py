@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from strobe.breakdown.host_time import MOSTLY, host_times, own_frame
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.thread_spans import main_location
 from strobe.sums.samples import frame_of, sample_sums
@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each of these kinds of host time that takes 10 % of the steps of a rank (the one with most).
 
     At most all of it is saved, and at least 70 % of the waits for the GIL, a quarter of collecting, nothing of other
@@ -42,6 +42,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     for kind, (words, do) in _WORDS.items() if times else ():
         found = max(times, key=lambda each: each.kinds_ns[kind] / each.duration_ns)
         share, place = found.kinds_ns[kind] / found.duration_ns, found.places.get(kind)
+        if share < LEAST_SHARE and found.samples:
+            yield Below(share, LEAST_SHARE)
         if share < LEAST_SHARE or share * found.samples < _FEWEST:
             continue
         per_step = found.per_step_ns[kind]

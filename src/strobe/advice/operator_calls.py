@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.breakdown.function_times import LEAST_SHARE, avoidable_times, operators_of_functions, operators_of_models
 from strobe.breakdown.usual_calls import usual_calls
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.sums.path_statistics import caller_of
 from strobe.trace.definition_rows import region_rows
@@ -17,7 +17,7 @@ from strobe.trace.trace import Trace
 MOST = 2
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each function of the program whose operators take at least 10 % of the usual step on a CPU.
 
     Those in the backward pass and in the update are the model's, and those in a module's `forward`, unless they are
@@ -35,6 +35,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     share = time_ns / max(1, calls.duration_ns)
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
+            yield Below(float(share[region]), LEAST_SHARE)
             break
         spare = avoidable.get(region)
         if spare is not None and spare.call is not None:

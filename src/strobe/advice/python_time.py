@@ -16,7 +16,7 @@ from strobe.breakdown.host_time import host_times
 from strobe.breakdown.library_calls import library_calls
 from strobe.breakdown.usual_calls import usual_calls
 from strobe.gpu.launches import with_calls
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.sums.path_statistics import caller_of, path_statistics
 from strobe.trace.definition_rows import Region, location_rows, region_rows
@@ -45,7 +45,7 @@ _DOES = {
 }
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
 
     Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so a gain is promised only
@@ -75,6 +75,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     called, rows = library_calls(trace, process), region_rows(trace)
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
+            yield Below(float(share[region]), LEAST_SHARE)
             break
         described, avoided = regions[region], avoidable.get(region)
         if avoided is not None and avoided.call is None:

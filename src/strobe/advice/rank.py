@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from strobe import registry
 from strobe.breakdown.gpu_step import gpu_step
 from strobe.breakdown.recording_cost import recording_cost
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import usual_steps
 from strobe.trace.trace import Trace
@@ -26,21 +26,45 @@ LEAST_TOTAL_NS = 10_000_000
 BESIDE = 1.1
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A rule that had nothing to find: what it measured is a share of the steps (0 to 1) below its `least`."""
+
+    rule: str
+    title: str
+    share: float
+    least: float
+
+
 def findings(trace: Trace) -> list[Finding]:
     """Return what is worth fixing in a trace, best gain first, then the informative findings."""
+    return judged(trace)[0]
+
+
+def judged(trace: Trace) -> tuple[list[Finding], list[Checked]]:
+    """Return the findings as `findings` does, and the rules that measured too little, the nearest to one first."""
     found: list[Finding] = []
+    checked: list[Checked] = []
     for name in registry.names("advice"):
         rule = registry.load("advice", name)
         assert isinstance(rule, Rule)
-        if not trace.missing(rule.needs):
-            found.extend(rule.run(trace))
+        results = [] if trace.missing(rule.needs) else list(rule.run(trace))
+        own = [each for each in results if isinstance(each, Finding)]
+        found += own
+        # Nothing at all of what a rule is about: it does not apply to the run.
+        below = [] if own else [each for each in results if isinstance(each, Below) and each.share > 0]
+        if below:
+            nearest = max(below, key=lambda one: one.share / one.least)
+            checked.append(Checked(rule.id, rule.title, float(nearest.share), nearest.least))
+    checked.sort(key=lambda one: -one.share / one.least)
     if (cost := recording_cost(trace)) is not None:
         usual = usual_steps(trace)
         most = usual.mean_ns if usual is not None else math.inf
         found = [each if each.informative else _with_cost(each, cost, most) for each in found]
     floor = least_gain_ns(trace)
     worth = [each for each in found if each.informative or each.gain_high_ns >= floor]
-    return sorted(worth, key=lambda each: (each.informative, -(each.gain_low_ns + each.gain_high_ns), each.rule))
+    worth.sort(key=lambda each: (each.informative, -(each.gain_low_ns + each.gain_high_ns), each.rule))
+    return worth, checked
 
 
 def _with_cost(found: Finding, cost: float, step_ns: float) -> Finding:

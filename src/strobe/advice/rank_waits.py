@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.model.plugins import Finding, Rule
+from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.delays.timelines import BEFORE, Causes
@@ -44,14 +44,17 @@ _WORDS = {
 }
 
 
-def run(trace: Trace) -> Iterator[Finding]:
+def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding where ranks wait more than 5 % of their steps for one another, with the cause if it is known.
 
     Share: waits that are longer than twice the error of the clocks, by the steps in which they began, of the steady
     steps of all ranks. Silent if a needless barrier is the cause, which is a rule of its own.
     """
     found = step_waits(trace)
-    if found is None or found.wait_ns < LEAST_SHARE * found.duration_ns or found.barrier is not None:
+    if found is None or found.barrier is not None:
+        return
+    if found.wait_ns < LEAST_SHARE * found.duration_ns:
+        yield Below(found.wait_ns / found.duration_ns, LEAST_SHARE)
         return
     waits, ranks, count = found.waits, ranks_of(trace), len(found.processes)
     step_ns = found.wait_ns / count / found.steps

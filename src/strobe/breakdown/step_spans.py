@@ -62,6 +62,12 @@ class StepSpans:
         """Which of them enter a mean."""
         return self.weight > 0
 
+    def weights_at(self, time_ns: Ints, beside: float = 0.0) -> Floats:
+        """Return the weight of the step that each time lies in; `beside` where that is none that counts."""
+        at = np.searchsorted(self.start_ns, time_ns, side="left") - 1
+        inside = (at >= 0) & (time_ns <= self.end_ns[at]) & self.counted[at]
+        return np.where(inside, self.weight[at], beside)
+
     def count(self, class_name: str | None = None) -> int:
         """Return of how many steps of the run, or of a class, a mean is."""
         return sum(self.counts.values()) if class_name is None else self.counts[class_name]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from strobe.gpu.work import sweep
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.steps.batch_makers import making_regions
 from strobe.steps.folded_time import folded_stretches
-from strobe.tables.column_arrays import Bools, Ints
+from strobe.tables.column_arrays import Bools, Floats, Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
@@ -24,6 +25,8 @@ CAUSES = ("data", "sync", "copy", "host", "kernel", "other")
 DATA, SYNC, COPY, HOST, KERNEL, OTHER = range(6)
 # Stands for the time of a launch that is unknown.
 NO_CALL = np.iinfo(np.int64).min
+# A gap that is longer than this between two launched kernels is not the GPU's own.
+KERNEL_GAP_NS = 30_000
 _SLOW_COPY = re.compile(r"(cuda|hip|cu)Memcpy(?!.*Async)")
 
 
@@ -88,6 +91,52 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
                 at, start = at[gap], until
             time = host.causes(begin, start, who.call.location[at], called, kernel_gap_ns)
             yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time)
+
+
+class LongestGap(NamedTuple):
+    """The longest gap of a cause, and the activity that ended it: the longer of two is the greater."""
+
+    longest_ns: int
+    start_ns: int
+    location: int
+    row: int
+
+
+@dataclass
+class IdleSums:
+    """Gaps summed by cause (CAUSES): their time, how many have most of theirs by it, and the longest of these."""
+
+    time_ns: Floats = field(default_factory=lambda: np.zeros(len(CAUSES)))
+    gaps: Ints = field(default_factory=lambda: np.zeros(len(CAUSES), dtype=np.int64))
+    longest: dict[int, LongestGap] = field(default_factory=dict)
+
+
+def idle_sums(
+    trace: Trace,
+    device: Device,
+    *,
+    per_stream: bool = False,
+    kernel_gap_ns: int = KERNEL_GAP_NS,
+    weights: Callable[[Ints], Floats] | None = None,
+) -> dict[int, IdleSums]:
+    """Return the sums of a device, or of each of its streams by the number of its location.
+
+    weights: how many gaps each stands for, by their ends; 0: it does not count.
+    """
+    sums: dict[int, IdleSums] = {}
+    for found in gaps(trace, device, per_stream=per_stream, kernel_gap_ns=kernel_gap_ns):
+        weight = np.ones(len(found.end_ns)) if weights is None else weights(found.end_ns)
+        for key in np.unique(found.key[weight > 0]).tolist():
+            own, of_key = (found.key == key) & (weight > 0), sums.setdefault(key, IdleSums())
+            of_key.time_ns += (found.time_ns * (weight * own)).sum(axis=1)
+            of_key.gaps += np.bincount(found.cause[own], minlength=len(CAUSES))
+            for cause in np.unique(found.cause[own]).tolist():
+                at = np.flatnonzero(own & (found.cause == cause))
+                at = at[np.argmax((found.end_ns - found.start_ns)[at])]
+                start = int(found.start_ns[at])
+                one = LongestGap(int(found.end_ns[at]) - start, start, int(found.location[at]), int(found.row[at]))
+                of_key.longest[cause] = max(of_key.longest.get(cause, one), one)
+    return sums
 
 
 class HostWork:

@@ -86,12 +86,23 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Below:
+    """What a rule measured: a share of the steps, 0 to 1, that is below the `least` for a finding."""
+
+    share: float
+    least: float
+
+
+@dataclass(frozen=True)
 class Rule:
-    """One kind of advice. The file `advice/NAME.py` holds it; `run(trace)` yields findings."""
+    """One kind of advice. The file `advice/NAME.py` holds it; `run(trace)` yields findings.
+
+    A rule that has one main figure yields it as `Below` where it is too small for a finding.
+    """
 
     id: str
     title: str
-    run: Callable[..., Iterable[Finding]]
+    run: Callable[..., Iterable[Finding | Below]]
     needs: tuple[str, ...] = ()
 
 

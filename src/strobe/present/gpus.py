@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.breakdown.step_spans import step_spans
 from strobe.gpu.devices import Device, devices
+from strobe.gpu.idle import CAUSES, idle_sums
 from strobe.gpu.lanes import lanes
 from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, divided
 from strobe.model.units import format_share
@@ -21,10 +23,24 @@ BESIDE = 0.5
 
 
 @dataclass(frozen=True)
+class IdleCause:
+    """A cause of idle time (strobe.gpu.idle.CAUSES): its share of that, 0 to 1, and the longest gap, ns.
+
+    Of gaps in complete steps, or in the run if there are none.
+    """
+
+    cause: str
+    share: float
+    start_ns: int | None
+    longest_ns: int | None
+
+
+@dataclass(frozen=True)
 class Gpu:
     """One GPU during the steady steps of its process, or the whole run if there are none, as shares from 0 to 1.
 
     computation: a kernel computes; communication, copy: nothing else runs; idle: nothing runs. They add up to 1.
+    steps: how many steps `duration_ns` is of, 0: the whole run. causes: what the idle time is split into.
     """
 
     name: str
@@ -34,6 +50,8 @@ class Gpu:
     communication: float
     copy: float
     idle: float
+    steps: int = 0
+    causes: tuple[IdleCause, ...] = ()
 
 
 def gpus(trace: Trace) -> tuple[Gpu, ...]:
@@ -42,17 +60,36 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
     all_gpus = devices(trace)
     steps = {each.process: each for each in find_steps(trace).processes} if all_gpus else {}
     for device in all_gpus:
-        sums = _in_steady_steps(trace, device, steps.get(device.process))
+        own = steps.get(device.process)
+        count = int(own.steady.sum()) if own is not None else 0
+        sums = _in_steady_steps(trace, device, own)
         if not int(sums[1:].sum()):  # the host was through with its steps before the GPU began
-            sums = divided(trace, device)
+            sums, count = divided(trace, device), 0
         duration = int(sums.sum())
         if not int(sums[1:].sum()):
             continue
         computes = sum(int(time) for mask, time in enumerate(sums) if mask & COMPUTATION)
         alone = sums[COMMUNICATION] + sums[COMMUNICATION | COPY]
         parts = (computes, int(alone), int(sums[COPY]), int(sums[0]))
-        found.append(Gpu(device.name, device.rank, duration, *(part / duration for part in parts)))
+        computation, communication, copy, idle = (part / duration for part in parts)
+        causes = _causes(trace, device, count > 0)
+        found.append(Gpu(device.name, device.rank, duration, computation, communication, copy, idle, count, causes))
     return tuple(found)
+
+
+def _causes(trace: Trace, device: Device, in_steps: bool) -> tuple[IdleCause, ...]:
+    """Return what a GPU was idle for, the main cause first."""
+    steps = next((each for each in step_spans(trace) if each.process == device.process and in_steps), None)
+    sums = idle_sums(trace, device, weights=steps.weights_at if steps is not None and len(steps) else None)
+    if not sums or not (whole := float(sums[0].time_ns.sum())):
+        return ()
+    of_cause = []
+    for number in np.argsort(-sums[0].time_ns, kind="stable").tolist():
+        if time := float(sums[0].time_ns[number]):
+            longest = sums[0].longest.get(number)
+            place = (longest.start_ns, longest.longest_ns) if longest else (None, None)
+            of_cause.append(IdleCause(CAUSES[number], time / whole, *place))
+    return tuple(of_cause)
 
 
 def _in_steady_steps(trace: Trace, device: Device, steps: ProcessSteps | None) -> Ints:

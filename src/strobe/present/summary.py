@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from strobe.advice import rank
+from strobe.advice.rank import Checked
 from strobe.answers.ask import ask
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.breakdown.recording_cost import counters, recording_cost
@@ -18,10 +23,14 @@ from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences, records_sentence
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
-from strobe.model.units import format_ns, format_share
+from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.present.gpus import Gpu, gpus
+from strobe.present.run_facts import Fact, run_facts
+from strobe.present.step_lanes import Lane, step_lanes
 from strobe.present.verdict import verdict
 from strobe.present.verdict_parts import Verdict
+from strobe.ranks.step_waits import step_waits
+from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.samples import NO_STACK
 from strobe.sums.weight_unit import weight_unit
@@ -34,6 +43,8 @@ from strobe.trace.trace import Trace
 # Spans read while the user waits: steps and sums of a million spans take about 0.7 s of CPU time.
 SOON_SPANS = 6_000_000
 LARGEST_JSON_BYTES = 64_000
+_FILE = "summary.json"
+_STRIP = 48  # bars of a small picture of all steps
 
 Row = dict[str, Any]
 # Group of each part of a step, for its colour.
@@ -67,6 +78,8 @@ class StepSummary:
 
     mean_ns, to which the parts add up, is over the steady steps of the loop, of all classes.
 
+    strip_ns: durations of all steps in order; of more than 48 the longest of each of 48 stretches.
+
     kept_count: steps whose spans are in the trace; statistics hold the others. representativeness: mean duration of
     the typical kept steps, relative to that of all typical steps; None if there are none.
     """
@@ -86,6 +99,7 @@ class StepSummary:
     confidence: str
     reason: str
     parts: tuple[Part, ...]
+    strip_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,9 +127,40 @@ class Hot:
 
 
 @dataclass(frozen=True)
+class TopRow:
+    """A row of a table of what takes the time: its own time, ns, its share of the table's, 0 to 1, and that of all rows
+    up to it."""
+
+    name: str
+    calls: int
+    self_ns: int
+    share: float
+    cumulative: float
+
+
+@dataclass(frozen=True)
+class Top:
+    """The first rows of a table by its own time: of the analysis `name`, called `title`. `page` shows all of it."""
+
+    name: str
+    title: str
+    page: str
+    rows: tuple[TopRow, ...]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How several ranks compare: in a sentence, "" where none is known, and which value of their steps shows it."""
+
+    text: str
+    value: str
+
+
+@dataclass(frozen=True)
 class Quality:
     """How far the data can be trusted.
 
+    `state` is that in a few words each: whether they are complete, how many steps are in detail.
     `estimated_cost` is the time of the recorder as a share of the run, 0 to 1; None if another tool recorded the run,
     whose file and format are then in `source`. `losses` are sentences about missing or wrong data; `remarks` are good
     to know, but nothing is missing. `folded_count` executions are in the statistics, in addition to the spans; the
@@ -123,6 +168,7 @@ class Quality:
     """
 
     complete: bool
+    state: tuple[str, ...]
     losses: tuple[str, ...]
     remarks: tuple[str, ...]
     ended: str
@@ -140,6 +186,8 @@ class Summary:
     """The content of the end-of-run summary, of `strobe summary` and of the overview page.
 
     `part` describes the part of the run that was read, if the run is too long to be read while the user waits; else "".
+    `checked` are rules that found too little for a finding. `lanes` are of the typical step; without steps, of the run.
+    `top` are the tables of kernels, operators, functions and source lines that have rows.
     `hot_unit` is ns, or what a profile without times counts (samples, bytes, ...; "units" if that is unknown).
     """
 
@@ -161,6 +209,11 @@ class Summary:
     hot_unit: str
     hot: tuple[Hot, ...]
     quality: Quality
+    facts: tuple[Fact, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    checked: tuple[Checked, ...] = ()
+    top: tuple[Top, ...] = ()
+    ranks: Ranks | None = None
     part: str = ""
 
     def to_json(self) -> str:
@@ -179,6 +232,23 @@ def summarise_soon(trace: Trace) -> Summary:
     return summarise_part(trace, *beginning_of(trace, SOON_SPANS))
 
 
+def write_summary(trace: Trace) -> Summary:
+    """Compute the summary of a trace within seconds, and write it into its folder, whence pages and lists read it."""
+    summary = summarise_soon(trace)
+    (trace.path / _FILE).write_text(summary.to_json() + "\n", encoding="utf-8")
+    return summary
+
+
+def written_summary(folder: Path) -> str:
+    """Return the summary in a trace folder as JSON text; "" where there is none, or the trace was changed since."""
+    written = folder / _FILE
+    newest = max((file.stat().st_mtime_ns for file in folder.glob("*.blocks")), default=0)
+    if not written.is_file() or written.stat().st_mtime_ns < newest:
+        return ""
+    text = written.read_text(encoding="utf-8")
+    return text if '"lanes": ' in text else ""  # an older strobe wrote less
+
+
 def summarise_part(trace: Trace, beginning: Trace, part: str) -> Summary:
     """Compute the summary of a part of a trace (`Trace.beginning`), with the size and end of the whole run."""
     found = summarise(beginning)
@@ -193,8 +263,10 @@ def summarise(trace: Trace) -> Summary:
     """Compute the summary of a trace."""
     info = trace.info
     usual = usual_steps(trace)
-    hot_kind, hot = _hot(trace)
+    tables = {name: ask(trace, name) for name, *_ in _TOPS}
+    hot_kind, hot = _hot(trace, tables)
     on_gpus = gpus(trace)
+    found, checked = rank.judged(trace)
     return Summary(
         schema_version=SCHEMA_VERSION,
         name=trace.path.name,
@@ -204,11 +276,16 @@ def summarise(trace: Trace) -> Summary:
         step=_step(usual) if usual else None,
         gpus=on_gpus,
         classes=_classes(usual) if usual else (),
-        findings=tuple(rank.findings(trace)),
+        findings=tuple(found),
         hot_kind=hot_kind,
         hot_unit=_hot_unit(trace),
         hot=hot,
         quality=_quality(trace, usual),
+        facts=run_facts(trace),
+        lanes=step_lanes(trace, usual, on_gpus),
+        checked=tuple(checked),
+        top=tuple(_tops(tables)),
+        ranks=_ranks(trace) if info.process_count > 1 else None,
     )
 
 
@@ -234,6 +311,23 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
     return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
 
 
+def _ranks(trace: Trace) -> Ranks | None:
+    """Return how ranks compare: by collectives, else by their waits, else by the duration of steps."""
+    if len({each.rank for each in process_rows(trace)} - {None}) < 2 or not find_steps(trace).processes:
+        return None
+    if late := rows_of(ask(trace, "stragglers")):
+        most = max(late, key=lambda row: row["delay_ns"])
+        text = "no rank came later to collectives than clocks may be wrong"
+        if most["delay_ns"] > 0:
+            text = f"rank {most['rank']} delays collectives most: it came last to {most['last']} of "
+            text += f"{most['collectives']}, which could have begun {format_ns(most['delay_ns'])} sooner in all"
+        return Ranks(text, "lateness")
+    waits = step_waits(trace)
+    if waits is None or not waits.wait_ns:
+        return Ranks("", "duration")
+    return Ranks(f"ranks wait {format_share(waits.wait_ns / waits.duration_ns)} of their steps for one another", "wait")
+
+
 def _hot_unit(trace: Trace) -> str:
     unit = None if trace.span_count else weight_unit(trace)
     return "ns" if unit is None else unit or "units"
@@ -242,6 +336,7 @@ def _hot_unit(trace: Trace) -> str:
 def _step(usual: Usual) -> StepSummary:
     steps = usual.steps
     duration = steps.duration_ns[usual.members]
+    begins = np.arange(min(len(steps), _STRIP)) * len(steps) // min(len(steps), _STRIP)
     parts = tuple(
         Part(name, _GROUP_OF_PART[name], round(part), part / usual.mean_ns)
         for name, part in usual.parts_ns.items()
@@ -263,6 +358,7 @@ def _step(usual: Usual) -> StepSummary:
         confidence=steps.confidence,
         reason=steps.reason,
         parts=parts,
+        strip_ns=tuple(np.maximum.reduceat(steps.duration_ns, begins).tolist()),
     )
 
 
@@ -275,10 +371,10 @@ def _classes(usual: Usual) -> tuple[StepClass, ...]:
     )
 
 
-def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
+def _hot(trace: Trace, tables: Mapping[str, Table]) -> tuple[str, tuple[Hot, ...]]:
     """Return the operators, or functions if there are none, with the most self time; sampled ones with CPU time."""
     for kind, analysis in (("operators", "operators"), ("functions", "profile")):
-        if rows := [row for row in rows_of(ask(trace, analysis).head(5)) if row["self_ns"] is not None]:
+        if rows := [row for row in rows_of(tables[analysis].head(5)) if row["self_ns"] is not None]:
             return kind, tuple(
                 Hot(row["name"], row["calls"], row["self_ns"], row["share"] or 0.0, row["self_per_step_ns"])
                 for row in rows
@@ -289,6 +385,35 @@ def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
         for row in sampled
         if row["share"]
     )
+
+
+# Tables whose first rows are shown: analysis, title, page, and columns of name and own time.
+_TOPS = (
+    ("kernels", "kernels", "kernels", "kernel", "total_ns"),
+    ("operators", "operators", "operators", "name", "self_ns"),
+    ("profile", "functions", "profile", "name", "self_ns"),
+    ("lines", "source lines", "profile", "line", "total_ns"),
+)
+_TOP_ROWS = 6
+
+
+def _tops(tables: Mapping[str, Table]) -> Iterator[Top]:
+    """Yield the tables that have rows with times, in their own order: the rows with most time first."""
+    for name, title, page, label, time in _TOPS:
+        rows = tables[name].to_arrow()
+        if name == "profile":  # it has what ran on GPUs, too: that is no time of the host
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("role"), pa.array(["kernel", "copy"]))))
+        whole, total, shown = pc.sum(rows.column(time)).as_py() or 0, 0, []
+        for row in rows.slice(0, _TOP_ROWS).to_pylist() if whole else ():
+            if not row[time]:
+                continue
+            total += row[time]
+            words, calls = row[label], row.get("calls", row.get("hits")) or 0
+            if name == "lines":
+                words = f"{os.path.basename(row['file'])}:{words}  {row['function']}"
+            shown.append(TopRow(words, calls, round(row[time]), row[time] / whole, total / whole))
+        if shown:
+            yield Top(name, title, page, tuple(shown))
 
 
 # Rows of the quality table about GPUs that are not losses. Counters have sentences of their own.
@@ -313,8 +438,13 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")
     ends = {row["end_state"] for row in processes if row["main"]}
+    complete = not losses and ends <= {"closed", "exited", "replaced"}
+    state = ["complete" if complete else "not complete"]
+    if usual and not (kept := usual.steps.kept).all():
+        state.append(f"{format_count(int(kept.sum()))} of {format_number_of(len(kept), 'step')} in detail")
     return Quality(
-        complete=not losses and ends <= {"closed", "exited", "replaced"},
+        complete=complete,
+        state=tuple(state),
         losses=tuple(losses),
         remarks=tuple(remarks),
         estimated_cost=recording_cost(trace),

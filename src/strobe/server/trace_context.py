@@ -13,7 +13,7 @@ import pyarrow as pa
 from strobe.api.trace import Trace
 from strobe.gpu.memory import allocator_curves, steps_of
 from strobe.gpu.stack_bands import bands_of
-from strobe.present.summary import SOON_SPANS, summarise_part
+from strobe.present.summary import SOON_SPANS, summarise_part, written_summary
 from strobe.server.pictures.cell_tiles import RegionNames
 from strobe.server.recent import Recent
 from strobe.server.run.series import Series
@@ -105,11 +105,10 @@ class TraceContext:
         trace: Trace,
         path: Path,
         name: str = "",
-        siblings: Sequence[str] = (),
         other: Callable[[str], Trace] | None = None,
     ) -> None:
         self.trace, self.path = trace, path
-        self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
+        self.name = name  # as addresses name this trace
         self.other = other or (lambda _: trace)  # opens one of these by its name
         self._spans = Recent[SpanArrays](_KEPT_SPANS)
         self._chosen = Recent[Chosen](_KEPT_LEVELS)
@@ -292,11 +291,9 @@ class TraceContext:
     @cached_property
     def summary_json(self) -> str:
         """The summary as JSON text: the one that the end of the run wrote, where the trace has not changed since."""
-        written = self.path / "summary.json"
-        newest = max((file.stat().st_mtime_ns for file in self.path.glob("*.blocks")), default=0)
-        if written.is_file() and written.stat().st_mtime_ns >= newest:
-            return written.read_text(encoding="utf-8")
-        return summarise_part(self.trace, *self._beginning).to_json()
+        # Of what is being recorded, the folder that was named: it has a summary once the run is over.
+        folder = self.trace.path if self.trace.path.is_dir() else self.path
+        return written_summary(folder) or summarise_part(self.trace, *self._beginning).to_json()
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""

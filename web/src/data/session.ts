@@ -1,10 +1,11 @@
 // The page's one object: the address's state, what was loaded, the theme. Made in main.tsx, handed down by context.
 
-import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 import type { Theme } from "../base/color";
 import { formatState, INITIAL, parseState, type State } from "../state/address";
+import { chooseTheme, keep, readKept, type ThemeChoice, type Themes, themesOf } from "../state/theme";
 import { fetchSeries, type Series } from "./readings";
 import { fetchRun, type Run } from "./run";
 import { fetchSteps, type Step, type StepsAbout } from "./runSteps";
@@ -37,14 +38,13 @@ export function useLasting<T>(now: Loaded<T> | undefined): Loaded<T> {
 /** How a change of state enters the browser's history. */
 export type How = "push" | "replace";
 
-export type ThemeChoice = Theme | "auto";
-
 export class Session {
   /** Whether the line of keys below the tracks is shown, in this browser. */
   readonly hints: Signal<boolean>;
   readonly state: Signal<State>;
-  readonly themeChoice: Signal<ThemeChoice>;
+  readonly themeChoice: ReadonlySignal<ThemeChoice>;
   readonly theme: ReadonlySignal<Theme>;
+  private readonly themes: Themes;
   /** What the user should know now and need not act on, for a few seconds. */
   readonly notice = signal<string | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
@@ -69,18 +69,10 @@ export class Session {
     this.run = load(() => fetchRun(api));
     this.series = load(() => fetchSeries(api));
     page.addEventListener("hashchange", () => this.follow());
-    this.themeChoice = signal(readTheme(page));
     this.hints = signal(readKept(page, HINTS_KEY) !== "hidden");
-    const preference = page.matchMedia("(prefers-color-scheme: dark)");
-    const prefersDark = signal(preference.matches);
-    preference.addEventListener("change", () => (prefersDark.value = preference.matches));
-    this.theme = computed(() => {
-      const choice = this.themeChoice.value;
-      return choice === "auto" ? (prefersDark.value ? "dark" : "light") : choice;
-    });
-    effect(() => {
-      page.document.documentElement.dataset.theme = this.theme.value;
-    });
+    this.themes = themesOf(page);
+    this.themeChoice = this.themes.choice;
+    this.theme = this.themes.theme;
   }
 
   /** What can be asked of the run, fetched when it is first wanted. */
@@ -133,22 +125,13 @@ export class Session {
 
   /** Chooses a theme and remembers it in this browser, where it may. */
   chooseTheme(choice: ThemeChoice): void {
-    this.themeChoice.value = choice;
-    this.keep(THEME_KEY, choice);
+    chooseTheme(this.page, this.themes, choice);
   }
 
   /** Shows or hides the line of keys below the tracks, and remembers it as above. */
   toggleHints(): void {
     this.hints.value = !this.hints.value;
-    this.keep(HINTS_KEY, this.hints.value ? "shown" : "hidden");
-  }
-
-  private keep(key: string, value: string): void {
-    try {
-      this.page.localStorage.setItem(key, value);
-    } catch {
-      // Storage may be forbidden; then the choice lasts as long as the page.
-    }
+    keep(this.page, HINTS_KEY, this.hints.value ? "shown" : "hidden");
   }
 
   /** Waits for an answer that an action needs; where there is none, notifies the user and gives undefined. */
@@ -170,21 +153,7 @@ export class Session {
   }
 }
 
-const THEME_KEY = "strobe.theme";
 const HINTS_KEY = "strobe.hints";
-
-function readKept(page: Window, key: string): string | null {
-  try {
-    return page.localStorage.getItem(key);
-  } catch {
-    return null; // As above.
-  }
-}
-
-function readTheme(page: Window): ThemeChoice {
-  const kept = readKept(page, THEME_KEY);
-  return kept === "dark" || kept === "light" ? kept : "auto";
-}
 
 export const SessionContext = createContext<Session | undefined>(undefined);
 

@@ -1,54 +1,79 @@
 // Page 1: what kind of run this is, one step, all steps, what to fix, and how far the data can be trusted.
 
+import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor } from "../base/color";
 import { asSentence } from "../base/names";
 import { formatCount, formatQuantity, formatShare, plural } from "../base/quantity";
-import { formatDuration, type TimeRange } from "../base/time";
+import { formatDuration, length, type TimeRange } from "../base/time";
+import { VERDICTS, verdictSentence } from "../base/verdicts";
+import { fetchRankSteps, STEP_VALUES } from "../data/rankWaits";
 import { gpuOf, type Series } from "../data/readings";
-import type { Run } from "../data/run";
+import { type Run, ranksOf } from "../data/run";
 import { ofLevel, type Step } from "../data/runSteps";
 import { load, useSession } from "../data/session";
-import type { Evidence, Hot, Quality, Summary } from "../data/wire/wire.generated";
+import type { Evidence, Quality, Ranks, Summary } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
 import { Button } from "../widgets/controls";
 import { evidenceRange, Findings } from "../widgets/Findings";
 import { Facts } from "../widgets/figures";
-import { GpuBars } from "../widgets/gpus/GpuBars";
 import { Await, Missing } from "../widgets/Loading";
 import { RunChart } from "../widgets/RunChart";
+import { StepTiles } from "../widgets/ranks/StepTiles";
+import { titleOf } from "../widgets/ranks/waitSums";
 import { showRange } from "../widgets/showOnTimeline";
-import { StepBar } from "../widgets/steps/StepBar";
+import { StepLanes } from "../widgets/steps/StepLanes";
 import { StepStrip } from "../widgets/steps/StepStrip";
 import { typicalStep } from "../widgets/steps/typicalStep";
+import { TopTables } from "../widgets/tables/TopTables";
 
-const KINDS: Readonly<Record<string, string>> = {
-  "input-bound": "bound by data",
-  "communication-bound": "bound by communication",
-  "host-bound": "bound by the host",
-  "compute-bound": "bound by compute",
-  "transfer-bound": "bound by copies",
-  imbalanced: "uneven work",
-  "python-bound": "bound by Python",
-  "gc-bound": "collects garbage",
-  "gil-bound": "waits for the GIL",
-  "lock-bound": "waits for a lock",
-  "io-bound": "waits for files",
-  sleeping: "sleeps",
-  waiting: "waits",
-  starved: "starved of cores",
-  "no-steps": "no steps",
-  empty: "nothing recorded",
-};
+/** Ranks whose rows in the picture of all ranks have their full height. */
+const MOST_TALL = 16;
 
 function OverviewPage() {
   const session = useSession();
   const { level } = session.state.value;
-  const summary = useMemo(() => load(() => session.api.json("summary", ofLevel(level))), [session, level]);
+  const attempt = useSignal(0);
+  const { controller, summary } = useMemo(() => {
+    const controller = new AbortController();
+    return { controller, summary: load(() => session.api.json("summary", ofLevel(level), controller.signal)) };
+  }, [session, level, attempt.value]);
+  const { value } = summary;
+  if (value.status === "ready") return <Overview summary={value.value} />;
+  const stopped = controller.signal.aborted;
   return (
-    <Await of={summary.value} what="Reading the summary">
-      {(value) => <Overview summary={value} />}
-    </Await>
+    <div class="overview rows gap-14 late">
+      <KnownSoFar />
+      {value.status === "failed" && !stopped && <p role="alert">{value.message}</p>}
+      <p class="weak">
+        {value.status === "loading" ? "Finding the steps, and what limits them … " : "The run was not summed up. "}
+        {value.status === "loading" ? (
+          <Button onClick={() => controller.abort()}>Cancel</Button>
+        ) : (
+          <Button onClick={() => (attempt.value += 1)}>Sum it up</Button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** What is known of the run before it is read. */
+function KnownSoFar() {
+  const state = useSession().run.value;
+  if (state.status !== "ready") return null;
+  const run = state.value;
+  const ranks = ranksOf(run).length;
+  return (
+    <Facts
+      of={[
+        ["run", run.meta.name],
+        ["command", run.meta.command.join(" ") || undefined],
+        ["duration", formatDuration(length(run.bounds))],
+        ["processes", `${plural(run.processes.length, "process")}${ranks > 1 ? `, ${plural(ranks, "rank")}` : ""}`],
+        ["recorded", `${plural(run.meta.span_count, "span")}, ${formatQuantity(run.meta.size_bytes, "bytes")}`],
+        ["program", run.meta.ended],
+      ]}
+    />
   );
 }
 
@@ -68,32 +93,43 @@ function Overview({ summary }: { summary: Summary }) {
   return (
     <div class="overview rows gap-14">
       <section class={`verdict row gap-14 verdict-${summary.verdict.kind}`} aria-label="Verdict">
-        <span class="badge fixed">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
-        <p>{sentence(summary.verdict.text)}</p>
+        <span class="badge fixed">{VERDICTS[summary.verdict.kind] ?? summary.verdict.kind}</span>
+        <p>
+          {verdictSentence(summary.verdict.text)}{" "}
+          {summary.quality.state.map((state, at) => (
+            <span key={state} class={`pill ${at || summary.quality.complete ? "weak" : "warning"}`}>
+              {state}
+            </span>
+          ))}
+        </p>
         {summary.part && <p class="weak">All of this was {summary.part}.</p>}
       </section>
+      <dl class="run-facts line" aria-label="The run">
+        {summary.facts.map(({ name, value, title }) => (
+          <div key={name} title={title || value}>
+            <dt class="weak">{name}</dt> <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
       {summary.verdict.kind === "empty" && (
         <Missing what="There is nothing to show. Record functions and operators with" option="--preset auto SCRIPT" />
       )}
-      {summary.step && <StepBar step={summary.step} onShow={showTypical} />}
-      {summary.gpus.length > 0 && <GpuBars gpus={summary.gpus} onShow={showTypical} />}
-      <Await of={session.steps.value} what="Finding the steps">
-        {(steps) => <StepsCard steps={steps} onSteps={show} />}
-      </Await>
+      {summary.lanes.length > 0 && <StepLanes summary={summary} onTypical={showTypical} onEvidence={showEvidence} />}
       <div class="columns rows gap-14">
-        <Findings findings={summary.findings} onEvidence={showEvidence} />
+        <Findings findings={summary.findings} checked={summary.checked} onEvidence={showEvidence} />
         <div class="rows gap-14">
-          <HotTable kind={summary.hot_kind} unit={summary.hot_unit} hot={summary.hot} />
+          <TopTables summary={summary} />
           <QualityCard quality={summary.quality} />
         </div>
       </div>
+      {summary.ranks && <RankStrip ranks={summary.ranks} />}
+      <Await of={session.steps.value} what="Finding the steps">
+        {(steps) => <StepsCard steps={steps} onSteps={show} />}
+      </Await>
       {run && session.series.value.status === "ready" && <Metrics run={run} series={session.series.value.value} />}
     </div>
   );
 }
-
-/** "input-bound: the loop waits …" without the kind, which the badge has already, beginning with a capital. */
-const sentence = (text: string): string => asSentence(text.replace(/^[a-z]+-bound: /, ""));
 
 function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range: TimeRange) => void }) {
   const session = useSession();
@@ -138,50 +174,33 @@ function causesText(counts: Readonly<Record<string, number>>): string {
     .join(", ");
 }
 
-function HotTable({ kind, unit, hot }: { kind: string; unit: string; hot: readonly Hot[] }) {
+/** Lateness, waits or lengths of the steps of all ranks; the page Ranks has the rest. */
+function RankStrip({ ranks }: { ranks: Ranks }) {
   const session = useSession();
-  const most = Math.max(...hot.map((one) => one.share), 1e-9);
+  const value = STEP_VALUES.find((one) => one === ranks.value) ?? STEP_VALUES[0];
+  const asked = useMemo(() => load(() => fetchRankSteps(session.api, value, {})), [session, value]);
+  const open = async (column: number, row: number): Promise<void> => {
+    const step = await session.ask(session.api.json("ranks/steps/cell", { value, row, column }));
+    if (!step) return;
+    const range = { startNs: step.start_ns, endNs: step.start_ns + step.duration_ns };
+    showRange(session, range, { range, step: step.step });
+  };
   return (
-    <section class="card surface" aria-labelledby="hot-title">
+    <section class="card surface" aria-labelledby="rank-strip-title">
       <header>
-        <h2 id="hot-title">
-          Most {unit === "ns" ? "time" : unit} in {kind}
-        </h2>
-        <span class="weak">their own, without what they call</span>
+        <h2 id="rank-strip-title">Steps of all ranks by {titleOf(value).toLowerCase()}</h2>
+        {ranks.text && <span>{asSentence(ranks.text)}</span>}
+        <Button class="link" onClick={() => session.update({ page: "ranks" }, "push")}>
+          who waited for whom
+        </Button>
       </header>
-      <table class="hot">
-        <thead>
-          <tr>
-            <th scope="col">name</th>
-            <th scope="col">calls</th>
-            <th scope="col">a step</th>
-            <th scope="col">in all</th>
-            <th scope="col">share</th>
-          </tr>
-        </thead>
-        <tbody>
-          {hot.map((one) => (
-            <tr key={one.name}>
-              <td>
-                <Button
-                  class="link"
-                  title="Find it on the timeline"
-                  onClick={() => session.update({ page: "timeline", find: one.name }, "push")}
-                >
-                  {one.name}
-                </Button>
-              </td>
-              <td class="number">{formatCount(one.calls)}</td>
-              <td class="number">{one.self_per_step_ns === undefined ? "–" : formatDuration(one.self_per_step_ns)}</td>
-              <td class="number">{unit === "ns" ? formatDuration(one.self_ns) : formatCount(one.self_ns)}</td>
-              <td class="number">
-                <span class="share-bar" style={{ width: `${(44 * one.share) / most}px` }} />
-                {formatShare(one.share)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Await of={asked.value} what="Finding the steps of all ranks">
+        {(steps) => (
+          <div class="rank-strip" style={{ "--ranks": Math.min(steps.first_rank.length, MOST_TALL) }}>
+            <StepTiles of={steps} onOpen={(column, row) => void open(column, row)} />
+          </div>
+        )}
+      </Await>
     </section>
   );
 }

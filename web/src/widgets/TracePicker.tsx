@@ -1,28 +1,29 @@
-// The way to the other traces that the same server shows; nothing where there is only one.
-
+// The way to the other runs of the same server.
 import { useMemo } from "preact/hooks";
-import { load, useSession } from "../data/session";
+import { addressOf, fetchNames, nameIn, rootOf } from "../data/runList";
+import { load } from "../data/session";
 
 export function TracePicker() {
-  const { api } = useSession();
-  const traces = useMemo(() => load(() => api.json("traces", {})), [api]).value;
+  const root = rootOf(location.href);
+  const loaded = useMemo(() => load(() => fetchNames(root)), [root.href]).value;
   // Without an answer nothing can be chosen; the run itself shows the error.
-  const { here, names } = traces.status === "ready" ? traces.value : { here: "", names: [] };
-  if (names.length < 2) return null;
+  const names = loaded.status === "ready" ? loaded.value : [];
   return (
     <span class="traces row">
-      <select
-        aria-label="Run"
-        value={here}
-        onChange={(event) => location.assign(`../${encodeURIComponent(event.currentTarget.value)}/`)}
-      >
-        {names.map((name) => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
-      <a href="../../">all runs</a>
+      {names.length > 1 && (
+        <select
+          aria-label="Run"
+          value={nameIn(location.href) ?? names[0]}
+          onChange={(event) => location.assign(addressOf(root, event.currentTarget.value))}
+        >
+          {names.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+      <a href={new URL("runs/", root).href}>{names.length > 1 ? "all runs" : "runs"}</a>
     </span>
   );
 }

@@ -56,6 +56,7 @@ def run(words: list[str]) -> int:
 
     from strobe.api.trace import open_trace
     from strobe.model.units import format_bytes, format_count
+    from strobe.present.summary import write_summary
     from strobe.trace.archive import SUFFIX
     from strobe.trace.derived.generate import Plan, generate
 
@@ -80,7 +81,9 @@ def run(words: list[str]) -> int:
     spans = generate([open_trace(template) for template in arguments.templates], Path(name), plan, progress)
     if bar:
         sys.stderr.write("\r" + " " * 70 + "\r")
-    info = open_trace(name).info  # which writes the indices, too
+    trace = open_trace(name)  # which writes the indices, too
+    write_summary(trace)
+    info = trace.info
     print(name)
     talk(f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}")
     return 0

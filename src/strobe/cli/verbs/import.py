@@ -28,8 +28,9 @@ def run(words: list[str]) -> int:
     arguments = reader.parse_args(words)
 
     from strobe.api import imports
+    from strobe.api.trace import open_trace
+    from strobe.present.summary import write_summary
     from strobe.trace.archive import SUFFIX
-    from strobe.trace.trace import Trace
 
     paths = [Path(name) for name in arguments.files]
     for path in paths:
@@ -42,7 +43,9 @@ def run(words: list[str]) -> int:
     name = arguments.output or str(paths[0]) + SUFFIX
     folder = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
     made = imports.imported(paths, folder, ranks=list(arguments.ranks) if arguments.ranks else None)
-    info = Trace.read(made).info
+    trace = open_trace(made)
+    write_summary(trace)
+    info = trace.info
     print(made)
     talk(f"{info.process_count} processes, {info.location_count} locations, {info.span_count} spans")
     return 0

@@ -93,14 +93,13 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         if yes_or_no(settings["quiet"].text):
             return
         from strobe.api.trace import open_trace
-        from strobe.present.summary import summarise_soon
+        from strobe.present.summary import write_summary
         from strobe.present.summary_text import summary_text
         from strobe.present.text_page import has_box_characters
 
         for name in unknown_variables(os.environ):
             talk(f"{name} in the environment is not an option of strobe")
-        summary = summarise_soon(open_trace(folder))
-        (Path(folder) / "summary.json").write_text(summary.to_json() + "\n", encoding="utf-8")
+        summary = write_summary(open_trace(folder))
         if yes_or_no(settings["json"].text):
             print(summary.to_json(), file=sys.stderr)
         elif settings["summary"].text == "short":

@@ -7,10 +7,13 @@ import hashlib
 import html
 import json
 import logging
+import re
+import tempfile
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -22,9 +25,13 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 import strobe
-from strobe.errors import InconclusiveError, StrobeError, UsageError
+from strobe.api.imports import imported
+from strobe.api.trace import open_trace
+from strobe.errors import FormatError, InconclusiveError, StrobeError, UsageError
 from strobe.model.cache_folder import cache_folder
-from strobe.server.http.access_control import SECURITY, AccessControl, refused
+from strobe.model.units import format_bytes
+from strobe.present.summary import write_summary
+from strobe.server.http.access_control import SECURITY, UPLOAD, AccessControl, refused
 from strobe.server.http.kept_answers import LONG_S, KeptAnswers
 from strobe.server.http.trace_library import Library, Source
 from strobe.server.http.work_queue import BusyError, LateError, Limits, WithdrawnError, WorkQueue
@@ -34,10 +41,13 @@ from strobe.server.routing.bodies import CELLS_TYPE, JSON_TYPE, Body
 from strobe.server.routing.endpoints import Endpoint
 from strobe.server.routing.openapi import openapi
 from strobe.server.trace_context import TraceContext
+from strobe.trace.archive import SUFFIX
 from strobe.trace.definition_rows import process_rows
 
 _WORTH_COMPRESSING = 8192
 _GZIP = 16 + zlib.MAX_WBITS  # zlib in the wrapping of gzip, without a time
+# A file that is sent to be opened is at most so large; so are the last characters of its name that are kept.
+MOST_UPLOAD, _LONGEST_NAME = 1 << 30, 100
 _GONE = 499  # nobody reads it
 _SHOWN = 60
 _BROKEN = """<!doctype html>
@@ -72,8 +82,8 @@ def page_folder() -> Path:
 class Application:
     """Answers for one trace or several.
 
-    Every address begins with `/TOKEN/`; those in the page are relative. One trace is there, and opened at once; several
-    are below `t/NAME/`, and `/TOKEN/` is their list. `hosts`: see AccessControl.
+    Every address begins with `/TOKEN/`; those in the page are relative. Each trace is below `t/NAME/`, and `runs/` is
+    the list of all. `/TOKEN/` is the only trace, opened at once, or that list. `hosts`: see AccessControl.
     """
 
     def __init__(
@@ -100,14 +110,24 @@ class Application:
             "/compare/{other}": self._compared,
             "/": self._page,
         }
+        handlers = {f"/t/{{trace}}{path}": handler for path, handler in of_a_trace.items()}
+        handlers |= {
+            "/t/{trace}": self._with_slash,
+            "/runs/": partial(self._runs_page, "../"),
+            "/runs/names": self._names,
+            "/runs/list": self._runs,
+            "/runs/list/{trace}": self._summarised,
+            "/runs/assets/{name}": self._asset,
+        }
         if len(self.library.names) == 1:
             self.library.open(self.library.names[0])
-            handlers = of_a_trace
+            handlers |= of_a_trace
         else:
-            handlers = {f"/t/{{trace}}{path}": handler for path, handler in of_a_trace.items()}
-            handlers |= {"/": self._list, "/t/{trace}": self._with_slash}
+            handlers |= {"/": partial(self._runs_page, "./"), "/assets/{name}": self._asset}
         handlers |= {"/{rest:path}": self._nothing}
-        inside = Starlette(routes=[Route(path, _with_refusals(handler)) for path, handler in handlers.items()])
+        upload = Route(UPLOAD, _with_refusals(self._upload), methods=["GET", "POST"])
+        read = (Route(path, _with_refusals(handler)) for path, handler in handlers.items())
+        inside = Starlette(routes=[upload, *read])
         inside.router.redirect_slashes = False  # a redirect would contain an absolute address
         self._access = AccessControl(inside, token, hosts)
 
@@ -216,9 +236,51 @@ class Application:
         # The name holds a hash of the content: it never changes.
         return FileResponse(path, headers={**SECURITY, "Cache-Control": "private, max-age=31536000, immutable"})
 
-    async def _list(self, _: Request) -> Response:
-        """Answer with the list of all traces."""
-        return HTMLResponse(self.library.page(), headers={**SECURITY, "Cache-Control": "no-cache"})
+    async def _runs_page(self, root: str, _: Request) -> Response:
+        """Answer with the page of all runs; `root`: the way to the address behind the token."""
+        if not self._index.is_file():
+            return refused(500, "the web page was not built into this installation", "Run ./dev sync")
+        page = self._index.read_text(encoding="utf-8").replace('id="app"', f'id="app" data-root="{root}"')
+        return HTMLResponse(page, headers={**SECURITY, "Cache-Control": "no-cache"})
+
+    async def _names(self, _: Request) -> Response:
+        """Answer with the names of all runs."""
+        return _json(self.library.names)
+
+    async def _runs(self, request: Request) -> Response:
+        """Answer with what is known of all runs."""
+        return _json(await self._queued(request, "runs", self.library.runs, slow=False))
+
+    async def _summarised(self, request: Request) -> Response:
+        """Answer with what is known of a run once it was summed up."""
+        name = request.path_params["trace"]
+        if name not in self.library:
+            raise _NoTraceError
+        return _json(await self._queued(request, ("run", name), lambda: self.library.summarised(name), slow=True))
+
+    async def _upload(self, request: Request) -> Response:
+        """Import the file that is sent, into the user's cache, and answer with the name of its run."""
+        if request.method != "POST":
+            return await self._nothing(request)
+        name = re.sub(r"[^\w.+-]+", "_", Path(request.query_params.get("name", "")).name)[-_LONGEST_NAME:] or "file"
+        uploads = Path(cache_folder()) / "uploads"
+        uploads.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=uploads) as work:
+            path, size, digest = Path(work) / name, 0, hashlib.sha256()
+            with path.open("wb") as file:
+                async for part in request.stream():
+                    size += len(part)
+                    if size > MOST_UPLOAD:
+                        what = f"a file that is sent has at most {format_bytes(MOST_UPLOAD)}"
+                        return refused(413, what, "strobe view FILE opens one of any size.")
+                    digest.update(part)
+                    await asyncio.to_thread(file.write, part)
+            folder = Path(cache_folder()) / f"{name}-{digest.hexdigest()[:8]}{SUFFIX}"
+            try:
+                await self._queued(request, ("upload", folder), lambda: opened_upload(path, folder), slow=True)
+            except FormatError as error:
+                raise UsageError(error.what, do=error.do) from error
+        return _json({"name": self.library.add(Source(folder, partial(open_trace, folder, jobs=1)), name)})
 
     async def _compared(self, request: Request) -> Response:
         """Answer with a page that compares a trace with another one."""
@@ -256,6 +318,18 @@ class Application:
         if await request.is_disconnected():
             raise WithdrawnError
         return await self.queue.answer(key, work, slow=slow, gone=gone, rows=rows)
+
+
+def opened_upload(path: Path, folder: Path) -> Path:
+    """Import a file into a folder, with its summary, unless it is there. Raises FormatError where it is no trace."""
+    if not folder.is_dir():
+        imported([path], folder, talk=False)
+        write_summary(open_trace(folder, jobs=1))
+    return folder
+
+
+def _json(value: object) -> Response:
+    return Response(json.dumps(value), headers={**SECURITY, "Cache-Control": "no-store"}, media_type=JSON_TYPE)
 
 
 def _asked(name: str, query: str = "") -> Request:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
 import gc
 import html
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any, NotRequired, TypedDict
 
 from strobe.api.trace import Trace
 from strobe.errors import StrobeError, UsageError
 from strobe.present.notebook import table_card
+from strobe.present.summary import written_summary
 from strobe.server.recent import Recent
 from strobe.server.trace_context import TraceContext
 from strobe.trace import archive
@@ -26,9 +27,13 @@ _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>{title} – strobe</title>
 <meta name="viewport" content="width=device-width">
 <style>
-:root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
+:root {{ color-scheme: light dark; font: 13px/1.45 system-ui, sans-serif;
+  background: light-dark(#fff, #12151b); color: light-dark(#1f2733, #d9dee7) }}
 body {{ margin: 2rem auto; max-width: 90rem; padding: 0 1rem }}
+h1 {{ font-size: 18px }}
+a {{ color: light-dark(#0b63c5, #6cb2ff) }}
 table {{ border-collapse: collapse; width: 100% }}
+th {{ font-weight: 500; color: light-dark(#5b6675, #939cab) }}
 th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; vertical-align: top }}
 td {{ overflow-wrap: anywhere }}
 </style></head>
@@ -36,11 +41,33 @@ td {{ overflow-wrap: anywhere }}
 {body}
 </body></html>
 """
-_LIST = """\
-<table><thead><tr><th>run</th><th>command</th><th>host</th><th>started (UTC)</th><th></th></tr></thead>
-<tbody>
-{rows}
-</tbody></table>"""
+
+
+class RunSummary(TypedDict):
+    """What a list of runs has of a summary: see `strobe.present.summary`."""
+
+    kind: str
+    verdict: str
+    duration_ns: int
+    processes: int
+    gpus: int
+    state: list[str]
+    complete: bool
+    step_ns: int | None
+    strip_ns: list[int]
+
+
+class RunRow(TypedDict):
+    """A run in a list: `summary` is missing until somebody summed it up, `error` is why it cannot be opened, or ""."""
+
+    name: str
+    error: str
+    file: str
+    command: str
+    host: str
+    started_unix_ns: int
+    size_bytes: int
+    summary: NotRequired[RunSummary]
 
 
 @dataclass(frozen=True)
@@ -76,22 +103,57 @@ class Library:
         """Open a trace, and read what its first picture needs. Raises StrobeError where it is broken."""
         source = self._sources[name]
         with _nothing_collected():
-            context = TraceContext(source.open(), source.path, name, self.names, self._trace)
+            context = TraceContext(source.open(), source.path, name, self._trace)
             context.warm()
         self._open.put(name, context)
         return context
 
-    def page(self) -> str:
-        """Return the list of all traces as a page. Addresses are relative to its own."""
-        first = self.names[0]
-        rows = (_row(name, source.path, first) for name, source in self._sources.items())
-        return _PAGE.format(title="Runs", body=_LIST.format(rows="\n".join(rows)))
+    def add(self, source: Source, name: str) -> str:
+        """Show another trace, by the name of a file; returns its name here: the same one for the same trace."""
+        known = (each for each, one in self._sources.items() if one.path == source.path)
+        if (found := next(known, None)) is not None:
+            return found
+        found = self._free_name(Path(name))
+        self._sources[found] = source
+        return found
+
+    def runs(self) -> list[RunRow]:
+        """Return what is known of each trace without opening it."""
+        return [self._row(name) for name in self._sources]
+
+    def summarised(self, name: str) -> RunRow:
+        """Return what is known of a trace once it was opened and summed up."""
+        try:
+            context = self.opened(name) or self.open(name)
+            return self._row(name, context.summary_json)
+        except StrobeError as error:
+            return self._row(name) | {"error": str(error)}
+
+    def _row(self, name: str, summary: str = "") -> RunRow:
+        path = self._sources[name].path
+        context = self.opened(name)
+        row = RunRow(name=name, error="", file=path.name, command="", host="", started_unix_ns=0, size_bytes=0)
+        try:
+            if archive.is_trace(path):
+                if not archive.process_files(path):
+                    return row | {"error": "holds no recorded process"}
+                job, summary = archive.read_job(path), summary or written_summary(path)
+                row |= {"host": job.host, "started_unix_ns": job.started_unix_ns}
+                row |= {"command": " ".join(job.command)[:_SHOWN_COMMAND]}
+                row["size_bytes"] = sum(size for _, size, _ in archive.states(path))
+            elif path.is_file():
+                row["size_bytes"] = path.stat().st_size
+            if context is not None:
+                summary = summary or written_summary(context.trace.path)
+        except (StrobeError, OSError) as error:
+            return row | {"error": str(error)}
+        return row | {"summary": _brief(json.loads(summary))} if summary else row
 
     def comparison(self, context: TraceContext, other: str) -> str:
         """Return a page that compares a trace with another one. Addresses are relative to that of the first."""
         table = context.read.ask("compare", other=self._trace(other))
         title = f"{html.escape(context.name)} (A) and {html.escape(other)} (B)"
-        return _PAGE.format(title=title, body=f'{table_card(table)}<p><a href="../../../">All runs</a></p>')
+        return _PAGE.format(title=title, body=f'{table_card(table)}<p><a href="../../../runs/">All runs</a></p>')
 
     def _trace(self, name: str) -> Trace:
         if name not in self:
@@ -121,26 +183,16 @@ def _nothing_collected() -> Iterator[None]:
         gc.enable()
 
 
-def _row(name: str, path: Path, first: str) -> str:
-    link = f'<a href="t/{quote(name, safe="")}/">{html.escape(name)}</a>'
-    try:
-        if archive.is_trace(path) and not archive.process_files(path):
-            return f"<tr><td>{link}</td><td colspan=4>holds no recorded process</td></tr>"
-        job = archive.read_job(path) if path.is_dir() else archive.Job()
-    except (StrobeError, OSError) as error:
-        return f"<tr><td>{link}</td><td colspan=4>{html.escape(str(error))}</td></tr>"
-    command = " ".join(job.command)
-    command = command if len(command) <= _SHOWN_COMMAND else command[:_SHOWN_COMMAND] + " ..."
-    cells = (command, job.host, _date(job.started_unix_ns))
-    place = f"t/{quote(first, safe='')}/compare/{quote(name, safe='')}"
-    compare = f'<a href="{place}">compare with {html.escape(first)}</a>' if name != first else ""
-    return f"<tr><td>{link}</td>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}<td>{compare}</td></tr>"
-
-
-def _date(unix_ns: int) -> str:
-    if unix_ns <= 0:
-        return ""
-    try:
-        return f"{datetime.datetime.fromtimestamp(unix_ns // 10**9, datetime.UTC):%Y-%m-%d %H:%M}"
-    except (ValueError, OverflowError, OSError):
-        return ""  # a time that no calendar shows
+def _brief(summary: Mapping[str, Any]) -> RunSummary:
+    step = summary["step"]
+    return {
+        "kind": summary["verdict"]["kind"],
+        "verdict": summary["verdict"]["text"],
+        "duration_ns": summary["duration_ns"],
+        "processes": summary["process_count"],
+        "gpus": len(summary["gpus"]),
+        "state": summary["quality"]["state"],
+        "complete": summary["quality"]["complete"],
+        "step_ns": step and step["median_ns"],
+        "strip_ns": step["strip_ns"] if step else [],
+    }

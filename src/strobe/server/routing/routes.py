@@ -70,13 +70,6 @@ class Meta(TypedDict):
     tile_cells: int
 
 
-class Traces(TypedDict):
-    """The traces of a server by the names in their addresses, and which of them this one is."""
-
-    here: str
-    names: list[str]
-
-
 @route("meta", most_bytes=MB)
 def meta(context: TraceContext) -> Meta:
     """What the trace is: its name, its command, its bounds in ns since its zero, and the size of tiles."""
@@ -97,12 +90,6 @@ def meta(context: TraceContext) -> Meta:
         "size_bytes": info.size_bytes,
         "tile_cells": TILE_CELLS,
     }
-
-
-@route("traces", most_bytes=MB)
-def traces(context: TraceContext) -> Traces:
-    """The traces that this server shows, by the names in their addresses, and which of them this one is."""
-    return {"here": context.name, "names": context.siblings}
 
 
 @route("summary", LOOP, most_bytes=4 * MB, slow=True)

@@ -53,7 +53,8 @@ export const ARROW_TYPE = "application/vnd.apache.arrow.stream";
 
 const refusal = object({ error: text, do: maybe(text) });
 
-async function sentence(response: Response): Promise<string> {
+/** Why the server refused, in a sentence. */
+export async function sentenceOf(response: Response): Promise<string> {
   try {
     const { error, do: advice } = refusal(await response.json(), "error");
     return advice ? `${error}. ${advice}` : error;
@@ -93,7 +94,7 @@ export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...
       }
     }
     lost.value = false;
-    if (!response.ok) throw new ApiError(await sentence(response));
+    if (!response.ok) throw new ApiError(await sentenceOf(response));
     return response;
   };
   const bytes = async (route: string, parameters: Parameters, signal?: AbortSignal): Promise<Uint8Array> =>

@@ -123,10 +123,12 @@ export type Part = ReturnType<typeof part>;
 const stepSummary = object({ count: number, kept_count: number, representativeness: maybe(number),
   steady_count: number, warm_up_count: number, outlier_count: number, class_name: text, class_count: number,
   median_ns: number, p95_ns: number, best_ns: number, mean_ns: number, confidence: text, reason: text,
-  parts: list(part) });
+  parts: list(part), strip_ns: orElse(list(number), []) });
 export type StepSummary = ReturnType<typeof stepSummary>;
+const idleCause = object({ cause: text, share: number, start_ns: maybe(number), longest_ns: maybe(number) });
+export type IdleCause = ReturnType<typeof idleCause>;
 const gpu = object({ name: text, rank: maybe(number), duration_ns: number, computation: number, communication: number,
-  copy: number, idle: number });
+  copy: number, idle: number, steps: orElse(number, 0), causes: orElse(list(idleCause), []) });
 export type Gpu = ReturnType<typeof gpu>;
 const stepClass = object({ name: text, count: number, median_ns: number });
 export type StepClass = ReturnType<typeof stepClass>;
@@ -138,17 +140,31 @@ const finding = object({ rule: text, what: text, do: orElse(text, ""), where: or
 export type Finding = ReturnType<typeof finding>;
 const hot = object({ name: text, calls: number, self_ns: number, share: number, self_per_step_ns: maybe(number) });
 export type Hot = ReturnType<typeof hot>;
-const quality = object({ complete: flag, losses: list(text), remarks: list(text), ended: text,
+const quality = object({ complete: flag, state: list(text), losses: list(text), remarks: list(text), ended: text,
   estimated_cost: maybe(number), source: text, span_count: number, folded_count: number, size_bytes: number,
   bytes_per_span: number, records: orElse(text, "") });
 export type Quality = ReturnType<typeof quality>;
+const fact = object({ name: text, value: text, title: orElse(text, "") });
+export type Fact = ReturnType<typeof fact>;
+const segment = object({ name: text, group: choice(GROUPS), duration_ns: number, share: number, formula: text,
+  page: text, evidence: maybe(evidence), region: orElse(text, "") });
+export type Segment = ReturnType<typeof segment>;
+const lane = object({ name: text, of: text, duration_ns: number, segments: list(segment), idle_from: maybe(number) });
+export type Lane = ReturnType<typeof lane>;
+const checked = object({ rule: text, title: text, share: number, least: number });
+export type Checked = ReturnType<typeof checked>;
+const topRow = object({ name: text, calls: number, self_ns: number, share: number, cumulative: number });
+export type TopRow = ReturnType<typeof topRow>;
+const top = object({ name: text, title: text, page: text, rows: list(topRow) });
+export type Top = ReturnType<typeof top>;
+const ranks = object({ text: text, value: text });
+export type Ranks = ReturnType<typeof ranks>;
 const summary = object({ schema_version: number, name: text, path: text, program: text, command: list(text),
   host: text, process_count: number, started_unix_ns: number, duration_ns: number, verdict: verdict,
   step: maybe(stepSummary), gpus: list(gpu), classes: list(stepClass), findings: list(finding), hot_kind: text,
-  hot_unit: text, hot: list(hot), quality: quality, part: orElse(text, "") });
+  hot_unit: text, hot: list(hot), quality: quality, facts: orElse(list(fact), []), lanes: orElse(list(lane), []),
+  checked: orElse(list(checked), []), top: orElse(list(top), []), ranks: maybe(ranks), part: orElse(text, "") });
 export type Summary = ReturnType<typeof summary>;
-const traces = object({ here: text, names: list(text) });
-export type Traces = ReturnType<typeof traces>;
 const treeAbout = object({ about: text, note: text, nodes: number, unit: text });
 export type TreeAbout = ReturnType<typeof treeAbout>;
 const barPart = object({ name: text, group: text });
@@ -220,7 +236,6 @@ export const ANSWERS = {
   step: maybe(stepPlace),
   structure: structure,
   summary: summary,
-  traces: traces,
   "window/bars": bars,
   "window/durations": durations,
 };
@@ -302,7 +317,6 @@ export type Routes = {
   steps: { readonly limit?: number; readonly process?: number; readonly level?: string };
   structure: Record<never, never>;
   summary: { readonly level?: string };
-  traces: Record<never, never>;
   tree: { readonly step?: string; readonly class?: string; readonly start_ns?: number; readonly end_ns?: number;
   readonly locations?: string | number; readonly processes?: string | number; readonly level?: string };
   "tree/spans": { readonly call_path?: number; readonly region?: number; readonly step?: string; readonly class?: string;
