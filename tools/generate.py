@@ -20,6 +20,7 @@ import web_types
 
 import strobe
 from strobe import registry
+from strobe.agents.serve import TOOLS
 from strobe.answers.sql import VIEWS
 from strobe.api.analyses import Analyses
 from strobe.api.methods import condition_text, declaration
@@ -357,6 +358,54 @@ def server() -> str:
     return "\n".join(parts)
 
 
+def mcp() -> str:
+    """Every tool that agents have, with its parameters and bounds."""
+    parts = [
+        "# Tools for agents",
+        "",
+        "What `strobe mcp` serves ([guide](../how-to/agents.md)).",
+        "A parameter that is unknown or out of bounds is refused, with a sentence.",
+        "",
+    ]
+    for tool in TOOLS.values():
+        parts += [f"## {tool.name}", "", *paragraph(tool.description), ""]
+        for each in tool.parameters:
+            parts += entry(each.name, (bounds(each), default(each)), each.help)
+        parts += [""] if tool.parameters else []
+    return "\n".join(parts)
+
+
+_DOCUMENTS = (
+    ("Docs", "docs"),
+    ("Tutorials", "docs/tutorials"),
+    ("Guides", "docs/how-to"),
+    ("Coming from", "docs/coming-from"),
+    ("Reference", "docs/reference"),
+)
+
+
+def llms() -> str:
+    """The index of the documents for language models (llmstxt.org): each with its title and first sentence."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    parts = [f"# strobe\n\n> {first_sentence(readme)}\n"]
+    for title, folder in _DOCUMENTS:
+        parts.append(f"## {title}\n")
+        for path in sorted((ROOT / folder).glob("*.md")):
+            text = path.read_text(encoding="utf-8")
+            heading = next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
+            parts.append(f"- [{heading}]({path.relative_to(ROOT).as_posix()}): {first_sentence(text)}")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def first_sentence(document: str) -> str:
+    """The first sentence of a document below its title, without links."""
+    document = re.sub(r"^```.*?^```", "", document, flags=re.DOTALL | re.MULTILINE)
+    paragraphs = (" ".join(each.split()) for each in document.partition("# ")[2].split("\n\n")[1:])
+    text = next(each for each in paragraphs if each[:1].isalpha() or re.match("`[^`]", each))
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", re.split(r"(?<=\.)\s", text)[0].rstrip(".:")) + "."
+
+
 def size(count: int) -> str:
     """A number of bytes in MB of 2^20."""
     return f"{count / 2**20:.1f}".removesuffix(".0") + " MB"
@@ -475,6 +524,7 @@ PAGES = {
     "command-line.md": command_line,
     "formats.md": formats,
     "keys.md": keys,
+    "mcp.md": mcp,
     "options.md": options,
     "python.md": python,
     "quality.md": quality,
@@ -495,6 +545,8 @@ def main() -> None:
     texts[ROOT / native_tables.PATH] = native_tables.text()
     texts[ROOT / native_tables.NAMES_PATH] = native_tables.names()
     old = [path.name for path, text in texts.items() if not is_current(path, text, not options.check)]
+    # It reads the documents, those that were just written among them.
+    old += ["llms.txt"] if not is_current(ROOT / "llms.txt", llms(), not options.check) else []
     if options.check and old:
         sys.exit(f"generated files are not current ({', '.join(old)}): run ./dev gen")
 

@@ -85,10 +85,10 @@ VIEWS = {
 }
 
 
-def query(trace: Trace, text: str, *, timeout_s: float | None = None) -> Table:
-    """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
-    rows = query_engine.query(text, tables(trace, text), VIEWS, timeout_s=timeout_s)
-    return Table(rows, name="sql", note=_note(trace, text))
+def query(trace: Trace, text: str, *, timeout_s: float | None = None, rows: tuple[int, int] | None = None) -> Table:
+    """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name; see `query_engine.query`."""
+    found = query_engine.query(text, tables(trace, text), VIEWS, timeout_s=timeout_s, rows=rows)
+    return Table(found, name="sql", note=_note(trace, text))
 
 
 def columns_of_tables() -> dict[str, tuple[Column, ...]]:

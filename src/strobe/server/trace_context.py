@@ -13,7 +13,7 @@ import pyarrow as pa
 from strobe.api.trace import Trace
 from strobe.gpu.memory import allocator_curves, steps_of
 from strobe.gpu.stack_bands import bands_of
-from strobe.present.summary import SOON_SPANS, summarise_part, written_summary
+from strobe.present.summary import SOON_SPANS, Summary, summarise_part, written_summary
 from strobe.server.pictures.cell_tiles import RegionNames
 from strobe.server.recent import Recent
 from strobe.server.run.series import Series
@@ -49,6 +49,15 @@ def _digest(files: Iterable[FileState]) -> str:
     for name, size, changed_ns in files:
         digest.update(f"{name}\0{size}\0{changed_ns}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def state_of(path: Path) -> str:
+    """Return a text that changes when a file does, or one of a folder that is not made from the others."""
+    return _digest(file for file in states(path if path.is_dir() else path.parent) if _counts(path, file[0]))
+
+
+def _counts(path: Path, name: str) -> bool:
+    return not name.endswith(_MADE) if path.is_dir() else name == path.name
 
 
 class OpenedFlow(FlowDict):
@@ -293,7 +302,12 @@ class TraceContext:
         """The summary as JSON text: the one that the end of the run wrote, where the trace has not changed since."""
         # Of what is being recorded, the folder that was named: it has a summary once the run is over.
         folder = self.trace.path if self.trace.path.is_dir() else self.path
-        return written_summary(folder) or summarise_part(self.trace, *self._beginning).to_json()
+        return written_summary(folder) or self.summary.to_json()
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The summary of what is read."""
+        return summarise_part(self.trace, *self._beginning)
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # How often a running query looks whether it is still wanted.
 _POLL_S = 0.05
+# DuckDB's own limit is a share of the machine.
+_MEMORY_OF_PAGES = "4GB"
 
 TableSource = Callable[[], "pa.Table"]
 
@@ -32,11 +34,13 @@ def query(
     views: Mapping[str, str] | None = None,
     *,
     timeout_s: float | None = None,
+    rows: tuple[int, int] | None = None,
 ) -> pa.Table:
     """Answer one SQL query over Arrow tables.
 
     `tables` are made only when the query (or a view that it names) mentions them. `views` are names for SQL over
-    them. After `timeout_s` seconds the query is interrupted and a QueryError raised.
+    them. After `timeout_s` seconds the query is interrupted and a QueryError raised. `rows`: only these, [begin, end),
+    of a client that may not take all of the machine's memory.
     """
     import duckdb
 
@@ -47,8 +51,10 @@ def query(
         if len(statements) != 1 or statements[0].type not in allowed:
             raise QueryError("only one SELECT (or EXPLAIN) can be asked", do="A trace is read-only.")
         _provide(connection, text, tables, views or {})
+        if rows:
+            connection.execute(f"set memory_limit = '{_MEMORY_OF_PAGES}'")
         connection.execute("set lock_configuration = true")
-        return _run(connection, text, timeout_s)
+        return _run(connection, text, timeout_s, rows)
     except duckdb.Error as error:
         # The first paragraph of DuckDB's message, in one line.
         sentence = " ".join(str(error).split("\n\nLINE")[0].split())
@@ -111,7 +117,9 @@ def _words(text: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Za-z_]\w*", text)}
 
 
-def _run(connection: duckdb.DuckDBPyConnection, text: str, timeout_s: float | None) -> pa.Table:
+def _run(
+    connection: duckdb.DuckDBPyConnection, text: str, timeout_s: float | None, rows: tuple[int, int] | None
+) -> pa.Table:
     import duckdb
 
     done, cancellation = threading.Event(), current()
@@ -126,7 +134,8 @@ def _run(connection: duckdb.DuckDBPyConnection, text: str, timeout_s: float | No
     if timeout_s or cancellation:
         threading.Thread(target=watch, daemon=True).start()
     try:
-        return connection.sql(text).to_arrow_table()
+        answer = connection.sql(text)
+        return (answer.limit(rows[1] - rows[0], rows[0]) if rows else answer).to_arrow_table()
     except duckdb.InterruptException as error:
         checkpoint()
         raise QueryError(f"the query took more than {timeout_s:g} s and was stopped") from error

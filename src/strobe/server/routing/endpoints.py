@@ -74,29 +74,8 @@ class Endpoint:
     about: type | None = None
 
     def values(self, context: TraceContext, pairs: Iterable[tuple[str, str]]) -> dict[str, Value]:
-        """Return the arguments of `answer` from what stands in a query.
-
-        Raises UsageError: a parameter is unknown, given twice, missing, or beyond its bounds.
-        """
-        known = {option.name: option for option in self.parameters}
-        values: dict[str, Value] = {}
-        for name, text in pairs:
-            if name not in known:
-                raise UsageError(
-                    f"'{self.name}' has no parameter '{name[:_SHOWN]}'", do=f"Known: {', '.join(known) or 'none'}"
-                )
-            option = known[name]
-            if option.keyword in values:
-                raise UsageError(f"'{name}' is given twice")
-            try:
-                values[option.keyword] = option.read(text, highest(option, context))
-            except ValueError as error:
-                raise UsageError(f"{name}: {error}") from None
-        for option in self.parameters:
-            if option.keyword not in values:
-                if option.required:
-                    raise UsageError(f"'{self.name}' needs '{option.name}': {option.help}")
-                values[option.keyword] = option.default
+        """Return the arguments of `answer` from what stands in a query: see `read_values`."""
+        values = read_values(self.name, self.parameters, pairs, lambda option: highest(option, context))
         start_ns, end_ns = values.get("start_ns"), values.get("end_ns")
         if isinstance(start_ns, int) and isinstance(end_ns, int) and end_ns <= start_ns:
             raise UsageError("the time range ends before it begins")
@@ -117,6 +96,33 @@ class Endpoint:
                 do="Ask for less at once; the command line (strobe --help) has no such limit.",
             )
         return body
+
+
+def read_values(
+    asked: str, options: Iterable[Option], pairs: Iterable[tuple[str, str]], highest: Callable[[Option], int]
+) -> dict[str, Value]:
+    """Return the values of options by keyword, from names and texts; `asked` is what has them.
+
+    Raises UsageError: an option is unknown, given twice, missing, or beyond its bounds.
+    """
+    known = {option.name: option for option in options}
+    values: dict[str, Value] = {}
+    for name, text in pairs:
+        if name not in known:
+            raise UsageError(f"'{asked}' has no parameter '{name[:_SHOWN]}'", do=f"Known: {', '.join(known) or 'none'}")
+        option = known[name]
+        if option.keyword in values:
+            raise UsageError(f"'{name}' is given twice")
+        try:
+            values[option.keyword] = option.read(text, highest(option))
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
+    for option in known.values():
+        if option.keyword not in values:
+            if option.required:
+                raise UsageError(f"'{asked}' needs '{option.name}': {option.help}")
+            values[option.keyword] = option.default
+    return values
 
 
 def _count(things: str, context: TraceContext) -> int:

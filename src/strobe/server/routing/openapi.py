@@ -62,10 +62,11 @@ def _operation(endpoint: Endpoint, context: TraceContext) -> dict[str, Any]:
     }
 
 
-def _parameter(parameter: Option, context: TraceContext) -> dict[str, Any]:
+def schema_of(parameter: Option, most: int) -> dict[str, Any]:
+    """Return the JSON schema of a parameter; `most` is the largest number that it may be."""
     schema: dict[str, Any] = {"type": _KINDS.get(parameter.kind, "string")}
     if parameter.kind == "whole":
-        schema |= {"minimum": parameter.least, "maximum": highest(parameter, context)}
+        schema |= {"minimum": parameter.least, "maximum": most}
     elif parameter.kind == "text":
         schema["maxLength"] = parameter.most
     elif parameter.kind == "choice":
@@ -74,12 +75,16 @@ def _parameter(parameter: Option, context: TraceContext) -> dict[str, Any]:
         schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": parameter.items}
     if not parameter.required and parameter.default is not None:
         schema["default"] = parameter.default
+    return schema
+
+
+def _parameter(parameter: Option, context: TraceContext) -> dict[str, Any]:
     described = {
         "name": parameter.name,
         "in": "query",
         "required": parameter.required,
         "description": parameter.help,
-        "schema": schema,
+        "schema": schema_of(parameter, highest(parameter, context)),
     }
     # Numbers with commas between, not a parameter for each.
     return {**described, "style": "form", "explode": False} if parameter.items else described

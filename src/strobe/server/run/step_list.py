@@ -105,7 +105,7 @@ class StepList:
     def table(self, limit: int) -> pa.Table:
         """Return at most `limit` rows. One for several steps (`count`) shows an outlier, else the longest."""
         main = self._main
-        about = {"reason": self.reason, "steps": str(len(self)), "about": json.dumps(self._about(main))}
+        about = {"reason": self.reason, "steps": str(len(self)), "about": json.dumps(self.about)}
         if main is None:
             return arrow_schema(COLUMNS).empty_table().replace_schema_metadata(about)
         edges = even_edges(len(main), limit)
@@ -125,7 +125,10 @@ class StepList:
         }
         return pa.table(columns, schema=arrow_schema(COLUMNS)).replace_schema_metadata(about)
 
-    def _about(self, main: ProcessSteps | None) -> StepsAbout:
+    @property
+    def about(self) -> StepsAbout:
+        """Facts about all steps."""
+        main = self._main
         if main is None:
             return {"kept": 0, "classes": [], "causes": {}, "parts_ns": dict.fromkeys(PARTS, 0), "processes": []}
         names = main.class_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,13 +86,25 @@ def matching_regions(context: TraceContext, query: Query) -> npt.NDArray[np.bool
     return matches
 
 
-def _hits(context: TraceContext, query: Query) -> Iterator[tuple[int, SpanArrays, npt.NDArray[np.intp]]]:
+def hits(
+    context: TraceContext,
+    query: Query,
+    locations: Collection[int] | None = None,
+    time_ns: tuple[int, int] | None = None,
+) -> Iterator[tuple[int, SpanArrays, npt.NDArray[np.intp]]]:
+    """Yield locations that have spans: the number, spans, and which of them match.
+
+    Only some `locations`, and only spans that overlap [begin, end) of `time_ns`, where given.
+    """
     wanted = matching_regions(context, query)
     if not wanted.any():
         return
     for location, count in enumerate(context.span_counts):
-        if count:
-            arrays = context.whole_location(location)
+        if count and (locations is None or location in locations):
+            if time_ns is None:
+                arrays = context.whole_location(location)
+            else:
+                arrays = context.trace.span_arrays(location, *time_ns)
             duration_ns = arrays["duration_ns"]
             hit = wanted[arrays["region"]] & (duration_ns >= query.shortest_ns) & (duration_ns <= query.longest_ns)
             yield location, arrays, np.flatnonzero(hit)
@@ -105,7 +117,7 @@ def search_spans(context: TraceContext, text: str) -> pa.Table:
     The table's metadata has that number and their total time.
     """
     parts, count, total_ns = [], 0, 0
-    for location, arrays, rows in _hits(context, parse_query(text)):
+    for location, arrays, rows in hits(context, parse_query(text)):
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
         longest = longest_rows(arrays["duration_ns"], rows, _MOST_HITS)
@@ -121,7 +133,7 @@ def search_regions(context: TraceContext, text: str) -> pa.Table:
     """
     size = len(context.names.names)
     counts, sums = np.zeros(size, dtype=np.int64), np.zeros(size)
-    for _, arrays, rows in _hits(context, parse_query(text)):
+    for _, arrays, rows in hits(context, parse_query(text)):
         regions = arrays["region"][rows]
         counts += np.bincount(regions, minlength=size)
         sums += np.bincount(regions, weights=arrays["duration_ns"][rows].astype(float), minlength=size)
@@ -143,7 +155,7 @@ def search_density(context: TraceContext, text: str, bins: int) -> pa.Table:
     """Where in the run the hits of a search are."""
     start_ns, end_ns = context.bounds
     counts = np.zeros(bins, dtype=np.int64)
-    for _, arrays, rows in _hits(context, parse_query(text)):
+    for _, arrays, rows in hits(context, parse_query(text)):
         at = (arrays["start_ns"][rows].astype(np.int64) - start_ns) * bins // max(1, end_ns - start_ns)
         counts += np.bincount(np.clip(at, 0, bins - 1), minlength=bins)
     return pa.table({"count": pa.array(counts)})
