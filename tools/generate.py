@@ -399,10 +399,11 @@ def llms() -> str:
 
 
 def first_sentence(document: str) -> str:
-    """The first sentence of a document below its title, without links."""
+    """The first sentence of a document below its title, without links; its title where it has tables only."""
     document = re.sub(r"^```.*?^```", "", document, flags=re.DOTALL | re.MULTILINE)
     paragraphs = (" ".join(each.split()) for each in document.partition("# ")[2].split("\n\n")[1:])
-    text = next(each for each in paragraphs if each[:1].isalpha() or re.match("`[^`]", each))
+    title = document.partition("# ")[2].partition("\n")[0]
+    text = next((each for each in paragraphs if each[:1].isalpha() or re.match("`[^`]", each)), title)
     return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", re.split(r"(?<=\.)\s", text)[0].rstrip(".:")) + "."
 
 

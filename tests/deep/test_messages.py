@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strobe.errors import UsageError
+from strobe.server.time_range.message_lines import message_lines
 from strobe.server.time_range.message_matrix import message_matrix
 from strobe.server.trace_context import TraceContext
 from tests.public import FOLDER
@@ -361,3 +362,29 @@ def test_a_public_trace_has_the_times_that_the_official_reader_finds(public):
     columns = "messages", "total_bytes", "duration_max_ns", "transfer_max_ns", "rate_gb_s"
     assert sorted(rows(trace, "sender", "receiver", *columns)) == [pytest.approx(row) for row in expected]
     assert sum(row[2] for row in expected) == 16
+
+
+def test_lines_of_messages_go_from_the_send_to_the_receive_or_there_are_too_many(monkeypatch):
+    facts = TraceContext(
+        make_trace(
+            Rank(0, send(1, 10, 10), send(1, 20, 20), send(1, 700, 1), send(1, 995, 1)),
+            Rank(1, receive(0, 50, 10), receive(0, 60, 20), receive(0, 710, 1)),
+        ),
+        Path(),
+    )
+    # The last send has no receive in the trace: nothing is known of the order of any of the four.
+    assert message_lines(facts, 0, 1000)["count"] == 0
+    facts = TraceContext(
+        make_trace(
+            Rank(0, send(1, 10, 10), send(1, 20, 20), send(1, 700, 1)),
+            Rank(1, receive(0, 50, 10), receive(0, 60, 20), receive(0, 710, 1)),
+        ),
+        Path(),
+    )
+    found = message_lines(facts, 30, 100)
+    assert list(zip(found["sent_ns"], found["received_ns"], strict=True)) == [(10, 50), (20, 60)]
+    assert set(zip(found["from_location"], found["to_location"], strict=True)) == {(0, 1)}
+    assert message_lines(facts, 55, 100)["count"] == 1
+    monkeypatch.setattr("strobe.server.time_range.message_lines.MOST_LINES", 2)
+    found = message_lines(facts, 0, 1000)
+    assert (found["count"], found["sent_ns"]) == (3, [])

@@ -13,6 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 
+# A stretch of time that holds every run: without one the timeline opens on typical steps.
+WHOLE = "0-9000000000000000"
+
 # Colours on the tracks, counted over every 3rd pixel; the background and the grid are few, a picture has many.
 _COLOURS = """canvas => {
   const { width, height } = canvas;
@@ -44,11 +47,14 @@ class Timeline:
     @property
     def window(self) -> tuple[int, int] | None:
         """The shown stretch of time in ns; None is the whole run."""
-        text = self.fields.get("time")
-        if text is None:
-            return None
-        start, end = map(int, text.split("-"))
-        return start, end
+        start, end = map(int, self.fields.get("time", WHOLE).split("-"))
+        return None if (start, end) == self.whole or end > self.whole[1] else (start, end)
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Begin and end of the run, ns."""
+        meta = self.page.evaluate("fetch('api/meta').then(r => r.json())")
+        return meta["start_ns"], meta["end_ns"]
 
     @property
     def length(self) -> int:
@@ -59,6 +65,15 @@ class Timeline:
     def wait_for(self, pattern: str) -> None:
         """Until the address matches."""
         expect(self.page).to_have_url(re.compile(pattern))
+
+    def wait_for_zoom(self) -> None:
+        """Until the address has another time than it was opened with."""
+        self.wait_for(rf"time=(?!{WHOLE})")
+
+    def wait_for_whole(self) -> None:
+        """Until the address has the time of the whole run."""
+        start, end = self.whole
+        self.wait_for(f"time={start}-{end}")
 
     def settle(self) -> None:
         """Until nothing moves any more: address and picture are the same for 0.4 s."""
@@ -110,7 +125,9 @@ def wait_for_rest(page: Page) -> None:
 
 
 def open_timeline(page: Page, address: str, more: str = "") -> Timeline:
-    """Open the timeline and wait for its first picture."""
+    """Open the timeline, of the whole run unless `more` has a time, and wait for its first picture."""
+    if "time=" not in more:
+        more += f"&time={WHOLE}"
     page.goto(f"{address}#page=timeline{more}")
     wait_for_picture(page)
     return Timeline(page)

@@ -93,6 +93,21 @@ def test_bars_of_processes_are_made_of_groups_or_regions(page: Page, address: st
     timeline.wait_for("bars=region-cluster-0")
 
 
+def test_streams_are_below_their_gpu_which_shows_what_it_is_used_for(gpu_page: Page, gpu: str) -> None:
+    timeline = open_timeline(gpu_page, gpu)
+    header = gpu_page.get_by_role("button", name=re.compile(r"^GPU 0 \d stream"))
+    expect(header).to_have_attribute("aria-expanded", "true")
+    names = gpu_page.locator(".gutter-button").all_inner_texts()
+    streams = [at for at, name in enumerate(names) if "stream 7" in name]
+    assert [at for at, name in enumerate(names) if "thread 1" in name] < streams
+    gpu_page.mouse.move(*timeline.at(0.005, timeline.row(re.compile(r"^GPU 0 \d stream"))))  # type: ignore[arg-type]
+    header.click()
+    expect(gpu_page.get_by_role("button", name="stream 7")).to_have_count(0)
+    timeline.wait_for(r"fold=.*d0\.0")
+    parts = gpu_page.get_by_role("region", name="GPU").get_by_role("img")
+    expect(parts).to_have_attribute("aria-label", re.compile(r"Computation [\d.]+ %.*Idle [\d.]+ %"))
+
+
 def test_a_span_leads_to_what_it_launched_and_back(gpu_page: Page, gpu: str) -> None:
     timeline = open_timeline(gpu_page, gpu)
     gpu_page.wait_for_load_state("networkidle")  # steps that come later move the rows
@@ -114,7 +129,7 @@ def test_an_idle_gap_is_clicked_walked_and_comes_back(gpu_page: Page, gpu: str) 
     gpu_page.wait_for_load_state("networkidle")  # steps that come later move the rows
     facts = gpu_page.get_by_role("complementary", name="Facts about what is chosen")
     gpu_page.mouse.move(*timeline.at(0.1, timeline.row("stream 7")))
-    expect(gpu_page.get_by_role("tooltip")).to_contain_text("nothing runs")
+    expect(gpu_page.get_by_role("tooltip")).to_contain_text("nothing runs: waits for the host")
     gpu_page.mouse.click(*timeline.at(0.1, timeline.row("stream 7")))
     expect(facts.get_by_role("heading", name="Idle: waits for the host")).to_be_visible()
     expect(facts).to_contain_text("800 µs")
@@ -129,9 +144,20 @@ def test_an_idle_gap_is_clicked_walked_and_comes_back(gpu_page: Page, gpu: str) 
     gpu_page.keyboard.press("i")
     timeline.wait_for(f"gap={gap}")
     gpu_page.keyboard.press("f")
-    timeline.wait_for("time=")
+    timeline.wait_for_zoom()
     gpu_page.keyboard.press("Control+z")
-    expect(gpu_page).not_to_have_url(re.compile("time="))
+    timeline.wait_for_whole()
+
+
+def test_a_gap_of_a_thread_shows_what_ran_meanwhile(gpu_page: Page, gpu: str) -> None:
+    timeline = open_timeline(gpu_page, gpu)
+    gpu_page.wait_for_load_state("networkidle")
+    timeline.settle()
+    place = timeline.at(0.1, timeline.row("thread 1"))
+    gpu_page.mouse.move(*place)
+    expect(gpu_page.get_by_role("tooltip")).to_contain_text(re.compile("nothing runs: meanwhile .*stream 7: gemm"))
+    gpu_page.mouse.click(*place)
+    expect(gpu_page.get_by_role("region", name="Meanwhile")).to_contain_text(re.compile("stream 7: 50.0 µs.*gemm"))
 
 
 def test_what_is_seen_is_saved_as_picture_and_as_table(gpu_page: Page, gpu: str, tmp_path: Path) -> None:

@@ -62,7 +62,10 @@ def test_a_window_of_folded_steps_blames_nobody_for_them(folded_page: Page, fold
     open_timeline(folded_page, folded_address, f"&time={start}-{end}")
     panel = folded_page.get_by_role("complementary")
     expect(panel.get_by_role("list", name="Folded steps").get_by_role("listitem").first).to_contain_text(
-        re.compile(r"3 folded steps.*100 %")
+        "3 folded steps"
+    )
+    expect(panel.get_by_role("region", name="Host").get_by_role("img")).to_have_attribute(
+        "aria-label", "Steps that were kept as statistics only 100 %"
     )
     expect(row(folded_page, "train")).to_have_count(0)
     expect(panel).to_contain_text("only the time and its parts are known")

@@ -90,7 +90,7 @@ def test_a_screen_of_more_tiles_than_are_kept_comes_to_rest(page: Page, crowd: s
     assert timeline.colours() > 5
     for key in "wd":
         page.keyboard.press(key)
-    timeline.wait_for("time=")
+    timeline.wait_for_zoom()
     assert resting.picture() == resting.picture_anew()
 
 
@@ -100,7 +100,7 @@ def test_metrics_at_rest_are_as_fine_as_the_window(page: Page, crowd: str) -> No
     expect(page.locator(".tracks-body")).to_contain_text("queue")
     resting.picture()
     page.keyboard.press("w")
-    timeline.wait_for("time=")
+    timeline.wait_for_zoom()
     assert resting.picture() == resting.picture_anew()
 
 

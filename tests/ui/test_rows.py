@@ -136,7 +136,7 @@ def test_summary_and_radar_show_all_ranks_and_say_what_is_under_the_pointer(job:
 
 
 def test_more_ranks_than_pixels_are_rows_of_many_that_open(job: Page, ranks: str) -> None:
-    job.set_viewport_size({"width": 1400, "height": 272})
+    job.set_viewport_size({"width": 1400, "height": 303})
     timeline = open_timeline(job, ranks, "&preset=master&fit=1")
     assert timeline.box["height"] < RANKS, "there are fewer pixels than ranks"
     expect(row(job, "ranks 0–7 main thread")).to_have_attribute("aria-expanded", "false")

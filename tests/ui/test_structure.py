@@ -415,4 +415,6 @@ def test_folded_steps_are_said_to_be_statistics_only(page: Page, address: str) -
     page.get_by_role("toolbar").get_by_role("button", name=re.compile("kept in detail 20")).click()
     expect(page.get_by_role("grid", name="Steps")).to_have_attribute("aria-rowcount", "21")
     page.keyboard.press("2")
+    expect(page.locator(".tracks-canvas")).to_be_visible()
+    page.keyboard.press("0")  # it opens on typical steps
     expect(page.locator(".tracks-canvas")).to_have_attribute("aria-label", re.compile("40 of them statistics only"))

@@ -11,13 +11,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from strobe.errors import InconclusiveError
 from strobe.server.spans.idle_gaps import gap
 from strobe.server.time_range.flat_profile import flat_profile
 from strobe.server.time_range.process_bars import bars
 from strobe.server.time_range.region_durations import durations, histogram
 from strobe.server.time_range.spans_in_range import visible_spans
+from strobe.server.time_range.wall_time import wall_time
 from strobe.server.trace_context import TraceContext
-from tests.unit.hand_made import Span, make_trace, span
+from tests.unit.hand_made import Span, make_trace, span, train_steps
 from tests.unit.test_server import page_of
 
 END = 600
@@ -82,6 +84,92 @@ def test_flat_profile_is_exact(
     )
     assert table["exclusive_ns"].to_pylist() == sorted(table["exclusive_ns"].to_pylist(), reverse=True)
     assert table.schema.field("exclusive_ns").metadata[b"unit"] == b"ns"
+
+
+@pytest.mark.parametrize("by", ["name", "group", "caller", "thread", "process"])
+def test_spans_of_a_stretch_are_sorted_by_any_column(
+    facts: TraceContext, processes: list[dict[str, list[Span]]], by: str
+) -> None:
+    start, end = 37, 222
+    group = dict(zip(facts.names.names, facts.names.groups, strict=True))
+    own, lengths = Counter[str](), dict[str, list[int]]()
+
+    def visit(spans: list[Span], caller: str, place: tuple[str, str]) -> None:
+        for one in spans:
+            key = {"name": one.name, "group": group[one.name], "caller": caller}.get(by, "")
+            key = key or (place[0] if by == "process" else " · ".join(place))
+            children = sum(max(0, min(end, each.end_ns) - max(start, each.start_ns)) for each in one.children)
+            own[key] += max(0, min(end, one.end_ns) - max(start, one.start_ns)) - children
+            if start <= one.start_ns < end:
+                lengths.setdefault(key, []).append(one.end_ns - one.start_ns)
+            visit(list(one.children), one.name, place)
+
+    for number, process in enumerate(processes):
+        for thread, spans in process.items():
+            visit(spans, "nothing", (f"pid {100 + number}", thread))
+    rows = {row["name"]: row for row in flat_profile(facts, start, end, by).to_pylist()}
+    assert {name: row["exclusive_ns"] for name, row in rows.items() if row["exclusive_ns"]} == {
+        name: ns for name, ns in own.items() if ns
+    }
+    told = {
+        name: (row["executions"], row["shortest_ns"], row["average_ns"], row["longest_ns"])
+        for name, row in rows.items()
+        if row["executions"]
+    }
+    assert told == {
+        name: (len(each), min(each), pytest.approx(np.mean(each)), max(each)) for name, each in lengths.items()
+    }
+
+
+def test_spans_are_sorted_by_the_module_and_the_step_they_run_in() -> None:
+    model = span("nn.Module: Net", 10, 90, span("nn.Module: Linear", 20, 60, span("aten::mm", 30, 40)))
+    context = TraceContext(make_trace({"main": [span("main", 0, 100, model)]}), Path())
+    rows = {row["name"]: row["exclusive_ns"] for row in flat_profile(context, 0, 100, "module").to_pylist()}
+    assert rows == {"outside of modules": 20, "Net": 40, "Linear": 40}
+    steps = train_steps(20)
+    context = TraceContext(make_trace({"main": steps}), Path())
+    found = flat_profile(context, 0, steps[-1].end_ns, "step").to_pylist()
+    lengths = {row["name"]: row["exclusive_ns"] for row in found}
+    assert len(lengths) >= 19
+    of_5 = [each for each in context.steps.table(100).to_pylist() if each["step"] == 5]
+    inside = sum(
+        max(0, min(one.end_ns, of_5[0]["start_ns"] + of_5[0]["duration_ns"]) - max(one.start_ns, of_5[0]["start_ns"]))
+        for one in steps
+    )
+    assert lengths["step 5"] == inside
+
+
+def test_too_many_spans_are_refused_with_a_sentence(facts: TraceContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strobe.server.time_range.flat_profile._MOST_READ", 3)
+    assert flat_profile(facts, 0, END)["longest_ns"].null_count == len(flat_profile(facts, 0, END))
+    with pytest.raises(InconclusiveError, match="too many to sort by caller"):
+        flat_profile(facts, 0, END, "caller")
+
+
+def test_wall_time_is_the_mean_of_main_threads_and_of_gpus_and_adds_up() -> None:
+    """Of 100 ns: rank a computes 40 and receives 30, b computes 60. GPU 0 has 50 of kernels, 20 of NCCL, 5 beside."""
+    gpu = [
+        span("gemm", 0, 50, paradigm="cuda", role="kernel"),
+        span("ncclKernel_AllReduce", 60, 80, paradigm="cuda", role="kernel"),
+    ]
+    beside = [span("copy", 45, 65, paradigm="cuda", role="copy"), span("gemm", 70, 75, paradigm="cuda", role="kernel")]
+    a = {
+        "main": [span("aten::mm", 0, 40), span("MPI_Recv", 50, 80, paradigm="mpi", role="p2p")],
+        "helper": [span("work", 20, 45)],
+        "stream 7": gpu,
+        "stream 8": beside,
+    }
+    b = {"main": [span("aten::mm", 0, 60)]}
+    found = wall_time(TraceContext(make_trace(a, b), Path()), 0, 100)
+    host = {part["name"]: part["share"] for part in found["host"]}
+    assert host == pytest.approx({"compute": 0.5, "communication": 0.15, "idle": 0.35})
+    assert [(each["name"], each["share"]) for each in found["others"]] == [("pid 100 · helper", 0.25)]
+    shares = {part["name"]: part["share"] for part in found["gpu"]}
+    # 50 + 5 of kernels; NCCL alone for 15; the copy alone from 50 to 60; nothing from 80 on.
+    assert shares == pytest.approx({"computation": 0.55, "communication": 0.15, "copy": 0.1, "idle": 0.2})
+    assert (found["main_threads"], found["gpus"]) == (2, 1)
+    assert found["host_communication"] == pytest.approx(0.15)
+    assert (found["gpu_communication"], found["hidden_communication"]) == pytest.approx((0.2, 0.05))
 
 
 @pytest.mark.parametrize("by", ["group", "region"])
@@ -205,6 +293,20 @@ def test_spans_in_view_are_all_of_them_or_the_longest(
     lengths = sorted((each[2] for each in wanted), reverse=True)
     assert sorted((cast(int, each[2]) for each in listed()), reverse=True) == lengths[:5]
     assert visible_spans(facts, [0, 1], 100, 300).schema.metadata[b"count"] == str(len(wanted)).encode()
+
+
+def test_a_gap_of_a_thread_has_what_others_did_meanwhile() -> None:
+    kernel = span("gemm", 20, 60, paradigm="cuda", role="kernel")
+    threads = {
+        "main": [span("load", 0, 10), span("aten::mm", 80, 100)],
+        "helper": [span("outer", 0, 50, span("inner", 15, 45))],
+        "idle": [span("before", 0, 5)],
+        "stream 7": [kernel],
+    }
+    found = cast("dict[str, Any]", gap(TraceContext(make_trace(threads), Path()), 0, "at", 40, 0, 1, 0))
+    assert (found["start_ns"], found["end_ns"], found["cause"]) == (10, 80, None)
+    told = [(each["thread"], each["busy_ns"], each["name"], each["ns"]) for each in found["meanwhile"]]
+    assert sorted(told) == [("helper", 40, "inner", 30), ("stream 7", 40, "gemm", 40)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.ranks.collectives import collectives
-from strobe.ranks.messages import matched, message_ends, numbered
+from strobe.ranks.messages import MessageEnds, matched, message_ends, numbered
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.tables.column_arrays import Bools, Columns, Ints
@@ -59,7 +59,7 @@ def left_out(trace: Trace, span: Chosen) -> list[str]:
     sizes = {
         "launch": _rows_of(trace, [process], ("call_spans", *_ON_GPU)),
         "backward": _rows_of(trace, [process], ("operator_spans",)),
-        "message": _rows_of(trace, range(len(trace.readers)), ("messages",)),
+        "message": size_of_messages(trace),
         "flow": _rows_of(trace, range(len(trace.readers)), ("flows",)),
         "collective": trace.span_count if span.communicates and _has_collectives(trace) else 0,
     }
@@ -224,10 +224,21 @@ class _Moments:
 
 
 @cached_on_trace
-def _matched_messages(trace: Trace) -> _Moments:
+def matched_ends(trace: Trace) -> tuple[MessageEnds, Ints, Ints]:
+    """Return all ends of messages by location and time, and which sends and receives of them are one message."""
     ends = message_ends(trace)
     ends = ends.chosen(np.lexsort((ends.time_ns, ends.place)))
-    send, receive = matched(ends)
+    return ends, *matched(ends)
+
+
+def size_of_messages(trace: Trace) -> int:
+    """Return how many ends of messages are in the trace."""
+    return _rows_of(trace, range(len(trace.readers)), ("messages",))
+
+
+@cached_on_trace
+def _matched_messages(trace: Trace) -> _Moments:
+    ends, send, receive = matched_ends(trace)
     other = np.full(len(ends), -1, dtype=np.int64)
     other[send], other[receive] = receive, send
     way = np.where(ends.sent, "to", "from").tolist()

@@ -51,6 +51,8 @@ export const fetchStepNear = (api: Api, timeNs: number, kind: StepKind, level: s
 /** Where the critical path of a step goes; several parts of a location less than a pixel apart are one. */
 export type CriticalPath = {
   readonly about: string;
+  /** The step as the analysis critical-path takes it; undefined where there is no path. */
+  readonly step: string | undefined;
   readonly parts: readonly (SpanKey & { readonly durationNs: number })[];
 };
 
@@ -70,7 +72,7 @@ export async function fetchCriticalPath(
     startNs: found.start_ns[i] ?? 0,
     durationNs: found.duration_ns[i] ?? 0,
   }));
-  return { about: found.about, parts };
+  return { about: found.about, step: found.step, parts };
 }
 
 /** A width in pixels that the server takes. */

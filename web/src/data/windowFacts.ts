@@ -5,9 +5,29 @@ import { type AnalysisTable, decodeAnalysis } from "./analysisTable";
 import { type Api, type RowOfRoute, stretchOf } from "./wire/api";
 import type { Durations } from "./wire/wire.generated";
 
-/** The flat profile, as a table. */
-export const fetchFlatProfile = async (api: Api, range: TimeRange, signal: AbortSignal): Promise<AnalysisTable> =>
-  decodeAnalysis(await api.table("window/profile", stretchOf(range), signal));
+/** What the rows of a flat profile may be; "" is a name. */
+export const PROFILE_BY = [
+  "name",
+  "group",
+  "role",
+  "file",
+  "caller",
+  "module",
+  "thread",
+  "process",
+  "rank",
+  "step",
+] as const;
+export type ProfileBy = (typeof PROFILE_BY)[number];
+export const profileBy = (text: string): ProfileBy => PROFILE_BY.find((by) => by === text) ?? "name";
+
+/** The flat profile by one of them, as a table. */
+export const fetchFlatProfile = async (
+  api: Api,
+  range: TimeRange,
+  by: ProfileBy,
+  signal: AbortSignal,
+): Promise<AnalysisTable> => decodeAnalysis(await api.table("window/profile", { ...stretchOf(range), by }, signal));
 
 /** How long the executions of a region last that begin in a stretch; of those that last `lasting`, the longest one by one. */
 export const fetchDurations = (

@@ -21,6 +21,8 @@ const full: State = {
   },
   selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
   gap: { location: 2, startNs: 77 },
+  critical: 1_234,
+  messages: true,
   drawer: {
     tab: "processes",
     tallPx: 333,

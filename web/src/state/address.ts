@@ -81,6 +81,10 @@ export type State = {
   readonly selection: SpanKey | undefined;
   /** The selected idle gap; there is none where a span is selected. */
   readonly gap: GapKey | undefined;
+  /** A moment of the step whose critical path is shown, ns. */
+  readonly critical: number | undefined;
+  /** Whether messages between ranks are drawn as lines. */
+  readonly messages: boolean;
   readonly drawer: DrawerView;
   /** A chosen stretch of time that was not zoomed into (yet). */
   readonly range: TimeRange | undefined;
@@ -118,6 +122,8 @@ export const INITIAL: State = {
   rows: ROWS_VIEW,
   selection: undefined,
   gap: undefined,
+  critical: undefined,
+  messages: false,
   drawer: DRAWER_VIEW,
   range: undefined,
   find: "",
@@ -232,6 +238,8 @@ export function parseState(hash: string): State {
     rows: parseRows(get),
     selection: parseSelection(get("span")),
     gap: parseGap(get("gap")),
+    critical: whole(get("critical")),
+    messages: get("messages") === "1",
     drawer: parseDrawer(get),
     range: parseRange(get("range")),
     find: get("find") ?? "",
@@ -271,6 +279,8 @@ export function formatState(state: State): string {
     fields.push(["span", `${location}_${startNs}_${depth}`]);
   }
   if (state.gap) fields.push(["gap", `${state.gap.location}_${state.gap.startNs}`]);
+  if (state.critical !== undefined) fields.push(["critical", String(state.critical)]);
+  if (state.messages) fields.push(["messages", "1"]);
   fields.push(...drawerFields(state.drawer));
   if (state.range) fields.push(["range", rangeText(state.range)]);
   if (state.find) fields.push(["find", state.find]);

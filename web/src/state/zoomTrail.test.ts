@@ -17,5 +17,9 @@ describe("the breadcrumb", () => {
   test("shrinks by zooming out, and is empty at the whole run", () => {
     expect(trailAfter([undefined, half, tenth], { startNs: 100_000, endNs: 110_000 }, half, run)).toEqual([undefined]);
     expect(trailAfter([undefined, half], tenth, undefined, run)).toEqual([]);
+    expect(trailAfter([undefined, half], tenth, run, run)).toEqual([]);
+  });
+  test("has the whole run once, also where the address has its bounds", () => {
+    expect(trailAfter([], run, tenth, run)).toEqual([undefined]);
   });
 });

@@ -14,9 +14,10 @@ export function trailAfter(
   to: TimeRange | undefined,
   bounds: TimeRange,
 ): (TimeRange | undefined)[] {
-  if (!to) return [];
+  const inside = (crumb: TimeRange | undefined): boolean => crumb !== undefined && length(crumb) < length(bounds);
+  if (!to || !inside(to)) return [];
   const wider = (crumb: TimeRange | undefined): boolean => length(crumb ?? bounds) >= length(to) * CRUMB_FACTOR;
-  const between = [...trail, from].filter((crumb) => crumb && wider(crumb));
+  const between = [...trail, from].filter((crumb) => inside(crumb) && wider(crumb));
   // Zooming out passes windows that were left before: what came after them does not lead here.
   const ways = between.filter((crumb, i) =>
     between.slice(0, i).every((c) => length(c ?? bounds) > length(crumb ?? bounds)),

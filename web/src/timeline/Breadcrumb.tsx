@@ -7,18 +7,18 @@ import type { TimelineModel } from "./model/timelineModel";
 
 /** Where we are: the windows that were zoomed into, from the whole run inwards. */
 export function Breadcrumb({ model, children }: { model: TimelineModel; children?: ComponentChildren }) {
-  const { trail, region } = model.session.state.value;
+  const { region } = model.session.state.value;
+  const trail = model.time.trail.value;
+  const worst = model.session.stepsAbout.value?.worst;
   const name = (crumb: TimeRange | undefined): string => {
     if (!crumb || length(crumb) >= length(model.run.bounds)) return "whole run";
     const size = length(crumb);
-    const step = model.steps.value.find(
-      (s) =>
-        s.count === 1 &&
-        s.startNs >= crumb.startNs &&
-        s.startNs + s.durationNs <= crumb.endNs &&
-        s.durationNs > size * 0.7,
+    const inside = model.steps.value.filter(
+      (s) => s.count === 1 && s.startNs >= crumb.startNs && s.startNs + s.durationNs <= crumb.endNs,
     );
-    return step ? `step ${step.step}` : formatDuration(size);
+    const [first, last] = [inside[0], inside.at(-1)];
+    if (!first || !last || last.startNs + last.durationNs - first.startNs < size * 0.7) return formatDuration(size);
+    return first === last ? `step ${first.step}` : `steps ${first.step} to ${last.step}`;
   };
   return (
     <nav class="breadcrumb row gap-2" aria-label="Zoom">
@@ -60,10 +60,12 @@ export function Breadcrumb({ model, children }: { model: TimelineModel; children
       <Button class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
         ▲ outlier
       </Button>
+      {worst && (
+        <Button class="quiet" onClick={() => model.goToWorst()} title="The step that is slow by most (Shift+N)">
+          worst step
+        </Button>
+      )}
       {children}
-      <Button class="quiet" onClick={() => model.time.whole()} title="Whole run (0)">
-        whole run
-      </Button>
     </nav>
   );
 }

@@ -2,6 +2,7 @@
 import { useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { css } from "../base/color";
+import { plural } from "../base/quantity";
 import type { Process } from "../data/run";
 import { seriesColor } from "./drawing/drawMetrics";
 import type { TimelineModel } from "./model/timelineModel";
@@ -194,6 +195,11 @@ function about(row: Row, model: TimelineModel): About {
     const title = `${row.title}: mean of ${row.count}, ${row.placeTitle}`;
     return { title, expanded: row.open, toggle, aside: row.placeTitle };
   }
+  if (row.kind === "gpu") {
+    const title = `What ${row.title} is used for: computation, communication and copies without it, idle`;
+    return { title, expanded: !row.folded, toggle, aside: plural(row.members.length, "stream") };
+  }
+  if (row.kind === "system") return { title: "Rows of a profiler and of scheduling", expanded: !row.folded, toggle };
   if (row.kind === "steps") return { title: "The steps of this process, coloured by class" };
   const mean = `mean of ${row.kind === "summary" ? row.count : 0}`;
   return { title: `${row.title}: share of each group, ${mean}`, aside: mean };

@@ -35,6 +35,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
   const span = model.selection.span.value;
   const { links, gap } = model.selection;
   const chosen = gap.value;
+  const lines = model.data.messages.value;
   const range = chosen && { startNs: chosen.start_ns, endNs: chosen.end_ns };
   return {
     ...groundOf(model, pane),
@@ -51,6 +52,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
       durationNs: span.duration_ns,
     },
     critical: model.data.critical.value,
+    messages: lines && { lines, rows: pane.rows.value, stands: (row, location) => model.rows.stands(row, location) },
     linked: span &&
       links.value && {
         span,
@@ -139,7 +141,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       click: (x, y) => {
         const row = rowAt(groundOf(model, pane), y);
         // A row of many ranks holds no span to select: it opens into the next finer ones.
-        if (row?.kind === "ranks") model.rows.flip(row.key);
+        if (row?.kind === "ranks" || row?.kind === "system") model.rows.flip(row.key);
         else void selectAt(model, pane, x, y);
       },
       doubleClick: (x, y) => void selectAt(model, pane, x, y).then(() => model.focus()),

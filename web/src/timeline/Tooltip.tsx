@@ -3,11 +3,13 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { css, GROUP_TITLES } from "../base/color";
+import { causeTitle } from "../base/idleCauses";
 import { formatQuantity } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
 import { toNs } from "../base/viewport";
 import { fetchSpan } from "../data/spans";
 import { GAP } from "../data/tiles/cells";
+import type { IdleGap } from "../data/wire/wire.generated";
 import { Swatch } from "../widgets/figures";
 import { RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
 import { markAt, type PlacedMark } from "./drawing/drawMarks";
@@ -16,6 +18,7 @@ import { nameOf } from "./Gutter";
 import type { TimelineModel } from "./model/timelineModel";
 import { groundOf } from "./Pane";
 import { rowAt } from "./pointing/hitTest";
+import type { Idle } from "./pointing/idleAt";
 import { rasterFacts } from "./rasterFacts";
 import type { Row } from "./rows/rowLayout";
 
@@ -44,6 +47,30 @@ function useMarked(model: TimelineModel, row: Row | undefined, mark: PlacedMark 
   return known.value?.id === id ? known.value.text : undefined;
 }
 
+/** The idle gap under the pointer once that rests there; undefined until then. */
+function useGap(model: TimelineModel, idle: Idle | undefined): IdleGap | undefined {
+  const known = useSignal<{ readonly id: string; readonly gap: IdleGap } | undefined>(undefined);
+  const id = idle ? `${idle.location}/${Math.round(idle.range.startNs)}` : "";
+  useEffect(() => {
+    if (!idle) return undefined;
+    const timer = setTimeout(() => {
+      const question = { location: idle.location, time_ns: Math.max(0, Math.floor(idle.at)) };
+      void model.session.ask(model.session.api.json("gap", question)).then((gap) => {
+        if (gap) known.value = { id, gap };
+      });
+    }, REST_MS);
+    return () => clearTimeout(timer);
+  }, [id]);
+  return known.value?.id === id ? known.value.gap : undefined;
+}
+
+/** Why nothing runs, of a stream; of a thread what ran most meanwhile. */
+function whyIdle({ cause, meanwhile }: IdleGap): string {
+  if (cause) return causeTitle(cause.main);
+  const [most] = meanwhile;
+  return most ? `meanwhile ${most.thread}: ${most.name}` : "meanwhile nothing else ran in this process";
+}
+
 export function Tooltip({ model }: { model: TimelineModel }) {
   const pointer = model.pointer.at.value;
   const hit = model.pointer.hit.value;
@@ -53,6 +80,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
   const facts = pointer && row && rasterFacts(model, row, pointer.x);
   const mark = pointer && row && markAt(groundOf(model, pointer.pane), row, pointer.x);
   const long = useMarked(model, row, mark);
+  const gap = useGap(model, idle);
   if (!pointer || model.pointer.dragging.value || (!hit && !idle && !facts?.length && !mark && row?.kind !== "metric"))
     return null;
   const theme = model.session.theme.value;
@@ -102,10 +130,13 @@ export function Tooltip({ model }: { model: TimelineModel }) {
       const cut = startNs <= shown.startNs || endNs >= shown.endNs;
       return (
         <>
-          <div class="tooltip-name row bold">nothing runs</div>
+          <div class="tooltip-name row bold">nothing runs{gap && `: ${whyIdle(gap)}`}</div>
           <div class="weak">
-            for {cut ? "at least " : ""}
-            {formatDuration(length(idle.range))} · click for the cause and what ran before and after
+            for{" "}
+            {gap
+              ? formatDuration(gap.end_ns - gap.start_ns)
+              : `${cut ? "at least " : ""}${formatDuration(length(idle.range))}`}{" "}
+            · click for more
           </div>
         </>
       );

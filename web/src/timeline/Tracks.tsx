@@ -1,6 +1,7 @@
 // The tracks on the screen: ruler and steps, the pinned rows, all rows, tooltip.
 import { effect, useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { plural } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
 import { countLocations } from "../data/run";
 import { fitCanvas } from "../widgets/useSize";
@@ -154,6 +155,8 @@ export function Tracks({ model }: { model: TimelineModel }) {
 export function summary(model: TimelineModel): string {
   const { run, steps } = model;
   const critical = model.data.critical;
+  const lines = model.data.messages.value;
+  const messages = lines ? `, ${plural(lines.sent_ns.length, "line")} of messages` : "";
   const path = critical.value ? `, ${critical.value.about}` : "";
   const shown = model.time.shown.value;
   const inside = steps.value.filter((s) => s.startNs < shown.endNs && s.startNs + s.durationNs > shown.startNs);
@@ -165,5 +168,5 @@ export function summary(model: TimelineModel): string {
   const steps_ = steps.value.length
     ? `, ${inside.length} of ${steps.value.length} steps, ${outliers} of them outliers${folded ? `, ${folded} of them statistics only` : ""}`
     : "";
-  return `Timeline of ${run.meta.program || run.meta.name}: ${formatDuration(length(shown))} from ${formatDuration(shown.startNs)}, ${locations}${steps_}${path}`;
+  return `Timeline of ${run.meta.program || run.meta.name}: ${formatDuration(length(shown))} from ${formatDuration(shown.startNs)}, ${locations}${steps_}${path}${messages}`;
 }

@@ -95,6 +95,8 @@ export function timelineActions(model: TimelineModel, inRows: () => boolean): Re
     previousStep: () => void model.goToStep("previous"),
     nextStep: () => void model.goToStep("next"),
     nextOutlier: () => void model.goToStep("outlier"),
+    worstStep: () => model.goToWorst(),
+    messages: () => model.data.toggleMessages(),
     critical: () => model.data.toggleCritical(),
     walkPrevious: beside("previous"),
     walkNext: beside("next"),

@@ -26,7 +26,8 @@ function focusRow(model: TimelineModel, row: Row | undefined): void {
 
 /** Folds or unfolds, opens or closes; `open` is which of both is wanted. */
 function setOpen(model: TimelineModel, row: Row, open: boolean): void {
-  if (row.kind === "host" && row.folded === open) model.rows.flip(row.key);
+  if ((row.kind === "host" || row.kind === "gpu" || row.kind === "system") && row.folded === open)
+    model.rows.flip(row.key);
   else if (row.kind === "process" && row.folds && !open) model.rows.flip(row.key);
   else if (row.kind === "location" && row.stands && open) model.rows.flip(row.key);
   else if (row.kind === "ranks" && row.open !== open) model.rows.flip(row.key);

@@ -9,12 +9,14 @@ import type { Step } from "../data/runSteps";
 import { type Loaded, useSession } from "../data/session";
 import type { View } from "../state/view";
 import { Breadcrumb } from "../timeline/Breadcrumb";
+import { Minimap } from "../timeline/Minimap";
 import { TimelineModel } from "../timeline/model/timelineModel";
 import { RowsBar } from "../timeline/RowsBar";
 import { SaveMenu } from "../timeline/SaveMenu";
 import { SelectedSpan } from "../timeline/SelectedSpan";
 import { Tracks } from "../timeline/Tracks";
 import { Button } from "../widgets/controls";
+import { CriticalPathDetails } from "../widgets/details/CriticalPathDetails";
 import { GapDetails } from "../widgets/details/GapDetails";
 import { SpanLinks } from "../widgets/details/SpanLinks";
 import { WindowStatistics } from "../widgets/details/WindowStatistics";
@@ -65,6 +67,7 @@ function Timeline({ run }: { run: Run }) {
   const selected = model.selection.span.value;
   const [links, gap] = [model.selection.links.value, model.selection.gap.value];
   const { range } = session.state.value;
+  const path = model.data.critical.value;
   return (
     <div class="timeline flex">
       <div class="vertical fill">
@@ -79,7 +82,7 @@ function Timeline({ run }: { run: Run }) {
         <Breadcrumb model={model}>
           <Button
             class="quiet"
-            aria-pressed={model.data.critical.value !== undefined}
+            aria-pressed={session.state.value.critical !== undefined}
             onClick={() => model.data.toggleCritical()}
             title="What the time of the step in the middle of the screen depends on (C)"
           >
@@ -96,6 +99,7 @@ function Timeline({ run }: { run: Run }) {
           <SaveMenu model={model} />
         </Breadcrumb>
         <RowsBar model={model} />
+        <Minimap model={model} />
         <Tracks model={model} />
         <StretchDrawer run={run} range={range ?? shown} chosen={range !== undefined} />
         <GroupLegend marks>
@@ -111,6 +115,12 @@ function Timeline({ run }: { run: Run }) {
               onFocus={() => model.focus()}
               onSpan={(span) => void model.selection.goTo(span)}
               onClose={() => void model.selection.select(undefined)}
+            />
+          ) : path ? (
+            <CriticalPathDetails
+              path={path}
+              onName={(region) => session.update({ region })}
+              onClose={() => model.data.toggleCritical()}
             />
           ) : (
             <StretchFacts model={model} />
@@ -150,10 +160,14 @@ function StretchFacts({ model }: { model: TimelineModel }) {
           </Button>
         </div>
       )}
-      {model.pictured.value && <WindowStatistics range={shown} onName={(find) => model.session.update({ find })} />}
-      <p class="weak finer">
-        Exclusive time over all threads: without what is called. Click a span for its facts, drag to choose a stretch.
-      </p>
+      {model.pictured.value && (
+        <WindowStatistics
+          range={shown}
+          chosen={range !== undefined}
+          onName={(find) => model.session.update({ find })}
+        />
+      )}
+      <p class="weak finer">Click a span for its facts, drag to choose a stretch.</p>
     </section>
   );
 }

@@ -53,12 +53,13 @@ class RowPlace(TypedDict):
 MEASURE = parameter("of", MEASURES, str, most=8192)
 
 
-def _raster_bytes(rows: int, planes: int) -> int:
+def raster_bytes(rows: int, planes: int) -> int:
     """Return the bytes that such a body has at most."""
     return rows * (planes + 1) * TILE_CELLS + PALETTE_BYTES
 
 
-def _encode(values: Bytes, marks: Bytes | None, header: Mapping[str, object]) -> Body:
+def encode_rasters(values: Bytes, marks: Bytes | None, header: Mapping[str, object]) -> Body:
+    """Return rows of cells, with their marks, as a body."""
     rows, planes, _ = values.shape
     about = {**header, "rows": rows, "planes": planes, "marks": marks is not None}
     return picture_body(MAGIC, about, values, *([] if marks is None else [marks]))
@@ -79,7 +80,7 @@ def places(context: TraceContext) -> list[RowPlace]:
     parameter("first", "number of the first row"),
     parameter("count", "rows", least=1, most=MOST_ROWS),
     *TILE,
-    most_bytes=_raster_bytes(MOST_ROWS, len(GROUPS)),
+    most_bytes=raster_bytes(MOST_ROWS, len(GROUPS)),
     media=(CELLS_TYPE,),
 )
 def row_cells(context: TraceContext, place: int, row_level: int, first: int, count: int, level: int, tile: int) -> Body:
@@ -88,31 +89,31 @@ def row_cells(context: TraceContext, place: int, row_level: int, first: int, cou
         place, row_level, first, count, *tile_window(level, tile), TILE_CELLS
     )
     index, palette = marked_palette(np.asarray(marks), context.names)
-    return _encode(np.asarray(shares).transpose(0, 2, 1), index if palette else None, {"palette": palette})
+    return encode_rasters(np.asarray(shares).transpose(0, 2, 1), index if palette else None, {"palette": palette})
 
 
-@route("rows/shares", LOCATIONS, *TILE, most_bytes=_raster_bytes(1, len(GROUPS)), media=(CELLS_TYPE,))
+@route("rows/shares", LOCATIONS, *TILE, most_bytes=raster_bytes(1, len(GROUPS)), media=(CELLS_TYPE,))
 def mean_shares(context: TraceContext, locations: Sequence[int], level: int, tile: int) -> Body:
     """One tile of the mean shares of groups over some threads and streams."""
     shares = np.asarray(context.trace.pyramid.group_shares(locations, *tile_window(level, tile), TILE_CELLS))
     mean = np.rint(shares.mean(axis=0)).astype(np.uint8)
-    return _encode(mean.T[None], None, {})
+    return encode_rasters(mean.T[None], None, {})
 
 
-@route("rows/heat", LOCATIONS, MEASURE, *TILE, most_bytes=_raster_bytes(MOST_LOCATIONS, 1), media=(CELLS_TYPE,))
+@route("rows/heat", LOCATIONS, MEASURE, *TILE, most_bytes=raster_bytes(MOST_LOCATIONS, 1), media=(CELLS_TYPE,))
 def heat(context: TraceContext, locations: Sequence[int], of: str, level: int, tile: int) -> Body:
     """One tile of a number for each cell: a metric, or the share of a group or of a region where that runs most."""
     start_ns, end_ns = tile_window(level, tile)
     kind, name = _measure(of)
     if kind == "metric":
         values, low, high, unit = _metric_heat(context, locations, name, start_ns, end_ns)
-        return _encode(values[:, None], None, {"low": low, "high": high, "unit": unit})
+        return encode_rasters(values[:, None], None, {"low": low, "high": high, "unit": unit})
     if kind == "group":
         shares = np.asarray(context.trace.pyramid.group_shares(locations, start_ns, end_ns, TILE_CELLS))
-        return _encode(shares[:, None, :, GROUPS.index(name)], None, {"low": 0, "high": 1, "unit": ""})
+        return encode_rasters(shares[:, None, :, GROUPS.index(name)], None, {"low": 0, "high": 1, "unit": ""})
     regions, shares, _ = context.trace.pyramid.cells(locations, start_ns, end_ns, TILE_CELLS)
     here = np.isin(np.asarray(regions), _regions(context.names.names, name))
-    return _encode(np.where(here, np.asarray(shares), 0)[:, None], None, {"low": 0, "high": 1, "unit": ""})
+    return encode_rasters(np.where(here, np.asarray(shares), 0)[:, None], None, {"low": 0, "high": 1, "unit": ""})
 
 
 @route("rows/values", MEASURE, *TIME_RANGE, columns=VALUE_COLUMNS, most_bytes=64 * MB, slow=True)

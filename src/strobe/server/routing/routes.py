@@ -15,7 +15,7 @@ from strobe.model.schema import PROCESSES
 from strobe.present.summary import Summary
 
 # Modules are imported for their routes.
-from strobe.server.pictures import iteration_cells, location_cells, row_rasters  # noqa: F401
+from strobe.server.pictures import gpu_rows, iteration_cells, location_cells, row_rasters  # noqa: F401
 from strobe.server.pictures.cell_tiles import TILE_CELLS
 from strobe.server.routing import analysis_routes
 from strobe.server.routing.bodies import JsonText
@@ -37,12 +37,14 @@ from strobe.server.run.step_list import KINDS, StepPlace, StepsAbout
 from strobe.server.spans import idle_gaps, span_facts, span_links, span_search, spans_behind_row  # noqa: F401
 from strobe.server.time_range import (  # noqa: F401
     flat_profile,
+    message_lines,
     message_matrix,
     process_bars,
     range_sums,
     rank_pictures,
     region_durations,
     spans_in_range,
+    wall_time,
 )
 from strobe.server.trace_context import OpenedFlow, TraceContext
 from strobe.steps.loops.structure import StructureDict

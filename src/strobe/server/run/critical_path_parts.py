@@ -19,6 +19,7 @@ class CriticalPathParts(TypedDict):
     """Where a critical path goes, column by column: see `critical_path`."""
 
     about: str
+    step: str | None
     location: list[int]
     depth: list[int]
     start_ns: list[int]
@@ -46,13 +47,14 @@ class _Path(NamedTuple):
 def critical_path(context: TraceContext, at_ns: int, start_ns: int, end_ns: int, width: int) -> CriticalPathParts:
     """Where the critical path of the step at `at_ns` goes through the locations in a window.
 
-    Outside of all steps, it is that of the whole run. `about`: which step, and how long; or why there is none. A row is
-    one span, or several of the same depth with less than a pixel between them.
+    Outside of all steps, it is that of the whole run. `about`: which step, and how long; or why there is none. `step`:
+    the step as the analysis critical-path takes it; null where there is no path. A row is one span, or several of the
+    same depth with less than a pixel between them.
     """
     step, folded = _step_at(context.read, at_ns)
     if folded:
         about = f"step {step} was kept as statistics only: its critical path is not known"
-        return {"about": about, "location": [], "depth": [], "start_ns": [], "duration_ns": []}
+        return {"about": about, "step": None, "location": [], "depth": [], "start_ns": [], "duration_ns": []}
     path = _path(context.read, step)
     inside = (path.start_ns < end_ns) & (path.end_ns > start_ns)
     location, depth, start, end = (column[inside] for column in path[1:])
@@ -65,6 +67,7 @@ def critical_path(context: TraceContext, at_ns: int, start_ns: int, end_ns: int,
     until = end[np.append(first[1:], len(end)) - 1] if len(end) else end
     return {
         "about": path.about,
+        "step": step,
         "location": location[first].tolist(),
         "depth": depth[first].tolist(),
         "start_ns": start[first].tolist(),

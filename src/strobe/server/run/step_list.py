@@ -10,6 +10,7 @@ from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
+from numpy.lib.stride_tricks import sliding_window_view
 
 from strobe.model.schema import Column
 from strobe.steps.process_steps import ProcessSteps, Steps
@@ -46,11 +47,19 @@ class ClassFacts(TypedDict):
     outliers: int
 
 
+StepPlace = TypedDict(
+    "StepPlace",
+    {"process": int, "step": int, "start_ns": int, "duration_ns": int, "class": str, "outlier": bool},
+)
+StepPlace.__doc__ = "Where a step is, and of which class."
+
+
 class StepsAbout(TypedDict):
     """Facts about all steps, however few rows are sent.
 
     `kept`: steps in detail. `causes`: number of outliers by the part that makes them slow. `parts_ns`: sums of parts.
-    `processes`: those that have steps.
+    `processes`: those that have steps. `typical`: up to three neighbours in detail, see `typical_rows`; none where no
+    step qualifies. `worst`: the outlier that takes most time beyond the median of its class.
     """
 
     kept: int
@@ -58,13 +67,8 @@ class StepsAbout(TypedDict):
     causes: dict[str, int]
     parts_ns: dict[str, int]
     processes: list[int]
-
-
-StepPlace = TypedDict(
-    "StepPlace",
-    {"process": int, "step": int, "start_ns": int, "duration_ns": int, "class": str, "outlier": bool},
-)
-StepPlace.__doc__ = "Where a step is, and of which class."
+    typical: list[StepPlace]
+    worst: StepPlace | None
 
 
 def even_edges(count: int, most: int) -> Ints:
@@ -76,6 +80,23 @@ def shown_rows(duration_ns: Ints, outlier: Bools, edges: Ints) -> Ints:
     """Return which row is shown of those between edges: an outlier, else the longest."""
     weight = duration_ns + np.where(outlier, np.int64(2**62), 0)
     return np.array([low + int(weight[low:high].argmax()) for low, high in pairwise(edges.tolist())], dtype=np.int64)
+
+
+def typical_rows(main: ProcessSteps) -> range:
+    """Return three steps in detail that follow each other, nearest to three times the median of the usual steps.
+
+    The usual ones are of the most frequent class, complete, and neither outliers nor part of the warm-up. Where no
+    three of them follow each other, two or one; none where there are none.
+    """
+    usual = (main.class_names == Counter(main.classes).most_common(1)[0][0]) & main.steady & ~main.outlier
+    shown = usual & main.kept
+    for count in range(min(3, len(main)), 0, -1):
+        first = np.flatnonzero(sliding_window_view(shown, count).all(axis=1))
+        if len(first):
+            length = main.end_ns[first + count - 1] - main.start_ns[first]
+            at = int(first[np.abs(length - count * np.median(main.duration_ns[usual])).argmin()])
+            return range(at, at + count)
+    return range(0)
 
 
 class StepList:
@@ -130,7 +151,16 @@ class StepList:
         """Facts about all steps."""
         main = self._main
         if main is None:
-            return {"kept": 0, "classes": [], "causes": {}, "parts_ns": dict.fromkeys(PARTS, 0), "processes": []}
+            nothing = dict.fromkeys(PARTS, 0)
+            return {
+                "kept": 0,
+                "classes": [],
+                "causes": {},
+                "parts_ns": nothing,
+                "processes": [],
+                "typical": [],
+                "worst": None,
+            }
         names = main.class_names
         classes: list[ClassFacts] = [
             {
@@ -143,6 +173,8 @@ class StepList:
             for name, rank in self.class_ranks.items()
             if name in main.classes
         ]
+        median = {each["name"]: each["median_ns"] for each in classes}
+        beyond = np.where(main.outlier, main.duration_ns - np.array([median[name] for name in main.classes]), -1)
         causes = Counter(cause for cause, slow in zip(main.cause, main.outlier.tolist(), strict=True) if slow and cause)
         return {
             "kept": int(main.kept.sum()),
@@ -150,6 +182,8 @@ class StepList:
             "causes": dict(causes.most_common()),
             "parts_ns": dict(zip(PARTS, main.parts_ns.sum(axis=0).tolist(), strict=True)),
             "processes": sorted(each.process for each in self._steps.processes if len(each)),
+            "typical": [self._one(main, row) for row in typical_rows(main)],
+            "worst": self._one(main, int(beyond.argmax())) if main.outlier.any() else None,
         }
 
     def near(self, time_ns: int, kind: str) -> StepPlace | None:
@@ -167,6 +201,14 @@ class StepList:
             return self._one(main, int(np.append(rows[rows > at], rows)[0])) if len(rows) else None
         wanted = at + 1 if kind == "next" else at - 1
         return self._one(main, wanted) if 0 <= wanted < len(main) else None
+
+    def numbers_at(self, times_ns: Ints) -> Ints:
+        """Return the number of the step at each moment; -1 outside of all steps."""
+        if self._main is None or not len(self._main):
+            return np.full(len(times_ns), -1, dtype=np.int64)
+        at = np.searchsorted(self._main.start_ns, times_ns, side="right") - 1
+        inside = (at >= 0) & (times_ns < self._main.end_ns[at])
+        return np.where(inside, at + self._main.first_number, -1)
 
     def at(self, process: int, time_ns: int) -> StepPlace | None:
         """Return the step of a process at a moment."""

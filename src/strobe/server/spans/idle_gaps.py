@@ -9,10 +9,12 @@ import numpy as np
 
 from strobe.gpu.idle import CAUSES, NO_CALL, HostWork
 from strobe.gpu.work import kind_of_region
+from strobe.model.kinds import Group
 from strobe.ranks.links import launching_call
 from strobe.server.routing.endpoints import END_NS, LOCATION, MB, START_NS, parameter, route
 from strobe.server.spans.span_links import SpanEnd, described_span
-from strobe.server.spans.span_tables import expected_spans
+from strobe.server.spans.span_tables import expected_spans, thread_title
+from strobe.server.time_range.range_sums import clipped_self_ns
 from strobe.server.trace_context import TraceContext
 from strobe.sums.single_spans import one_span, span_of_row
 from strobe.tables.column_arrays import Ints
@@ -26,6 +28,9 @@ _KERNEL_GAP_NS = 30_000
 # Spans in a window of which all gaps are compared; in fuller ones those that the picture shows are.
 _MOST_COMPARED = 1_500_000
 _MOST_WALKED = 4_000_000
+# Threads and streams that are shown beside a gap, and spans of one that are read for it.
+_MOST_LISTED = 4
+_MOST_MEANWHILE = 50_000
 _WALKED_AT_ONCE = 65_536
 _PIXELS = 4096
 _host_work = cached_on_trace(HostWork)
@@ -46,6 +51,17 @@ class GapCause(TypedDict):
     call: SpanEnd | None
 
 
+class Meanwhile(TypedDict):
+    """What another thread or stream did during a gap: for how long anything ran, and what ran innermost for longest."""
+
+    location: int
+    thread: str
+    busy_ns: int
+    name: str
+    group: Group
+    ns: int
+
+
 class IdleGap(TypedDict):
     """A stretch in which nothing runs on a row: see `gap`."""
 
@@ -55,6 +71,7 @@ class IdleGap(TypedDict):
     before: SpanEnd | None
     after: SpanEnd | None
     cause: GapCause | None
+    meanwhile: list[Meanwhile]
 
 
 class _Gap(NamedTuple):
@@ -161,7 +178,8 @@ def gap(
     gap or span at `time_ns`, of at least `shortest_ns`; `longest`, the one that is `number`-th in length in
     [start_ns, end_ns), from 0 on. Gaps lie between what runs; before the first and after the last span of the row the
     run's start and end limit them. cause: of a stream of a GPU, for how long each cause of the analysis `idle` kept it
-    waiting, and the call that launched what came then.
+    waiting, and the call that launched what came then. meanwhile: of a thread, whose gaps have no recorded cause, what
+    others of its process did, those on which most ran first.
     """
     row = _Row(context, location)
     if not row.spans:
@@ -236,7 +254,35 @@ def _described(row: _Row, found: _Gap) -> IdleGap:
         "before": described_span(context, *before) if before else None,
         "after": described_span(context, *after) if after else None,
         "cause": _cause(row, found, after) if row.is_stream and before and after else None,
+        "meanwhile": [] if row.is_stream else _meanwhile(row, found),
     }
+
+
+def _meanwhile(row: _Row, found: _Gap) -> list[Meanwhile]:
+    context, (start_ns, end_ns) = row.context, found
+    rows = location_rows(context.trace)
+    process = rows[row.location].process
+    others = [each.location for each in rows if each.process == process and each.kind != "task" and each.span_count]
+    done: list[Meanwhile] = []
+    for location in others:
+        if location == row.location or expected_spans(context, location, start_ns, end_ns) > _MOST_MEANWHILE:
+            continue
+        spans = context.trace.span_arrays(location, start_ns, end_ns)
+        if not len(spans["row"]):
+            continue
+        own_ns = np.bincount(spans["region"], weights=clipped_self_ns(spans, start_ns, end_ns))
+        most = int(own_ns.argmax())
+        done.append(
+            {
+                "location": location,
+                "thread": thread_title(context, location),
+                "busy_ns": int(own_ns.sum()),
+                "name": context.names.names[most],
+                "group": context.names.groups[most],
+                "ns": int(own_ns[most]),
+            }
+        )
+    return sorted(done, key=lambda each: -each["busy_ns"])[:_MOST_LISTED]
 
 
 def _neighbour(row: _Row, time_ns: int, *, ended: bool) -> tuple[int, SpanArrays] | None:

@@ -13,7 +13,7 @@ from strobe.model.schema import Column
 from strobe.server.trace_context import TraceContext
 from strobe.tables.column_arrays import Ints
 from strobe.tables.table import arrow_schema
-from strobe.trace.definition_rows import location_rows
+from strobe.trace.definition_rows import Process, location_rows, process_rows
 from strobe.trace.spans import SpanArrays
 
 Rows = npt.NDArray[np.intp]
@@ -30,6 +30,18 @@ SPAN_COLUMNS = (
     Column("group", "string", "", "what it is drawn as", values=GROUPS),
 )
 LOCATED_COLUMNS = (*SPAN_COLUMNS, Column("location", "uint32", "", "location that it is in"))
+
+
+def process_title(process: Process) -> str:
+    """Return what a process is called among others: its rank, else its pid."""
+    return f"pid {process.pid}" if process.rank is None else f"rank {process.rank}"
+
+
+def thread_title(context: TraceContext, location: int) -> str:
+    """Return what a thread or stream is called: behind its process where there are several."""
+    row, processes = location_rows(context.trace)[location], process_rows(context.trace)
+    name = row.name or f"thread {row.thread_id}"
+    return f"{process_title(processes[row.process])} · {name}" if len(processes) > 1 else name
 
 
 def region_texts(context: TraceContext, region: npt.NDArray[Any], *columns: str) -> dict[str, pa.DictionaryArray]:

@@ -6,6 +6,7 @@ not known what these called: their time is a row of its own, split by the parts 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -134,6 +135,11 @@ def _add_records(sums: Sums, folded: FoldedProcess, start_ns: int, end_ns: int) 
     sums.folded_steps = max(sums.folded_steps, len(inside))
 
 
+def running_locations(context: TraceContext) -> list[int]:
+    """Return the threads and streams, whose time is the program's."""
+    return [location for location, runs in enumerate(_running(context)) if runs]
+
+
 def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> tuple[Floats, Ints, dict[int, Sums]]:
     """Return what each process did in [start_ns, end_ns), over all its locations.
 
@@ -212,6 +218,11 @@ def _rows(context: TraceContext, sums: Sums, limit: int) -> Iterator[tuple[str, 
     for at in np.argsort(-by_group, kind="stable").tolist():
         if by_group[at] > 0:
             yield "group", GROUPS[at], GROUPS[at], int(by_group[at]), int(group_count[at])
-    for region in np.argsort(-sums.own, kind="stable")[:limit].tolist():
-        if sums.own[region] > 0:
-            yield "name", names[region], groups[region], int(sums.own[region]), int(sums.count[region])
+    # Calls of MPI from several places are regions of one name.
+    by_name, count = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for region in np.flatnonzero(sums.own > 0).tolist():
+        key = names[region], groups[region]
+        by_name[key] += sums.own[region]
+        count[key] += int(sums.count[region])
+    for (name, group), own_ns in by_name.most_common(limit):
+        yield "name", name, group, int(own_ns), count[name, group]

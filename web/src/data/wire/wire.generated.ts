@@ -14,8 +14,8 @@ const tableFacts = object({ name: text, analysis: flag, columns: list(columnFact
 export type TableFacts = ReturnType<typeof tableFacts>;
 const catalogue = object({ analyses: list(analysisFacts), tables: list(tableFacts) });
 export type Catalogue = ReturnType<typeof catalogue>;
-const criticalPathParts = object({ about: text, location: list(number), depth: list(number), start_ns: list(number),
-  duration_ns: list(number) });
+const criticalPathParts = object({ about: text, step: maybe(text), location: list(number), depth: list(number),
+  start_ns: list(number), duration_ns: list(number) });
 export type CriticalPathParts = ReturnType<typeof criticalPathParts>;
 const flowNode = object({ id: number, name: text, group: choice(GROUPS), count: number, time_ns: number,
   level: number, members: list(text) });
@@ -31,8 +31,11 @@ const causePart = object({ cause: text, ns: number });
 export type CausePart = ReturnType<typeof causePart>;
 const gapCause = object({ main: text, parts: list(causePart), call: maybe(spanEnd) });
 export type GapCause = ReturnType<typeof gapCause>;
+const meanwhile = object({ location: number, thread: text, busy_ns: number, name: text, group: choice(GROUPS),
+  ns: number });
+export type Meanwhile = ReturnType<typeof meanwhile>;
 const idleGap = object({ location: number, start_ns: number, end_ns: number, before: maybe(spanEnd),
-  after: maybe(spanEnd), cause: maybe(gapCause) });
+  after: maybe(spanEnd), cause: maybe(gapCause), meanwhile: list(meanwhile) });
 export type IdleGap = ReturnType<typeof idleGap>;
 const property = object({ name: text, value: number, unit: orElse(text, "") });
 export type Property = ReturnType<typeof property>;
@@ -98,12 +101,14 @@ export type GridAbout = ReturnType<typeof gridAbout>;
 const gridPlace = object({ rank: maybe(number), process: number, step: number, start_ns: number, duration_ns: number,
   value_ns: number });
 export type GridPlace = ReturnType<typeof gridPlace>;
+const rowOrder = object({ main: list(number), backward: list(number), system: list(number) });
+export type RowOrder = ReturnType<typeof rowOrder>;
 const rowPlace = object({ title: text, kind: text, locations: list(number) });
 export type RowPlace = ReturnType<typeof rowPlace>;
 const classFacts = object({ name: text, rank: number, count: number, median_ns: number, outliers: number });
 export type ClassFacts = ReturnType<typeof classFacts>;
 const stepsAbout = object({ kept: number, classes: list(classFacts), causes: record(number), parts_ns: record(number),
-  processes: list(number) });
+  processes: list(number), typical: list(stepPlace), worst: maybe(stepPlace) });
 export type StepsAbout = ReturnType<typeof stepsAbout>;
 const level = object({ id: number, name: text, marker: text, count: number, in_detail: maybe(number), parent: number,
   trips: list(number), spine: number, coverage: number, cvn: number, score: number, is_step: flag, time_ns: number,
@@ -183,6 +188,16 @@ export type Execution = ReturnType<typeof execution>;
 const durations = object({ name: text, executions: number, count: number, read_share: number, total_ns: number,
   median_ns: maybe(number), edges_ns: list(number), counts: list(number), chosen: number, spans: list(execution) });
 export type Durations = ReturnType<typeof durations>;
+const messageLines = object({ count: number, from_location: list(number), sent_ns: list(number),
+  to_location: list(number), received_ns: list(number) });
+export type MessageLines = ReturnType<typeof messageLines>;
+const wallPart = object({ name: text, group: text, share: number });
+export type WallPart = ReturnType<typeof wallPart>;
+const threadLoad = object({ location: number, name: text, share: number });
+export type ThreadLoad = ReturnType<typeof threadLoad>;
+const wallTime = object({ main_threads: number, host: list(wallPart), others: list(threadLoad), gpus: number,
+  gpu: list(wallPart), host_communication: number, gpu_communication: number, hidden_communication: number });
+export type WallTime = ReturnType<typeof wallTime>;
 const tableOption = object({ name: text, help: text, choices: list(text), value: text });
 export type TableOption = ReturnType<typeof tableOption>;
 const BEHIND = { row: "number", start_ns: "number", duration_ns: "number", self_ns: "number", region: "number",
@@ -215,7 +230,7 @@ const WINDOW = { kind: ["group", "name", "folded"] as const, name: "text", group
 const WINDOW_MESSAGES = { sender: "number", receiver: "number", messages: "number", most_messages: "number",
   total_bytes: "number", most_bytes: "number" } as const;
 const WINDOW_PROFILE = { name: "text", group: "text", executions: "number", exclusive_ns: "number", share: "number",
-  mean_ns: "number" } as const;
+  mean_ns: "number", shortest_ns: "number", average_ns: "number", longest_ns: "number" } as const;
 const WINDOW_SPANS = { start_ns: "number", duration_ns: "number", depth: "number", name: "text", group: GROUPS,
   location: "number" } as const;
 
@@ -231,6 +246,7 @@ export const ANSWERS = {
   meta: meta,
   neighbour: maybe(spanFacts),
   "ranks/steps/cell": maybe(gridPlace),
+  "rows/order": rowOrder,
   "rows/places": list(rowPlace),
   span: maybe(spanFacts),
   step: maybe(stepPlace),
@@ -238,6 +254,8 @@ export const ANSWERS = {
   summary: summary,
   "window/bars": bars,
   "window/durations": durations,
+  "window/message_lines": messageLines,
+  "window/wall": wallTime,
 };
 
 /** Routes that answer with a table: its columns by name. */
@@ -301,7 +319,9 @@ export type Routes = {
   readings: { readonly series?: string | number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
   "rows/cells": { readonly place: number; readonly row_level: number; readonly first: number; readonly count: number;
   readonly level: number; readonly tile: number };
+  "rows/gpu": { readonly locations: string | number; readonly level: number; readonly tile: number };
   "rows/heat": { readonly locations: string | number; readonly of: string; readonly level: number; readonly tile: number };
+  "rows/order": Record<never, never>;
   "rows/places": Record<never, never>;
   "rows/shares": { readonly locations: string | number; readonly level: number; readonly tile: number };
   "rows/values": { readonly of: string; readonly start_ns: number; readonly end_ns: number };
@@ -327,7 +347,10 @@ export type Routes = {
   readonly limit?: number };
   "window/durations": { readonly start_ns: number; readonly end_ns: number; readonly name: string; readonly low_ns?: number;
   readonly high_ns?: number };
+  "window/message_lines": { readonly start_ns: number; readonly end_ns: number };
   "window/messages": { readonly start_ns: number; readonly end_ns: number; readonly kind?: "message" | "one_sided"; readonly tiles?: number };
-  "window/profile": { readonly start_ns: number; readonly end_ns: number };
+  "window/profile": { readonly start_ns: number; readonly end_ns: number;
+  readonly by?: "name" | "group" | "role" | "file" | "caller" | "module" | "thread" | "process" | "rank" | "step" };
   "window/spans": { readonly locations: string | number; readonly start_ns: number; readonly end_ns: number };
+  "window/wall": { readonly start_ns: number; readonly end_ns: number };
 };

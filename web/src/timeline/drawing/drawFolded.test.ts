@@ -43,5 +43,5 @@ test("only threads of processes that folded anything hold nothing there", () => 
     height: 20,
   });
   const rows = [thread(0, 0), thread(1, 1), thread(2, 2)];
-  expect(foldedRows(rows, [0, 2]).map((row) => row.location.location)).toEqual([0, 2]);
+  expect(foldedRows(rows, [0, 2]).map((row) => row.key)).toEqual(["location-0", "location-2"]);
 });

@@ -6,7 +6,7 @@ import type { Row } from "../rows/rowLayout";
 import type { Box } from "./scene";
 import type { Pen } from "./svgSurface";
 
-type ThreadRow = Extract<Row, { kind: "location" }>;
+type ThreadRow = Extract<Row, { kind: "location" | "gpu" }>;
 
 /** Neighbouring steps without spans as one stretch each, as far as a window shows them. */
 export function foldedStretches(steps: readonly Step[], window: TimeRange): TimeRange[] {
@@ -22,9 +22,11 @@ export function foldedStretches(steps: readonly Step[], window: TimeRange): Time
   return found;
 }
 
-/** The threads that hold no spans there; those of a process that kept everything do, for example a worker of a loader. */
+/** The threads and GPUs that hold no spans there; those of a process that kept everything do, for example a worker of a loader. */
 export const foldedRows = (rows: readonly Row[], processes: readonly number[]): ThreadRow[] =>
-  rows.filter((row) => row.kind === "location").filter((row) => processes.includes(row.location.process));
+  rows
+    .filter((row) => row.kind === "location" || row.kind === "gpu")
+    .filter((row) => processes.includes(row.kind === "gpu" ? row.process : row.location.process));
 
 const GAP = 9;
 

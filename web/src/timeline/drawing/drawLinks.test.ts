@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Link } from "../../data/wire/wire.generated";
 
 import type { LocationRow, Row } from "../rows/rowLayout";
-import { arrowsOf, rowOfLocation, standsFor } from "./drawLinks";
+import { arrowsOf, messageArrows, rowOfLocation, standsFor } from "./drawLinks";
 
 const location = (number: number, process: number) => ({
   location: number,
@@ -76,4 +76,11 @@ describe("arrows", () => {
   test("have no head between those who met", () =>
     expect(arrows(link("collective", "with", 1, 22))[0]?.headless).toBe(true));
   test("are left out where the other end has no row", () => expect(arrows(link("launch", "to", 20, 1))).toEqual([]));
+});
+
+test("a message is a line from when it was sent to when it had come, between the middles of both rows", () => {
+  const lines = { count: 2, from_location: [0, 0], sent_ns: [20, 30], to_location: [11, 999], received_ns: [40, 50] };
+  expect(messageArrows(lines, rows, stands, ground)).toEqual([
+    { from: { x: 200, y: 0 - 10 + 9.5 }, to: { x: 400, y: 40 - 10 + 9.5 }, inside: true, headless: false },
+  ]);
 });

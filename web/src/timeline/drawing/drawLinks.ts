@@ -3,7 +3,7 @@
 import { CHROME, css, type Theme } from "../../base/color";
 import { formatDuration, length } from "../../base/time";
 import { toPx } from "../../base/viewport";
-import type { Link } from "../../data/wire/wire.generated";
+import type { Link, MessageLines } from "../../data/wire/wire.generated";
 import { FANOUT, type Row } from "../rows/rowLayout";
 import { bandOf, type Ground, type LinkedSpan, type ShownGap, type Stands } from "./scene";
 import type { Pen } from "./svgSurface";
@@ -59,6 +59,30 @@ export function arrowsOf(
     const from = point(source, false);
     const to = point(target, message);
     return from && to ? [{ from, to, inside: link.inside, headless: link.way === "with" }] : [];
+  });
+}
+
+/** The lines of messages: from the row of the sender, when it was sent, to that of the receiver, when it had come. */
+export function messageArrows(
+  messages: MessageLines,
+  rows: readonly Row[],
+  stands: Stands,
+  { window, width, scrollTop }: Ground,
+): Arrow[] {
+  const middles = new Map<number, number | undefined>();
+  const middleOf = (location: number): number | undefined => {
+    if (!middles.has(location)) {
+      const row = rowOfLocation(rows, location, stands);
+      const band = row?.kind === "location" ? bandOf(row, 0) : { top: 0, height: row?.height ?? 0 };
+      middles.set(location, row && row.top - scrollTop + band.top + band.height / 2);
+    }
+    return middles.get(location);
+  };
+  return messages.sent_ns.flatMap((sentNs, i) => {
+    const [from, to] = [middleOf(messages.from_location[i] ?? -1), middleOf(messages.to_location[i] ?? -1)];
+    if (from === undefined || to === undefined) return [];
+    const x = [sentNs, messages.received_ns[i] ?? sentNs].map((ns) => toPx(ns, window, width));
+    return [{ from: { x: x[0] ?? 0, y: from }, to: { x: x[1] ?? 0, y: to }, inside: true, headless: false }];
   });
 }
 

@@ -69,7 +69,7 @@ export function drawRasters(context: Pen, scene: Scene, tools: Tools): void {
   rows.forEach(({ row }, i) => {
     const { top, tall } = places[i] ?? { top: 0, tall: 1 };
     const [y, high] = [top / pixelRatio, tall / pixelRatio];
-    if (row.kind === "summary") {
+    if (row.kind === "summary" || row.kind === "gpu") {
       context.fillStyle = stackGround(tools.theme);
       context.fillRect(0, y, width, high);
     }

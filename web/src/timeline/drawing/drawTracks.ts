@@ -12,7 +12,7 @@ import { HEIGHTS, type LocationRow, type Row } from "../rows/rowLayout";
 import { criticalBoxes, drawCritical } from "./drawCritical";
 import { foldedRows, foldedStretches, hatch } from "./drawFolded";
 import { drawSteps } from "./drawHeader";
-import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
+import { arrowsOf, drawArrows, drawGap, messageArrows } from "./drawLinks";
 import { drawMarks, NOTCHED } from "./drawMarks";
 import { drawMetric } from "./drawMetrics";
 import { drawRasters } from "./drawRadarAndSummary";
@@ -52,7 +52,8 @@ export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number
   for (const row of rows) {
     const top = row.top - scrollTop;
     context.fillStyle = chrome.band;
-    if (row.kind === "process" || row.kind === "host") context.fillRect(0, top, width, row.height);
+    if (row.kind === "process" || row.kind === "host" || row.kind === "system")
+      context.fillRect(0, top, width, row.height);
     context.fillStyle = chrome.grid;
     if (row.height >= LINED) context.fillRect(0, top + row.height - 1, width, 1);
     if (row.kind === "metric")
@@ -69,9 +70,13 @@ export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number
   drawRasters(context, scene, tools);
   drawMarks(context, scene, tools);
   drawFolded(context, scene, tools);
-  if (scene.critical) drawCritical(context, criticalBoxes(scene.critical, scene), tools.theme);
+  if (scene.critical?.parts.length) drawCritical(context, criticalBoxes(scene.critical, scene), scene, tools.theme);
   for (const gap of scene.gaps) drawGap(context, gap, scene, tools.theme);
   drawChosen(context, scene, tools.theme);
+  if (scene.messages) {
+    const { lines, rows: all, stands } = scene.messages;
+    drawArrows(context, messageArrows(lines, all, stands, scene), tools.theme);
+  }
   if (scene.linked) {
     const { span, links, rows: all, stands } = scene.linked;
     drawArrows(context, arrowsOf(span, links, all, stands, scene), tools.theme);
@@ -110,7 +115,7 @@ function drawFolded(context: Pen, scene: Ground & RowContent, { theme, labels }:
     for (const row of locations)
       hatch(context, { left, top: row.top - scene.scrollTop, width: wide, height: row.height - 1 }, chrome.gridStrong);
     const room = context.measureText(FOLDED).width + 14;
-    const first = locations.find((row) => row.open) ?? locations[0];
+    const first = locations.find((row) => row.kind === "location" && row.open) ?? locations[0];
     if (!first || labels.fit(FOLDED, wide - 20) !== FOLDED) continue;
     // Below what goes on through all steps, such as the function that holds the loop.
     const middle = first.top - scene.scrollTop + first.height - 14;

@@ -7,7 +7,7 @@ import type { CriticalPath, Step } from "../../data/runSteps";
 import type { TileKey } from "../../data/tiles/cells";
 import type { TileStore } from "../../data/tiles/locationTiles";
 import type { RasterStore } from "../../data/tiles/rasters";
-import type { Link, RowPlace, SpanEnd } from "../../data/wire/wire.generated";
+import type { Link, MessageLines, RowPlace, SpanEnd } from "../../data/wire/wire.generated";
 import type { SpanKey } from "../../state/address";
 import type { Painter, PlacedRow } from "../pixels/cellPainter";
 import { Lines } from "../pixels/paintedLines";
@@ -58,6 +58,10 @@ export type Highlights = {
   readonly selection: (SpanKey & { readonly durationNs: number }) | undefined;
   readonly hovered: { readonly location: number; readonly depth: number; readonly range: TimeRange } | undefined;
   readonly critical: CriticalPath | undefined;
+  /** Messages between ranks, and all rows, among which their ends are. */
+  readonly messages:
+    | { readonly lines: MessageLines; readonly rows: readonly Row[]; readonly stands: Stands }
+    | undefined;
   /** The links of the selected span, and all rows, among which their other ends are. */
   readonly linked:
     | {

@@ -2,6 +2,7 @@
 // critical path.
 
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { formatCount } from "../../base/quantity";
 import { length, sameRange, type TimeRange } from "../../base/time";
 import { fetchReadings, type Readings } from "../../data/readings";
 import type { Run } from "../../data/run";
@@ -9,6 +10,8 @@ import { type CriticalPath, fetchCriticalPath, fetchStepsOf, type Step } from ".
 import type { Session } from "../../data/session";
 import type { TileKey } from "../../data/tiles/cells";
 import { fetchValues } from "../../data/tiles/rasters";
+import { stretchOf } from "../../data/wire/api";
+import type { MessageLines } from "../../data/wire/wire.generated";
 import { fits as fitRows, type Row } from "../rows/rowLayout";
 import type { Selection } from "./selection";
 import type { TimeWindow } from "./timeWindow";
@@ -31,6 +34,7 @@ type Timeline = {
   readonly size: ReadonlySignal<{ readonly width: number }>;
   readonly tiles: ReadonlySignal<readonly TileKey[]>;
   readonly version: Signal<number>;
+  readonly pictured: ReadonlySignal<boolean>;
 };
 
 export class RowData {
@@ -40,14 +44,22 @@ export class RowData {
   private readonly stepsAsked = new Set<number>();
   readonly readings = signal<ReadonlyMap<number, Readings>>(new Map());
   private placesAsked = false;
+  private orderAsked = false;
   /** What the amounts that rows are sorted by were fetched for. */
   private amountsFor = "";
   private readingsFor: (Fetched & { readonly series: ReadonlySet<number> }) | undefined;
   private readingsUnderWay: AbortController | undefined;
   /** The critical path over the tracks: of the step at a moment, as it was fetched for a window. */
   readonly critical = signal<CriticalPath | undefined>(undefined);
+  /** What it was fetched for: a moment of the step. */
   private criticalAt: number | undefined;
   private criticalFor: Fetched | undefined;
+
+  /** Messages between ranks, as far as they are shown as lines. */
+  readonly messages = signal<MessageLines | undefined>(undefined);
+  private messagesFor: Fetched | undefined;
+  /** The sentence about them that was shown last: not again while one zooms. */
+  private messagesNote = "";
 
   constructor(private readonly model: Timeline) {}
 
@@ -63,10 +75,12 @@ export class RowData {
 
   fetch(rows: readonly Row[]): void {
     this.fetchPlaces();
+    this.fetchOrder();
     this.fetchAmounts();
     this.fetchSteps(rows);
     this.fetchReadings(rows);
     this.fetchCritical();
+    this.fetchMessages();
   }
 
   /** Fetches the steps of the processes whose rows of steps are on the screen. */
@@ -100,11 +114,23 @@ export class RowData {
     });
   }
 
+  /** Fetches which rows are what, once there is a picture. */
+  private fetchOrder(): void {
+    if (this.orderAsked || !this.model.pictured.value) return;
+    this.orderAsked = true;
+    const { session, rows } = this.model;
+    void session.ask(session.api.json("rows/order", {})).then((order) => {
+      if (!order) return;
+      const { main, backward, system } = order;
+      rows.order.value = { main: new Set(main), backward: new Set(backward), system: new Set(system) };
+    });
+  }
+
   /** Fetches what the rows are sorted by: for `time` anew whenever the window comes to rest. */
   private fetchAmounts(): void {
     const { sort, sortAt } = this.model.rows.view.value;
-    const { region, window } = this.model.session.state.value;
-    const { startNs, endNs } = window ?? this.model.run.bounds;
+    const { region } = this.model.session.state.value;
+    const { startNs, endNs } = this.model.time.rested.value;
     const of = sort === "value" ? this.model.rows.measure.value : `region.${region}`;
     if (sort !== "value" && (sort !== "time" || !region)) return;
     const from = sort === "value" ? (sortAt ?? 0) : startNs;
@@ -123,16 +149,50 @@ export class RowData {
   toggleCritical(): void {
     const window = this.model.time.shown.peek();
     const middle = this.model.selection.span.peek()?.start_ns ?? (window.startNs + window.endNs) / 2;
-    this.criticalAt = this.criticalAt === undefined ? middle : undefined;
-    this.criticalFor = undefined;
-    this.critical.value = undefined;
-    this.fetchCritical();
+    const { session } = this.model;
+    session.update({ critical: session.state.peek().critical === undefined ? Math.round(middle) : undefined });
+  }
+
+  /** Shows messages between ranks as lines, or hides them. */
+  toggleMessages(): void {
+    const { session } = this.model;
+    this.messagesNote = "";
+    session.update({ messages: !session.state.peek().messages });
+  }
+
+  private fetchMessages(): void {
+    const wanted = this.wanted();
+    const { session } = this.model;
+    if (!session.state.value.messages) {
+      this.messagesFor = undefined;
+      this.messages.value = undefined;
+      return;
+    }
+    if (this.does(this.messagesFor, wanted)) return;
+    this.messagesFor = wanted;
+    void session.ask(session.api.json("window/message_lines", stretchOf(wanted.range))).then((found) => {
+      if (!found || this.messagesFor !== wanted) return;
+      this.messages.value = found;
+      const note =
+        found.count === 0
+          ? "No message between ranks is known here"
+          : found.sent_ns.length < found.count
+            ? `${formatCount(found.count)} messages are here, too many for lines: zoom in`
+            : "";
+      if (note && note !== this.messagesNote) session.notify(note);
+      this.messagesNote = note;
+    });
   }
 
   private fetchCritical(): void {
     // Read in any case: whoever draws hears of the next window, too.
     const wanted = this.wanted();
-    const at = this.criticalAt;
+    const at = this.model.session.state.value.critical;
+    if (at !== this.criticalAt) {
+      this.criticalAt = at;
+      this.criticalFor = undefined;
+      this.critical.value = undefined;
+    }
     if (at === undefined || this.does(this.criticalFor, wanted)) return;
     this.criticalFor = wanted;
     const { range, widthPx } = wanted;

@@ -1,8 +1,9 @@
 // The window of time that is shown, and every way to move it. Where a gesture ends goes into the address; on the way it stays here.
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { sameRange, type TimeRange } from "../../base/time";
+import type { TimeRange } from "../../base/time";
 import { around, clamp, pan, zoom } from "../../base/viewport";
 import type { Session } from "../../data/session";
+import type { State } from "../../state/address";
 import { trailAfter } from "../../state/zoomTrail";
 
 /** A gesture that rests this long becomes part of the address. */
@@ -13,14 +14,25 @@ export class TimeWindow {
   private readonly live = signal<TimeRange | undefined>(undefined);
   private settle: ReturnType<typeof setTimeout> | undefined;
   readonly shown: ReadonlySignal<TimeRange>;
+  /** The window at rest: what the address has, else `opening`, else the whole run. */
+  readonly rested: ReadonlySignal<TimeRange>;
+  /** Windows that lead to it: see State.trail. */
+  readonly trail: ReadonlySignal<State["trail"]>;
   /** Whether a gesture is under way: then what was fetched for the window before may do for a while. */
   readonly moving: ReadonlySignal<boolean> = computed(() => this.live.value !== undefined);
 
+  /** `opening`: what is shown while the address has no window. */
   constructor(
     private readonly session: Session,
     private readonly bounds: TimeRange,
+    opening: ReadonlySignal<TimeRange | undefined>,
   ) {
-    this.shown = computed(() => clamp(this.live.value ?? session.state.value.window ?? bounds, bounds));
+    this.rested = computed(() => session.state.value.window ?? opening.value ?? bounds);
+    this.shown = computed(() => clamp(this.live.value ?? this.rested.value, bounds));
+    this.trail = computed(() => {
+      const { window, trail } = session.state.value;
+      return !window && opening.value ? [undefined] : trail;
+    });
   }
 
   /** Stops a gesture that has not settled. */
@@ -46,6 +58,13 @@ export class TimeWindow {
     this.move(clamp({ startNs: window.startNs + by, endNs: window.endNs + by }, this.bounds));
   }
 
+  /** Goes to a window as part of a gesture: it is in the address once that rests. */
+  move(window: TimeRange): void {
+    this.live.value = window;
+    clearTimeout(this.settle);
+    this.settle = setTimeout(() => this.commit(window, "replace"), SETTLE_MS);
+  }
+
   /** Goes to a window at once; where it is a zoom in, the present one becomes a crumb. */
   goTo(window: TimeRange): void {
     this.commit(clamp(window, this.bounds), "push");
@@ -59,25 +78,19 @@ export class TimeWindow {
   /** Shows the whole run. */
   whole(): void {
     this.endGesture();
-    this.session.update({ window: undefined, trail: [] }, "push");
+    this.session.update({ window: this.bounds, trail: [] }, "push");
   }
 
   /** Undoes the last zoom in. */
   back(): void {
-    this.backTo(this.session.state.value.trail.length - 1);
+    this.backTo(this.trail.value.length - 1);
   }
 
   /** Returns to a crumb of the trail; without one, to the whole run. */
   backTo(crumb: number): void {
     this.endGesture();
-    const { trail } = this.session.state.value;
-    this.session.update({ window: trail[crumb], trail: trail.slice(0, Math.max(0, crumb)) }, "push");
-  }
-
-  private move(window: TimeRange): void {
-    this.live.value = window;
-    clearTimeout(this.settle);
-    this.settle = setTimeout(() => this.commit(window, "replace"), SETTLE_MS);
+    const trail = this.trail.value;
+    this.session.update({ window: trail[crumb] ?? this.bounds, trail: trail.slice(0, Math.max(0, crumb)) }, "push");
   }
 
   private endGesture(): void {
@@ -87,9 +100,7 @@ export class TimeWindow {
 
   private commit(window: TimeRange, how: "push" | "replace"): void {
     this.endGesture();
-    const { state } = this.session;
-    const asChosen = sameRange(window, this.bounds) ? undefined : window;
-    const trail = trailAfter(state.value.trail, state.value.window, asChosen, this.bounds);
-    this.session.update({ window: asChosen, trail }, how);
+    const trail = trailAfter(this.trail.value, this.rested.value, window, this.bounds);
+    this.session.update({ window, trail }, how);
   }
 }

@@ -2,6 +2,7 @@
 
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { length, type TimeRange } from "../../base/time";
+import { around } from "../../base/viewport";
 import type { Run } from "../../data/run";
 import { fetchStepNear, type Step, type StepKind } from "../../data/runSteps";
 import type { Session } from "../../data/session";
@@ -64,7 +65,13 @@ export class TimelineModel {
     alwaysOpen?: readonly number[],
   ) {
     const heightPx = computed(() => this.size.value.height);
-    this.time = new TimeWindow(session, run.bounds);
+    const opening = computed(() => {
+      const typical = alwaysOpen ? [] : (session.stepsAbout.value?.typical ?? []);
+      const [first, last] = [typical[0], typical.at(-1)];
+      if (!first || !last) return undefined;
+      return around({ startNs: first.start_ns, endNs: last.start_ns + last.duration_ns }, run.bounds);
+    });
+    this.time = new TimeWindow(session, run.bounds, opening);
     this.rows = new TrackRows(session, run, heightPx, alwaysOpen);
     this.selection = new Selection(session, this.time, this.rows, () => this.size.value.width);
     let known: readonly TileKey[] = [];
@@ -129,6 +136,17 @@ export class TimelineModel {
     }
     this.time.goAround({ startNs: step.start_ns, endNs: step.start_ns + step.duration_ns });
     session.notify(`step ${step.step} (${step.class}${step.outlier ? ", outlier" : ""})`);
+  }
+
+  /** Goes to the step that takes most time beyond what its class usually does. */
+  goToWorst(): void {
+    const worst = this.session.stepsAbout.peek()?.worst;
+    if (!worst) {
+      this.session.notify("No step takes much longer than its class usually does");
+      return;
+    }
+    this.time.goAround({ startNs: worst.start_ns, endNs: worst.start_ns + worst.duration_ns });
+    this.session.notify(`step ${worst.step} (${worst.class}, outlier)`);
   }
 
   /** Opens the drawer where it was left, or closes it. */

@@ -7,7 +7,16 @@ import type { Session } from "../../data/session";
 import type { RowPlace } from "../../data/wire/wire.generated";
 import { ROWS_VIEW, type RowsView } from "../../state/rowsState";
 import { standsFor } from "../drawing/drawLinks";
-import { type Ask, layoutRows, openByDefault, pinnedRows, type Row, totalHeight, visibleRows } from "../rows/rowLayout";
+import {
+  type Ask,
+  type KnownOrder,
+  layoutRows,
+  openByDefault,
+  pinnedRows,
+  type Row,
+  totalHeight,
+  visibleRows,
+} from "../rows/rowLayout";
 
 /** What the radar shows unless something else is chosen: where ranks wait for each other is what one looks for first. */
 const USUAL_MEASURE = "group.communication";
@@ -28,6 +37,8 @@ export class TrackRows {
   readonly series: Signal<readonly Series[]> = signal([]);
   /** What has the same part in every process, once a view needs it. */
   readonly places = signal<readonly RowPlace[]>([]);
+  /** Which rows are main threads, of backward passes, of the system; once that has come. */
+  readonly order = signal<KnownOrder | undefined>(undefined);
   /** What rows are sorted by, by location. */
   readonly amounts = signal<ReadonlyMap<number, number>>(new Map());
   /** How the rows are looked at. */
@@ -78,6 +89,7 @@ export class TrackRows {
       measure: this.measure.value,
       amounts: this.amounts.value,
       places: this.places.value,
+      order: this.order.value,
       stepped: session.stepsAbout.value?.processes ?? [],
     }));
     this.all = computed(() => layoutRows(this.ask.value));
@@ -135,7 +147,11 @@ export class TrackRows {
     if (!rows.some((row) => !row.stands && row.location.location === location)) {
       const process = this.run.locations.find((one) => one.location === location)?.process;
       const folded = rows.find((row) => row.stands?.process.process === process);
+      const hiding = this.all
+        .peek()
+        .find((row) => (row.kind === "gpu" || row.kind === "system") && row.folded && row.members.includes(location));
       if (folded) this.flip(folded.key);
+      else if (hiding) this.flip(hiding.key);
     }
     this.toRow.value = undefined;
     this.toRow.value = location;

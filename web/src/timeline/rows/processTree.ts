@@ -69,6 +69,10 @@ export function processNodes(
   return nodes;
 }
 
+/** The main threads of all processes that recorded spans. */
+export const mainLocations = (run: Run): number[] =>
+  processNodes(run, "", "rank", new Map(), new Set()).flatMap(({ main }) => (main ? [main.location] : []));
+
 // Numbers in names count as numbers: n2 comes before n10.
 const { compare } = new Intl.Collator("en", { numeric: true });
 

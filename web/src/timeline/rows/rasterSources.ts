@@ -4,7 +4,7 @@ import type { TileKey } from "../../data/tiles/cells";
 import { AT_ONCE, inStretches, type Raster, type RasterStore } from "../../data/tiles/rasters";
 import { type Family, inChunks } from "../../data/tiles/rowStore";
 import type { RowPlace } from "../../data/wire/wire.generated";
-import type { HostRow, LocationRow, RanksRow, Row, SummaryRow } from "./rowLayout";
+import type { GpuRow, HostRow, LocationRow, RanksRow, Row, SummaryRow } from "./rowLayout";
 
 /** Locations that one answer gives the mean shares of. */
 const AVERAGED = 256;
@@ -34,6 +34,16 @@ function someFamily(some: readonly number[]): Source {
   return { family, parts: chunks.map((chunk, member) => ({ member, weight: chunk.length })) };
 }
 
+const gpuSource = (streams: readonly number[]): Source => ({
+  family: {
+    name: `gpu/${streams.join()}`,
+    question: "rows/gpu",
+    chunks: (members) => members.map((member) => [member]),
+    parameters: () => ({ locations: streams.join() }),
+  },
+  parts: [{ member: 0, weight: 1 }],
+});
+
 const heatFamily = (measure: string): Omit<Family, "members"> => ({
   name: `heat/${measure}`,
   question: "rows/heat",
@@ -42,7 +52,7 @@ const heatFamily = (measure: string): Omit<Family, "members"> => ({
 });
 
 /** Rows that are drawn from rasters. */
-export type RasterRow = Row & (SummaryRow | RanksRow | HostRow | LocationRow);
+export type RasterRow = Row & (SummaryRow | RanksRow | HostRow | LocationRow | GpuRow);
 
 /** What a row is drawn from; undefined where that is not a raster. `radar`: locations are heat. */
 export function sourceOf(row: Row, places: readonly RowPlace[], radar: string | undefined): Source | undefined {
@@ -56,6 +66,7 @@ export function sourceOf(row: Row, places: readonly RowPlace[], radar: string | 
   // Only shares have a mean over ranks.
   if (row.kind === "host" && row.folded && row.members.length && (!radar || radar.startsWith("group.")))
     return someFamily(row.members);
+  if (row.kind === "gpu" && row.members.length && !radar) return gpuSource(row.members);
   if (row.kind === "location" && radar)
     return { family: heatFamily(radar), parts: [{ member: row.location.location, weight: 1 }] };
   return undefined;

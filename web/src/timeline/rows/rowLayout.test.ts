@@ -85,6 +85,7 @@ const ask = (of: Run, view: Partial<RowsView> = {}, more: Partial<Ask> = {}): As
   amounts: new Map(),
   places: [],
   stepped: [],
+  order: undefined,
   ...more,
 });
 const keys = (asked: Ask): string[] => layoutRows(asked).map((row) => row.key);
@@ -119,9 +120,48 @@ describe("rows", () => {
   });
 });
 
+describe("the rows of a process", () => {
+  const on = (number: number, kind: Location["kind"], device?: number): Location => ({
+    ...location(number, 0, 5),
+    kind,
+    ...(device !== undefined && { device }),
+  });
+  const gpus: Run = {
+    ...run,
+    processes: [{ ...child(0), pid: 102 }],
+    locations: [
+      on(0, "thread"),
+      on(1, "thread"),
+      on(2, "thread"),
+      on(3, "stream", 1),
+      on(4, "task"),
+      on(5, "stream", 0),
+      on(6, "task", 0),
+      on(7, "stream", 0),
+    ],
+  };
+  const order = { main: new Set([2]), backward: new Set([1]), system: new Set([4]) };
+  test("are the main thread, those of the backward pass, others; GPUs above their streams; system last and folded", () => {
+    const planned = keys(ask(gpus, {}, { order }));
+    expect(planned).toEqual(["p0", "l2", "l1", "l0", "d0.0", "l5", "l7", "l6", "d0.1", "l3", "y0"]);
+    const flipped = keys(ask(gpus, { flipped: ["y0", "d0.0"] }, { order }));
+    expect(flipped).toEqual(["p0", "l2", "l1", "l0", "d0.0", "d0.1", "l3", "y0", "l4"]);
+    const row = layoutRows(ask(gpus, {}, { order })).find(({ key }) => key === "d0.0");
+    expect(row?.kind === "gpu" && row.members, "its streams, not what it waits for").toEqual([5, 7]);
+  });
+  test("begin with the main thread also before their order has come", () => {
+    expect(keys(ask(gpus))).toEqual(["p0", "l2", "l0", "l1", "l4", "d0.0", "l5", "l7", "l6", "d0.1", "l3"]);
+  });
+  test("have the memory of a GPU below it, and no memory of a few bytes", () => {
+    const memory = [series(0, "GPU 0: allocated", "bytes", 5e9), series(1, "allocated", "bytes", 8)];
+    const planned = keys(ask(gpus, {}, { order, series: memory }));
+    expect(planned.slice(0, 6)).toEqual(["p0", "l2", "l1", "l0", "d0.0", "m0.GPU 0 bytes"]);
+  });
+});
+
 describe("the tree", () => {
   test("has hosts where there are several, and folds many processes into their main threads", () => {
-    expect(keys(ask(ranks(8))).slice(0, 5)).toEqual(["n0", "p0", "l0", "l1", "p1"]);
+    expect(keys(ask(ranks(8))).slice(0, 5)).toEqual(["n0", "p0", "l1", "l0", "p1"]);
     const rows = layoutRows(ask(ranks(20)));
     expect(rows.slice(0, 6).map((r) => r.key)).toEqual(["n0", "p0", "p1", "p2", "p3", "n1"]);
     const [, first] = rows;
@@ -129,7 +169,7 @@ describe("the tree", () => {
     expect(first?.kind === "location" && first.stands?.title).toBe("rank 0");
   });
   test("has steps where several processes have their own", () => {
-    expect(keys(ask(ranks(3), {}, { stepped: [1, 2] })).slice(0, 5)).toEqual(["p0", "l0", "l1", "p1", "t1"]);
+    expect(keys(ask(ranks(3), {}, { stepped: [1, 2] })).slice(0, 5)).toEqual(["p0", "l1", "l0", "p1", "t1"]);
     expect(keys(ask(ranks(3), {}, { stepped: [1] }))).not.toContain("t1");
     expect(pinnedRows(ask(ranks(3), { pinned: ["t2", "t0"] }, { stepped: [1, 2] }))).toMatchObject([
       { kind: "steps", title: "rank 2 · steps" },
@@ -137,11 +177,11 @@ describe("the tree", () => {
   });
   test("is flipped where a row is, and folded or unfolded as a whole", () => {
     expect(keys(ask(ranks(20), { flipped: ["p1", "n0"] })).slice(0, 3)).toEqual(["n0", "n1", "p4"]);
-    expect(keys(ask(ranks(20), { flipped: ["p1"] })).slice(1, 6)).toEqual(["p0", "p1", "l2", "l3", "p2"]);
+    expect(keys(ask(ranks(20), { flipped: ["p1"] })).slice(1, 6)).toEqual(["p0", "p1", "l3", "l2", "p2"]);
     expect(keys(ask(ranks(8), { folds: "all" }))).toEqual(["n0", "n1"]);
     expect(layoutRows(ask(ranks(8), { folds: "all" }))[1]).toMatchObject({ folded: true, members: [9, 11, 13, 15] });
     expect(keys(ask(ranks(8), { folds: "all", flipped: ["n1"] }))).toEqual(["n0", "n1", "p4", "p5", "p6", "p7"]);
-    expect(keys(ask(ranks(20), { folds: "none" })).slice(0, 4)).toEqual(["n0", "p0", "l0", "l1"]);
+    expect(keys(ask(ranks(20), { folds: "none" })).slice(0, 4)).toEqual(["n0", "p0", "l1", "l0"]);
   });
   test("ends at the filter, which hides threads and the processes left without any", () => {
     const asked = ask(ranks(20), { filter: "rank:2-3,17 stream" });
@@ -255,20 +295,21 @@ test("pinned rows are there wherever they lie, and keys of nothing are passed ov
 });
 
 test("a process shows its main metrics, and the others when asked", () => {
-  const all = [series(0, "switches", "1/s"), series(1, "rss", "bytes"), series(2, "cpu", "cores")];
+  const all = [series(0, "switches", "1/s"), series(1, "rss", "bytes", 1e9), series(2, "cpu", "cores")];
   const units = (measured: number[]) =>
     layoutRows(ask(run, {}, { series: all, measured })).flatMap((r) => (r.kind === "metric" ? r.unit : []));
   expect(units([])).toEqual(["cores", "bytes"]);
   expect(units([0])).toEqual(["cores", "bytes", "1/s"]);
 });
 
-test("each GPU has rows of its own; its load is shown before all is asked for", () => {
+test("each GPU has rows of its own; its load and memory are shown before all is asked for", () => {
   const all = [
-    series(0, "resident memory", "bytes"),
-    series(1, "GPU 0: memory used", "bytes"),
+    series(0, "resident memory", "bytes", 1e9),
+    series(1, "GPU 0: memory used", "bytes", 1e9),
     series(2, "GPU 0: utilisation", "%"),
     series(3, "GPU 0: SM activity", "%"),
     series(4, "GPU 1: utilisation", "%"),
+    series(5, "GPU 1: power", "W"),
   ];
   const rows = (measured: number[]) =>
     layoutRows(ask(run, {}, { series: all, measured })).flatMap((r) =>
@@ -276,11 +317,12 @@ test("each GPU has rows of its own; its load is shown before all is asked for", 
     );
   const shown = [
     ["m0.bytes", "Memory", 1],
+    ["m0.GPU 0 bytes", "GPU 0 memory", 1],
     ["m0.GPU 0 %", "GPU 0 load", 2],
     ["m0.GPU 1 %", "GPU 1 load", 1],
   ];
   expect(rows([])).toEqual(shown);
-  expect(rows([0])).toEqual([shown[0], ["m0.GPU 0 bytes", "GPU 0 memory", 1], ...shown.slice(1)]);
+  expect(rows([0])).toEqual([...shown, ["m0.GPU 1 W", "GPU 1 power", 1]]);
 });
 
 test("the busiest thread of the started program is open at first, not a busier child", () =>

@@ -4,7 +4,7 @@ import { grouped } from "../../base/grouped";
 import { firstThat } from "../../base/search";
 import { gpuOf, type Series } from "../../data/readings";
 import type { Location, Process, Run } from "../../data/run";
-import type { RowPlace } from "../../data/wire/wire.generated";
+import type { RowOrder, RowPlace } from "../../data/wire/wire.generated";
 import type { RowsView } from "../../state/rowsState";
 import { type Amounts, type HostNode, hostNodes, type ProcessNode, processNodes } from "./processTree";
 
@@ -17,6 +17,7 @@ export const HEIGHTS = {
   nestedPadding: 5,
   summary: 150,
   steps: 19,
+  gpu: 34,
 } as const;
 
 /** Series of one process, or of one GPU, in one unit, drawn in one row. */
@@ -83,7 +84,32 @@ export type RanksRow = {
   readonly count: number;
   readonly open: boolean;
 };
-export type Row = (MetricRow | HostRow | ProcessRow | LocationRow | SummaryRow | RanksRow | StepsRow) & {
+/** A GPU above its streams: what it is used for, stacked. */
+export type GpuRow = {
+  readonly kind: "gpu";
+  readonly title: string;
+  readonly process: number;
+  readonly members: readonly number[];
+  readonly folded: boolean;
+};
+/** The rows of a profiler and of scheduling: folded unless asked for. */
+type SystemRow = {
+  readonly kind: "system";
+  readonly title: string;
+  readonly members: readonly number[];
+  readonly folded: boolean;
+};
+export type Row = (
+  | MetricRow
+  | HostRow
+  | ProcessRow
+  | LocationRow
+  | SummaryRow
+  | RanksRow
+  | StepsRow
+  | GpuRow
+  | SystemRow
+) & {
   readonly key: string;
   readonly top: number;
   readonly height: number;
@@ -129,9 +155,14 @@ const familyOf = (series: Series): string =>
 
 /** What is shown before all is asked for; of a GPU what it does with its time. */
 const isUsual = (row: MetricRow, main: boolean): boolean =>
-  row.family === row.unit
-    ? (main ? SHOWN_UNITS.main : SHOWN_UNITS.child).some((unit) => unit === row.unit)
-    : row.unit.endsWith("%");
+  row.unit === "bytes" && row.series.every(({ highest }) => highest < LEAST_MEMORY)
+    ? false
+    : row.family === row.unit
+      ? (main ? SHOWN_UNITS.main : SHOWN_UNITS.child).some((unit) => unit === row.unit)
+      : row.unit.endsWith("%") || row.unit === "bytes";
+
+/** Memory below this, bytes, is not usual: a counter of a few bytes would come before everything else. */
+const LEAST_MEMORY = 1e6;
 
 /** Joins the series of a process into rows by unit; GPUs that are shown with it have rows of their own. */
 export function metricRows(process: number, series: readonly Series[]): MetricRow[] {
@@ -157,6 +188,9 @@ export function openByDefault(run: Run): number[] {
   return busiest ? [busiest.location] : [];
 }
 
+/** Threads and streams by what they are; sets, as there may be ten thousand. */
+export type KnownOrder = Readonly<Record<keyof RowOrder, ReadonlySet<number>>>;
+
 /** Everything that the rows depend on. */
 export type Ask = {
   readonly run: Run;
@@ -177,6 +211,8 @@ export type Ask = {
   /** What has the same part in every process; none while that is not known. */
   readonly places: readonly RowPlace[];
   readonly stepped: readonly number[];
+  /** Which rows are what; undefined while that is not known. */
+  readonly order: KnownOrder | undefined;
 };
 
 /** Whether all rows share the screen. */
@@ -185,6 +221,7 @@ export const fits = ({ view, run }: Pick<Ask, "view" | "run">): boolean =>
 
 /** Whether a row comes folded, before it is flipped. */
 export function foldedByDefault(key: string, { view, run }: Pick<Ask, "view" | "run">): boolean {
+  if (/^[dy]/.test(key)) return key.startsWith("y");
   if (view.folds) return view.folds === "all" && (key.startsWith("p") || view.preset === "all");
   if (key.startsWith("n")) return false;
   return (
@@ -194,7 +231,7 @@ export function foldedByDefault(key: string, { view, run }: Pick<Ask, "view" | "
 
 const isFolded = (key: string, ask: Ask): boolean => foldedByDefault(key, ask) !== ask.view.flipped.includes(key);
 
-type Bare = HostRow | ProcessRow | LocationRow | MetricRow | SummaryRow | RanksRow | StepsRow;
+type Bare = HostRow | ProcessRow | LocationRow | MetricRow | SummaryRow | RanksRow | StepsRow | GpuRow | SystemRow;
 type Planned<Kind extends Bare = Bare> = {
   readonly row: Kind;
   readonly key: string;
@@ -274,19 +311,87 @@ function planProcess(node: ProcessNode, ask: Ask, metrics: ReadonlyMap<number, S
   // Where no name of the process stands above it, a thread's label has it.
   const named = (planned: Planned<LocationRow>): Planned =>
     bare && ask.run.processes.length > 1 ? { ...planned, row: { ...planned.row, of: title } } : planned;
-  return [
+  const planMetric = (row: MetricRow, at: number): Planned => ({
+    row,
+    key: `m${process.process}.${row.family}`,
+    level: at,
+    height: counters ? HEIGHTS.metric * 2 : HEIGHTS.metric,
+  });
+  const plain = (some: readonly Location[], at: number): Planned[] =>
+    some.map((location) => named(planLocation(location, ask, `l${location.location}`, at)));
+  const { own, gpus, system } = parted(locations, process, ask);
+  const grouping = !bare && (view.preset === "all" || view.preset === "master");
+  const ofGpu = (row: MetricRow): boolean =>
+    grouping && !counters && gpus.some(({ title }) => row.series[0] && gpuOf(row.series[0]) === title);
+  const planned = [
     ...(bare ? [] : [{ row: head, key, level, height: HEIGHTS.process }]),
     ...(bare || counters || !showsSteps(ask, process.process) ? [] : [planSteps(process.process, "steps", inside)]),
-    ...shown.map((row) => ({
-      row,
-      key: `m${process.process}.${row.family}`,
-      level: inside,
-      height: counters ? HEIGHTS.metric * 2 : HEIGHTS.metric,
-    })),
-    ...(counters
-      ? []
-      : locations.map((location) => named(planLocation(location, ask, `l${location.location}`, inside)))),
+    ...shown.filter((row) => !ofGpu(row)).map((row) => planMetric(row, inside)),
   ];
+  if (counters) return planned;
+  if (!grouping) return [...planned, ...plain([...own, ...gpus.flatMap((gpu) => gpu.streams), ...system], inside)];
+  return [
+    ...planned,
+    ...plain(own, inside),
+    ...gpus.flatMap(({ title, device, streams }) => {
+      const key = `d${process.process}.${device}`;
+      const folded = isFolded(key, ask);
+      const members = streams.filter((one) => one.kind === "stream").map((one) => one.location);
+      const row: GpuRow = { kind: "gpu", title, process: process.process, members, folded };
+      const metrics = shown.filter((one) => one.series[0] && gpuOf(one.series[0]) === title);
+      return [
+        { row, key, level: inside, height: HEIGHTS.gpu },
+        ...(folded ? [] : [...metrics.map((one) => planMetric(one, inside + 1)), ...plain(streams, inside + 1)]),
+      ];
+    }),
+    ...planSystem(system, process, ask, inside, plain),
+  ];
+}
+
+function planSystem(
+  system: readonly Location[],
+  { process }: Process,
+  ask: Ask,
+  level: number,
+  plain: (some: readonly Location[], level: number) => Planned[],
+): Planned[] {
+  if (!system.length) return [];
+  const key = `y${process}`;
+  const folded = isFolded(key, ask);
+  const members = system.map((one) => one.location);
+  const row: SystemRow = { kind: "system", title: `system (${system.length})`, members, folded };
+  return [{ row, key, level, height: HEIGHTS.flat }, ...(folded ? [] : plain(system, level + 1))];
+}
+
+type Gpu = { readonly device: number; readonly title: string; readonly streams: readonly Location[] };
+type Parted = {
+  readonly own: readonly Location[];
+  readonly gpus: readonly Gpu[];
+  readonly system: readonly Location[];
+};
+
+/** The rows of a process by what they are: main thread, threads of the backward pass, other threads; GPUs; system. */
+function parted(locations: readonly Location[], { pid }: Process, { order }: Ask): Parted {
+  const known = (part: keyof KnownOrder, { location }: Location): boolean => order?.[part].has(location) ?? false;
+  const isMain = (one: Location): boolean => (order ? known("main", one) : one.threadId === pid);
+  const placeOf = (one: Location): number =>
+    one.kind !== "thread" ? (one.kind === "stream" ? 3 : 4) : isMain(one) ? 0 : known("backward", one) ? 1 : 2;
+  const rest = locations.filter((one) => one.device === undefined);
+  const devices = grouped(
+    locations.filter((one) => one.device !== undefined),
+    ({ device = 0 }) => device,
+  );
+  return {
+    own: rest.filter((one) => !known("system", one)).sort((a, b) => placeOf(a) - placeOf(b)),
+    gpus: [...devices]
+      .sort(([a], [b]) => a - b)
+      .map(([device, streams]) => ({
+        device,
+        title: `GPU ${device}`,
+        streams: [...streams].sort((a, b) => placeOf(a) - placeOf(b)),
+      })),
+    system: rest.filter((one) => known("system", one)),
+  };
 }
 
 /** The steps at the head of the page are those of one process: where others have some, too, each has a row of them. */

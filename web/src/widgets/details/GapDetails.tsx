@@ -48,6 +48,23 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
             ))}
         </ul>
       )}
+      {!cause && (
+        <section class="rows gap-2 fine" aria-label="Meanwhile">
+          <h3>Meanwhile in this process</h3>
+          {gap.meanwhile.length === 0 && <p class="weak">No other thread or stream recorded anything.</p>}
+          <ul class="rows gap-4">
+            {gap.meanwhile.map((other) => (
+              <li key={other.location}>
+                {other.thread}: <b>{formatDuration(other.busy_ns)}</b>{" "}
+                <span class="weak">{formatShare(other.busy_ns / Math.max(1, long))}</span>
+                <div class="weak ellipsis" title={other.name}>
+                  most in {other.name}, {formatDuration(other.ns)}
+                </div>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       <Neighbour title="before" span={gap.before} onSpan={onSpan} none="the row has nothing before it" />
       <Neighbour title="after" span={gap.after} onSpan={onSpan} none="the row has nothing after it" />
       {cause?.call && <Neighbour title="launched by" span={cause.call} onSpan={onSpan} none="" />}

@@ -4,8 +4,8 @@ import { formatCount, shownOf } from "../../base/quantity";
 import type { TimeRange } from "../../base/time";
 import { type AnalysisTable, columnOf } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
-import { fetchFlatProfile } from "../../data/windowFacts";
-import { TableSearch } from "../controls";
+import { fetchFlatProfile, PROFILE_BY, type ProfileBy, profileBy } from "../../data/windowFacts";
+import { Button, Select, TableSearch } from "../controls";
 import { SaveTable } from "../tables/SaveTable";
 import { Table } from "../tables/Table";
 import { useTableView } from "../tables/TablePage";
@@ -13,16 +13,26 @@ import { orderOf, rowKey } from "../tables/tableRows";
 import { useRested } from "../useAnswer";
 
 /** Its name among the views of tables in the address. */
-const NAME = "stretch";
+export const PROFILE_TABLE = "stretch";
+/** Rows by these are regions. */
+const NAMES: ReadonlySet<ProfileBy> = new Set(["name", "caller"] as const);
 
 type Props = { readonly range: TimeRange; readonly onDurations: () => void };
 
 export function FlatProfile({ range, onDurations }: Props) {
   const session = useSession();
-  const { value, failure, waiting } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
-    fetchFlatProfile(session.api, range, signal),
+  const [view, change] = useTableView(PROFILE_TABLE);
+  const by = profileBy(view.by);
+  const { value, failure, waiting } = useRested(`${range.startNs}-${range.endNs}-${by}`, (signal) =>
+    fetchFlatProfile(session.api, range, by, signal),
   );
-  if (failure.value) return <p class="empty">{failure.value}</p>;
+  if (failure.value)
+    return (
+      <p class="empty">
+        {failure.value}
+        {by !== "name" && <Button onClick={() => change({ ...view, by: "" })}>by name</Button>}
+      </p>
+    );
   if (!value.value) return <p class="empty">Summing up …</p>;
   return <Profile table={value.value} range={range} old={waiting.value} onDurations={onDurations} />;
 }
@@ -31,7 +41,8 @@ type ProfileProps = Props & { readonly table: AnalysisTable; readonly old: boole
 
 function Profile({ table, range, old, onDurations }: ProfileProps) {
   const session = useSession();
-  const [view, change] = useTableView(NAME);
+  const [view, change] = useTableView(PROFILE_TABLE);
+  const by = profileBy(view.by);
   const { region } = session.state.value;
   const order = useMemo(() => orderOf(table, view), [table, view]);
   const names = columnOf(table, "name");
@@ -44,6 +55,14 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
   return (
     <>
       <div class="drawer-tools row fixed fine">
+        <Select
+          words="by"
+          choices={PROFILE_BY}
+          value={by}
+          title="What rows are"
+          titleOf={(one) => one}
+          onChoose={(one) => change({ ...view, by: one === "name" ? "" : one, find: "" })}
+        />
         <TableSearch
           label="Search the profile"
           placeholder="Search names"
@@ -51,7 +70,7 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
           onInput={(find) => change({ ...view, find })}
         />
         <span class="weak ellipsis">
-          {shownOf(order.length, table.rows, "name")}
+          {shownOf(order.length, table.rows, by)}
           {table.total > table.rows && ` (the longest of ${formatCount(table.total)})`} · {table.about}
           {old && " · summing up …"}
         </span>
@@ -61,13 +80,16 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
       <Table
         label="Flat profile"
         table={table}
-        columns={table.columns}
+        columns={table.columns.filter(({ name }) => name !== "group" || by === "name")}
         order={order}
         view={view}
         chosen={chosen}
         onView={change}
-        onChoose={(row) => session.update({ region: nameOf(row) })}
+        onChoose={(row) => {
+          if (NAMES.has(by)) session.update({ region: nameOf(row) });
+        }}
         onOpen={(row) => {
+          if (!NAMES.has(by)) return;
           session.update({ region: nameOf(row) });
           onDurations();
         }}
