@@ -38,5 +38,10 @@ def __getattr__(name: str) -> object:
     return value
 
 
+def load_ipython_extension(shell: object) -> None:
+    """Register the magics of notebooks: IPython calls this for `%load_ext strobe`."""
+    import_module("strobe.cli.magics").register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})

@@ -121,7 +121,7 @@ def test_importing_strobe_imports_nothing_else() -> None:
 
 def test_every_public_name_is_listed_and_exists() -> None:
     assert strobe.__all__ == sorted(strobe.__all__)
-    private = {"TYPE_CHECKING", "annotations", "import_module"}
+    private = {"TYPE_CHECKING", "annotations", "import_module", "load_ipython_extension"}
     code = "import strobe; print(*[name for name in dir(strobe) if not name.startswith('_')])"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) - private == {name for name in strobe.__all__ if not name.startswith("_")}

@@ -14,6 +14,7 @@ import { type Page, pageOfPress } from "./state/view";
 import { Button } from "./widgets/controls";
 import { Legend } from "./widgets/KeyLegend";
 import { Logo } from "./widgets/Logo";
+import { ReportDialog } from "./widgets/ReportDialog";
 import { Search } from "./widgets/SpanSearch";
 import { TracePicker } from "./widgets/TracePicker";
 
@@ -31,6 +32,7 @@ export function App({ session, pages }: { session: Session; pages: readonly Page
 function Frame({ pages }: { pages: readonly Page[] }) {
   const session = useSession();
   const legend = useSignal(false);
+  const report = useSignal(false);
   const { page } = session.state.value;
   const view = pages.find((v) => v.name === page) ?? pages[0];
   const run = session.run.value.status === "ready" ? session.run.value.value : undefined;
@@ -66,12 +68,13 @@ function Frame({ pages }: { pages: readonly Page[] }) {
       else if (event.key === "Escape" && !event.repeat)
         session.clear((name) => clearedOn(pages.find((v) => v.name === name)));
       else if (event.key === "?") legend.value = true;
+      else if (event.code === "KeyX") report.value = true;
       else if (event.code === "KeyT") session.chooseTheme(NEXT_THEME[session.themeChoice.value]);
       else return;
       event.preventDefault();
     });
     return stop;
-  }, [session, pages, ranks, legend]);
+  }, [session, pages, ranks, legend, report]);
 
   return (
     <>
@@ -105,6 +108,9 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           title={`Theme: ${choice} (T)`}
         >
           {THEME_ICON[choice]}
+        </Button>
+        <Button class="quiet icon" onClick={() => (report.value = true)} aria-label="Report" title="Save a report (X)">
+          ⤓
         </Button>
         <Button class="quiet icon" onClick={() => (legend.value = true)} aria-label="Keys" title="Keys (?)">
           ?
@@ -142,6 +148,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           </div>
         )
       )}
+      {run && <ReportDialog open={report.value} run={run} onClose={() => (report.value = false)} />}
       <Legend open={legend.value} pages={offered} onClose={() => (legend.value = false)} />
     </>
   );

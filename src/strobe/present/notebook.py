@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
+
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
 from strobe.present.snapshot_text import first_steps, trust
@@ -18,16 +21,44 @@ _CARD = "max-width:900px;border:1px solid rgba(128,128,128,0.4);border-radius:8p
 _WEAK = "opacity:0.72"
 
 
-def trace_card(trace: Trace) -> str:
-    """Return the card of a trace: the verdict, the typical step as a bar, and the three most valuable findings."""
+def trace_card(trace: Trace, below: Iterable[str] = ()) -> str:
+    """Return the card of a trace: the verdict, the typical step as a bar, and the three most valuable findings.
+
+    `below`: sentences at the end.
+    """
     summary = summarise(trace)
     findings = "".join(f"<li>{escape(text)}</li>" for text in first_steps(summary)) if summary.findings else ""
     listed = f'<ol style="margin:0.6em 0 0.4em;padding-left:1.4em">{findings}</ol>' if findings else ""
     return (
         f'<div style="{_CARD}"><div style="{_WEAK}">{escape(_facts(summary))}</div>'
         f'<div style="font-weight:600;font-size:1.1em">{escape(sentence(summary.verdict.text))}</div>'
-        f'{_step(summary)}{listed}<div style="{_WEAK}">{escape(trust(summary))}</div></div>'
+        f"{_step(summary)}{listed}{_weak(trust(summary), *below)}</div>"
     )
+
+
+def framed_card(trace: Trace, address: str, height: int, proxied: bool) -> str:
+    """Return the card of a trace above its live page, which is `height` pixels high.
+
+    Without an address, a sentence takes the place of the page. A saved notebook keeps the card wherever it is read.
+    """
+    command = f"strobe view {shlex.quote(str(trace.path))}"
+    if not address:
+        return trace_card(trace, [f"This notebook cannot show the page itself; in a terminal: {command}"])
+    frame = (
+        f'<iframe src="{escape(address)}" title="strobe: {escape(trace.path.name)}" width="100%" height="{height}" '
+        'style="border:1px solid rgba(128,128,128,0.4);border-radius:8px;margin-top:8px"></iframe>'
+    )
+    lines = ["The page below is there as long as this kernel runs."]
+    if not proxied:
+        lines.append(
+            "If it stays empty, the browser does not reach the kernel's machine: install jupyter-server-proxy beside "
+            f"JupyterLab, or in a terminal there: {command} --remote"
+        )
+    return trace_card(trace, lines) + frame
+
+
+def _weak(*lines: str) -> str:
+    return "".join(f'<div style="{_WEAK}">{escape(line)}</div>' for line in lines)
 
 
 def _facts(summary: Summary) -> str:
@@ -63,9 +94,8 @@ def table_card(table: Table, most_rows: int = MOST_ROWS) -> str:
     more += [f"more columns: {', '.join(table.extra)}"] if table.extra and rows else []
     lines = [sentence(table.note)] if table.note else []
     lines += ["; ".join(more)] if more else []
-    below = "".join(f'<div style="{_WEAK}">{escape(line)}</div>' for line in lines)
     drawn = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f'<div><div style="{_WEAK}">{escape(title)}</div>{drawn}{below}</div>'
+    return f"<div>{_weak(title)}{drawn}{_weak(*lines)}</div>"
 
 
 def _cell(text: str, side: str) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from strobe.model.units import format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
 from strobe.present.snapshot import Card, Figure, Snapshot
 from strobe.present.snapshot_text import first_steps, head, trust
-from strobe.present.summary import StepSummary
+from strobe.present.summary import StepSummary, Summary
 from strobe.present.text_page import sentence
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --weak: color-mix(in srgb, CanvasText 65%, Canvas); }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1.2rem; }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1.2rem;
+  background: Canvas; color: CanvasText; }
 h1 { font-size: 1.25rem; margin: 0.2rem 0 1.2rem; }
 h2 { font-size: 1rem; margin: 0 0 0.5rem; }
 p { margin: 0.3rem 0; }
@@ -23,34 +26,75 @@ th { text-align: left; font-weight: 400; width: 40%; overflow-wrap: anywhere; }
 td.number { text-align: right; width: 6.5em; white-space: nowrap; font-variant-numeric: tabular-nums; }
 th, td { padding: 2px 6px 2px 0; border-top: 1px solid var(--line); }
 ol { margin: 0; padding-left: 1.2rem; }
+section { margin: 1rem 0; }
+.cards section { margin: 0; }
+.wide { overflow: auto; max-height: 30rem; }
+.wide table { width: auto; table-layout: auto; }
+.wide th, .wide td { padding: 2px 8px; white-space: nowrap; width: auto; }
+.wide thead th { position: sticky; top: 0; background: Canvas; }
+.wide td.number { width: auto; }
+canvas, svg { width: 100%; height: auto; display: block; }
+@page { margin: 12mm; }
+@media print {
+  :root { color-scheme: light; }
+  body { max-width: none; margin: 0; padding: 0; font-size: 10pt; print-color-adjust: exact; }
+  .cards { display: block; }
+  .cards section { margin: 1rem 0; }
+  .wide { overflow: visible; max-height: none; font-size: 7pt; }
+  .wide table { width: 100%; }
+  .wide th, .wide td { white-space: normal; overflow-wrap: anywhere; padding: 1px 3px; }
+  .wide td[style*="right"] { white-space: nowrap; }
+  .wide thead th { position: static; }
+  .cards section, tr, li, canvas, svg { break-inside: avoid; }
+  h2 { break-after: avoid; }
+  .on-screen { display: none; }
+}
 """
+SECTIONS = ("verdict", "step", "findings", "cards", "quality")
 _COLOURS = {"step_trace": "forward", "operators": "compute", "data": "data", "timeline": "host"}
 
 
 def snapshot_html(page: Snapshot) -> str:
-    """Return the whole document. The browser must load nothing, whatever the names in the trace are."""
+    """Return the whole document."""
+    return document(page.summary, sections(page).values())
+
+
+def sections(page: Snapshot) -> dict[str, str]:
+    """Return the HTML of each of SECTIONS."""
     summary = page.summary
-    step = _step(summary.step) if summary.step else ""
     cards = "\n".join(_card(card) for card in page.cards)
     advice = "".join(f"<li>{escape(text)}</li>" for text in first_steps(summary))
+    parts = (
+        f"<h1>{escape(sentence(summary.verdict.text))}</h1>",
+        _step(summary.step) if summary.step else "",
+        f"<section><h2>What to do first</h2><ol>{advice}</ol></section>",
+        f'<div class="cards">\n{cards}\n</div>',
+        f'<p class="trust">{escape(trust(summary))}</p>',
+    )
+    return dict(zip(SECTIONS, parts, strict=True))
+
+
+def document(summary: Summary, parts: Iterable[str], scripts: str = "'none'") -> str:
+    """Return a document of these parts. The browser must load nothing, whatever the names in the trace are.
+
+    `scripts`: which may run, as a source of its security policy.
+    """
+    body = "\n".join(filter(None, parts))
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {scripts}"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{escape(summary.program or summary.name)} - strobe snapshot</title>
 <style>{_STYLE}</style>
 </head>
 <body>
+<main>
 <p class="head">{escape(head(summary))}</p>
-<h1>{escape(sentence(summary.verdict.text))}</h1>
-{step}
-<div class="cards">
-{cards}
-</div>
-<section><h2>What to do first</h2><ol>{advice}</ol></section>
-<p class="trust">{escape(trust(summary))}</p>
+{body}
+</main>
 </body>
 </html>
 """

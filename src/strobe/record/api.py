@@ -245,10 +245,11 @@ class record:  # noqa: N801
             raise RecordError(
                 "this process is being recorded already", do="Remove one of the two calls of strobe.record()."
             )
-        command = [sys.executable, *sys.argv]
+        notebook = session.notebook()
+        command = notebook or [sys.executable, *sys.argv]
         self.path = create(
             self._wanted or expand(self._settings["output"].text, command) or default_name(command),
-            list(sys.orig_argv),
+            notebook or list(sys.orig_argv),
             {"adapters": list(self._adapters), "options": job_settings(self._settings)},
         )
         try:

@@ -47,6 +47,8 @@ export class Session {
   private readonly themes: Themes;
   /** What the user should know now and need not act on, for a few seconds. */
   readonly notice = signal<string | undefined>(undefined);
+  /** Draws what the timeline shows as SVG, while that page is open. */
+  readonly picture = signal<(() => string) | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
   private listed: ReadonlySignal<Loaded<Catalogue>> | undefined;

@@ -64,6 +64,15 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
     { key: "C", title: "spans on the screen as CSV", run: () => saveSpans(model) },
   ];
   useEffect(() => {
+    session.picture.value = () => {
+      const seen = model.picture;
+      return seen ? asSvg(model, seen.tools(), seen.box) : "";
+    };
+    return () => {
+      session.picture.value = undefined;
+    };
+  }, [session, model]);
+  useEffect(() => {
     if (!open) return undefined;
     menu.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
     const away = (event: PointerEvent): void => {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -38,19 +38,15 @@ config prints the values. With STROBE_DISABLE=1 in the environment the program r
 def run(words: list[str]) -> int:
     """Parse the command line, run the program, complete its trace, print the summary, and end as the program ended."""
     parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_EPILOG)
-    for group, title in GROUPS.items():
-        target = parser.add_argument_group(title)
-        for option in OPTIONS.values():
-            if option.group == group:
-                add_option(target, option, unread=True)  # other places may give it, too
+    add_recording_options(parser)
     split = program_at(words, parser)
-    options, program = parser.parse_args(_with_joined_trace(words[:split])), words[split:]
+    options, program = parser.parse_args(with_joined_trace(words[:split])), words[split:]
     require_program("run", program)
     from strobe.record.launch import run_program
 
     command = run_program.python_command(program)
     try:
-        settings = settle(_given(options), os.environ, os.getcwd())
+        settings = settle(given(options), os.environ, os.getcwd())
         chosen = traced_adapters(settings, os.environ, command)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -63,7 +59,16 @@ def run(words: list[str]) -> int:
     return run_program.end_as(result)
 
 
-def _with_joined_trace(words: list[str]) -> list[str]:
+def add_recording_options(parser: ArgumentParser) -> None:
+    """Add the options of recording, whose values stay texts: other places may give them, too."""
+    for group, title in GROUPS.items():
+        target = parser.add_argument_group(title)
+        for option in OPTIONS.values():
+            if option.group == group:
+                add_option(target, option, unread=True)
+
+
+def with_joined_trace(words: list[str]) -> list[str]:
     """Return the words with `--trace -python` as one word, because argparse takes `-python` for an option."""
     for at, (flag, value) in enumerate(pairwise(words)):
         if flag in ("-t", "--trace") and value[:1] == "-" and value[:2] != "--":
@@ -71,7 +76,7 @@ def _with_joined_trace(words: list[str]) -> list[str]:
     return words
 
 
-def _given(arguments: Namespace) -> dict[str, str]:
+def given(arguments: Namespace) -> dict[str, str]:
     """Return the text of the options that stood on the command line, by name."""
     values = {name: vars(arguments)[option.keyword] for name, option in OPTIONS.items()}
     return {name: text_of(OPTIONS[name], value) for name, value in values.items() if value is not None}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import signal
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +24,15 @@ _DESCRIPTION = """\
 Open the timeline and the overview of runs in the browser. The page is served from this machine, works offline, and
 only reads the traces. For traces on another machine, --remote prints the command that reaches it.
 """
+
+
+def origin(text: str) -> str:
+    """Read an origin, or a scheme alone (`vscode-webview:`). Raises ValueError for what is neither."""
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*:(//[a-zA-Z0-9.\[\]:-]+)?", text):
+        raise ValueError(f"'{text}' is not an origin, for example http://localhost:8888")
+    return text
+
+
 _OPTIONS = (
     Option("port", "Port to listen on (0: the last one, if it is free).", int, 0, least=0, most=65535, metavar="PORT"),
     Option("host", "Address to listen on. The default serves this machine only.", default="127.0.0.1", metavar="HOST"),
@@ -32,6 +45,14 @@ _OPTIONS = (
         metavar="PATH",
     ),
     Option("allow_host", "Name by which a proxy addresses this server. Can be repeated.", many=",", metavar="NAME"),
+    Option(
+        "allow_frame",
+        "Origin of pages that may show this one in a frame: http://localhost:8888. Can be repeated.",
+        many=",",
+        parse=origin,
+        metavar="ORIGIN",
+    ),
+    Option("until_eof", "Serve until standard input ends, at an address that ends with it: for programs.", bool, False),
 )
 
 
@@ -47,6 +68,8 @@ def run(words: list[str]) -> int:
 
     def started(address: str, port: int) -> None:
         print(address, flush=True)
+        if arguments.until_eof:
+            threading.Thread(target=_end_with_input, daemon=True).start()
         if arguments.remote:
             talk(f"on your machine: {ssh_line(arguments.host, port)}")
             talk("then open the address above there")
@@ -63,6 +86,8 @@ def run(words: list[str]) -> int:
             port=arguments.port,
             prefix=arguments.prefix,
             hosts=arguments.allow_host,
+            frames=arguments.allow_frame,
+            lasting=not arguments.until_eof,
             started=started,
         )
     except OSError as error:
@@ -115,6 +140,12 @@ def ssh_line(host: str, port: int) -> str:
     jump = f"-J {user}{login} " if login and login.partition(".")[0] != here.partition(".")[0] else ""
     inside = "127.0.0.1" if host in ("0.0.0.0", "localhost") else f"[{host}]" if ":" in host else host
     return f"ssh -N -L {port}:{inside}:{port} {jump}{user}{here}"
+
+
+def _end_with_input() -> None:
+    with contextlib.suppress(OSError, ValueError):  # closed already
+        sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _has_browser() -> bool:

@@ -1,11 +1,24 @@
-"""HTML: the summary, the main tables and a flame graph of the call tree as one file that needs nothing else."""
+"""HTML: a report of the run as one file that needs nothing else, made of the sections that are chosen."""
 
 from strobe import registry
+from strobe.model.option import Option
 from strobe.model.plugins import Format
+
+# In the order of the page.
+SECTIONS = ("verdict", "step", "findings", "cards", "flame", "tables", "quality")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words between commas."""
+    return tuple(word.strip() for word in text.split(","))
+
 
 FORMAT = Format(
     "html",
-    "One HTML file to read offline: summary, tables, flame graph",
+    "One HTML file to read offline: verdict, step, findings, tables, flame graph",
     (".html",),
     write=registry.later("strobe.formats.html.page:write"),
+    options=(
+        Option("sections", f"html: Only these sections: {', '.join(SECTIONS)}.", parse=words, metavar="NAME,..."),
+    ),
 )

@@ -1,15 +1,16 @@
-"""Writes the page."""
+"""Writes the report: the snapshot's page with tables and a flame graph."""
 
 from __future__ import annotations
 
-import html
 import json
-import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
+from strobe.errors import UsageError
+from strobe.formats.html import SECTIONS
 from strobe.formats.writing.output_files import new_file
 from strobe.model.kinds import GROUPS
 from strobe.tables.table import Table
@@ -17,60 +18,62 @@ from strobe.trace.trace import Trace
 
 # What bounds the file: 4 MB at most, however long the run was.
 _MOST_ROWS = 200  # of a table
-_MOST_CELL = 200  # characters of a cell, and of a name in the flame graph
+_MOST_CELL = 200  # characters of a name in the flame graph
 _MOST_NODES = 10_000  # of the call tree, those with most time
 _MOST_NAMES = 5_000
 
 _ANALYSES = ("loops", "steps", "operators", "profile")
 
 
-def write(trace: Trace, path: Path) -> list[str]:
-    """Write the summary, tables of at most 200 rows, and the 10 000 call paths with most time: at most 4 MB.
+def write(trace: Trace, path: Path, sections: Sequence[str] = SECTIONS) -> list[str]:
+    """Write the chosen sections; tables have at most 200 rows, the flame graph 10 000 call paths: at most 4 MB.
 
     The file asks for nothing from anywhere: it is read offline, and its script may not load anything.
     """
-    # An import looks at every format; only an export needs the analyses.
-    from strobe.answers.ask import ask
-    from strobe.present.summary_text import text_of
-
-    notes: list[str] = []
-    asked = [(name, ask(trace, name)) for name in _ANALYSES]
-    tables = [("processes", trace.processes), *asked, ("quality", trace.quality)]
-    page = (resources.files("strobe.formats") / "page.template").read_text(encoding="utf-8")
-    cells = {
-        "TITLE": html.escape(_cut(trace.path.name)),
-        "SUMMARY": html.escape(text_of(trace)),
-        "TABLES": "".join(_section(name, table, notes) for name, table in tables),
-        # Inside of a script only these could end it.
-        "TREE": json.dumps(_tree(trace, notes), separators=(",", ":")).replace("<", "\\u003c"),
-    }
-    page = re.sub("@([A-Z]+)@", lambda match: cells[match[1]], page)
+    text, notes = report(trace, sections)
     with new_file(path) as work:
-        work.write_text(page, encoding="utf-8")
+        work.write_text(text, encoding="utf-8")
     return notes
 
 
+def report(trace: Trace, sections: Sequence[str] = SECTIONS) -> tuple[str, list[str]]:
+    """Return the chosen sections as a document, and sentences about what they leave out.
+
+    Raises UsageError for a section that does not exist.
+    """
+    if unknown := [name for name in sections if name not in SECTIONS]:
+        raise UsageError(f"the report has no section '{unknown[0]}'", do=f"Sections: {', '.join(SECTIONS)}")
+    # An import looks at every format; only an export needs the analyses.
+    from strobe.answers.ask import ask
+    from strobe.present import snapshot_html
+    from strobe.present.snapshot import snapshot
+
+    notes: list[str] = []
+    page = snapshot(trace)
+    parts = snapshot_html.sections(page)
+    if "tables" in sections:
+        asked = [(name, ask(trace, name)) for name in _ANALYSES]
+        tables = [("processes", trace.processes), *asked, ("quality", trace.quality)]
+        parts["tables"] = "".join(_section(name, table, notes) for name, table in tables)
+    if "flame" in sections:
+        # Inside of a script only this could end it.
+        tree = json.dumps(_tree(trace, notes), separators=(",", ":")).replace("<", "\\u003c")
+        template = (resources.files("strobe.formats") / "flame.template").read_text(encoding="utf-8")
+        parts["flame"] = template.replace("@TREE@", tree)
+    scripts = "'unsafe-inline'" if "flame" in sections else "'none'"
+    chosen = (parts[name] for name in SECTIONS if name in sections)
+    return snapshot_html.document(page.summary, chosen, scripts), notes
+
+
 def _section(name: str, table: Table, notes: list[str]) -> str:
-    columns = [column for column in table.columns if column not in table.extra]
-    shown = table.select(columns).head(_MOST_ROWS).rows()
-    if len(table) > len(shown):
-        notes.append(f"of the {len(table)} rows of {name} the first {len(shown)} are shown")
-    units = table.units
-    heads = [f"{each} ({units[each]})" if each in units else each for each in columns]
-    head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
-    body = "\n".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in shown)
-    more = f"<p>{len(table) - len(shown)} more rows</p>" if len(table) > len(shown) else ""
-    note = f"<p>{html.escape(table.note)}</p>" if table.note else ""
-    kept = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>{more}" if shown else ""
-    return f'<section><h2 id="{name}">{name.capitalize()}</h2>{note}<div class="wide">{kept}</div></section>\n'
+    from strobe.present.notebook import table_card
 
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "<td></td>"
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"<td class=n>{value:,}</td>" if isinstance(value, int) else f"<td class=n>{value:.4g}</td>"
-    return f"<td>{html.escape(_cut(str(value)))}</td>"
+    if len(table) > _MOST_ROWS:
+        notes.append(f"of the {len(table)} rows of {name} the first {_MOST_ROWS} are shown")
+    # Keys scroll what they can reach.
+    reached = f'<div class="wide" tabindex="0" role="region" aria-labelledby="{name}">'
+    shown = f"{reached}{table_card(table, _MOST_ROWS)}</div>"
+    return f'<section><h2 id="{name}">{name.capitalize()}</h2>{shown}</section>\n'
 
 
 def _cut(text: str) -> str:

@@ -25,7 +25,7 @@ def default_name(command: Sequence[str]) -> str:
             name = "code"
         else:
             name = os.path.basename(words[1])
-    return name.removesuffix(".py") + SUFFIX
+    return name.removesuffix(".py").removesuffix(".ipynb") + SUFFIX
 
 
 def expand(pattern: str, command: Sequence[str]) -> str:

@@ -27,6 +27,14 @@ def active() -> bool:
     return _settings is not None or bool(core.active())
 
 
+def notebook() -> list[str]:
+    """Return the path of the notebook whose kernel this process is, as one word of a command; none if it is none."""
+    if "ipykernel.kernelapp" not in sys.modules:
+        return []
+    of_vscode = getattr(sys.modules["__main__"], "__vsc_ipynb_file__", "")
+    return [str(of_vscode or os.environ.get("JPY_SESSION_NAME") or "notebook.ipynb")]
+
+
 def begun() -> bool:
     """Return whether this interpreter has begun the session."""
     return _settings is not None
@@ -39,7 +47,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
     """
     global _settings
     description = {
-        "argv": list(sys.orig_argv),
+        "argv": notebook() or list(sys.orig_argv),
         "host": os.uname().nodename,
         "python": sys.version.split()[0],
         "main": main,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strobe.server.routing.bodies import JSON_TYPE
 from strobe.server.routing.endpoints import MOST_QUERY
@@ -47,17 +47,20 @@ class AccessControl:
 
     A proxy may put any path before the token (`/user/me/proxy/8888/TOKEN/...`) or take it away: addresses in the page
     are relative, so nobody has to know it. `hosts` are names of this server beside `localhost` and bare addresses: a
-    page of another site could reach this server by a name of its own that points here (DNS rebinding).
+    page of another site could reach this server by a name of its own that points here (DNS rebinding). `frames` are
+    origins whose pages may show this server's in a frame.
     """
 
     inside: ASGIApp
     token: str
     hosts: frozenset[str] = frozenset()
+    frames: tuple[str, ...] = ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
+        send = self._framed(send) if self.frames else send
         refusal = self._refusal(scope)
         before, here, behind = ("", None, "") if refusal else self._split(scope["path"])
         if refusal is None and here is None:
@@ -70,6 +73,19 @@ class AccessControl:
             return
         root = f"{before}/{here}"
         await self.inside({**scope, "root_path": root, "path": root + behind}, receive, send)
+
+    def _framed(self, send: Send) -> Send:
+        """Return a `send` that allows frames of other origins."""
+        policy = SECURITY["Content-Security-Policy"].encode()
+        allowing = b" ".join((policy, *(origin.encode() for origin in self.frames)))  # frame-ancestors is the last one
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(name, allowing if value == policy else value) for name, value in message["headers"]]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        return sending
 
     def _refusal(self, scope: Scope) -> Response | None:
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")

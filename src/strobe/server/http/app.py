@@ -83,7 +83,7 @@ class Application:
     """Answers for one trace or several.
 
     Every address begins with `/TOKEN/`; those in the page are relative. Each trace is below `t/NAME/`, and `runs/` is
-    the list of all. `/TOKEN/` is the only trace, opened at once, or that list. `hosts`: see AccessControl.
+    the list of all. `/TOKEN/` is the only trace, opened at once, or that list. `hosts`, `frames`: see AccessControl.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class Application:
         token: str,
         static: Path | None = None,
         hosts: frozenset[str] = frozenset(),
+        frames: tuple[str, ...] = (),
         limits: Limits | None = None,
     ) -> None:
         self.library, self.queue = Library(sources), WorkQueue(limits)
@@ -129,7 +130,7 @@ class Application:
         read = (Route(path, _with_refusals(handler)) for path, handler in handlers.items())
         inside = Starlette(routes=[upload, *read])
         inside.router.redirect_slashes = False  # a redirect would contain an absolute address
-        self._access = AccessControl(inside, token, hosts)
+        self._access = AccessControl(inside, token, hosts, frames)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -16,7 +16,9 @@ _MOST = 100  # addresses
 
 
 class LastAddress:
-    """Port (0 where none is known) and token of some traces, kept in a file that only the user can read."""
+    """Port (0 where none is known) and token of some traces, kept in a file that only the user can read; of no traces,
+    a new token that is not kept.
+    """
 
     def __init__(self, traces: Iterable[Path]) -> None:
         self._key = "\n".join(sorted(os.fspath(each.absolute()) for each in traces))
@@ -25,6 +27,8 @@ class LastAddress:
 
     def keep(self, port: int) -> None:
         """Write the port and the token down; do nothing where that cannot be."""
+        if not self._key:
+            return
         known = _read()
         known.pop(self._key, None)
         known[self._key] = (port, self.token)

@@ -46,21 +46,24 @@ def serve(
     port: int = 0,
     prefix: str = "",
     hosts: Sequence[str] = (),
+    frames: Sequence[str] = (),
     started: Callable[[str, int], None],
     static: Path | None = None,
+    lasting: bool = True,
 ) -> None:
     """Serve traces until Ctrl-C; `started` gets the address once it can be opened, and the port.
 
-    The address is that under which the same traces were shown last, if it is free. Raises StrobeError where the only
-    trace cannot be opened, OSError when the port is taken. `prefix`: path, or whole
-    address, under which a proxy shows the server, `{port}` in it being the port. `hosts`: names by which it may be
-    called, beside those of this machine that it listens on. `static` is another build of the page than the installed.
+    The address is that under which the same traces were shown last, if it is free; or, if it is not to be `lasting`, a
+    new one. Raises StrobeError where the only trace cannot be opened, OSError when the port is taken. `prefix`: path,
+    or whole address, under which a proxy shows the server, `{port}` in it being the port. `hosts`: names by which it
+    may be called, beside those of this machine that it listens on. `frames`: origins whose pages may show it in a
+    frame, beside its own. `static` is another build of the page than the installed.
     """
-    last = LastAddress(each.path for each in sources)
+    last = LastAddress(each.path for each in sources if lasting)
     known = {name.lower() for name in (host, *hosts, urlsplit(prefix).hostname) if name}
     if host in ("0.0.0.0", "::"):
         known |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-    app = Application(sources, token=last.token, static=static, hosts=frozenset(known))
+    app = Application(sources, token=last.token, static=static, hosts=frozenset(known), frames=tuple(frames))
     # Bound here and not by uvicorn: port 0 becomes a number that we can print, and the error of a taken port is ours.
     try:
         listener = socket.create_server((host, port or last.port))

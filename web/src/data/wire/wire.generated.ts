@@ -101,6 +101,8 @@ export type GridAbout = ReturnType<typeof gridAbout>;
 const gridPlace = object({ rank: maybe(number), process: number, step: number, start_ns: number, duration_ns: number,
   value_ns: number });
 export type GridPlace = ReturnType<typeof gridPlace>;
+const report = object({ html: text, notes: list(text) });
+export type Report = ReturnType<typeof report>;
 const rowOrder = object({ main: list(number), backward: list(number), system: list(number) });
 export type RowOrder = ReturnType<typeof rowOrder>;
 const rowPlace = object({ title: text, kind: text, locations: list(number) });
@@ -246,6 +248,7 @@ export const ANSWERS = {
   meta: meta,
   neighbour: maybe(spanFacts),
   "ranks/steps/cell": maybe(gridPlace),
+  report: report,
   "rows/order": rowOrder,
   "rows/places": list(rowPlace),
   span: maybe(spanFacts),
@@ -317,6 +320,7 @@ export type Routes = {
   "ranks/waits": { readonly by?: "rank" | "pair"; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string;
   readonly level?: string };
   readings: { readonly series?: string | number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
+  report: { readonly sections?: string };
   "rows/cells": { readonly place: number; readonly row_level: number; readonly first: number; readonly count: number;
   readonly level: number; readonly tile: number };
   "rows/gpu": { readonly locations: string | number; readonly level: number; readonly tile: number };
