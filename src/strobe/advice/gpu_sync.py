@@ -17,6 +17,7 @@ from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.02
 MOST = 3
+_OFTEN = 0.1  # a step: what is rarer makes steps slow, and is the rule `outlier`
 _READ, _SHORT_NS = 3, 100_000  # a comparison, a reduction, and a copy to the host; longer ones are rather needed
 # By what is on the call path, the first that fits: what to do.
 _DO = (
@@ -56,7 +57,8 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     places: dict[tuple[str, str, str], list[int]] = {}
     for each in at.tolist():
         places.setdefault(_place(step, int(gaps.path[each])), []).append(each)
-    lost = {place: float(gaps.lost_ns[own].sum()) for place, own in places.items()}
+    often_enough = {place: own for place, own in places.items() if len(own) >= _OFTEN * step.steps}
+    lost = {place: float(gaps.lost_ns[own].sum()) for place, own in often_enough.items()}
     if step.share(most := max(lost.values(), default=0.0)) < LEAST_SHARE:
         yield Below(step.share(most), LEAST_SHARE)
     for place in sorted(lost, key=lambda each: (-lost[each], each))[:MOST]:

@@ -20,7 +20,7 @@ from strobe.gpu.launches import Calls, Launches, Spans, launches
 from strobe.gpu.work import Work, busy, sweep
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.model.plugins import Evidence, Finding
-from strobe.model.units import format_ns, format_share
+from strobe.model.units import format_ns, format_number_of, format_share
 from strobe.operators.labels import innermost_line, line_of_stack
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.thread_spans import innermost
@@ -164,7 +164,9 @@ class GpuStep:
         return f"{format_ns(self.per_step(time_ns))} ({format_share(self.share(time_ns))}) of {unit}"
 
     def often(self, count: int) -> str:
-        """Return how often something happens: `12 times a step`."""
+        """Return how often something happens: `12 a step`, `3 times in 20 steps`."""
+        if self.of_steps and count < self.steps:
+            return f"{format_number_of(count, 'time')} in {format_number_of(self.steps, 'step')}"
         return f"{count / self.steps:.4g} {'a step' if self.of_steps else 'in all'}"
 
     def longest(self, which: Bools) -> int:
