@@ -8,6 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strobe.server.run.series import Series, readings_table, series_table
+from strobe.server.trace_context import TraceContext
+from tests.unit.hand_made import HandMadeProcess, make_trace, train_steps
 
 VALUES = st.floats(-1e6, 1e6, allow_nan=False) | st.just(math.nan)
 READINGS = st.lists(st.tuples(st.integers(0, 500), VALUES), min_size=1, max_size=120)
@@ -62,3 +64,12 @@ def test_times_of_months_are_told_apart_to_the_nanosecond() -> None:
     series = Series("m", "", 0, None, times, np.repeat([1.0, 2.0], 5000))
     rows = readings_table([series], [0], 0, 2 * month, 2).to_pylist()
     assert [(row["low"], row["mean"], row["high"]) for row in rows] == [(1.0, 1.0, 1.0), (2.0, 2.0, 2.0)]
+
+
+def test_cpu_time_of_children_is_no_curve_because_it_counts_at_once_when_they_end():
+    metrics = [
+        {"metric": number, "name": name, "unit": "cores", "location": 2**32 - 1, "time_ns": [10, 20], "value": value}
+        for number, (name, value) in enumerate({"cpu main thread": [1, 1], "cpu ended child processes": [0, 34]}.items())
+    ]  # fmt: skip
+    trace = make_trace(HandMadeProcess({"main": train_steps(3)}, metrics=metrics))
+    assert [each.metric for each in TraceContext(trace, trace.path).series] == ["cpu main thread"]

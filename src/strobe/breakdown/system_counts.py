@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from strobe.breakdown.host_time import HostTime
+from strobe.model.kinds import CHILDREN_CPU
 from strobe.sums.samples import CHILD, IDLE, sample_sums
 from strobe.tables.column_arrays import Floats
 from strobe.trace.definition_rows import location_rows, process_rows
@@ -86,7 +87,7 @@ def children(trace: Trace, time: HostTime) -> Children:
                 seen[sample.stack[-1].removeprefix(CHILD).removesuffix(">")] += sample.samples
             if child or (sample.state in IDLE and any("/subprocess.py:" in frame for frame in sample.stack)):
                 waited_ns += sample.ran_ns + sample.other_ns
-    cpu_ns = round(_counted(trace, time, "cpu ended child processes")[1].sum() * 1e9)
+    cpu_ns = round(_counted(trace, time, CHILDREN_CPU)[1].sum() * 1e9)
     return Children(names or seen, not names, cpu_ns, waited_ns)
 
 

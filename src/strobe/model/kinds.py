@@ -141,4 +141,5 @@ RECORDED_WITH = {
 
 # Metrics that PyTorch's adapter reads once, as a process ends: threads that an operator may use, and cores there are.
 OPERATOR_THREADS, CORES = "threads of an operator", "cores of the process"
+CHILDREN_CPU = "cpu ended child processes"
 OPTIMIZED_PARAMETERS = "parameters of optimizers"

@@ -6,12 +6,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
 from strobe.gpu.capabilities import gpu_name, properties_of
 from strobe.gpu.devices import devices
-from strobe.model.kinds import CORES
+from strobe.model.kinds import CHILDREN_CPU, CORES
 from strobe.model.units import format_bytes, format_number_of, format_share
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.metrics.readings import Readings
@@ -21,7 +22,6 @@ _LONGEST = 300
 _MOST_HOSTS = 4
 # Of the threads of a process, without the recorder's own; and what children used that have ended.
 _CPU = ("cpu main thread", "cpu python threads", "cpu compute threads", "cpu other threads")
-_OF_CHILDREN = "cpu ended child processes"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Fact:
 def run_facts(trace: Trace) -> tuple[Fact, ...]:
     """Return what is known of a run, and what it used of the host by its readings; nothing that is not known."""
     info, machine = trace.info, trace.job.machine
-    command = " ".join(info.command)
+    command = " ".join([*(Path(each).name for each in info.command[:1]), *info.command[1:]])
     started = datetime.fromtimestamp(info.started_unix_ns // 10**9, UTC) if info.started_unix_ns > 0 else None
     known = (
         Fact("GPUs", _gpus(trace), "GPUs that did any work"),
@@ -81,7 +81,7 @@ def _used(trace: Trace) -> list[Fact]:
         begun[each.process] = min(begun.get(each.process, first), first)
     for each in readings:
         there.add(each.metric)
-        if each.metric in _CPU or (each.metric == _OF_CHILDREN and len(processes) == 1):
+        if each.metric in _CPU or (each.metric == CHILDREN_CPU and len(processes) == 1):
             cpu_s += _integral(each, begun[each.process])
         elif each.metric == "read":
             read += _integral(each, begun[each.process])
