@@ -69,7 +69,7 @@ def test_times_of_months_are_told_apart_to_the_nanosecond() -> None:
 def test_cpu_time_of_children_is_no_curve_because_it_counts_at_once_when_they_end():
     metrics = [
         {"metric": number, "name": name, "unit": "cores", "location": 2**32 - 1, "time_ns": [10, 20], "value": value}
-        for number, (name, value) in enumerate({"cpu main thread": [1, 1], "cpu ended child processes": [0, 34]}.items())
+        for number, (name, value) in enumerate([("cpu main thread", [1, 1]), ("cpu ended child processes", [0, 34])])
     ]  # fmt: skip
     trace = make_trace(HandMadeProcess({"main": train_steps(3)}, metrics=metrics))
     assert [each.metric for each in TraceContext(trace, trace.path).series] == ["cpu main thread"]
