@@ -334,9 +334,11 @@ test("series of a unit share a row; those that never moved from zero are left ou
     series(1, "b", "cores"),
     series(2, "rss", "bytes"),
     series(3, "c", "1/s", 0),
+    series(4, "main thread waits for a core", "cores"),
   ]);
   expect(found.map((m) => [m.title, m.series.length, m.stacked])).toEqual([
     ["CPU", 2, true],
     ["Memory", 1, false],
+    ["Waiting for a core", 1, true],
   ]);
 });

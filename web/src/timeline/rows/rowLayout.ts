@@ -149,9 +149,12 @@ const UNIT_ORDER = ["cores", "bytes"];
 /** What the process that was started shows, and what its children do, unless all is asked for. */
 const SHOWN_UNITS = { main: ["cores", "bytes"], child: ["cores"] } as const;
 
+/** Threads that wait for a core use none: their time is no part of the cores in use. */
+const waits = (series: Series): boolean => /^(throttled|main thread waits)/.test(series.metric);
+
 /** What stands in one row: series of one unit, those of each GPU by themselves. */
 const familyOf = (series: Series): string =>
-  [gpuOf(series), series.unit].filter((part) => part !== undefined).join(" ");
+  [gpuOf(series), series.unit, waits(series) ? "waited for" : undefined].filter((part) => part !== undefined).join(" ");
 
 /** What is shown before all is asked for; of a GPU what it does with its time. */
 const isUsual = (row: MetricRow, main: boolean): boolean =>
@@ -174,7 +177,8 @@ export function metricRows(process: number, series: readonly Series[]): MetricRo
     if (!first) return [];
     const [unit, gpu] = [first.unit, gpuOf(first)];
     const names = members.map((s) => s.metric).join(", ");
-    const title = gpu === undefined ? (TITLES[unit] ?? names) : `${gpu} ${GPU_TITLES[unit] ?? unit}`;
+    const known = waits(first) ? "Waiting for a core" : (TITLES[unit] ?? names);
+    const title = gpu === undefined ? known : `${gpu} ${GPU_TITLES[unit] ?? unit}`;
     return [{ kind: "metric", process, family, title, unit, stacked: unit === "cores", series: members }];
   });
 }
