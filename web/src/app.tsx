@@ -121,8 +121,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
         {run && (
           <>
             <span>{run.meta.name}</span>
-            <span>{run.meta.host}</span>
-            <span>Python {run.meta.python}</span>
+            {run.meta.host && <span>{run.meta.host}</span>}
+            {run.meta.python && <span>Python {run.meta.python}</span>}
             <span>
               {plural(run.processes.length, "process")}, {countLocations(run.locations)}
             </span>
