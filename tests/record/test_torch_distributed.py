@@ -1,6 +1,7 @@
 """Collectives of torch.distributed as the program itself counts them: real torchrun, two ranks, gloo."""
 
 import json
+import re
 import shlex
 import sys
 from collections import Counter
@@ -244,3 +245,14 @@ def test_ranks_that_each_run_strobe_share_one_trace(workshop: Workshop) -> None:
         processes = trace.processes.to_arrow().to_pylist()
     assert [each["main"] for each in processes] == [True, True]
     assert not list(workshop.trace.glob("rank-*"))
+
+
+def test_waits_on_the_threads_of_gloo_are_not_passed_off_as_useful_time(workshop: Workshop) -> None:
+    """The main threads compute, or wait for their optimizer's gradients in a call that nobody records."""
+    program = Path(__file__).parents[2] / "examples/train_ranks.py"
+    path = {"PATH": f"{TORCHRUN.parent}:/usr/bin:/bin"}
+    done = workshop.recorded("torchrun", "--nproc-per-node", "3", str(program), env={**ONE_THREAD, **path})
+    assert done.returncode == 0, done.stderr
+    with strobe.open(done.trace) as trace:
+        note = trace.efficiency().note
+    assert re.match(r"ranks wait for one another \d\d % of their steps on other threads than the main ones", note), note

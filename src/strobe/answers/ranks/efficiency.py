@@ -10,12 +10,15 @@ import numpy as np
 
 from strobe.analyses.ranks.efficiency import ANALYSIS
 from strobe.model.schema import Column
-from strobe.model.units import format_count, format_ns
+from strobe.model.units import format_count, format_ns, format_share
 from strobe.ranks import efficiencies
 from strobe.ranks.efficiencies import Factor, PerStep
 from strobe.ranks.ideal_network import MOST_ROWS, ideal_elapsed_ns
 from strobe.ranks.rank_times import RankTimes, rank_times
+from strobe.ranks.step_waits import step_waits
+from strobe.steps.thread_spans import main_location
 from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 _NOTHING = "no steps were found in this trace; --by run has the efficiencies of all of it"
@@ -47,7 +50,8 @@ def run(trace: Trace, *, by: str, model: str) -> Table:
     times = rank_times(trace, by)
     factors = _factors(trace, times, model)
     rows = _rows(times, factors)
-    notes = [_costliest(times if by == "run" else rank_times(trace, "run")), *_missing(times, model, factors)]
+    costliest = _beside(trace) or _costliest(times if by == "run" else rank_times(trace, "run"))
+    notes = [costliest, *_missing(times, model, factors)]
     note = "; ".join(filter(None, notes)) if rows else _NOTHING
     return make_table(ANALYSIS.columns_with(by=by, model=model), rows, about=_about(times), note=note)
 
@@ -64,7 +68,8 @@ def scaling(traces: Sequence[tuple[str, Trace]], *, by: str, model: str, weak: b
         parallel, *others = factors = _factors(trace, times, model)
         scaled = efficiencies.scaling(parallel, _per_step(times, times), _per_step(first, times), weak=weak)
         answers.append([{"trace": name, **row} for row in _rows(times, (*scaled, *others))])
-        notes += [f"{name}: {each}" for each in (_costliest(rank_times(trace, "run")), *times.missing) if each]
+        costliest = _beside(trace) or _costliest(rank_times(trace, "run"))
+        notes += [f"{name}: {each}" for each in (costliest, *times.missing) if each]
         notes += _missing(replace(times, missing=()), model, factors)
         notes += [_NO_COUNTERS] * bool(np.isnan(times.counts).any())
     columns = (Column("trace", "string", "", "the trace"), *ANALYSIS.columns_with(by=by, model=model))
@@ -131,6 +136,26 @@ def _per_step(times: RankTimes, windows: RankTimes) -> PerStep:
     means = (times.host.useful_ns.sum(axis=0), times.host.elapsed_ns, *times.counts) / times.steps
     useful, elapsed, instructions, cycles = np.concatenate((means, np.full((4, 1), np.nan)), axis=1)[:, at]
     return PerStep(useful, elapsed, instructions, cycles, len(times.ranks))
+
+
+def _beside(trace: Trace) -> str:
+    """Return a sentence about waits of ranks on other threads than the main ones, if they are much of the steps.
+
+    Gloo communicates on a thread of its own: in which of that time the main thread waits was not recorded.
+    """
+    found = step_waits(trace)
+    if found is None:
+        return ""
+    beside = np.array([each.kind == "thread" for each in location_rows(trace)], dtype=bool)
+    beside[[main_location(trace, process) or 0 for process in found.processes.tolist()]] = False
+    beside = beside[found.waits.location]
+    share = float(found.waits.wait_ns[beside].sum()) / max(1, found.duration_ns)
+    if share < 1 - _CHEAP:
+        return ""
+    return (
+        f"ranks wait for one another {format_share(share)} of their steps on other threads than the main ones, which no "
+        "factor counts: strobe waits, strobe delays"
+    )
 
 
 def _costliest(times: RankTimes) -> str:
