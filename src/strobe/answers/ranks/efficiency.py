@@ -153,8 +153,8 @@ def _beside(trace: Trace) -> str:
     if share < 1 - _CHEAP:
         return ""
     return (
-        f"ranks wait for one another {format_share(share)} of their steps on other threads than the main ones, which no "
-        "factor counts: strobe waits, strobe delays"
+        f"ranks wait for one another {format_share(share)} of their steps on other threads than the main ones, which "
+        "no factor counts: strobe waits, strobe delays"
     )
 
 
