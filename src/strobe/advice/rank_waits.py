@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.breakdown.host_time import Place, host_times
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
@@ -127,6 +128,8 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
     waited = np.array([waits.wait_ns[found.waiting == each].sum() for each in found.processes.tolist()])
     own_ns, mean_ns = float(waited[found.processes == process][0]), float(waited.mean())
     function, where = _function(trace, causes, process, number), causes.path(number) or ""
+    if (place := _at_work(trace, process)) is not None and function == f"`{place.name}`":
+        where = place.where
     rank = f"rank {ranks_of(trace)[process]}"
     on_ranks = np.array([cost_ns[of_cause & (late == each)].sum() for each in found.processes.tolist()])
     total = found.wait_ns
@@ -193,13 +196,26 @@ def _rotates(found: StepWaits, state: str) -> bool:
 
 
 def _function(trace: Trace, causes: Causes, process: int, cause: int) -> str:
-    """Return the name of a cause; of a time before a call of MPI where it is: see `_between`."""
-    name = f"`{causes.name(cause)}`"
+    """Return the name of a cause; of a time before a call of MPI where it is: see `_between`.
+
+    Of a time before a collective that another thread runs, it is what the main thread works in most.
+    """
     before, gap_ns = _gaps(trace, causes, process, cause)
     if not len(before):
-        return name
+        place = _at_work(trace, process) if causes.is_before(np.array([cause]))[0] else None
+        return f"`{place.name if place is not None else causes.name(cause)}`"
     paths = [causes.path(_most(before, gap_ns)[0]), causes.path(cause)]
     return _between(*((path or "").removeprefix(BEFORE).split(" < ") for path in paths))
+
+
+def _at_work(trace: Trace, process: int) -> Place | None:
+    """Return the function in which most of what a main thread does passes, by its samples; None if none stands out."""
+    for each in host_times(trace):
+        if each.process == process:
+            done = {kind: ns for kind, ns in each.kinds_ns.items() if kind not in ("communication", "unobserved")}
+            place = each.places.get(max(done, key=done.__getitem__))
+            return place if place is not None and place.share >= _MOSTLY else None
+    return None
 
 
 def _gaps(trace: Trace, causes: Causes, process: int, cause: int) -> tuple[Ints, Ints]:
