@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
@@ -9,6 +10,8 @@ from strobe.model.units import format_count
 from strobe.present.text import supports
 
 WIDTH = 100
+# A first word that is one, and no name of a function: those keep their case.
+_WORD_FIRST = re.compile(r"[a-z][a-z'-]*[,:;]?( |$)(?!itself )")
 _BOX, _ASCII = "─█▌·…", "-#=-."
 
 
@@ -34,7 +37,8 @@ def bar(share: float, width: int) -> str:
 
 def sentence(text: str) -> str:
     """Return a text as a sentence, with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+    begin = text[:1].upper() if _WORD_FIRST.match(text) else text[:1]
+    return f"{begin}{text[1:]}" + ("" if text.endswith(".") else ".")
 
 
 def steps(count: int) -> str:

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { middleCut, shortName } from "./names";
+import { capital, middleCut, shortName } from "./names";
 
 describe("names for people", () => {
   test.each([
@@ -18,3 +18,11 @@ describe("names for people", () => {
     expect(cut).toMatch(/^a_long_…n_v2$/);
   });
 });
+
+test.each([
+  ["validation: 2 of 59 steps", "Validation: 2 of 59 steps"],
+  ["the loop waits", "The loop waits"],
+  ["load itself takes 1 ms", "load itself takes 1 ms"],
+  ["train_step takes more", "train_step takes more"],
+  ["aten::mm is slow", "aten::mm is slow"],
+])("%s begins as it should", (text, sentence) => expect(capital(text)).toBe(sentence));

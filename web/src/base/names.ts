@@ -18,8 +18,12 @@ export function middleCut(name: string, most: number): string {
   return `${name.slice(0, head)}…${name.slice(name.length - (most - 1 - head))}`;
 }
 
+/** A first word that is one, and no name of a function: those keep their case. */
+const WORD_FIRST = /^[a-z][a-z'-]*[,:;]?(?= |$)(?! itself )/;
+
 /** With a capital at its begin. */
-export const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+export const capital = (text: string): string =>
+  WORD_FIRST.test(text) ? `${text.charAt(0).toUpperCase()}${text.slice(1)}` : text;
 
 /** With a capital at its begin, and a full stop at its end. */
 export const asSentence = (text: string): string => `${capital(text)}${text.endsWith(".") ? "" : "."}`;
