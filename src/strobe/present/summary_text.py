@@ -127,7 +127,8 @@ def _hot(summary: Summary, width: int) -> list[str]:
     per_step = summary.step is not None
     room = width - 44
     unit, shown = ("time", format_ns) if summary.hot_unit == "ns" else (summary.hot_unit[:12], format_count)
-    head = f"Top {summary.hot_kind} by self {unit}{' per step' if per_step else ''}"
+    ranks = ", all ranks together" if summary.ranks is not None else ""
+    head = f"Top {summary.hot_kind} by self {unit}{' per step' if per_step else ''}{ranks}"
     counted = "samples" if summary.hot_kind == "sampled functions" else "calls"
     lines = [f"{_cut(head, room - 1):<{room}}{unit:>14}{'share':>10}{counted:>10}"]
     for hot in summary.hot:
