@@ -171,6 +171,7 @@ def test_short_names_and_tensor_cores():
     ):
         assert short_name(name) == short, name
     assert uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn")
+    assert uses_tensor_cores("sm75_xmma_fprop_implicit_gemm_indexed_f16f16_tensor16x8x8_execute_kernel__5x_cudnn")
     assert uses_tensor_cores("Cijk_Alik_Bljk_HHS_BH_MT128x64x64_MI32x32")
     assert not uses_tensor_cores("volta_sgemm_128x32_nt")
 

@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strobe.advice.host_wait import run as host_waits
+from strobe.advice import host_wait
 from strobe.advice.python_time import run as python_time
 from strobe.breakdown.host_time import host_times
+from strobe.model.plugins import Finding
 from strobe.present.summary import summarise
 from strobe.sums.samples import RUNNING, WAITING
 from strobe.trace.trace import Trace
 from tests.unit.hand_made import MS, HandMadeProcess, Span, make_trace, span, train_steps
 
 OWN, LIBRARY = "solve (/home/me/model.py:12)", "wait (/usr/lib/python3.11/threading.py:300)"
+
+
+def host_waits(trace: Trace) -> list[Finding]:
+    return [each for each in host_wait.run(trace) if isinstance(each, Finding)]
 
 
 def sampled(
@@ -167,7 +172,7 @@ def test_waiting_for_another_thread_is_no_waiting_for_a_lock():
     verdict = summarise(trace).verdict
     assert (verdict.kind, verdict.share) == ("waiting", pytest.approx(0.8, abs=0.01))
     assert "in solve (model.py:12)" in verdict.text
-    assert not list(host_waits(trace))
+    assert not host_waits(trace)
 
 
 def test_of_several_ranks_the_one_that_waits_most_is_named():
@@ -310,7 +315,7 @@ def test_of_few_samples_nothing_is_advised():
     trace = make_trace({"main": sampled((["lock"] * 2 + ["python"] * 8) * 4)})
     (found,) = host_times(trace)
     assert found.samples * found.kinds_ns["lock"] / found.duration_ns < 10
-    assert not list(host_waits(trace))
+    assert not host_waits(trace)
 
 
 @pytest.mark.parametrize(

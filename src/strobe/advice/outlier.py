@@ -12,10 +12,12 @@ from strobe.breakdown.growth import BY_THE_MACHINE, Growth, grown_call, waited_f
 from strobe.breakdown.known_work import what_to_do
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns
+from strobe.ranks.step_waits import step_waits
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
 from strobe.steps.usual_steps import Usual, evidence, usual_steps
-from strobe.tables.column_arrays import Floats
+from strobe.tables.column_arrays import Floats, interval_at
+from strobe.trace.definition_rows import ranks_of
 from strobe.trace.trace import Trace
 
 # Fewer slow steps are listed, but no fix is promised for them: that is not a pattern.
@@ -136,7 +138,24 @@ def run(trace: Trace) -> Iterator[Finding]:
                 if by_the_machine:
                     do = f"other programs had its cores: the main thread waited {format_ns(waited)} for one meanwhile"
                     found = replace(found, do=do, gain_low_ns=0, gain_high_ns=0, informative=True)
+                rank, awaited_ns = _awaited(trace, steps.process, steps.start_ns[group], steps.end_ns[group])
+                if awaited_ns >= BY_THE_MACHINE * gain[1]:
+                    do = f"this rank waits {format_ns(awaited_ns / len(group))} for others in each, for rank {rank} most:"
+                    do += " what does that one do meanwhile? strobe delays"
+                    found = replace(found, do=do, where="", gain_low_ns=0, gain_high_ns=0, informative=True)
                 yield replace(found, evidence=evidence(trace, steps, order[:5]))
+
+
+def _awaited(trace: Trace, process: int, start_ns: Ints, end_ns: Ints) -> tuple[int | None, int]:
+    """Return the rank for which a process waits most in some of its steps, and how long it waits for all in them."""
+    found = step_waits(trace)
+    if found is None:
+        return None, 0
+    own = (found.waiting == process) & (interval_at(start_ns, end_ns, found.waits.call_ns) >= 0)
+    if not own.any():
+        return None, 0
+    late = int(np.bincount(found.late[own], found.waits.wait_ns[own]).argmax())
+    return ranks_of(trace)[late], int(found.waits.wait_ns[own].sum())
 
 
 def _finding(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.breakdown.host_time import Place, host_times
+from strobe.breakdown.host_time import Place, at_work, host_times
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
@@ -22,6 +22,7 @@ from strobe.trace.trace import Trace
 LEAST_SHARE = 0.05  # of the steps: less is not worth a line
 _UNEVEN = 0.5  # a rank that waits less than this part of the mean has more to do
 _MOSTLY = 0.5
+_STANDS_OUT = 0.3  # of the work of a rank
 _LEAST = 0.7  # of a part that each rank gets: tokens, files, blocks are never quite even
 _ALONE = 0.2  # what the others spend less of the same time in is work of one rank
 # Of waits for whoever happens to be late: noise of a busy machine is up to a tenth, and its median is far below its
@@ -128,7 +129,7 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
     waited = np.array([waits.wait_ns[found.waiting == each].sum() for each in found.processes.tolist()])
     own_ns, mean_ns = float(waited[found.processes == process][0]), float(waited.mean())
     function, where = _function(trace, causes, process, number), causes.path(number) or ""
-    if (place := _at_work(trace, process)) is not None and function == f"`{place.name}`":
+    if function.endswith(")") and (place := _at_work(trace, process)) is not None:
         where = place.where
     rank = f"rank {ranks_of(trace)[process]}"
     on_ranks = np.array([cost_ns[of_cause & (late == each)].sum() for each in found.processes.tolist()])
@@ -203,19 +204,16 @@ def _function(trace: Trace, causes: Causes, process: int, cause: int) -> str:
     before, gap_ns = _gaps(trace, causes, process, cause)
     if not len(before):
         place = _at_work(trace, process) if causes.is_before(np.array([cause]))[0] else None
-        return f"`{place.name if place is not None else causes.name(cause)}`"
+        of_it = f" ({format_share(place.share)} of its work is in `{place.name}`)" if place is not None else ""
+        return f"`{causes.name(cause)}`{of_it}"
     paths = [causes.path(_most(before, gap_ns)[0]), causes.path(cause)]
     return _between(*((path or "").removeprefix(BEFORE).split(" < ") for path in paths))
 
 
 def _at_work(trace: Trace, process: int) -> Place | None:
-    """Return the function in which most of what a main thread does passes, by its samples; None if none stands out."""
-    for each in host_times(trace):
-        if each.process == process:
-            done = {kind: ns for kind, ns in each.kinds_ns.items() if kind not in ("communication", "unobserved")}
-            place = each.places.get(max(done, key=done.__getitem__))
-            return place if place is not None and place.share >= _MOSTLY else None
-    return None
+    """Return the function in which most of what a main thread does passes; None if none stands out."""
+    place = next((at_work(trace, each) for each in host_times(trace) if each.process == process), None)
+    return place if place is not None and place.share >= _STANDS_OUT else None
 
 
 def _gaps(trace: Trace, causes: Causes, process: int, cause: int) -> tuple[Ints, Ints]:

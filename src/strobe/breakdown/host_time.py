@@ -400,6 +400,25 @@ def _function_of(own: PathStatistics, regions: Sequence[Region], time_ns: Ints) 
     return Place(function.name, f"{function.file}:{function.line}", float(by_region[most] / whole))
 
 
+def at_work(trace: Trace, time: HostTime) -> Place | None:
+    """Return the program's own function in which most of what a main thread does passes in its loop, by samples.
+
+    Its share is that of all samples but those that wait for other ranks. Closures count as the function around them.
+    """
+    location, by_name, where = main_location(trace, time.process), Counter[str](), dict[str, str]()
+    for each in sample_sums(trace, location, time.window_ns) if location is not None else ():
+        if _state(each) in WAITING and any(name in frame for frame in each.stack for name in _OF_RANKS):
+            continue
+        name, file, line = frame_of(own_frame(each.stack)) if each.stack != (NO_STACK,) else ("", "", 0)
+        name = name.partition(".<locals>")[0]
+        by_name[name] += each.ran_ns + each.other_ns
+        where.setdefault(name, f"{file}:{line}" if file else "")
+    if not by_name:
+        return None
+    (name, ns), *_ = by_name.most_common(1)
+    return Place(name, where[name], ns / max(1, by_name.total())) if name else None
+
+
 @cached_on_trace
 def fetching(trace: Trace) -> Place | None:
     """Return the program's own function in which most of the making of batches passes, in any process, by samples.

@@ -11,7 +11,7 @@ from strobe.tables.lazy_pyarrow import pa
 # The list of torch-tb-profiler and PyProf, and later ones: CUTLASS 3, Hopper's wgmma, cuBLAS' nvjet, AMD's MFMA.
 _TENSOR_CORES = re.compile(
     r"h884|s884|h1688|s1688|hmma|i8816|16816|c1688|dgrad_1x1_stride_2x2|first_layer_wgrad_kernel|conv1x1|conv2d_c1_k1"
-    r"|direct_group|xmma_(gemm|sparse_gemm|implicit_gemm|sparse_conv|warp_specialized_implicit_gemm)|sm[89]\d_xmma"
+    r"|direct_group|_tensor\d+x\d+x\d+|xmma_(gemm|sparse_gemm|implicit_gemm|sparse_conv|warp_specialized_implicit_gemm)|sm[89]\d_xmma"
     r"|tensorop|wgmma|nvjet|cutlass::device_kernel|mfma|cijk_|flash_(fwd|bwd)|fmha",
     re.IGNORECASE,
 )

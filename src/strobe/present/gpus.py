@@ -96,8 +96,10 @@ def _in_steady_steps(trace: Trace, device: Device, steps: ProcessSteps | None) -
     """Return how long each set of kinds ran in the steady steps, or in the whole run if there are none."""
     if steps is None or not (steady := steps.steady).any():
         return divided(trace, device)
-    if not steps.kept.all() and (found := lanes(trace, device, steps)).known[steady].all():
+    if (found := lanes(trace, device, steps)).known[steady].all():
         sums: Ints = found.set_ns[steady].sum(axis=0)
+        if steady[-1]:  # nothing begins behind it: its lane ends with the last activity, and the GPU idles until its end
+            sums[0] += max(0, int(steps.end_ns[-1] - found.start_ns[-1] - found.set_ns[-1].sum()))
         return sums
     return divided(trace, device, int(steps.start_ns[steady].min()), int(steps.end_ns[steady].max()))
 

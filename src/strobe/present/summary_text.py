@@ -18,6 +18,8 @@ _BAR = 26
 _PART_WORDS = {"data_wait": "data", "rest": "other"}
 _MOST_FINDINGS = 5
 _MOST_GPUS = 4
+# How programs end that did not fail, or of which it is not known.
+_WELL = ("ended", "ended with exit code 0", "running")
 _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of every node of the backward graph
 
 
@@ -143,6 +145,7 @@ def _hot(summary: Summary, width: int) -> list[str]:
 
 def _tail(summary: Summary, width: int) -> list[str]:
     quality = summary.quality
+    failed = [] if quality.ended in _WELL or not quality.complete else [f"the program {quality.ended}"]
     state = "complete" if quality.complete else quality.ended
     if quality.records:
         state += f": {quality.records}"
@@ -151,6 +154,7 @@ def _tail(summary: Summary, width: int) -> list[str]:
     folded = [f"{format_count(quality.folded_count)} more in statistics"] if quality.folded_count else []
     facts = [
         state,
+        *failed,
         *quality.losses,
         *quality.remarks,
         *([quality.source] if quality.source else []),

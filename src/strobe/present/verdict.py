@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from strobe.breakdown.data_pipeline import pipelines
-from strobe.breakdown.host_time import MEASURED, HostTime, Place, host_times
+from strobe.breakdown.host_time import MEASURED, HostTime, Place, at_work, host_times
 from strobe.breakdown.system_counts import SmallCalls, small_calls
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.present.gpus import BESIDE, Gpu, gpu_verdict
@@ -82,7 +82,8 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
         if kind == "host-bound":
             text += f"; {_of_host(trace, times, '').text.partition(': ')[2]}"
         return Verdict(kind, text, share, confidence_of(margin))
-    found = _uneven(times) or _of_batches(usual, _of_waits(trace, times, _of_host(trace, times, busiest)), len(times))
+    found = _of_batches(usual, _of_waits(trace, times, _of_host(trace, times, busiest)), len(times))
+    found = _uneven(trace, times) or found
     if trace.info.source and any(map(_launches, trace.regions.texts("name"), trace.regions.texts("paradigm"))):
         # A file that was cut off or trimmed: GPUs come last in it.
         text = f"{found.text}; kernels were launched, but what the GPU did is not in the file"
@@ -118,7 +119,7 @@ def _of_waits(trace: Trace, times: Sequence[HostTime], found: Verdict) -> Verdic
     return Verdict("communication-bound", text, communicates, confidence)
 
 
-def _uneven(times: Sequence[HostTime]) -> Verdict | None:
+def _uneven(trace: Trace, times: Sequence[HostTime]) -> Verdict | None:
     """The verdict of a job in which one rank works longer than the others, who wait for it.
 
     A manager and its workers go through different loops: not their steps are compared, but how much of the time each
@@ -140,8 +141,9 @@ def _uneven(times: Sequence[HostTime]) -> Verdict | None:
     text += f" {shown(usual)}; even work would save up to {format_share(lost)}"
     done = {kind: ns for kind, ns in times[most].kinds_ns.items() if kind not in ("communication", "unobserved")}
     main = max(done, key=done.__getitem__)
-    text += _named(times[most : most + 1], main, "most of its work")
     place = times[most].places.get(main)
+    if (work := at_work(trace, times[most])) is not None:
+        text += within(work, f"{format_share(work.share)} of its work")
     if place is not None and place.files and main in ("file", "sleep") and place.share >= MOST_OF_IT:
         text += _FILES if main == "sleep" else ", which waits for files"
         return Verdict("io-bound", f"io-bound: {text}", lost, "medium")

@@ -249,6 +249,7 @@ function QualityCard({ quality }: { quality: Quality }) {
       <Facts
         of={[
           ["lost", quality.losses.length ? quality.losses.join("; ") : "nothing"],
+          ["beside", quality.remarks.join("; ") || undefined],
           ["read", quality.records || undefined],
           ["program", quality.ended],
           cost === undefined
