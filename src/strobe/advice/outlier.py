@@ -140,7 +140,7 @@ def run(trace: Trace) -> Iterator[Finding]:
                     found = replace(found, do=do, gain_low_ns=0, gain_high_ns=0, informative=True)
                 rank, awaited_ns = _awaited(trace, steps.process, steps.start_ns[group], steps.end_ns[group])
                 if awaited_ns >= BY_THE_MACHINE * gain[1]:
-                    do = f"this rank waits {format_ns(awaited_ns / len(group))} for others in each, for rank {rank} most:"
+                    do = f"it waits {format_ns(awaited_ns / len(group))} for others in each, most for rank {rank}:"
                     do += " what does that one do meanwhile? strobe delays"
                     found = replace(found, do=do, where="", gain_low_ns=0, gain_high_ns=0, informative=True)
                 yield replace(found, evidence=evidence(trace, steps, order[:5]))
