@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from strobe.present.gpus import Gpu, gpu_verdict
+from strobe.present.gpus import Gpu, gpu_verdict, gpus
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
 from strobe.present.verdict import verdict
 from strobe.steps.usual_steps import usual_steps
-from tests.deep.kineto import kernel, operator, profile, step
+from tests.deep.kineto import call, kernel, operator, profile, step
+from tests.unit.hand_made import HandMadeProcess, make_trace, train_steps
 
 
 def training(folder, *per_step):
@@ -92,3 +93,18 @@ def test_waiting_for_data_counts_while_the_gpu_has_nothing_to_do(public):
     assert "while the GPU is idle" in verdict.text
     waits = next(part.share for part in summarise(trace).step.parts if part.name == "data_wait")
     assert waits > 0.36
+
+
+def test_a_gpu_that_is_behind_its_host_computes_as_much_as_its_own_lanes_have(tmp_path):
+    """The host launches 8 steps of 1 ms at once; each has 0.9 ms of a kernel, the last of which end behind the host."""
+    events = [each for n in range(8) for each in (step(n, 1000 * n, 1000), call(1000 * n + 5, 2, correlation=n + 1))]
+    events += [kernel("gemm", 900 + 1000 * n, 900, correlation=n + 1) for n in range(8)]
+    (gpu,) = gpus(profile(tmp_path, *events))
+    # From the first kernel to the end of the last: 7.9 ms, of which 7.2 are kernels.
+    assert (gpu.computation, gpu.idle) == pytest.approx((7.2 / 7.9, 0.7 / 7.9))
+
+
+@pytest.mark.parametrize(("code", "failed"), [(0, False), (3, True)])
+def test_a_program_that_failed_is_said_to_have_failed(code, failed):
+    trace = make_trace(HandMadeProcess({"main": train_steps(20)}, exit_code=code))
+    assert ("the program ended with exit code 3" in summary_text(summarise(trace))) == failed

@@ -5,6 +5,7 @@ Times are in µs, of 20 steps of 10 ms. A rank computes until it calls, and a ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -342,3 +343,23 @@ def test_one_of_several_pairs_between_nodes_is_named_by_its_ranks() -> None:
 def test_clocks_that_are_too_inexact_show_no_slow_link(error_ns: int | None, *, known: bool) -> None:
     """The difference is 260 us, the error of two clocks twice that of one, which may be 65 us at most."""
     assert bool(on_nodes(lambda pair: pair in (4, 5), error_ns=error_ns)) == known
+
+
+def test_steps_in_which_a_rank_waits_for_a_late_one_are_not_blamed_on_its_own_calls(tmp_path: Path) -> None:
+    """Every tenth of 60 steps takes rank 2 40 ms longer, and the others wait for it in the sum at its end."""
+
+    def begin(n: int) -> int:
+        return n * STEP + 4 * STEP * (n // 10)
+
+    def step(rank: int, n: int) -> Step:
+        ends = begin(n) + 8000 + 4 * STEP * (n % 10 == 9 and rank == 2)
+        return work(begin(n), ends, "advance") + collective(ends, begin(n + 1), "MPI_Allreduce")
+
+    events = {rank: [each for n in range(60) for each in step(rank, n)] for rank in range(3)}
+    with strobe.open(wait_archives.write(Case("", "", events, []), tmp_path / "archive")) as trace:
+        found = [each for each in findings(trace) if each.rule == "outlier"]
+    assert [re.search(r"(\d+) of 60 steps take|every 10th step", each.what) is not None for each in found] == [True]
+    assert "it waits 40." in found[0].do
+    assert "most for rank 2" in found[0].do
+    assert found[0].informative
+    assert not found[0].gain_high_ns

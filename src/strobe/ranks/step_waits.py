@@ -12,6 +12,7 @@ from strobe.ranks.needless_barriers import NeedlessBarrier, needless_barrier
 from strobe.ranks.waits.wait_columns import Waits
 from strobe.steps.step_times import in_steady_steps
 from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import main_location
 from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
@@ -79,3 +80,16 @@ def step_waits(trace: Trace) -> StepWaits | None:
         duration_ns,
         needless_barrier(trace, waits, duration_ns, len(steps)),
     )
+
+
+def share_beside(trace: Trace) -> float:
+    """Return which part of their steps ranks wait for one another on other threads than the main ones, 0 to 1.
+
+    Gloo communicates on a thread of its own: in which of that time the main thread waits was not recorded.
+    """
+    found = step_waits(trace)
+    if found is None:
+        return 0.0
+    beside = np.array([each.kind == "thread" for each in location_rows(trace)], dtype=bool)
+    beside[[main_location(trace, process) or 0 for process in found.processes.tolist()]] = False
+    return float(found.waits.wait_ns[beside[found.waits.location]].sum()) / max(1, found.duration_ns)

@@ -15,10 +15,8 @@ from strobe.ranks import efficiencies
 from strobe.ranks.efficiencies import Factor, PerStep
 from strobe.ranks.ideal_network import MOST_ROWS, ideal_elapsed_ns
 from strobe.ranks.rank_times import RankTimes, rank_times
-from strobe.ranks.step_waits import step_waits
-from strobe.steps.thread_spans import main_location
+from strobe.ranks.step_waits import share_beside
 from strobe.tables.table import Table, make_table
-from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
 _NOTHING = "no steps were found in this trace; --by run has the efficiencies of all of it"
@@ -139,17 +137,8 @@ def _per_step(times: RankTimes, windows: RankTimes) -> PerStep:
 
 
 def _beside(trace: Trace) -> str:
-    """Return a sentence about waits of ranks on other threads than the main ones, if they are much of the steps.
-
-    Gloo communicates on a thread of its own: in which of that time the main thread waits was not recorded.
-    """
-    found = step_waits(trace)
-    if found is None:
-        return ""
-    beside = np.array([each.kind == "thread" for each in location_rows(trace)], dtype=bool)
-    beside[[main_location(trace, process) or 0 for process in found.processes.tolist()]] = False
-    beside = beside[found.waits.location]
-    share = float(found.waits.wait_ns[beside].sum()) / max(1, found.duration_ns)
+    """Return a sentence about waits of ranks on other threads than the main ones, if they are much of the steps."""
+    share = share_beside(trace)
     if share < 1 - _CHEAP:
         return ""
     return (

@@ -15,6 +15,7 @@ from strobe.errors import InconclusiveError
 from strobe.gpu.devices import devices
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.critical_path.graph import processes_of
+from strobe.ranks.step_waits import share_beside
 from strobe.steps.usual_steps import Usual, usual_steps
 from strobe.tables.column_arrays import Floats
 from strobe.tables.table import Table, make_table
@@ -26,6 +27,12 @@ _TOGETHER, _MOST = 4, 12
 _LEAST_GAIN, _DEVIATIONS = 0.01, 3.0  # of a step; and of the stretches' median deviation
 _Z = 1.96
 _NO_GAIN = "no difference beyond the error of the replay and the spread of the steps"
+# Changes of ranks, and from which part of the steps on what they wait for on other threads makes the answer unknown.
+_OF_RANKS, _LEAST_BESIDE = ("no-straggler", "ranks"), 0.05
+_BESIDE = (
+    "cannot be known from this trace: ranks wait for one another on other threads than the main ones (gloo), and when "
+    "the main threads wait for these was not recorded"
+)
 _NOTHING = "no usual step has all its spans in this trace: strobe what-if replays steps"
 
 
@@ -82,6 +89,8 @@ def _replays(trace: Trace, usual: Usual, rank: str, what: Sequence[Change]) -> l
     (processes, *_) = processes_of(trace, rank)
     if any(each.word in OF_LOADER for each in what):
         return loader_replays(trace, usual, what)
+    if any(each.word in _OF_RANKS for each in what) and share_beside(trace) >= _LEAST_BESIDE:
+        raise InconclusiveError(_BESIDE)
     stretches = _stretches(usual, together=_TOGETHER if devices(trace) else 1)
     return [*replays(trace, usual, processes, stretches, what)]
 
