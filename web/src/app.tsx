@@ -18,6 +18,8 @@ import { ReportDialog } from "./widgets/ReportDialog";
 import { Search } from "./widgets/SpanSearch";
 import { TracePicker } from "./widgets/TracePicker";
 
+/** "what-if" is "what if": titles of pages do for their names, in an address that somebody writes. */
+const plain = (page: string): string => page.toLowerCase().replaceAll(/[-_]/g, " ");
 /** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
 const clearedOn = (view: Page | undefined) => [view?.chosen ?? [], ["region"]] as const;
 
@@ -34,7 +36,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   const legend = useSignal(false);
   const report = useSignal(false);
   const { page } = session.state.value;
-  const view = pages.find((v) => v.name === page) ?? pages[0];
+  const view = pages.find((v) => v.name === page || v.title.toLowerCase() === plain(page)) ?? pages[0];
   const run = session.run.value.status === "ready" ? session.run.value.value : undefined;
   const ranks = useMemo(() => (run ? ranksOf(run).length : 0), [run]);
   const offered = pages.filter(({ fewestRanks = 0 }) => ranks >= fewestRanks);

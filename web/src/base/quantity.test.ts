@@ -12,8 +12,9 @@ test.each([
 
 test("counts, shares and words", () => {
   expect([formatCount(999), formatCount(1_180_000)]).toEqual(["999", "1 180 000"]);
-  expect([formatShare(0), formatShare(0.042), formatShare(0.31), formatShare(1)]).toEqual([
+  expect([formatShare(0), formatShare(0.0004), formatShare(0.042), formatShare(0.31), formatShare(1)]).toEqual([
     "0 %",
+    "<0.1 %",
     "4.2 %",
     "31 %",
     "100 %",

@@ -38,5 +38,6 @@ export const shownOf = (shown: number, all: number, word: string): string =>
 /** A share from 0 to 1 in percent: "31 %", "4.2 %". */
 export const formatShare = (share: number): string => {
   const percent = 100 * share;
+  if (percent > 0 && percent < 0.05) return "<0.1 %";
   return `${percent >= 9.95 || percent === 0 ? Math.round(percent) : percent.toFixed(1)} %`;
 };
