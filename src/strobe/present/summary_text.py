@@ -18,7 +18,7 @@ _BAR = 26
 _PART_WORDS = {"data_wait": "data", "rest": "other"}
 _MOST_FINDINGS = 5
 _MOST_GPUS = 4
-_MOST_ADVICE = 2  # lines
+_WHOLE = 2  # findings whose advice has two lines; of the others it is cut after one
 # How programs end that did not fail, or of which it is not known.
 _WELL = ("ended", "ended with exit code 0", "running")
 _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of every node of the backward graph
@@ -119,7 +119,7 @@ def _finding(number: int, finding: Finding, width: int) -> list[str]:
     first = f"  {number}  {what[0]:<{room - 5}}{gain:>16}  {finding.confidence:<8}{finding.rule:<12}"
     lines = [first, *(f"     {line}" for line in what[1:])]
     advice = " · ".join(filter(None, [finding.where, finding.do]))
-    wrapped = textwrap.wrap(advice, width - 5, max_lines=_MOST_ADVICE, placeholder=" ...")
+    wrapped = textwrap.wrap(advice, width - 5, max_lines=2 if number <= _WHOLE else 1, placeholder=" ...")
     return [*lines, *(f"     {line}" for line in wrapped)]
 
 
