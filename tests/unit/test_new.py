@@ -33,7 +33,8 @@ def copy_of_the_tree(folder: Path) -> Path:
     ignore = shutil.ignore_patterns("__pycache__", "node_modules", "dist")
     for name in ("src", "tests", "tools", "web", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignore)
-    shutil.copy(ROOT / "pyproject.toml", folder)
+    for file in ("pyproject.toml", "README.md", "llms.txt"):
+        shutil.copy(ROOT / file, folder)
     built = Path(strobe.native.__file__).parent
     for place in strobe.__path__ if not (built / "lib").exists() else [built]:
         for path in Path(place).iterdir():

@@ -588,7 +588,7 @@ def test_the_table_of_steps_holds_what_was_found() -> None:
 def test_a_trace_without_a_loop_says_so_instead_of_listing_steps() -> None:
     table = make_trace({"main": [span(f"phase_{number}", number, number + 1) for number in range(9)]}).ask("steps")
     assert len(table) == 0
-    assert table.note.startswith("no steps found: none: no loop stands out")
+    assert table.note.startswith("no steps found: no loop stands out")
 
 
 @pytest.mark.parametrize("batches", [0, 1, 5])

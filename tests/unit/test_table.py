@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 
 import duckdb
 import pandas
@@ -12,6 +14,7 @@ import polars
 import pyarrow as pa
 import pytest
 
+import strobe
 from strobe.errors import QueryError, UsageError
 from strobe.model.schema import Column
 from strobe.tables.table import Table, make_table
@@ -77,6 +80,7 @@ def test_an_unknown_column_lists_the_known_ones():
 
 
 def test_html_escapes_and_says_how_many_rows_are_not_shown():
+    assert callable(strobe.open)  # tables have cards where the whole interface is there
     table = make_table(COLUMNS, [(f"<b>{i}</b>", i, i) for i in range(250)])
     shown = table._repr_html_()
     assert "<b>" not in shown
@@ -88,3 +92,18 @@ def test_a_table_never_changes():
     TABLE.sort("calls"), TABLE.head(1), TABLE.filter("calls = 1"), TABLE.select(["name"])
     assert TABLE.rows() == before
     assert isinstance(TABLE.head(1), Table)
+
+
+def test_mistakes_of_a_query_engine_that_was_there_first_stay_its_own() -> None:
+    """Extension modules made with nanobind share what turns exceptions into Python's, unless they have a domain."""
+    program = """
+import duckdb
+from strobe.native import core
+core.__name__
+try:
+    duckdb.connect().sql("select nosuch from (select 1)")
+except duckdb.BinderException:
+    print("fine")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "fine\n", done.stderr
