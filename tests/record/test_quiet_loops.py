@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import strobe
-from strobe.advice import python_time
+from strobe.advice.rank import findings
 from tests.record.workshop import Workshop
 
 pytestmark = pytest.mark.every_python
@@ -183,7 +183,7 @@ def test_lines_of_such_a_loop_are_asked_for_by_its_function(workshop: Workshop, 
     """What the advice says to type counts the lines of the loop."""
     call = "main()" if wanted == "main" else ""
     trace = record(workshop, f"{holder}\n    for n in range(200):\n        {SLOW}\n{call}\n")
-    (said,) = (each.do for each in python_time.run(trace) if "loop in" in each.what)
+    (said,) = (each.do for each in findings(trace) if each.rule == "python" and "loop in" in each.what)
     assert said == f"what it does there shows by line: strobe run --lines {wanted}"
     counted = workshop.folder / "lines.strobe"
     done = workshop.recorded("--lines", wanted, "-o", str(counted), "program.py")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import strobe
-from strobe.advice import drift
+from strobe.advice.rank import findings
 from tests.record.workshop import Workshop
 
 # What clocks may differ by.
@@ -387,7 +387,7 @@ main()
     assert any("tiny" in what for what in trace.quality.column("what"))
     assert len(trace.steps()) == 200
     # A busy machine may change its pace at another moment.
-    faster = [finding for finding in drift.run(trace) if " less: " in finding.what]
+    faster = [each for each in findings(trace) if each.rule == "drift" and " less: " in each.what]
     assert not any(finding.evidence[0]["text"] in {f"step {number}" for number in range(25)} for finding in faster)
 
 
