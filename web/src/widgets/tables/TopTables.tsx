@@ -13,11 +13,14 @@ export function TopTables({ summary }: { summary: Summary }) {
   const [view, change] = useTableView(NAME);
   const table = summary.top.find(({ name }) => name === view.by) ?? summary.top[0];
   if (!table) return <Counted summary={summary} />;
+  const unit = summary.hot_unit;
   const titles = new Map(summary.top.map(({ name, title }) => [name, title]));
   return (
     <section class="card surface" aria-labelledby="hot-title">
       <header>
-        <h2 id="hot-title">Most time in {table.title}</h2>
+        <h2 id="hot-title">
+          Most {unit === "ns" ? "time" : unit} in {table.title}
+        </h2>
         <span class="spacer" />
         {titles.size > 1 && (
           <Choices
@@ -36,8 +39,8 @@ export function TopTables({ summary }: { summary: Summary }) {
           <tr>
             <th scope="col">name</th>
             <th scope="col">calls</th>
-            <th scope="col">own time</th>
-            <th scope="col" title="of the own time of all rows of the whole table">
+            <th scope="col">own {unit === "ns" ? "time" : unit}</th>
+            <th scope="col" title="of all rows of the whole table together">
               share
             </th>
             <th scope="col" title="of this row and all above it together">
@@ -58,7 +61,7 @@ export function TopTables({ summary }: { summary: Summary }) {
                 </Button>
               </td>
               <td class="number">{formatCount(one.calls)}</td>
-              <td class="number">{formatDuration(one.self_ns)}</td>
+              <td class="number">{unit === "ns" ? formatDuration(one.self_ns) : formatCount(one.self_ns)}</td>
               <td class="number">
                 <span class="share-bar" style={{ width: `${44 * one.share}px` }} />
                 {formatShare(one.share)}
