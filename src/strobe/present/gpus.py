@@ -98,7 +98,7 @@ def _in_steady_steps(trace: Trace, device: Device, steps: ProcessSteps | None) -
         return divided(trace, device)
     if (found := lanes(trace, device, steps)).known[steady].all():
         sums: Ints = found.set_ns[steady].sum(axis=0)
-        if steady[-1]:  # its lane ends with the last activity: then the GPU idles until its end
+        if trace.info.source and steady[-1]:  # its lane ends with the last activity in the file: then the GPU idles
             sums[0] += max(0, int(steps.end_ns[-1] - found.start_ns[-1] - found.set_ns[-1].sum()))
         return sums
     return divided(trace, device, int(steps.start_ns[steady].min()), int(steps.end_ns[steady].max()))
