@@ -6,7 +6,7 @@ import os
 import sys
 
 from strobe import registry
-from strobe.cli import lean_imports
+from strobe.cli import installed, lean_imports
 from strobe.errors import StrobeError, UsageError
 from strobe.model import exit_codes
 
@@ -48,6 +48,9 @@ def main(words: list[str]) -> int:
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (missing := installed.missing_for_reading()):
+            print(f"strobe: {installed.cannot_read(missing)}", file=sys.stderr)
+            return exit_codes.FAILED
         if sentence := _system_message(error):
             print(f"strobe: {sentence}", file=sys.stderr)
             _drop_output()
@@ -94,6 +97,8 @@ def _dispatch(words: list[str]) -> int:
     verbs, analyses = registry.names("cli.verbs"), registry.names("analyses")
     first, rest = words[0], words[1:]
     if _module(first) not in {*verbs, *analyses}:
+        if (missing := installed.missing_for_reading()) and not first.endswith(".py"):
+            raise installed.cannot_read(missing)
         if not _names_a_trace(first):
             near = _did_you_mean(first, [spelled(name) for name in (*verbs, *analyses)])
             raise UsageError(f"'{first}' is neither a verb nor a trace{near}", do="strobe --help")

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from itertools import pairwise
 
-from strobe.cli import lean_imports
+from strobe.cli import installed, lean_imports
 from strobe.cli.options import add_option, talk, verbatim
 from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, UsageError
@@ -88,6 +88,10 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
 
     if not os.path.isdir(folder):
         talk(f"the trace '{folder}' was removed while the program ran")
+        return
+    if installed.missing_for_reading():
+        if not yes_or_no(settings["quiet"].text):
+            talk(f"recorded; where all of strobe is installed: strobe summary {folder}")
         return
     try:
         lean_imports.without_blas_threads()
