@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +41,7 @@ _KEPT_LEVELS = 8
 _PROFILED_AT_ONCE = 256
 
 
+_LASTS_S = 1.0  # a run that is being recorded is opened anew after this time
 # Files of a trace that are made from the others.
 _MADE = (".tiles", ".index", "summary.json")
 
@@ -123,6 +125,7 @@ class TraceContext:
         self._spans = Recent[SpanArrays](_KEPT_SPANS)
         self._chosen = Recent[Chosen](_KEPT_LEVELS)
         self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
+        self._opened_s = time.monotonic()
 
     @cached_property
     def _files(self) -> list[FileState]:
@@ -131,8 +134,16 @@ class TraceContext:
 
     @cached_property
     def version(self) -> str:
-        """A text that changes when a file of the trace does: the base of every ETag."""
-        return _digest(self._files)
+        """A text that changes when a file of the trace does: the base of every ETag.
+
+        What is being recorded is in part in mapped memory, which changes no time of a file: it is one of each opening.
+        """
+        return _digest(self._files) + (f"|{self._opened_s}" if self.trace.info.running else "")
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the run is being recorded, and was opened a while ago: by now there is more of it."""
+        return self.trace.info.running and time.monotonic() > self._opened_s + _LASTS_S
 
     @cached_property
     def recorded(self) -> str:

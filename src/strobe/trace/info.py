@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+STILL_RUNNING = "still running"  # how `ended` begins while a run is being recorded
+
 
 @dataclass(frozen=True)
 class Info:
@@ -28,6 +30,11 @@ class Info:
     size_bytes: int
     format_version: int
     source: str = ""  # the files that it was imported from, in words
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still being recorded."""
+        return self.ended.startswith(STILL_RUNNING)
 
     @property
     def program(self) -> str:

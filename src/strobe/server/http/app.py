@@ -30,6 +30,7 @@ from strobe.api.trace import open_trace
 from strobe.errors import FormatError, InconclusiveError, StrobeError, UsageError
 from strobe.model.cache_folder import cache_folder
 from strobe.model.units import format_bytes
+from strobe.present.live import openmetrics, status
 from strobe.present.summary import write_summary
 from strobe.server.http.access_control import SECURITY, UPLOAD, AccessControl, refused
 from strobe.server.http.kept_answers import LONG_S, KeptAnswers
@@ -48,6 +49,7 @@ _WORTH_COMPRESSING = 8192
 _GZIP = 16 + zlib.MAX_WBITS  # zlib in the wrapping of gzip, without a time
 # A file that is sent to be opened is at most so large; so are the last characters of its name that are kept.
 MOST_UPLOAD, _LONGEST_NAME = 1 << 30, 100
+OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _GONE = 499  # nobody reads it
 _SHOWN = 60
 _BROKEN = """<!doctype html>
@@ -109,6 +111,7 @@ class Application:
             "/api/{name:path}": self._answer,
             "/assets/{name}": self._asset,
             "/compare/{other}": self._compared,
+            "/metrics": self._metrics,
             "/": self._page,
         }
         handlers = {f"/t/{{trace}}{path}": handler for path, handler in of_a_trace.items()}
@@ -290,6 +293,14 @@ class Application:
         page = await self._queued(request, key, lambda: self.library.comparison(context, other), slow=True)
         return HTMLResponse(page, headers={**SECURITY, "Cache-Control": "no-cache"})
 
+    async def _metrics(self, request: Request) -> Response:
+        """Answer with the state of a run, as a Prometheus server reads it."""
+        context = await self._facts(request)
+        text = await self._queued(
+            request, (context.name, "metrics"), lambda: openmetrics(status(context.trace)), slow=True
+        )
+        return Response(text, headers={**SECURITY, "Cache-Control": "no-store"}, media_type=OPENMETRICS_TYPE)
+
     async def _with_slash(self, request: Request) -> Response:
         """Send on to the address that the relative ones in the page are made for."""
         name = quote(request.path_params["trace"], safe="")
@@ -304,7 +315,7 @@ class Application:
         if name not in self.library:
             raise _NoTraceError
         context = self.library.opened(name)
-        if context is None:
+        if context is None or context.outdated:
             context = await self._queued(request, ("open", name), lambda: self.library.open(name), slow=True)
         return context
 

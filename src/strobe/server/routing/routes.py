@@ -62,6 +62,7 @@ class Meta(TypedDict):
     host: str
     python: str
     ended: str
+    running: bool
     started_unix_ns: int
     start_ns: int
     end_ns: int
@@ -83,6 +84,7 @@ def meta(context: TraceContext) -> Meta:
         "host": info.host,
         "python": info.python,
         "ended": info.ended,
+        "running": info.running,
         "started_unix_ns": info.started_unix_ns,
         "start_ns": start_ns,
         "end_ns": end_ns,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from strobe.model.units import format_ns
 from strobe.trace.archive import Job, whole_number
+from strobe.trace.info import STILL_RUNNING
 from strobe.trace.processes.process_facts import ProcessFacts
 
 
@@ -36,7 +37,7 @@ def _ending(process: ProcessFacts, program: str, job: Job, zero_ns: int) -> str:
         shown = f" with exit code {code}" if code is not None else ""
         return f"left by os._exit{shown}; complete up to {until}"
     if state == "running":
-        return f"still running; complete up to {until}"
+        return f"{STILL_RUNNING}; complete up to {until}"
     if program:
         return f"became {program}; complete up to {until}"
     if killed:

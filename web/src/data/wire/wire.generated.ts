@@ -76,7 +76,7 @@ export type Link = ReturnType<typeof link>;
 const links = object({ links: list(link), count: number, inside: flag, left_out: list(text) });
 export type Links = ReturnType<typeof links>;
 const meta = object({ name: text, program: text, command: list(text), host: text, python: text, ended: text,
-  started_unix_ns: number, start_ns: number, end_ns: number, span_count: number, folded_count: number,
+  running: flag, started_unix_ns: number, start_ns: number, end_ns: number, span_count: number, folded_count: number,
   folded_processes: list(number), size_bytes: number, tile_cells: number });
 export type Meta = ReturnType<typeof meta>;
 const foldedInside = object({ steps: number, time_ns: number, exact: flag, self_ns: number });
