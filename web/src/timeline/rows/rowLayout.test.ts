@@ -46,6 +46,7 @@ const run: Run = {
     host: "",
     python: "",
     ended: "",
+      running: false,
     started_unix_ns: 0,
     start_ns: 0,
     end_ns: 10,
