@@ -46,7 +46,7 @@ const run: Run = {
     host: "",
     python: "",
     ended: "",
-      running: false,
+    running: false,
     started_unix_ns: 0,
     start_ns: 0,
     end_ns: 10,
