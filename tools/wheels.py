@@ -34,19 +34,19 @@ RECORDER = (
     *("__init__.py", "__init__.pyi", "__main__.py", "_native", "errors.py", "native.py", "registry.py", "py.typed"),
     *("analyses/__init__.py", "lib/", "model/", "present/__init__.py", "present/aligned.py", "record/"),
     *(f"cli/{name}.py" for name in ("__init__", "installed", "lean_imports", "main", "options", "programs")),
-    *(f"cli/verbs/{name}.py" for name in ("__init__", "config", "doctor", "run")),
+    *(f"cli/verbs/{name}.py" for name in ("__init__", "config", "doctor", "job", "run")),
 )
 LARGEST_RECORDER_BYTES = 5_000_000
 SUMMARY = "The recorder of strobe alone, for nodes on which traces are only recorded"
 
 
-# zig's own linker has no --exclude-libs, and its libc++ hides its symbols without. Warnings of another compiler than
-# the one that is checked with do not end this build.
+# zig's linker does not have these two options: its libc++ hides its symbols, and its libunwind defines no symbol that
+# is ours. Warnings of another compiler than the one that is checked with do not end this build.
 COMPILER = """\
 #!/bin/sh
 for word do
   shift
-  [ "$word" = -Wl,--exclude-libs,ALL ] || set -- "$@" "$word"
+  case "$word" in -Wl,--exclude-libs,ALL | -Wl,-z,muldefs) ;; *) set -- "$@" "$word" ;; esac
 done
 exec {python} -m ziglang {language} -target {target} "$@" -Wno-error
 """

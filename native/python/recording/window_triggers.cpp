@@ -29,9 +29,21 @@ using strobe::monotonic_ns;
 
 constexpr size_t kPageBytes = 4096;
 
+// What the process that leads shares with its children, and with whoever asks it to record: `strobe job record`.
+struct Page {
+  std::atomic<uint32_t> word;      // the window: closed, open
+  std::atomic<uint32_t> request;   // number of the newest request
+  std::atomic<uint32_t> answered;  // number of the newest request that was taken
+  std::atomic<uint32_t> armed;     // whether requests are taken
+  std::atomic<int64_t> rank;       // below 0: none
+  std::atomic<int64_t> steps;      // that have begun
+  // The request: before which step the window opens (below 0: at once), for how many steps (0: no limit), for how long.
+  std::atomic<int64_t> begin_step, step_count, for_ns;
+};
+
 struct Watch {
-  std::atomic<uint32_t> own{0};
-  std::atomic<uint32_t>* word = &own;  // later the one that is shared with the processes of this program
+  Page own{};
+  Page* page = &own;  // later the one that is shared with the processes of this program
   std::atomic<int64_t> due_ns{INT64_MAX};
   std::atomic<bool> quit{false};
   bool runs = false, follows = false;
@@ -55,12 +67,12 @@ void call_soon() {
   while (Py_AddPendingCall(called, nullptr) != 0 && !watch.quit) usleep(1000);
 }
 
-void wake() { syscall(SYS_futex, watch.word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0); }
+void wake() { syscall(SYS_futex, &watch.page->word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0); }
 
 void* sleep_and_tell(void*) {
   pthread_setname_np(pthread_self(), "strobe window");
   watch.thread_id = uint32_t(strobe::thread_id());
-  uint32_t seen = watch.word->load();
+  uint32_t seen = watch.page->word.load(), asked = watch.page->answered.load();
   while (!watch.quit) {
     const int64_t due = watch.due_ns.load();
     timespec left{};
@@ -68,15 +80,18 @@ void* sleep_and_tell(void*) {
       const int64_t ns = std::max<int64_t>(0, due - monotonic_ns());
       left = {time_t(ns / 1000000000), long(ns % 1000000000)};
     }
-    syscall(SYS_futex, watch.word, FUTEX_WAIT, seen, due == INT64_MAX ? nullptr : &left, nullptr, 0);
+    syscall(SYS_futex, &watch.page->word, FUTEX_WAIT, seen, due == INT64_MAX ? nullptr : &left, nullptr, 0);
     if (watch.quit) break;
-    const uint32_t now = watch.word->load();
+    const uint32_t now = watch.page->word.load();
     const bool changed = now != seen;
     seen = now;
     if (monotonic_ns() >= watch.due_ns.load()) {
       watch.due_ns = INT64_MAX;
       call_soon();
     } else if (changed && watch.follows) {
+      call_soon();
+    } else if (!watch.follows && watch.page->armed && watch.page->request.load() != asked) {
+      asked = watch.page->request.load();
       call_soon();
     }
   }
@@ -110,8 +125,8 @@ void go_on() {
   if (std::exchange(watch.rests, false)) begin_thread();
 }
 
-// `file` holds the shared word. Who leads makes it; who follows is woken by its changes.
-void watch_begin(const std::string& file, nb::object callback, bool leads) {
+// The page in a file. Who leads makes it. Raises OSError.
+Page* mapped(const std::string& file, bool leads) {
   const int fd = open(file.c_str(), leads ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
   void* map = MAP_FAILED;
   // A page of a hole that finds no room on the disk is a SIGBUS: who leads has its page from the beginning.
@@ -127,19 +142,59 @@ void watch_begin(const std::string& file, nb::object callback, bool leads) {
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, file.c_str());
     throw nb::python_error();
   }
-  if (watch.word != &watch.own) munmap(watch.word, kPageBytes);
-  watch.word = static_cast<std::atomic<uint32_t>*>(map);
+  return static_cast<Page*>(map);
+}
+
+// `file` holds the shared page. Who leads makes it; who follows is woken by changes of the window.
+void watch_begin(const std::string& file, nb::object callback, bool leads) {
+  Page* page = mapped(file, leads);
+  if (watch.page != &watch.own) munmap(watch.page, kPageBytes);
+  watch.page = page;
   watch.follows = !leads;
   Py_XDECREF(watch.call);
   watch.call = callback.release().ptr();
+}
+
+// Of a process that leads: whether it takes requests, its rank, its steps, and whether the newest request was taken.
+nb::tuple window_state(const std::string& file) {
+  Page* page = mapped(file, false);
+  nb::tuple state = nb::make_tuple(page->armed.load() != 0, page->rank.load(), page->steps.load(),
+                                   page->answered.load() == page->request.load(), page->word.load() != 0);
+  munmap(page, kPageBytes);
+  return state;
+}
+
+void window_request(const std::string& file, int64_t begin_step, int64_t step_count, int64_t for_ns) {
+  Page* page = mapped(file, false);
+  page->begin_step = begin_step, page->step_count = step_count, page->for_ns = for_ns;
+  page->request++;
+  syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  munmap(page, kPageBytes);
+}
+
+nb::object watch_request() {
+  Page& page = *watch.page;
+  const uint32_t newest = page.request.load();
+  if (page.answered.load() == newest) return nb::none();
+  nb::tuple request = nb::make_tuple(page.begin_step.load(), page.step_count.load(), page.for_ns.load());
+  page.answered = newest;
+  return request;
 }
 
 }  // namespace
 
 void register_windows(nb::module_& m) {
   m.def("watch_begin", &watch_begin, nb::arg("file"), nb::arg("callback"), nb::arg("leads"));
-  m.def("watch_word", [] { return watch.word->load(); });
-  m.def("watch_tell", [](uint32_t value) { watch.word->store(value), wake(); });
+  m.def("watch_word", [] { return watch.page->word.load(); });
+  m.def("watch_tell", [](uint32_t value) { watch.page->word.store(value), wake(); });
+  // Requests of other processes are taken from now on: see `watch_request`. The callback is called when one has come.
+  m.def("watch_arm", [](int64_t rank) { watch.page->rank = rank, watch.page->armed = 1; });
+  m.def("watch_steps", [](int64_t steps) { watch.page->steps = steps; });
+  // The newest request, once: the step before which the window opens, how many steps, and for how long (ns).
+  m.def("watch_request", &watch_request);
+  m.def("window_state", &window_state, nb::arg("file"));
+  m.def("window_request", &window_request, nb::arg("file"), nb::arg("begin_step"), nb::arg("step_count"),
+        nb::arg("for_ns"));
   // The callback is called soon after this moment of CLOCK_MONOTONIC; below 0: never.
   m.def("watch_due", [](int64_t ns) { watch.due_ns = ns < 0 ? INT64_MAX : ns, wake(); });
   // Whether the thread is to run.

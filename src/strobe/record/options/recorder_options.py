@@ -305,6 +305,13 @@ OWN_OPTIONS = (
         metavar="SIGNAL",
     ),
     Option(
+        "armed",
+        "Load everything, and record nothing until strobe job record asks for it.",
+        default="no",
+        group="how much",
+        type=bool,
+    ),
+    Option(
         "max-size",
         "Largest size of the trace: 2G, 500M. Detail is dropped to stay below it; the summary reports that.",
         group="how much",

@@ -1,7 +1,8 @@
 """Recording windows: from when to when this process records.
 
 `--start` and `--stop` wait for a step, a moment or a call; `--for` ends a window after some time; a signal and the
-program's own `strobe.pause()`, `strobe.resume()` open and close windows, too. While none is open the session keeps its
+program's own `strobe.pause()`, `strobe.resume()` open and close windows, too, and an armed process takes requests from
+outside (`strobe job record`). While none is open the session keeps its
 files, its adapters are off, and the core drops what comes all the same.
 
 A process that `strobe run` or a launcher of ranks started leads: its children follow it through a word of shared
@@ -20,8 +21,9 @@ import os
 import sys
 import time
 
+from strobe.model.option import yes_or_no
 from strobe.native import core
-from strobe.record.options.recorder_options import length, moment
+from strobe.record.options.recorder_options import Moment, length, moment
 from strobe.record.options.session_settings import SESSION_VARIABLE, Session, switch
 from strobe.record.program import call_watch, import_hooks, session
 
@@ -29,8 +31,6 @@ TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
-
-    from strobe.record.options.recorder_options import Moment
 
 CLOSED, OPEN = 0, 1  # the shared word
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
@@ -46,8 +46,11 @@ class Windows:
         self.stop = moment(options["stop"]) if options["stop"] else None
         self.duration_ns = length(options["for"]) if options["for"] else 0
         self.signal = options["signal"]
+        self.armed = yes_or_no(options.get("armed", "no"))
+        if self.armed and self.start is None:
+            self.start = Moment("paused")
         # Whether any option is about windows.
-        self.asked = bool(self.start or self.stop or self.duration_ns or self.signal)
+        self.asked = bool(self.start or self.stop or self.duration_ns or self.signal or self.armed)
         self.open = False
         self._wanted = False  # what `open` is to be
         self._turning = _thread.allocate_lock()
@@ -90,6 +93,8 @@ class Windows:
             if os.environ.get(SESSION_VARIABLE):
                 os.environ[SESSION_VARIABLE] = self.settings.to_text()
             core.watch_tell(OPEN if self.open else CLOSED)
+            if self.armed:
+                core.watch_arm(int(rank.partition("=")[2] or -1))
         if self.signal:
             number = _number(self.signal)
             self._before = _signals().getsignal(number)
@@ -135,6 +140,7 @@ class Windows:
 
     def end(self) -> None:
         """The session ends."""
+        self.armed = False
         self._forget()
         core.watch_run(False)
         if self.signal and self.leads:
@@ -174,8 +180,7 @@ class Windows:
             if awaited.kind == "sec":
                 due_ns.append(self.settings.began_ns + awaited.number)
             elif awaited.kind == "step":
-                switch.on_step = self._step
-                import_hooks.after_import("torch.optim.optimizer", self._optimizers)
+                self._count()
                 if self._due(awaited):  # both at the same step, or in the past
                     self._turn()
                     return
@@ -183,16 +188,36 @@ class Windows:
                 self._await_call(awaited)
         self._due_ns = min(due_ns, default=-1)
         core.watch_due(self._due_ns)
-        core.watch_run(bool(due_ns))
+        core.watch_run(bool(due_ns) or self.armed)
+        if self.armed:
+            self._count()
 
     def _forget(self) -> None:
         self._due_ns = -1
         core.watch_due(-1)
-        switch.on_step = None
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
+        if not self.armed:
+            switch.on_step = None
+            if self._hook is not None:
+                self._hook.remove()
+                self._hook = None
         call_watch.stop()
+
+    def _count(self) -> None:
+        """Count steps from now on."""
+        if switch.on_step is None:
+            switch.on_step = self._step
+            import_hooks.after_import("torch.optim.optimizer", self._optimizers)
+
+    def _requested(self, begin_step: int, step_count: int, for_ns: int) -> None:
+        """Another process asks for a window: from a step on (below 0: from now on), for so many steps, for so long."""
+        first = begin_step if begin_step >= 0 else (self.steps or self.optimizer_steps)
+        self.start = Moment("step", first)
+        self.stop = Moment("step", first + step_count) if step_count else None
+        self.duration_ns = for_ns
+        if begin_step < 0:
+            self._turn()
+        elif not self.open:
+            self._await()
 
     def _turn(self) -> None:
         """Open or close the window: what was awaited has come."""
@@ -205,6 +230,12 @@ class Windows:
 
     def _step(self) -> None:
         self.steps += 1
+        self._counted()
+
+    def _counted(self) -> None:
+        """A step has begun, or an optimizer has made one."""
+        if self.armed:
+            core.watch_steps(self.steps or self.optimizer_steps)
         self._look()
 
     def _look(self) -> None:
@@ -225,7 +256,7 @@ class Windows:
             if optimizer is self._optimizer:
                 self.optimizer_steps += 1
                 if not self.steps:
-                    self._look()
+                    self._counted()
 
         self._hook = register(stepped)
 
@@ -250,6 +281,8 @@ class Windows:
         """The moment has come, or the process that leads has opened or closed its window. Called in the main thread."""
         try:
             if self.leads:
+                if self.armed and (request := core.watch_request()):
+                    self._requested(*request)
                 if 0 <= self._due_ns <= _now_ns():
                     self._turn()
             elif core.watch_word() == OPEN:
