@@ -17,7 +17,7 @@ AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 WHOLE = "0-9000000000000000"
 
 # Colours on the tracks, counted over every 3rd pixel; the background and the grid are few, a picture has many.
-_COLOURS = """canvas => {
+COLOURS = """canvas => {
   const { width, height } = canvas;
   const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
   const seen = new Set();
@@ -97,7 +97,7 @@ class Timeline:
 
     def colours(self) -> int:
         """Number of different colours on the tracks."""
-        count: int = self.page.locator(".tracks-canvas").evaluate(_COLOURS)
+        count: int = self.page.locator(".tracks-canvas").evaluate(COLOURS)
         return count
 
 

@@ -21,5 +21,8 @@ const root = document.getElementById("app");
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
 const pages = pagesOf(Object.values(found));
 if (root?.dataset.root) render(<RunsPage root={new URL(root.dataset.root, location.href)} />, root);
-else if (root)
-  render(<App session={new Session(createApi(new URL("./", location.href)), window)} pages={pages} />, root);
+else if (root) {
+  const session = new Session(createApi(new URL("./", location.href)), window);
+  session.followRun();
+  render(<App session={session} pages={pages} />, root);
+}

@@ -38,7 +38,15 @@ const META = {
   started_unix_ns: 0,
   start_ns: 0,
 };
-const SIZES = { end_ns: 0, span_count: 0, folded_count: 0, folded_processes: [], size_bytes: 0, tile_cells: 1 };
+const SIZES = {
+  running: false,
+  end_ns: 0,
+  span_count: 0,
+  folded_count: 0,
+  folded_processes: [],
+  size_bytes: 0,
+  tile_cells: 1,
+};
 
 /** The run that the page reads from a server that has processes with these names and command lines. */
 function runOf(name: string[], argv: string[]) {

@@ -18,15 +18,42 @@ export type Loaded<T> =
   | { readonly status: "ready"; readonly value: T }
   | { readonly status: "failed"; readonly message: string };
 
-/** Starts a fetch; the signal has its state. */
+type Fetched = { readonly result: WeakRef<Signal<Loaded<unknown>>>; readonly start: () => Promise<unknown> };
+/** What was fetched and is still of use to somebody. */
+const fetched = new Set<Fetched>();
+
+function fetchInto(result: Signal<Loaded<unknown>>, start: () => Promise<unknown>): Promise<void> {
+  return start().then(
+    (value) => {
+      result.value = { status: "ready", value };
+    },
+    (error: unknown) => {
+      // What is there already stays.
+      if (result.value.status !== "ready") result.value = { status: "failed", message: explain(error) ?? "withdrawn" };
+    },
+  );
+}
+
+/** Starts a fetch; the signal has its state. Of a run that is being recorded it is fetched anew as that grows. */
 export function load<T>(start: () => Promise<T>): ReadonlySignal<Loaded<T>> {
   const result = signal<Loaded<T>>({ status: "loading" });
-  start().then(
-    (value) => (result.value = { status: "ready", value }),
-    (error: unknown) => (result.value = { status: "failed", message: explain(error) ?? "withdrawn" }),
-  );
+  for (const one of fetched) if (!one.result.deref()) fetched.delete(one);
+  fetched.add({ result: new WeakRef<Signal<Loaded<unknown>>>(result), start });
+  void fetchInto(result, start);
   return result;
 }
+
+/** Fetches everything anew; what is shown stays until its new value is there. */
+async function fetchAnew(): Promise<void> {
+  const again = [...fetched].map(({ result, start }) => {
+    const there = result.deref();
+    return there && fetchInto(there, start);
+  });
+  await Promise.all(again);
+}
+
+/** How often a run that is being recorded is looked at. */
+const FOLLOW_MS = 1000;
 
 /** What was there last stays until the next has come. */
 export function useLasting<T>(now: Loaded<T> | undefined): Loaded<T> {
@@ -47,6 +74,8 @@ export class Session {
   private readonly themes: Themes;
   /** What the user should know now and need not act on, for a few seconds. */
   readonly notice = signal<string | undefined>(undefined);
+  /** Whether a gesture is under way that must not be disturbed. */
+  readonly busy = signal(false);
   /** Draws what the timeline shows as SVG, while that page is open. */
   readonly picture = signal<(() => string) | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
@@ -95,6 +124,18 @@ export class Session {
     });
     this.stepsOf.set(level, fetched);
     return fetched;
+  }
+
+  /** From now on fetches everything anew once a second while the run is being recorded, if somebody sees the page. */
+  followRun(): void {
+    const look = async (): Promise<void> => {
+      const { value } = this.run;
+      if (value.status === "ready" && !value.value.meta.running) return;
+      const seen = this.page.document.visibilityState === "visible";
+      if (value.status === "ready" && seen && !this.busy.value) await fetchAnew();
+      this.page.setTimeout(look, FOLLOW_MS);
+    };
+    this.page.setTimeout(look, FOLLOW_MS);
   }
 
   /** Takes over the address. The browser reports a step back late: keys pressed before may mean what lies there. */

@@ -99,6 +99,8 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const isMain = pane === model.rows.main;
+  // Whether there is a picture, perhaps of a model of this run when it was shorter.
+  const drawn = useRef(false);
 
   useEffect(() => {
     const [surface, context] = [canvas.current, canvas.current?.getContext("2d")];
@@ -115,6 +117,8 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
         model.pointer.hit.value = hit;
         model.pointer.idle.value = idle;
       }
+      if (drawn.current && model.version.value === 0 && model.waiting) return; // that one stays until the first tiles come
+      drawn.current = model.version.value > 0;
       const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);
       for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.rows.sawDepth(location, depths);

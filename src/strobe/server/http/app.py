@@ -167,6 +167,8 @@ class Application:
         values = endpoint.values(context, request.query_params.multi_items())
         etag = _etag(context, request)
         headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept-Encoding", **SECURITY}
+        if context.trace.info.running:
+            headers |= {"Cache-Control": "no-cache"}
         if request.query_params.get("other"):  # the other run's changes are not in the tag
             headers |= {"Cache-Control": "no-store"}
         elif request.headers.get("if-none-match") == etag:

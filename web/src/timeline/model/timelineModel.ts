@@ -1,6 +1,6 @@
 // The timeline's state while it is on the screen: its window, its rows, what is selected, and what was fetched for the picture.
 
-import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { length, type TimeRange } from "../../base/time";
 import { around } from "../../base/viewport";
 import type { Run } from "../../data/run";
@@ -57,6 +57,8 @@ export class TimelineModel {
   readonly store: TileStore;
   readonly rasters: RasterStore;
 
+  private readonly stopWatching: () => void;
+
   /** `alwaysOpen`: see TrackRows. */
   constructor(
     readonly session: Session,
@@ -94,6 +96,9 @@ export class TimelineModel {
     this.store = new TileStore(session.api, run.meta.tile_cells, changed, notify);
     this.rasters = rasterStore(session.api, run.meta.tile_cells, changed, notify);
     this.data = new RowData(this);
+    this.stopWatching = effect(() => {
+      session.busy.value = this.time.moving.value || this.pointer.dragging.value !== undefined;
+    });
   }
 
   /** Whether something on the screen is still being fetched. */
@@ -103,6 +108,8 @@ export class TimelineModel {
 
   /** Stops everything that is under way. */
   close(): void {
+    this.stopWatching();
+    this.session.busy.value = false;
     for (const part of [this.time, this.selection, this.store, this.rasters, this.data]) part.close();
   }
 
