@@ -120,7 +120,7 @@ def _metadata(text: str) -> bytes:
         del message[name]
     message.replace_header("Name", "strobe-recorder")
     message.replace_header("Summary", SUMMARY)
-    return message.as_bytes()
+    return message.as_string().encode()
 
 
 def _digest(data: bytes) -> str:
