@@ -144,7 +144,8 @@ def test_a_recorder_that_is_too_dear_gives_up_detail_and_chosen_counters_are_the
         rows = trace.sql("select metric, time_ns, value from metrics order by time_ns").to_arrow().to_pylist()
     found = {str(row["metric"]) for row in rows if "budget" not in str(row["metric"])}
     cpu = {f"cpu {who}" for who in ("main thread", "python threads", "compute threads", "other threads", "strobe")}
-    cpu.add("cpu ended child processes")
+    cpu |= {"cpu ended child processes", "cpu user", "cpu system", "cores of the process"}
+    cpu |= {f"system time {who}" for who in ("main thread", "strobe")} | {"strobe waits for a core"}
     faults, io = {"minor page faults", "major page faults"}, {"read", "written", "read from disk", "written to disk"}
     io |= {"read calls", "write calls"}
     assert found == cpu | faults | io | {"main thread waits for a core"}

@@ -11,13 +11,18 @@
 namespace strobe {
 
 constexpr int64_t kSaveEveryNs = 5000000000;
+constexpr uint32_t kMetricsPeriodMs = 200;
+// Reading many threads, or a large machine, takes long: metrics are read more rarely then, so that they cost no more
+// than 1 / 500 of a core.
+constexpr int64_t kMetricsRest = 500;
 
 void Drainer::begin(const strobe_options& options, const std::string& folder) {
   paths_ = std::make_unique<PathTable>();
   collector_.reset();
   live_.clear();
   period_us_ = options.drain_period_us;
-  metrics_period_ms_ = options.metrics_period_ms;
+  metrics_as_they_cost_ = options.metrics_period_ms == 0;
+  metrics_period_ms_ = metrics_as_they_cost_ ? kMetricsPeriodMs : options.metrics_period_ms;
   ring_bytes_ = options.ring_bytes;
   min_duration_ns_ = options.min_duration_ns;
   if (options.keep || Budget::wanted(options) || min_duration_ns_) {
@@ -70,8 +75,11 @@ void Drainer::run() {
     if (budget_.looks_at_overhead(now)) note_own_cpu();
     budget_.keep(now);
     if (metrics_period_ms_ != UINT32_MAX && now >= next_sample_ns_) {
-      next_sample_ns_ = now + int64_t(metrics_period_ms_) * 1000000;
+      const int64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
       read_metrics(now);
+      const int64_t cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+      const int64_t rest_ns = metrics_as_they_cost_ ? cost_ns * kMetricsRest : 0;
+      next_sample_ns_ = now + std::max(int64_t(metrics_period_ms_) * 1000000, rest_ns);
     }
     if (now >= next_save_ns_) {
       next_save_ns_ = now + kSaveEveryNs;

@@ -91,6 +91,7 @@ class Drainer {
   std::vector<Slot*> live_;               // slots with a builder, as of the current round
   uint64_t unmatched_ = 0, cut_ = 0;      // of locations that are released
   uint32_t period_us_ = 0, metrics_period_ms_ = 0, ring_bytes_ = 0;
+  bool metrics_as_they_cost_ = false;  // the program set no period
   uint64_t min_duration_ns_ = 0;
   int64_t next_sample_ns_ = 0, next_save_ns_ = 0, earlier_cpu_ns_ = 0;
   std::atomic<int64_t> streams_complete_ns_{INT64_MAX};

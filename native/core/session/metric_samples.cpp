@@ -4,7 +4,7 @@ namespace strobe {
 
 namespace {
 
-constexpr uint32_t kThreadMetrics = 1u << 20;  // + location: its CPU
+constexpr uint32_t kThreadMetrics = 1u << 20;  // + kinds of time * location + kind
 constexpr size_t kMostOwnMetrics = 4096;       // of the program; later ones are not recorded, and counted
 
 std::string definition(std::string_view name, std::string_view unit, uint32_t location) {
@@ -17,7 +17,7 @@ std::string definition(std::string_view name, std::string_view unit, uint32_t lo
 
 void MetricSamples::begin(const std::string& groups) {
   of_process_ = std::make_unique<ProcessMetrics>(groups);
-  locations_.clear();
+  thread_metrics_.clear();
 }
 
 void MetricSamples::forked() {  // what the drainer was changing may be half changed here: it is left, not destroyed
@@ -67,12 +67,14 @@ void MetricSamples::add_locked(uint32_t metric, int64_t now_ns, double value) {
 
 void MetricSamples::read_process(int64_t now_ns, const std::function<uint32_t(int)>& location_of) {
   std::vector<std::pair<uint32_t, double>> values;
-  of_process_->sample(now_ns, values, [&](int thread) {
+  of_process_->sample(now_ns, values, [&](int thread, uint32_t kind) {
     const uint32_t location = location_of(thread);
     if (location == kNoLocation) return ProcessMetrics::kNoMetric;
-    if (locations_.insert(location).second)
-      files_.append_chunk(kMetricChunk, kThreadMetrics + location, 1, definition("cpu", "cores", location));
-    return kThreadMetrics + location;
+    const uint32_t metric = kThreadMetrics + ProcessMetrics::kThreadKinds * location + kind;
+    const MetricInfo& info = ProcessMetrics::thread_info(kind);
+    if (thread_metrics_.insert(metric).second)
+      files_.append_chunk(kMetricChunk, metric, 1, definition(info.name, info.unit, location));
+    return metric;
   });
   std::lock_guard lock(mutex_);
   for (const auto& [metric, value] : values) add_locked(metric, now_ns, value);

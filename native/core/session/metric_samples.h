@@ -40,7 +40,7 @@ class MetricSamples {
   TraceFiles& files_;
   std::mutex mutex_;                                      // before that of the files
   std::vector<std::pair<std::string, std::string>> own_;  // of the program: name, unit
-  std::unordered_set<uint32_t> locations_;                // whose metric is defined
+  std::unordered_set<uint32_t> thread_metrics_;           // those of threads that are defined
   std::unique_ptr<ProcessMetrics> of_process_;
 };
 

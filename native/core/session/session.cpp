@@ -47,7 +47,6 @@ int Session::start(const strobe_options& options) {
     options_.folder = options_.description = options_.counters = options_.clock_server = nullptr;
     if (!options_.ring_bytes) options_.ring_bytes = kDefaultRingBytes;
     if (!options_.drain_period_us) options_.drain_period_us = 10000;
-    if (!options_.metrics_period_ms) options_.metrics_period_ms = 200;
     child_ = false;
   }
   guard_nothing();

@@ -317,6 +317,73 @@ class Analyses:
             UsageError: where `points` is above 1,000,000; or where an option has no such choice.
         """
 
+    def cpu(
+        self,
+        *,
+        by: Literal["run", "class", "part", "step"] = "run",
+    ) -> Table:
+        """What did cores and threads do: user, system, waiting, idle?
+
+        Sum the time of the cores of each machine, of each process, of its groups of threads and of each
+        recorded thread, over the run, by class of steps, by part of the step, or by step.
+
+        The recorder reads what the kernel counts five times a second, more rarely where there are many
+        threads. Readings of the machine are of all its cores, whoever used them: user, system, I/O wait,
+        stolen and idle add up to cores x time. Of a process, user, system and idle (of the cores that it
+        may use) add up to cores x time; its waits are the sum of those of its threads but strobe's, and
+        beside them. Of a thread, all add up to the time: idle is when it neither ran nor waited for a core
+        or a disk. What a thread did between the last reading and its end is in its process only. strobe's
+        own threads are part of the process, and a group of their own.
+
+        By class, part and step, a reading counts where at least 95 % of its time is of these steps. Where
+        fewer than three readings do, there is no row: steps, or parts of them, of less than about a second
+        have none, unless steps of the same kind follow each other. Parts are before the forward pass,
+        forward and backward, and after them, as in `strobe step-trace`, of the steps that are in the trace
+        in detail.
+
+        Options:
+            by: Rows over the whole run, per class of steps, per part of the step, or per step.
+
+        Columns:
+            rank (int64): rank of the process, null if it has none
+            process (uint32): process that it is of, or that read the machine
+            what (string): machine, process, threads (a group of them), thread
+            name (string): of the machine, of the group, or of the thread
+            location (uint32): location of a thread, null of all else
+            step (int64): number of the step in its process [by=step]
+            class (string): class of the steps [by=class or step]
+            part (string): part of the step: interval, forward_backward, tail [by=part]
+            readings (int64): readings in it
+            duration_ns (int64, ns): time that these stand for
+            covered (float64): the same as a part of the time of the steps, 0 to 1 [by=class or part or
+                step]
+            cores (float64): cores of the machine, or that the process may use; 1 of a thread
+            user_ns (int64, ns): core-time: running code of programs, counted by the kernel in ticks of 10
+                ms
+            system_ns (int64, ns): core-time: in the kernel, counted by the kernel in ticks of 10 ms; of a
+                machine, interrupts, too
+            io_wait_ns (int64, ns): core-time: of a machine: idle while a disk was waited for; else: threads
+                waited for a disk, null where the kernel does not count it
+            waiting_ns (int64, ns): core-time: threads could run, and others had the cores; null of a
+                machine
+            stolen_ns (int64, ns): core-time: the virtual machine could run, and others had the hardware,
+                counted by the kernel in ticks of 10 ms; null but of a machine
+            idle_ns (int64, ns): core-time: cores had nothing to do; of a thread: it slept; null of groups
+                of threads
+            user_share (float64): user_ns as a part of cores x duration_ns, 0 to 1
+            system_share (float64): system_ns as a part of cores x duration_ns, 0 to 1
+            io_wait_share (float64): io_wait_ns as a part of cores x duration_ns, 0 to 1
+            waiting_share (float64): waiting_ns as a part of cores x duration_ns, 0 to 1
+            stolen_share (float64): stolen_ns as a part of cores x duration_ns, 0 to 1
+            idle_share (float64): idle_ns as a part of cores x duration_ns, 0 to 1
+
+        Needs:
+            process metrics: strobe run --trace +metrics
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
     def critical_path(
         self,
         *,

@@ -139,7 +139,10 @@ RECORDED_WITH = {
     "io": ("I/O of files", "--trace +io"),
 }
 
-# Metrics that PyTorch's adapter reads once, as a process ends: threads that an operator may use, and cores there are.
+# Metrics: threads that an operator of PyTorch may use, and the cores that the process may use.
 OPERATOR_THREADS, CORES = "threads of an operator", "cores of the process"
 CHILDREN_CPU = "cpu ended child processes"
+MACHINE_CORES = "cores of the machine"
+# What the time of cores and threads goes into.
+CPU_KINDS = ("user", "system", "io_wait", "waiting", "stolen", "idle")
 OPTIMIZED_PARAMETERS = "parameters of optimizers"

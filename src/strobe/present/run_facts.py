@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
+from strobe.breakdown.cpu_time import CpuTime, cpu_times, of_machines
 from strobe.gpu.capabilities import gpu_name, properties_of
 from strobe.gpu.devices import devices
 from strobe.model.kinds import CHILDREN_CPU, CORES
-from strobe.model.units import format_bytes, format_number_of, format_share
+from strobe.model.units import format_bytes, format_ns, format_number_of, format_share
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.metrics.readings import Readings
 from strobe.trace.trace import Trace
 
 _LONGEST = 300
+# Kinds of CPU time are facts where they are such a part of CPU time, or of the cores of machines.
+_MUCH_SYSTEM, _MUCH_WAITING, _MUCH_OF_MACHINE = 0.2, 0.25, 0.05
 _MOST_HOSTS = 4
 # Of the threads of a process, without the recorder's own; and what children used that have ended.
 _CPU = ("cpu main thread", "cpu python threads", "cpu compute threads", "cpu other threads")
@@ -47,6 +51,7 @@ def run_facts(trace: Trace) -> tuple[Fact, ...]:
         Fact("command", command if len(command) <= _LONGEST else f"{command[:_LONGEST]} ...", info.working_directory),
         Fact("started", f"{started:%Y-%m-%d %H:%M} UTC" if started else ""),
         *_used(trace),
+        *_kinds_of_cpu_time(trace),
     )
     return tuple(each for each in known if each.value)
 
@@ -105,6 +110,31 @@ def _used(trace: Trace) -> list[Fact]:
     if {"read", "written"} & there:
         text = f"{format_bytes(read)} read, {format_bytes(written)} written"
         found.append(Fact("I/O", text, "bytes that calls of read and write moved, also from and to caches"))
+    return found
+
+
+def _kinds_of_cpu_time(trace: Trace) -> list[Fact]:
+    """Return system time, waits for cores and what machines waited for, where they are much; as `strobe cpu` has it."""
+    processes, machines = [each for each in cpu_times(trace) if each.what == "process"], of_machines(trace)
+
+    def total_ns(of: Sequence[CpuTime], *kinds: str) -> float:
+        return sum(each.time_ns(kind) or 0.0 for each in of for kind in kinds)
+
+    found, cpu_ns = [], total_ns(processes, "user", "system")
+    if (system_ns := total_ns(processes, "system")) > _MUCH_SYSTEM * cpu_ns:
+        text = f"{format_share(system_ns / cpu_ns)} of the CPU time"
+        found.append(Fact("system time", text, "CPU time of all recorded processes in the kernel: strobe cpu"))
+    if (waiting_ns := total_ns(processes, "waiting")) > _MUCH_WAITING * cpu_ns:
+        text = f"{format_ns(waiting_ns)}, beside {format_ns(cpu_ns)} of CPU time"
+        title = "how long threads could run while others had the cores, the sum of all threads: strobe cpu"
+        found.append(Fact("waiting for a core", text, title))
+    core_ns = sum(each.core_ns or 0.0 for each in machines)
+    for kind, name, title in (
+        ("io_wait", "I/O wait", "cores that were idle while a disk was waited for, whoever waited: strobe cpu"),
+        ("stolen", "stolen", "the virtual machine could run, and others had the hardware: strobe cpu"),
+    ):
+        if core_ns and (ns := total_ns(machines, kind)) > _MUCH_OF_MACHINE * core_ns:
+            found.append(Fact(name, f"{format_share(ns / core_ns)} of the cores of the machine", title))
     return found
 
 

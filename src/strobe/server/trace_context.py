@@ -14,7 +14,7 @@ import pyarrow as pa
 from strobe.api.trace import Trace
 from strobe.gpu.memory import allocator_curves, steps_of
 from strobe.gpu.stack_bands import bands_of
-from strobe.model.kinds import CHILDREN_CPU
+from strobe.model.kinds import CHILDREN_CPU, CORES, MACHINE_CORES
 from strobe.present.summary import SOON_SPANS, Summary, summarise_part, written_summary
 from strobe.server.pictures.cell_tiles import RegionNames
 from strobe.server.recent import Recent
@@ -242,10 +242,13 @@ class TraceContext:
 
     @cached_property
     def series(self) -> list[Series]:
-        """Everything that was measured over time, but for CPU time of children, which counts at once when they end."""
+        """Everything that was measured over time.
+
+        But for CPU time of children, which counts at once when they end, and numbers of cores, which do not change.
+        """
         parts: dict[tuple[str, str, int, int | None], list[Readings]] = {}
         for each in self.trace.readings():
-            if each.metric == CHILDREN_CPU:
+            if each.metric in (CHILDREN_CPU, CORES, MACHINE_CORES):
                 continue
             parts.setdefault((each.metric, each.unit, each.process, each.location), []).append(each)
         return [Series(*key, *_in_order(readings)) for key, readings in parts.items()] + self._allocated()

@@ -3,7 +3,10 @@ import type { TimeRange } from "../base/time";
 import { pixels } from "./runSteps";
 import type { Api, RowOfRoute } from "./wire/api";
 
-export type Series = Pick<RowOfRoute<"series">, "series" | "metric" | "unit" | "process" | "lowest" | "highest">;
+export type Series = Pick<
+  RowOfRoute<"series">,
+  "series" | "metric" | "unit" | "process" | "location" | "lowest" | "highest"
+>;
 
 /** "GPU 0" of a metric of a GPU; undefined for those of processes. */
 export const gpuOf = (series: Pick<Series, "metric">): string | undefined => /^(GPU \d+): /.exec(series.metric)?.[1];

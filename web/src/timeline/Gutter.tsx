@@ -212,6 +212,7 @@ const processFacts = (title: string, process: Process): string =>
 const shortMetric = (name: string): string =>
   name
     .replace(/^GPU \d+: (throttled: |clocks: )?/, "")
-    .replace(/^cpu /, "")
+    .replace(/^(cpu|machine|system time) /, "")
+    .replace(/ waits? for .*$/, "")
     .replace(/ threads?$/, "")
     .replace(/ (memory|switches)$/, "");

@@ -14,6 +14,7 @@ import { ofLevel, type Step } from "../data/runSteps";
 import { load, useSession } from "../data/session";
 import type { Evidence, Quality, Ranks, Summary } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
+import { metricRows } from "../timeline/rows/rowLayout";
 import { Button } from "../widgets/controls";
 import { evidenceRange, Findings } from "../widgets/Findings";
 import { Facts } from "../widgets/figures";
@@ -211,7 +212,7 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
     const of = (unit: string): Series[] =>
       series.filter((s) => s.process === main && s.unit === unit && s.highest > 0 && gpuOf(s) === undefined);
     return [
-      of("cores"),
+      metricRows(main, series).find(({ family }) => family === "cores")?.series ?? [],
       of("bytes"),
       series.filter((s) => s.process === main && /^GPU \d+: utilisation$/.test(s.metric)),
     ];

@@ -1,14 +1,23 @@
 // Metrics over the whole run, drawn by uPlot, which is fetched only where there is something to draw.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type uPlot from "uplot";
-import { CHROME, css, type Theme, toRgb } from "../base/color";
+import { CHROME, css, type Rgb, type Theme, toRgb } from "../base/color";
 import { formatQuantity } from "../base/quantity";
 import { fetchReadings, type Series } from "../data/readings";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 
-type Props = { readonly run: Run; readonly series: readonly Series[]; readonly title: string; readonly height: number };
+type Props = {
+  readonly run: Run;
+  readonly series: readonly Series[];
+  readonly title: string;
+  readonly height: number;
+  /** Areas above each other, the first series at the bottom: their sum means something. */
+  readonly stacked?: boolean;
+  /** Of each series, where they have colours of their own. */
+  readonly colors?: readonly Rgb[];
+};
 
 const HUES = [166, 250, 72, 345, 38] as const;
 
@@ -24,7 +33,32 @@ export function joined(
   return [times.map((t) => t / 1e9), ...columns];
 }
 
-function options(series: readonly Series[], width: number, height: number, theme: Theme): uPlot.Options {
+type Column = readonly (number | undefined)[];
+
+/** Each column on top of those before it; a gap of one is a gap of those above it. */
+export function stackedUp(columns: readonly Column[]): (number | undefined)[][] {
+  const found: (number | undefined)[][] = [];
+  for (const column of columns) {
+    const below = found.at(-1);
+    found.push(
+      column.map((value, i) => {
+        const under = below ? below[i] : 0;
+        return value === undefined || under === undefined ? undefined : value + under;
+      }),
+    );
+  }
+  return found;
+}
+
+/** `written`: what the legend has of each series, where that is not what is drawn. */
+function options(
+  series: readonly Series[],
+  width: number,
+  height: number,
+  theme: Theme,
+  colors: readonly Rgb[] | undefined,
+  written?: readonly Column[],
+): uPlot.Options {
   const chrome = CHROME[theme];
   const unit = series[0]?.unit ?? "";
   const axis = {
@@ -43,24 +77,35 @@ function options(series: readonly Series[], width: number, height: number, theme
     ],
     series: [
       { value: (_, x) => (x === null ? "–" : `${x.toFixed(2)} s`), label: "time" },
-      ...series.map((one, i) => ({
-        label: one.metric.replace(/^cpu /, ""),
-        stroke: css(toRgb({ l: theme === "dark" ? 0.75 : 0.55, c: 0.11, h: HUES[i % HUES.length] ?? 0 })),
-        width: 1.5,
-        spanGaps: true,
-        points: { show: false },
-        value: (_: uPlot, y: number | null) => (y === null ? "–" : formatQuantity(y, unit)),
-      })),
+      ...series.map((one, i) => {
+        const usual = { l: theme === "dark" ? 0.75 : 0.55, c: 0.11, h: HUES[i % HUES.length] ?? 0 };
+        const color = css(colors?.[i] ?? toRgb(usual));
+        return {
+          label: one.metric.replace(/^(cpu|machine) /, ""),
+          stroke: color,
+          ...(written && { fill: color }),
+          width: 1.5,
+          spanGaps: true,
+          points: { show: false },
+          value: (_: uPlot, y: number | null, __: number, at: number | null) => {
+            const value = written && at !== null ? written[i]?.[at] : y;
+            return value === undefined || value === null ? "–" : formatQuantity(value, unit);
+          },
+        };
+      }),
     ],
     cursor: { y: false, points: { size: 6 } },
     legend: { live: true },
   };
 }
 
-export function RunChart({ run, series, title, height }: Props) {
+export function RunChart({ run, series: given, title, height, stacked = false, colors: of }: Props) {
   const session = useSession();
   const theme = session.theme.value;
   const box = useRef<HTMLDivElement>(null);
+  // The highest area is painted first, so that the others lie on it.
+  const series = useMemo(() => (stacked ? given.toReversed() : given), [given, stacked]);
+  const colors = useMemo(() => (stacked ? of?.toReversed() : of), [of, stacked]);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
@@ -77,7 +122,12 @@ export function RunChart({ run, series, title, height }: Props) {
       ([{ default: UPlot }, readings]) => {
         const parts = series.flatMap((one) => readings.get(one.series) ?? []);
         if (controller.signal.aborted || parts.length !== series.length) return;
-        plot = new UPlot(options(series, width, height, theme), joined(parts), element);
+        if (stacked) {
+          // Means add up, the highest readings of a pixel do not.
+          const [times, ...columns] = joined(parts.map(({ timeNs, mean }) => ({ timeNs, high: mean })));
+          const drawn = stackedUp(columns.toReversed()).toReversed();
+          plot = new UPlot(options(series, width, height, theme, colors, columns), [times, ...drawn], element);
+        } else plot = new UPlot(options(series, width, height, theme, colors), joined(parts), element);
         observer.observe(element);
       },
       () => undefined,
@@ -87,7 +137,7 @@ export function RunChart({ run, series, title, height }: Props) {
       observer.disconnect();
       plot?.destroy();
     };
-  }, [session, run, series, theme, height]);
+  }, [session, run, series, colors, stacked, theme, height]);
   return (
     <figure class="run-chart">
       <figcaption class="weak">{title}</figcaption>

@@ -178,8 +178,8 @@ def share(text: str) -> float:
 
 
 COUNTER_GROUPS = (
-    *("cpu", "memory", "switches", "faults", "io", "network", "cgroup", "load"),  # the default
-    *("threads", "pss", "hardware"),
+    *("cpu", "threads", "machine", "memory", "switches", "faults", "io", "network", "cgroup", "load"),  # the default
+    *("pss", "hardware"),
 )
 
 

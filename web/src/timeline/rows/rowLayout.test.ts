@@ -27,6 +27,7 @@ const series = (number: number, metric: string, unit: string, highest = 1): Seri
   metric,
   unit,
   process: 0,
+  location: undefined,
   lowest: 0,
   highest,
 });
@@ -336,10 +337,19 @@ test("series of a unit share a row; those that never moved from zero are left ou
     series(2, "rss", "bytes"),
     series(3, "c", "1/s", 0),
     series(4, "main thread waits for a core", "cores"),
+    series(5, "compute threads wait for a core", "cores"),
+    series(6, "cpu user", "cores"),
+    series(7, "cpu system", "cores"),
+    series(8, "machine idle", "cores"),
+    series(9, "system time main thread", "cores"),
+    { ...series(10, "cpu", "cores"), location: 3 },
   ]);
   expect(found.map((m) => [m.title, m.series.length, m.stacked])).toEqual([
     ["CPU", 2, true],
     ["Memory", 1, false],
-    ["Waiting for a core", 1, true],
+    ["Waiting for a core", 2, true],
+    ["CPU by kind", 2, true],
+    ["CPU of the machine", 1, true],
+    ["System time", 1, true],
   ]);
 });

@@ -149,12 +149,23 @@ const UNIT_ORDER = ["cores", "bytes"];
 /** What the process that was started shows, and what its children do, unless all is asked for. */
 const SHOWN_UNITS = { main: ["cores", "bytes"], child: ["cores"] } as const;
 
-/** Threads that wait for a core use none: their time is no part of the cores in use. */
-const waits = (series: Series): boolean => /^(throttled|main thread waits)/.test(series.metric);
+/** What cores did beside the time of groups of threads, and what threads waited for: none is a part of the cores in use. */
+const CORES_ROWS: readonly { readonly family: string; readonly title: string; readonly of: RegExp }[] = [
+  { family: "by kind", title: "CPU by kind", of: /^cpu (user|system)$/ },
+  { family: "machine", title: "CPU of the machine", of: /^machine / },
+  { family: "system", title: "System time", of: /^system time / },
+  { family: "waited for", title: "Waiting for a core", of: /^throttled|waits? for a core$/ },
+  { family: "waited for disks", title: "Waiting for block I/O", of: /waits? for block I\/O$/ },
+];
+const coresRow = (series: Series) => CORES_ROWS.find(({ of }) => series.unit === "cores" && of.test(series.metric));
+
+/** Time of one thread is also that of its group. */
+const ofThread = (series: Series): boolean =>
+  series.location !== undefined && (series.metric === "cpu" || /^(system time|waits for .*)$/.test(series.metric));
 
 /** What stands in one row: series of one unit, those of each GPU by themselves. */
 const familyOf = (series: Series): string =>
-  [gpuOf(series), series.unit, waits(series) ? "waited for" : undefined].filter((part) => part !== undefined).join(" ");
+  [gpuOf(series), series.unit, coresRow(series)?.family].filter((part) => part !== undefined).join(" ");
 
 /** What is shown before all is asked for; of a GPU what it does with its time. */
 const isUsual = (row: MetricRow, main: boolean): boolean =>
@@ -169,7 +180,7 @@ const LEAST_MEMORY = 1e6;
 
 /** Joins the series of a process into rows by unit; GPUs that are shown with it have rows of their own. */
 export function metricRows(process: number, series: readonly Series[]): MetricRow[] {
-  const own = series.filter((one) => one.process === process && one.highest > 0);
+  const own = series.filter((one) => one.process === process && one.highest > 0 && !ofThread(one));
   const families = grouped(own, familyOf);
   return [...new Set([...UNIT_ORDER, ...families.keys()])].flatMap((family) => {
     const members = families.get(family) ?? [];
@@ -177,7 +188,7 @@ export function metricRows(process: number, series: readonly Series[]): MetricRo
     if (!first) return [];
     const [unit, gpu] = [first.unit, gpuOf(first)];
     const names = members.map((s) => s.metric).join(", ");
-    const known = waits(first) ? "Waiting for a core" : (TITLES[unit] ?? names);
+    const known = coresRow(first)?.title ?? TITLES[unit] ?? names;
     const title = gpu === undefined ? known : `${gpu} ${GPU_TITLES[unit] ?? unit}`;
     return [{ kind: "metric", process, family, title, unit, stacked: unit === "cores", series: members }];
   });

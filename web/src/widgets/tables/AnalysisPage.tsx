@@ -1,9 +1,10 @@
 // A page about one analysis: what its rows are, the table, and beside it the chosen row or the rows that stand out.
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { classColor, css } from "../../base/color";
 import { asSentence, middleCut } from "../../base/names";
 import { formatShare } from "../../base/quantity";
-import { type AnalysisTable, fetchAnalysis, fileAddress } from "../../data/analysisTable";
+import { type AnalysisTable, columnOf, fetchAnalysis, fileAddress } from "../../data/analysisTable";
 import type { Run } from "../../data/run";
 import { load, useSession } from "../../data/session";
 import { fetchBehind } from "../../data/spanHits";
@@ -30,6 +31,8 @@ type Props = {
   readonly cells: readonly string[];
   /** Columns that this page shows though tables elsewhere rarely do. */
   readonly also?: readonly string[];
+  /** Pictures between the tools and the table. */
+  readonly above?: (run: Run, table: AnalysisTable) => ComponentChildren;
 };
 
 export function AnalysisPage(props: Props) {
@@ -53,7 +56,7 @@ type SharesProps = {
 
 type PageProps = Props & { readonly run: Run; readonly table: AnalysisTable };
 
-function Page({ cells, run, table, ...page }: PageProps) {
+function Page({ cells, run, table, above, ...page }: PageProps) {
   const session = useSession();
   const { name } = page;
   const [view, change] = useTableView(name);
@@ -79,6 +82,7 @@ function Page({ cells, run, table, ...page }: PageProps) {
       table={table}
       toolsLabel="What the table shows"
       none={asSentence(table.note)}
+      above={above?.(run, table)}
       tools={
         <>
           {by && <span class="weak">by</span>}
@@ -120,7 +124,7 @@ function Page({ cells, run, table, ...page }: PageProps) {
             onClose={() => session.update({ row: "" })}
           />
         ) : (
-          <Shares name={name} table={table} onChoose={choose} onType={toType} />
+          columnOf(table, "share") && <Shares name={name} table={table} onChoose={choose} onType={toType} />
         )
       }
       onChoose={choose}
