@@ -94,7 +94,7 @@ def test_the_four_cards_by_hand(tmp_path):
     assert ranking["mm backward"] == (6 * 300 * US, pytest.approx(300 / 645))
     assert figures(page, "data")["wait for data"] == (300 * US, 0.3)
     assert figures(page, "data")["workers"] == (0, None)
-    assert "a step is expected to take 850.0 us, 15 % less" in sentences(page, "data")
+    assert "too short for other workers to gain anything sure" in sentences(page, "data")
     assert figures(page, "timeline")["operators"] == (3, None)
     assert figures(page, "timeline")["executions"] == (18, None)
     assert figures(page, "timeline")["total operator time"] == (6 * 645 * US, None)
@@ -125,8 +125,9 @@ def test_on_public_traces_it_says_what_other_tools_say(public):
     loader = next(part for part in told["children"] if part["name"] == "DataLoader")
     value, share = figures(page, "data")["wait for data"]
     assert value == pytest.approx(loader["value"] * US, rel=1e-3)
-    assert 100 * share == pytest.approx(loader["extra"], abs=0.01)
-    assert figures(page, "step_trace")["step"][0] == pytest.approx(told["value"] * US, rel=1e-3)
+    # Its steps last until the GPU is done with what they launched.
+    assert 100 * share == pytest.approx(loader["extra"], abs=0.6)
+    assert figures(page, "step_trace")["step"][0] == pytest.approx(told["value"] * US, rel=0.02)
     for name in ("kineto/resnet50_loader_workers0.json.gz", "kineto/v100_train_rank1of2.json.gz"):
         exact, timeline = exact_sums(name), figures(snapshot(public(name)), "timeline")
         assert timeline["total kernel time"][0] == int(exact["kernel_sum_ns"])

@@ -16,7 +16,7 @@ def steps_that_wait(tmp_path, count=13):
     """Steps of 720 us and a latency: 10 of the host, products of 400, 2 later others of 100, 8, 200 of the host."""
     events, now = [], 0
     for number in range(count):
-        latency = LATENCIES[(number - 1) % 4]
+        latency = LATENCIES[(number - 1) % 4] if number else sum(LATENCIES) // 4  # the first one is not replayed
         begin = now + 10 + latency
         done, end = begin + 502, begin + 710
         events += [

@@ -24,12 +24,14 @@ SHORTER = {
     "./dev test": "true",  # this is it
     "pip install .": "true",  # ./dev sdist
     "strobe run examples/train_cnn.py --steps 100": "strobe run examples/train_cnn.py --steps 40",
-    "strobe run examples/train_cnn.py --steps 200": "strobe run examples/train_cnn.py --steps 40",
+    # Batches that are ready hide a short stall where the machine is busy.
+    "strobe run examples/train_cnn.py --steps 200": "strobe run examples/train_cnn.py --steps 40 --stall-ms 2000",
 }
 LAUNCHES = re.compile(r"strobe (run|cc|metrics) ")
-# What is planted in the program of a tutorial, as its commands print it. (Which steps of the training are slow depends
-# on what else the machine does.)
+# What is planted in the program of a tutorial, as its commands print it.
 PLANTED = {
+    "docs/tutorials/training.md": r"^\d+\ttrain\t\d+\t\d+\tdata_wait$",
+    "docs/tutorials/service.md": r"^name\tcalls\ttotal_ns\tmax_ns\nstatement\t",
     "docs/tutorials/ranks.md": "of their time in read_shard",
     "docs/tutorials/mpi.md": "sweep < main",
     "docs/tutorials/received-file.md": "every 7th step takes",
@@ -65,7 +67,7 @@ def desk(tmp_path: Path) -> Path:
 
 
 def test_the_main_documents_show_commands() -> None:
-    assert {"README.md", "docs/tutorials/training.md", *PLANTED} <= set(WITH_COMMANDS)
+    assert {"README.md", *PLANTED} <= set(WITH_COMMANDS)
 
 
 @pytest.mark.torch
@@ -86,7 +88,7 @@ def test_the_commands_of_a_document_work(desk: Path, document: str) -> None:
         done = subprocess.run(["bash", "-c", short], cwd=desk, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
         printed += done.stdout + done.stderr
-    assert PLANTED.get(document, "") in printed
+    assert re.search(PLANTED.get(document, ""), printed, re.MULTILINE), printed
 
 
 def test_errors_are_as_the_page_about_them_explains(desk: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from strobe.breakdown.data_pipeline import MAKE_AHEAD, pipelines
+from strobe.breakdown.data_pipeline import MAKE_AHEAD, MODERATE, pipelines, worth_hiding
 from strobe.breakdown.host_time import MOSTLY, fetching
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
@@ -14,9 +14,7 @@ from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
 
 # Waiting this part of a step is worth a finding; torch_tb_profiler's rule fires at 5 %, too.
-LEAST_SHARE = 0.05
-# A worker hands a batch over in some tenths of a millisecond: less is not saved by one, nor is it what limits the loop.
-_LEAST_NS, _LEAST_GAIN = 1_000_000, 0.2
+LEAST_SHARE = MODERATE
 # It must not be the business of a few slow steps: those are outliers (rule `outlier`).
 LEAST_STEPS = 0.2
 # A larger part of the wait that slow steps have is named.
@@ -40,29 +38,22 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     steps = usual.steps
     waiting_ns = steps.cells.waiting_ns
     wait, duration = waiting_ns[usual.usual], steps.duration_ns[usual.usual]
-    waits = usual.waiting_ns
     # What others than slow steps wait, as a part of all.
     counted = usual.steps.steady & ~usual.steps.outlier & (usual.steps.loop == usual.loop)
-    typical = float(waiting_ns[counted].sum()) / usual.count
-    share = typical / usual.mean_ns
+    waits, typical, mean_ns = usual.waiting_ns, float(waiting_ns[counted].sum()) / usual.count, usual.mean_ns
+    if (found := next((each for each in pipelines(trace) if each.steps.process == steps.process), None)) is not None:
+        waits, typical, mean_ns = found.wait_exposed, found.usual_wait, found.duration
+    share = typical / mean_ns
     if share < LEAST_SHARE:
         yield Below(share, LEAST_SHARE)
         return
     if np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
         return
-    found = next((each for each in pipelines(trace) if each.steps.process == steps.process), None)
-    if found is not None and found.has_gpu and found.wait:
-        exposed = found.wait_exposed / found.wait
-        typical, waits = typical * exposed, waits * exposed
-        share = typical / usual.mean_ns
-        if share < LEAST_SHARE:
-            yield Below(share, LEAST_SHARE)
-            return
     workers = found.workers if found is not None else 0  # None: there are some, but they were not recorded
     alone = workers == 0
     maker = found.maker if found is not None else ""
     if alone:
-        low, high = min(typical, usual.mean_ns - typical) / 2, waits
+        low, high = min(typical, mean_ns - typical) / 2, waits
         do = "let worker processes fetch while the step computes: DataLoader(num_workers=2, persistent_workers=True)"
         if maker:
             do = f"the main thread makes batches itself, in {maker}: {MAKE_AHEAD}"
@@ -75,10 +66,10 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     worst = process[np.argsort(-wait)[:5]]
     place = fetching(trace)
     place = place if place is not None and place.share >= MOSTLY else None
-    gains = typical >= _LEAST_NS and share >= _LEAST_GAIN
+    gains = worth_hiding(typical, mean_ns)
     yield Finding(
         rule="data.wait",
-        what=f"the loop waits {format_ns(waits)} ({format_share(waits / usual.mean_ns)}) of a step on average"
+        what=f"the loop waits {format_ns(waits)} ({format_share(waits / mean_ns)}) of a step on average"
         " for its next batch"
         + (f", {format_ns(waits - typical)} of it in slow steps" if waits - typical >= _OF_SLOW_STEPS * waits else "")
         + (

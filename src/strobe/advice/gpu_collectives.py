@@ -10,7 +10,7 @@ from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
 from strobe.gpu.kernel_names import short_name
 from strobe.model.plugins import Below, Finding, Rule
-from strobe.model.units import format_bytes
+from strobe.model.units import format_bytes, format_ns
 from strobe.ranks.step_waits import step_waits
 from strobe.ranks.uneven_exchanges import uneven_exchanges
 from strobe.sums.attributes import integers
@@ -33,7 +33,8 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     if found is None:
         return
     step, own = found.step, found.of("communication") & found.step.wanted
-    exposed, count = step.exposed_ns(own), int(own.sum())
+    alone, count = step.exposed_ns(own), int(own.sum())
+    exposed = alone
     if (waits := step_waits(trace)) is not None:  # for other ranks: the rule `rank.waits`
         here = np.array(processes_of_locations(trace))[waits.waits.location] == step.device.process
         exposed = max(0.0, exposed - float(waits.waits.wait_ns[here].sum()) * step.steps / waits.steps)
@@ -63,7 +64,8 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
         do = "collect tensors in one buffer: a larger bucket_cap_mb, torch._foreach or coalesced collectives"
     if "broadcast" in most.lower():
         do = "DistributedDataParallel(broadcast_buffers=False), or SyncBatchNorm: buffers are sent before each forward"
-    what = f"{step.device.name} only communicates for {step.text(exposed)}: {step.often(count)}"
+    what = f"{step.device.name} only communicates for {step.text(alone)}: {step.often(count)}"
+    what += f"; {format_ns(step.per_step(alone - exposed))} of it waits for other ranks" if exposed < alone else ""
     what += f", {format_bytes(mean)} (median)" if known.any() else ""
     low, high = (exposed / 2, exposed) if many else (0.0, min(exposed, computes))
     what, do = f"{what}, most of all in {name}", f"{do}; strobe overlap"

@@ -19,6 +19,7 @@ from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.sums.path_statistics import caller_of, path_statistics
+from strobe.sums.source_lines import summed_lines
 from strobe.trace.definition_rows import Region, location_rows, region_rows
 from strobe.trace.trace import Trace
 
@@ -73,6 +74,7 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     beside = with_calls(trace, tasks)
     does = next((each.functions for each in host_times(trace) if each.process == process), {})
     called, rows = library_calls(trace, process), region_rows(trace)
+    by_line = summed_lines(trace.side_table("lines"))
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
             yield Below(float(share[region]), LEAST_SHARE)
@@ -81,9 +83,12 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
         if avoided is not None and avoided.call is None:
             continue  # the business of the rule `operators`
         per_step = float(share[region]) * usual.median_ns
-        lines = (
-            f"what it does there shows by line: strobe run --lines {_pattern(described)}" if described["line"] else ""
-        )
+        lines = ""
+        if described["line"]:
+            name, pattern = _function(described), _pattern(described)
+            counted = any((each.name, each.file) == (name, described["file"]) for each in by_line)
+            show = f"strobe lines --function {shlex.quote(name)}" if counted else f"strobe run --lines {pattern}"
+            lines = f"what it does there shows by line: {show}"
         state = _state(does, rows[region], float(share[region])) if alone[region] else ""
         if alone[region]:
             spent = f"{format_ns(per_step)} ({format_share(share[region])}) of a step"
@@ -109,11 +114,15 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
         )
 
 
+def _function(region: Mapping[str, Any]) -> str:
+    """The function that a region is, or that a loop lies in."""
+    name: str = region["name"]
+    return name.removeprefix("loop in ").rpartition(" at ")[0] if region["role"] == "loop" else name
+
+
 def _pattern(region: Mapping[str, Any]) -> str:
     """What `--lines` calls the function that a region is, or that a loop lies in: a script by its file."""
-    name = region["name"]
-    if region["role"] == "loop":
-        name = name.removeprefix("loop in ").rpartition(" at ")[0]
+    name = _function(region)
     return shlex.quote(Path(region["file"]).name if name == "<module>" else name)
 
 

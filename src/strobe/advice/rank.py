@@ -57,17 +57,23 @@ def judged(trace: Trace) -> tuple[list[Finding], list[Checked]]:
             nearest = max(below, key=lambda one: one.share / one.least)
             checked.append(Checked(rule.id, rule.title, float(nearest.share), nearest.least))
     checked.sort(key=lambda one: -one.share / one.least)
-    if (cost := recording_cost(trace)) is not None:
-        usual = usual_steps(trace)
-        most = usual.mean_ns if usual is not None else math.inf
-        found = [each if each.informative else _with_cost(each, cost, most) for each in found]
+    usual, cost = usual_steps(trace), recording_cost(trace)
+    if cost is not None:
+        found = [each if each.informative else _with_cost(each, cost) for each in found]
+    if usual is not None:
+        found = [_within_step(each, round(usual.mean_ns)) for each in found]
     floor = least_gain_ns(trace)
     worth = [each for each in found if each.informative or each.gain_high_ns >= floor]
     worth.sort(key=lambda each: (each.informative, -(each.gain_low_ns + each.gain_high_ns), each.rule))
     return worth, checked
 
 
-def _with_cost(found: Finding, cost: float, step_ns: float) -> Finding:
+def _within_step(found: Finding, step_ns: int) -> Finding:
+    """Return a finding that gains a whole step at most, however long the part of it is that runs on a GPU."""
+    return replace(found, gain_low_ns=min(found.gain_low_ns, step_ns), gain_high_ns=min(found.gain_high_ns, step_ns))
+
+
+def _with_cost(found: Finding, cost: float) -> Finding:
     """Return a finding whose interval holds what it gains without our recorder, wherever the cost of that lies.
 
     It may be a part of what goes, or of the rest: then a step without a recorder is shorter, and gains a larger part.
@@ -75,7 +81,6 @@ def _with_cost(found: Finding, cost: float, step_ns: float) -> Finding:
     """
     cost = min(cost, 0.5)
     low, high = found.gain_low_ns * (1 - cost), found.gain_high_ns / (1 - cost) * BESIDE
-    high = max(found.gain_high_ns, min(high, step_ns))
     return replace(found, gain_low_ns=round(low), gain_high_ns=round(high))
 
 

@@ -1800,11 +1800,11 @@ class Analyses:
         sets, communication (kernels of NCCL and its like, collectives and messages on the host), calls of
         CUDA or HIP, waits for the data loader, operators and ranges on the host. `other` is what is left:
         Python, mostly. So the eight columns add up to `duration_ns`. Source: torch-tb-profiler 0.4.3
-        (overall_parser.py); unlike it, kernels that communicate are recognised by their own names. A step
-        lasts until the work that it launched is done on the GPU; where the profiler marked steps, its marks
-        are the steps. The rows of ranks and classes are means over all steps that are complete. Where most
-        are statistics only, those that are kept stand for the time of their class, and slow ones for
-        themselves.
+        (overall_parser.py); unlike it, kernels that communicate are recognised by their own names. As
+        there, a step lasts until the work that it launched is done on the GPU, so that where a GPU runs
+        behind, steps are not those of `steps`; where the profiler marked steps, its marks are the steps.
+        The rows of ranks and classes are means over all steps that are complete. Where most are statistics
+        only, those that are kept stand for the time of their class, and slow ones for themselves.
 
         Options:
             by: One row per rank, per rank and class (means of their steps), or per step.
@@ -1854,10 +1854,11 @@ class Analyses:
         `wait_ns` for data; forward_backward = from there to the end of the last one of the backward pass
         (of a step that has none: of the step); tail = the rest: gradients still under way, the optimizer.
         They add up to `duration_ns`. Nothing has to be marked: the passes are recognised by PyTorch's
-        names. Where steps launch kernels that compute, times are those of the kernels. The rows of ranks
-        and classes are means over all steps that are complete (MindSpore: over all); kept ones stand for
-        those that are statistics only. MindInsight advises to look at the interval where its mean is above
-        0.5 ms. With `by=collective`, a row is what a line `stream_<number>_<k>` of MindSpore is: the k-th
+        names. Where steps launch kernels that compute, and these end before the next step begins, times are
+        those of the kernels; else those of the host. A step lasts as long as in `steps`. The rows of ranks
+        and classes are means over all steady steps (MindSpore: over all); kept ones stand for those that
+        are statistics only. MindInsight advises to look at the interval where its mean is above 0.5 ms.
+        With `by=collective`, a row is what a line `stream_<number>_<k>` of MindSpore is: the k-th
         collective of a step on a stream. Source: MindSpore 2.0.0
         (mindspore/profiler/parser/step_trace_parser.py).
 
@@ -2185,6 +2186,9 @@ class Analyses:
         their usual time (the median of the stretch), and time that nothing accounts for is left out. What
         the replay of the unchanged steps lacks of the recorded time, or has beyond it, is its error. Where
         the GPU is behind the host, up to four consecutive steps are one stretch.
+
+        The times of the row are scaled from the steps that are replayed to the mean of all usual ones of
+        the run (steady, of the most frequent class, no outliers). With `by=stretch` they are as recorded.
 
         A change: PATTERN=FACTOR multiplies the time of what runs in regions of a name, or of a kind (host,
         data, launch, queue, computation, communication, copy, sync): 'gemm*=0.5'; a factor that is not sure

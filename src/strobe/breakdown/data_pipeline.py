@@ -32,6 +32,8 @@ _IN_THE_LOOP = "_SingleProcessDataLoaderIter"
 MODERATE, HIGH = 0.05, 0.2
 # The queue of batches may be empty in this part of the steps (MindInsight, minddata_analyser.py).
 _OFTEN_EMPTY = 0.3
+# A worker hands a batch over in some tenths of a millisecond: a shorter wait is not saved by one.
+_LEAST_NS = 1_000_000
 # What is gained of the time that could be hidden at best: workers take cores and memory from the loop. Of two pairs of
 # published profiles (kineto, tb_plugin/samples, ResNet-50 with 0 and 4 workers) one gained 0.62 of it, one 0.34.
 _GAINED = 0.5
@@ -44,6 +46,7 @@ class Pipeline:
     duration = wait_exposed + copy_exposed + compute_exposed + host_exposed. wait: the loop waits for its next batch;
     copy: batches are copied to the GPU; compute: GPUs work, or operators run where there is no GPU; host: the rest.
     exposed: the part in which no stage before it in the order compute, copy, wait, host does anything.
+    usual_wait: what of wait_exposed passes in steps that are not outliers; slow steps have causes of their own.
 
     workers: 0 where the loop fetches itself, None for worker processes that were not recorded. fetch: work of all
     workers, or of the loop, for the batches of a step; None where unknown. batches: of a step. asked, empty: how often
@@ -55,6 +58,7 @@ class Pipeline:
     duration: float
     wait: float
     wait_exposed: float
+    usual_wait: float
     copy: float
     copy_exposed: float
     compute: float
@@ -99,6 +103,11 @@ class Pipeline:
         return "highly" if share >= HIGH else "moderately" if share >= MODERATE else "not"
 
     @property
+    def gains(self) -> bool:
+        """Whether hiding the wait would make steps faster: see `worth_hiding`."""
+        return worth_hiding(self.usual_wait, self.duration)
+
+    @property
     def needed_workers(self) -> int | None:
         """The least number of workers that fetch as fast as the rest of the step goes; None where fetch is unknown."""
         if self.fetch is None or self.best <= 0:
@@ -116,8 +125,13 @@ class Pipeline:
 
     @property
     def predicted(self) -> float:
-        """How long a step is expected to take with enough workers: half-way from now to `best`."""
-        return self.duration - _GAINED * (self.duration - self.best)
+        """How long a step is expected to take with enough workers: half-way from now to `best`, if that gains."""
+        return self.duration - _GAINED * (self.duration - self.best) * self.gains
+
+
+def worth_hiding(wait_ns: float, duration_ns: float) -> bool:
+    """Return whether a wait for data in each usual step is long enough for a gain: a fifth of the step and 1 ms."""
+    return wait_ns >= max(_LEAST_NS, HIGH * duration_ns)
 
 
 def pipelines(trace: Trace) -> Iterator[Pipeline]:
@@ -140,7 +154,8 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
     """Measure the stages; `begin`, `end`: when a batch was asked for and handed over, in the whole run."""
     on_stream, on_thread = _kinds(trace)
     has_gpu = any(device.process == steps.process for device in devices(trace))
-    first, at_all = (steps.mean(each) for each in divide_steps(trace, steps, on_stream, on_thread, _REST + 1))
+    of_steps, at_all_of_steps = divide_steps(trace, steps, on_stream, on_thread, _REST + 1)
+    first, at_all = steps.mean(of_steps), steps.mean(at_all_of_steps)
     operators = float(first[_HOST])
     step = np.searchsorted(steps.start_ns, begin, side="right") - 1
     inside = (step >= 0) & (begin < steps.end_ns[step]) & steps.counted[step]
@@ -152,6 +167,7 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
         duration=float(steps.mean(steps.end_ns - steps.start_ns)),
         wait=float(at_all[WAIT]),
         wait_exposed=float(first[WAIT]),
+        usual_wait=float(steps.mean(of_steps[:, WAIT] * ~steps.outlier)),
         copy=float(at_all[_COPY]),
         copy_exposed=float(first[_COPY]),
         compute=float(at_all[_COMPUTE]) if has_gpu else operators,

@@ -44,7 +44,8 @@ def phases(trace: Trace, of_processes: list[StepSpans]) -> list[Phases]:
 
     The host decides what is forward (the first operator after the wait for data) and backward (the last node of
     autograd).
-    Where a step launches kernels that compute, it is the first and the last of those launched in between that count.
+    Where a step launches kernels that compute, it is the first and the last of those launched in between that count;
+    unless the GPU is still busy with them when the next step begins: then all passes are those of the host.
     """
     acts = {process: activities(stream) for process, stream in read_streams(trace)}
     return [_of_process(trace, steps, acts[steps.process]) for steps in of_processes if len(steps)]
@@ -56,7 +57,7 @@ def _of_process(trace: Trace, steps: StepSpans, acts: Activities) -> Phases:
     collectives = [np.zeros((5, 0), dtype=np.int64)]
     for device in devices(trace):
         for found, by in launches(trace, device) if device.process == steps.process else ():
-            step = np.searchsorted(steps.host_start_ns, by.call.start_ns, side="right") - 1
+            step = np.searchsorted(steps.start_ns, by.call.start_ns, side="right") - 1
             inside = (by.call.row >= 0) & (step >= 0) & (found.kind == _COMPUTATION)
             inside &= (by.call.start_ns >= forward[step]) & (by.call.start_ns < backward[step])
             np.minimum.at(first, step[inside], found.start_ns[inside])
@@ -65,7 +66,7 @@ def _of_process(trace: Trace, steps: StepSpans, acts: Activities) -> Phases:
             talks = (found.kind == _COMMUNICATION) & (step >= 0) & (found.start_ns < steps.end_ns[step])
             columns = (step, found.location, found.region, found.start_ns, found.end_ns)
             collectives.append(np.stack([column[talks].astype(np.int64) for column in columns]))
-    on_gpu = first < _NEVER
+    on_gpu = (first < _NEVER) & bool((last <= steps.end_ns).all())
     forward, backward = np.where(on_gpu, first, forward), np.where(on_gpu, last, backward)
     forward = np.clip(forward, steps.start_ns, steps.end_ns)
     backward = np.clip(backward, forward, steps.end_ns)
@@ -80,19 +81,19 @@ def _on_host(steps: StepSpans, acts: Activities) -> tuple[Ints, Ints, tuple[Ints
 
     The end of the step stands for the begin of a forward pass, and the end of a backward pass, that is not there.
     """
-    step = np.searchsorted(steps.host_start_ns, acts.start_ns, side="right") - 1
-    inside = (step >= 0) & (acts.start_ns < steps.host_end_ns[step])
+    step = np.searchsorted(steps.start_ns, acts.start_ns, side="right") - 1
+    inside = (step >= 0) & (acts.start_ns < steps.end_ns[step])
     asked = np.full(len(steps), _NEVER)
     waits = inside & (acts.part == DATA_WAIT)
     np.minimum.at(asked, step[waits], acts.start_ns[waits])
-    forward = steps.host_end_ns.copy()
+    forward = steps.end_ns.copy()
     forwards = inside & (acts.part == FORWARD)
     forwards &= (asked[step] == _NEVER) | (acts.start_ns >= asked[step])
     np.minimum.at(forward, step[forwards], acts.start_ns[forwards])
     last = np.full(len(steps), -_NEVER)
     backwards = inside & (acts.part == BACKWARD)
     np.maximum.at(last, step[backwards], acts.end_ns[backwards])
-    backward = np.where(last > -_NEVER, last, steps.host_end_ns)
+    backward = np.where(last > -_NEVER, last, steps.end_ns)
     return forward, backward, (step[waits], acts.start_ns[waits], acts.end_ns[waits])
 
 

@@ -1,4 +1,4 @@
-"""Steps from mark to mark, each until the work that it launched on the GPU is done."""
+"""The steps whose spans are in the trace, as `strobe steps` has them, and how many of the run each stands for."""
 
 from __future__ import annotations
 
@@ -9,24 +9,17 @@ import numpy as np
 
 from strobe.gpu.devices import devices
 from strobe.gpu.lanes import lanes
-from strobe.gpu.launches import launches
 from strobe.gpu.work import KINDS, MASKS
 from strobe.model.kinds import HOST_KINDS
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
-from strobe.steps.thread_spans import Bools, Ints, main_location
-from strobe.steps.training_activities import PROFILER_STEP
+from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.usual_steps import KEPT_AS_SLOW
-from strobe.tables.column_arrays import Floats, place_of
-from strobe.trace.definition_rows import ranks_of, regions_where
+from strobe.tables.column_arrays import Floats
+from strobe.trace.definition_rows import ranks_of
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
-_MARKED = "marks of PyTorch's profiler"
-_FOUND = "steps as they were found"
-_DEVICE = ", each until the work that it launched is done"
-# The last step did not get all its kernels into the profile if it has less than this part of those before it.
-_WHOLE = 0.8
 # By one column, a kept step counts e^5 times as much as another one at most. Columns that differ less are left alone.
 _MOST_TILT, _ALIKE = 5, 1e-4
 _ROUNDS, _HALVINGS = 8, 25
@@ -36,10 +29,9 @@ _ROUNDS, _HALVINGS = 8, 25
 class StepSpans:
     """The steps of a process whose spans are all in the trace; columns of equal length. Nanoseconds.
 
-    They follow each other and never overlap. host_start_ns, host_end_ns: the same on the host alone, where launching
-    runs ahead. weight: how many steps of the run each stands for in a mean: itself, and those of its class that are
-    statistics only; 0 if it is not complete, or its work on the GPU was not recorded to its end. counts: by class, how
-    many steps of the run that are. bounds: a phrase for what bounds a step.
+    They follow each other and never overlap. outlier: much slower than their class. weight: how many steps of the run
+    each stands for in a mean: itself, and those of its class that are statistics only; 0 if it is not steady. counts:
+    by class, how many steps of the run that are.
     """
 
     process: int
@@ -47,12 +39,10 @@ class StepSpans:
     number: Ints
     start_ns: Ints
     end_ns: Ints
-    host_start_ns: Ints
-    host_end_ns: Ints
     classes: tuple[str, ...]
+    outlier: Bools
     weight: Floats
     counts: Mapping[str, int]
-    bounds: str
 
     def __len__(self) -> int:
         return len(self.number)
@@ -83,13 +73,11 @@ class StepSpans:
 def step_spans(trace: Trace) -> list[StepSpans]:
     """Return the steps of every process that has any; computed once per open trace.
 
-    As torch-tb-profiler 0.4.3 has it (event_parser.py, _find_device_steps and _update_steps_duration): a step that
-    launches work on a GPU ends with the last of it, if that is later than the end on the host; the next one begins
-    there. The steps at the end that launch nothing do not count, nor does the last one that launches if it has less
-    than 0.8 of the activities of the step before it. Where the profiler's marks are steps, they last from the
-    mark's start to its end.
+    A step lasts from where the thread of the loop begins it to where that begins the next one, with a GPU as without:
+    what runs on the GPU meanwhile is in it, whichever step launched that.
     """
-    return [_of_process(trace, each) for each in find_steps(trace).processes]
+    found = find_steps(trace).processes
+    return [spans_of_steps(trace, each, each.start_ns, each.end_ns, each.steady) for each in found]
 
 
 def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[Mapping[str, object]]:
@@ -115,39 +103,24 @@ def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[
         yield {**who, "class": class_name, "steps": steps.count(class_name), **cells(*means)}
 
 
-def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
-    start, end, bounds = steps.start_ns.copy(), steps.end_ns, _FOUND
-    if any(loop.kind == "range" for loop in steps.loops):
-        end, bounds = _ends_of_marks(trace, steps.process, start, end), _MARKED
-    # Other tools' profiles begin where their user had them begin.
-    complete = steps.complete & (bool(trace.info.source) | ~steps.warm_up)
-    before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
-    if launched.any():
-        bounds += _DEVICE
-        complete &= _with_all_work(launched) | ~steps.kept
-        done = np.maximum.accumulate(np.maximum(end, device_end))
-        begun = np.maximum(start, np.concatenate(([before_ns], done[:-1])))
-        done = np.maximum(begun, done)
-    else:
-        begun, done = start, end
+def spans_of_steps(trace: Trace, steps: ProcessSteps, start_ns: Ints, end_ns: Ints, counted: Bools) -> StepSpans:
+    """Return the steps of a process with these bounds, an entry each; means are of those that are `counted`."""
     kept = np.flatnonzero(steps.kept)
-    weight, counts = _weights(steps, complete, _known_of_all(trace, steps, complete))
+    weight, counts = _weights(steps, counted, _known_of_all(trace, steps, counted))
     return StepSpans(
         process=steps.process,
         rank=ranks_of(trace)[steps.process],
         number=kept + steps.first_number,
-        start_ns=begun[kept],
-        end_ns=done[kept],
-        host_start_ns=start[kept],
-        host_end_ns=end[kept],
+        start_ns=start_ns[kept],
+        end_ns=end_ns[kept],
         classes=tuple(steps.class_names[kept].tolist()),
+        outlier=steps.outlier[kept],
         weight=weight[kept],
         counts=counts,
-        bounds=bounds,
     )
 
 
-def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> list[Ints]:
+def _known_of_all(trace: Trace, steps: ProcessSteps, counted: Bools) -> list[Ints]:
     """Return times that are known of folded steps, too, an entry per step: what each GPU runs, parts, kinds.
 
     The wait for data comes last.
@@ -156,7 +129,7 @@ def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> list[In
         return []
     columns: list[Ints] = []
     for device in devices(trace):
-        if device.process == steps.process and (found := lanes(trace, device, steps)).known[complete].all():
+        if device.process == steps.process and (found := lanes(trace, device, steps)).known[counted].all():
             masks = np.arange(MASKS)
             columns += [found.set_ns[:, masks >> kind & 1 > 0].sum(axis=1) for kind in range(len(KINDS))]
     columns += [*steps.cells.parts_ns.T[::-1]]
@@ -166,7 +139,7 @@ def _known_of_all(trace: Trace, steps: ProcessSteps, complete: Bools) -> list[In
     return columns
 
 
-def _weights(steps: ProcessSteps, complete: Bools, known_ns: Sequence[Ints]) -> tuple[Floats, dict[str, int]]:
+def _weights(steps: ProcessSteps, counted: Bools, known_ns: Sequence[Ints]) -> tuple[Floats, dict[str, int]]:
     """Return how many steps each stands for, and by class the number of steps that the means are of.
 
     A step that is kept because it is slow stands for itself. The other kept ones of a class stand for the time of all
@@ -174,8 +147,8 @@ def _weights(steps: ProcessSteps, complete: Bools, known_ns: Sequence[Ints]) -> 
     which are known of all steps.
     """
     weight, counts = np.zeros(len(steps)), dict[str, int]()
-    for name in dict.fromkeys(steps.class_names[complete & steps.kept].tolist()):
-        members = complete & (steps.class_names == name)
+    for name in dict.fromkeys(steps.class_names[counted & steps.kept].tolist()):
+        members = counted & (steps.class_names == name)
         own = members & steps.kept & (steps.kept.all() | (steps.duration_ns > _slow_ns(steps, members)))
         others, kept = members & ~own, members & ~own & steps.kept
         weight[own] = 1.0
@@ -217,51 +190,3 @@ def _tilt(shares: Floats, duration_ns: Ints, wanted: Floats) -> Floats:
 
 def _slow_ns(steps: ProcessSteps, members: Bools) -> float:
     return KEPT_AS_SLOW * float(np.median(steps.duration_ns[members]))
-
-
-def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:
-    """Return the ends of the marks that begin with the steps; the steps' own where none does."""
-    location = main_location(trace, process)
-    marks = regions_where(trace, lambda region: region.name.startswith(PROFILER_STEP))
-    out = end.copy()
-    for spans in trace.span_batches(location) if location is not None else ():
-        chosen = marks[spans["region"]]
-        begin, until = spans["start_ns"][chosen], (spans["start_ns"] + spans["duration_ns"])[chosen]
-        step = place_of(begin, start)
-        known = step >= 0
-        out[step[known]] = np.minimum(until[known], end[step[known]])
-    return out
-
-
-def _device_ends(trace: Trace, process: int, start: Ints, end: Ints) -> tuple[int, Ints, Ints]:
-    """Return how the work on all GPUs of a process changes its steps on the host.
-
-    That is: when work from before the first step was done, before the first work of that step began (the step's own
-    start where there is none); by step, the end of what it launched; and how many activities that were.
-    """
-    lowest = np.iinfo(np.int64).min
-    first_work, device_end = np.iinfo(np.int64).max, np.full(len(start), lowest)
-    count = np.zeros(len(start), dtype=np.int64)
-    foreign_end = np.full(0, lowest)
-    for device in devices(trace):
-        for found, by in launches(trace, device) if device.process == process else ():
-            step = np.searchsorted(start, by.call.start_ns, side="right") - 1
-            inside = (by.call.row >= 0) & (step >= 0)
-            inside &= by.call.end_ns <= end[step]
-            np.maximum.at(device_end, step[inside], found.end_ns[inside])
-            np.add.at(count, step[inside], 1)
-            first = found.start_ns[inside & (step == 0)]
-            first_work = min(first_work, int(first.min()) if len(first) else first_work)
-            foreign = ~inside & (found.start_ns < end[0])
-            foreign_end = np.concatenate((foreign_end, found.end_ns[foreign]))
-    earlier = foreign_end[foreign_end < first_work] if count[0] else foreign_end[:0]
-    return max(int(start[0]), int(earlier.max()) if len(earlier) else lowest), device_end, count
-
-
-def _with_all_work(launched: Ints) -> Bools:
-    """Which steps have all their work on the GPU in the profile, from the number of activities of each."""
-    last = int(np.flatnonzero(launched)[-1])
-    whole = np.arange(len(launched)) <= last
-    if last > 0 and launched[last] < _WHOLE * launched[last - 1]:
-        whole[last] = False
-    return whole

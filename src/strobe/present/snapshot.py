@@ -169,7 +169,7 @@ def _data(trace: Trace) -> Card:
     ]
     if row["asked"] is not None:
         sentences.append(f"In {row['empty']} of {row['asked']} requests no batch was ready.")
-    if row["verdict"] == "data processing":
+    if row["verdict"] == "data processing" and row["predicted_gain"]:
         gain = format_share(row["predicted_gain"])
         sentences.append(
             f"With enough workers a step is expected to take {format_ns(row['predicted_step_ns'])}, {gain} less."

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from strobe.breakdown.data_pipeline import pipelines
+from strobe.breakdown.data_pipeline import HIGH, MODERATE, pipelines
 from strobe.breakdown.host_time import MEASURED, HostTime, Place, at_work, host_times
 from strobe.breakdown.system_counts import SmallCalls, small_calls
 from strobe.model.units import format_count, format_ns, format_share
@@ -33,8 +33,6 @@ from strobe.steps.usual_steps import Usual
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 
-# A loop that waits for data this share of its time while its GPU is idle is input-bound.
-INPUT_BOUND = 0.2
 _AS_MANY = 1.1  # steps of a rank, to those of another one in the same loop
 # What the main thread waits for in this share of its time is named before what it computes: it may do both at a time.
 _WAITS = 0.3
@@ -68,12 +66,20 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
             return Verdict("no-steps", f"{reason}{f'; {busiest}' if busiest else ''}{do}")
         found = _of_host(trace, times, busiest)
         return Verdict(found.kind, f"{found.text}; {reason}{do}", found.share, "low")
+    own = (each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process)
+    waits = next(own, usual.waiting_ns / usual.mean_ns)  # waiting while the GPU computes is not a loss
+    found = _of_steps(trace, usual, on_gpus, times, busiest, waits)
+    if waits < MODERATE or CAUSES["input-bound"][1] in found.text or found.kind == "input-bound":
+        return found
+    return replace(found, text=f"{found.text}; the loop waits {format_share(waits)} of its time for its next batch")
+
+
+def _of_steps(
+    trace: Trace, usual: Usual, on_gpus: Sequence[Gpu], times: Sequence[HostTime], busiest: str, waits: float
+) -> Verdict:
+    """The verdict of a run with steps, whose loop waits this part of its time for data."""
     if on_gpus:
-        waits = usual.waiting_ns / usual.mean_ns
-        if waits >= INPUT_BOUND:  # waiting while the GPU computes is not a loss
-            own = (each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process)
-            waits = next(own, waits)
-        if waits >= INPUT_BOUND:
+        if waits >= HIGH:
             text = f"input-bound: the loop spends {format_share(waits)} of its time waiting for its next batch"
             return Verdict("input-bound", f"{text} while the GPU is idle", waits, "medium")
         if (late := _late_gpu(on_gpus)) is not None:

@@ -41,6 +41,11 @@ class Usual:
     waiting_ns: float
 
     @property
+    def usual_ns(self) -> float:
+        """Mean duration of the usual steps."""
+        return float(self.steps.duration_ns[self.usual].mean())
+
+    @property
     def count(self) -> int:
         """Number of steady steps of the loop, of all classes."""
         return int((self.steps.steady & (self.steps.loop == self.loop)).sum())

@@ -2,14 +2,14 @@
 
 Divide the time of every step among kinds of work by priority; all ranks, all threads and GPUs of each.
 
-Where several run at once, the first of these takes the time: kernels that compute, copies, memory sets,
-communication (kernels of NCCL and its like, collectives and messages on the host), calls of CUDA or HIP, waits for
-the data loader, operators and ranges on the host. `other` is what is left: Python, mostly. So the eight columns
-add up to `duration_ns`. Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate
-are recognised by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
-marked steps, its marks are the steps. The rows of ranks and classes are means over all
-steps that are complete. Where most are statistics only, those that are kept stand for the time of their class,
-and slow ones for themselves.
+Where several run at once, the first of these takes the time: kernels that compute, copies, memory sets, communication
+(kernels of NCCL and its like, collectives and messages on the host), calls of CUDA or HIP, waits for the data loader,
+operators and ranges on the host. `other` is what is left: Python, mostly. So the eight columns add up to
+`duration_ns`. Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate are recognised
+by their own names. As there, a step lasts until the work that it launched is done on the GPU, so that where a GPU
+runs behind, steps are not those of `steps`; where the profiler marked steps, its marks are the steps. The rows of
+ranks and classes are means over all steps that are complete. Where most are statistics only, those that are kept
+stand for the time of their class, and slow ones for themselves.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when

@@ -5,8 +5,9 @@ Divide every step into iteration interval, forward and backward, and tail, as Mi
 interval = from the end of the step before to the first operator of the forward pass; of it `wait_ns` for data;
 forward_backward = from there to the end of the last one of the backward pass (of a step that has none: of the
 step); tail = the rest: gradients still under way, the optimizer. They add up to `duration_ns`. Nothing has to be
-marked: the passes are recognised by PyTorch's names. Where steps launch kernels that compute, times are those of the
-kernels. The rows of ranks and classes are means over all steps that are complete (MindSpore: over all);
+marked: the passes are recognised by PyTorch's names. Where steps launch kernels that compute, and these end before the
+next step begins, times are those of the kernels; else those of the host. A step lasts as long as in `steps`. The rows
+of ranks and classes are means over all steady steps (MindSpore: over all);
 kept ones stand for those that are statistics only.
 MindInsight advises to look at the interval where its mean is above 0.5 ms. With `by=collective`, a row is what a
 line `stream_<number>_<k>` of MindSpore is: the k-th collective of a step on a stream.

@@ -7,6 +7,9 @@ stretch), and time that nothing accounts for is left out. What the replay of the
 recorded time, or has beyond it, is its error. Where the GPU is behind the host, up to four consecutive steps are
 one stretch.
 
+The times of the row are scaled from the steps that are replayed to the mean of all usual ones of the run (steady, of
+the most frequent class, no outliers). With `by=stretch` they are as recorded.
+
 A change: PATTERN=FACTOR multiplies the time of what runs in regions of a name, or of a kind (host, data, launch,
 queue, computation, communication, copy, sync): 'gemm*=0.5'; a factor that is not sure is a range:
 'gemm*=0.4..0.6'. Or a word: no-launch (work of GPUs needs no launch of its own, as in a graph), no-sync (no call

@@ -14,8 +14,7 @@ def run(trace: Trace, *, form: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.data_pipeline`."""
     found = list(pipelines(trace))
     rows = [row for each in found for row in ((_verdict(each),) if form == "verdict" else _stages(each))]
-    about = "; ".join(dict.fromkeys(each.steps.bounds for each in found))
-    return make_table(ANALYSIS.columns_with(form=form), rows, about=about, note="" if rows else _NOTHING)
+    return make_table(ANALYSIS.columns_with(form=form), rows, note="" if rows else _NOTHING)
 
 
 _NOTHING = (
@@ -58,6 +57,10 @@ def _advice(found: Pipeline) -> str:
         if not found.has_gpu:
             return "batches are ready, but take long to reach the loop: return fewer and larger tensors from a fetch"
         return "let batches travel while the GPU computes: DataLoader(pin_memory=True) and .to(gpu, non_blocking=True)"
+    if not found.gains:
+        if found.usual_wait < found.wait_exposed / 2:
+            return "most of the wait is in steps that are slow: `strobe steps --outliers` lists them with their cause"
+        return "the wait is too short for other workers to gain anything sure: look at compute and host"
     if found.maker:
         return f"the main thread makes batches itself, in {found.maker}: {MAKE_AHEAD}"
     if found.workers == 0:

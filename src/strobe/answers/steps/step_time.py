@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from strobe.analyses.steps.step_time import ANALYSIS
-from strobe.breakdown.step_spans import step_rows, step_spans
+from strobe.breakdown.device_steps import device_steps
+from strobe.breakdown.step_spans import step_rows
 from strobe.breakdown.step_time import ROLES, split_by_priority
 from strobe.model.schema import Column
 from strobe.steps.step_times import known_steps
@@ -25,8 +26,8 @@ def run(trace: Trace, *, by: str) -> Table:
 def _of_process(part: Trace, by: str) -> pa.Table:
     """Return the rows of one process, with a column of what bounds its steps."""
     rows = [
-        {**row, "bounds": each.bounds}
-        for each in step_spans(part)
+        {**row, "bounds": bounds}
+        for each, bounds in device_steps(part)
         if len(each)
         for row in step_rows(each, dict(zip(ROLES, split_by_priority(part, each).T, strict=True)), by)
     ]

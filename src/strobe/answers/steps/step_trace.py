@@ -14,7 +14,7 @@ from strobe.trace.trace import Trace
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.step_trace`."""
     found = phases(trace, step_spans(trace))
-    about = "; ".join(dict.fromkeys(f"{each.steps.bounds}; {_CLOCK[each.on_gpu]}" for each in found))
+    about = "; ".join(dict.fromkeys(_CLOCK[each.on_gpu] for each in found))
     columns = ANALYSIS.columns_with(by=by)
     if by == "collective":
         lines = [row for each in found for row in _lines(trace, each)]

@@ -66,6 +66,10 @@ def run(trace: Trace, *, change: str, by: str, rank: str) -> Table:
         ]
         return make_table(columns, rows)
     beside = MODEL_ERROR if any(each.word in UNSURE for each in what) else 0.0
+    # The steps that are replayed are some of the usual ones: their times are scaled to the mean of all.
+    recorded, replayed, predicted, least, most = (
+        each * (usual.usual_ns * steps.sum() / recorded.sum()) for each in (recorded, replayed, predicted, least, most)
+    )
     low, high = _interval(steps, replayed, least, most, float(error.max()), beside)
     row = {
         "class": usual.class_name,
@@ -76,8 +80,9 @@ def run(trace: Trace, *, change: str, by: str, rank: str) -> Table:
         "gain_low_ns": round(low),
         "gain_high_ns": round(high),
     }
-    about = f"{_steps(found)} of class {usual.class_name}: {format_ns(recorded.sum() / steps.sum())} each, "
-    about += f"the replay is off by {format_share(error.mean())} on average, {format_share(error.max())} at most"
+    about = f"{_steps(found)} of class {usual.class_name}, scaled to the mean of all that are usual, "
+    about += f"{format_ns(usual.usual_ns)}: the replay is off by {format_share(error.mean())} on average, "
+    about += f"{format_share(error.max())} at most"
     if what:
         best, worst = (_interval(steps, replayed, each, each, float(error.max()), beside) for each in (least, most))
         gain = _text(low, high, less=best[0] > 0, more=worst[1] < 0)
