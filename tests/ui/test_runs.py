@@ -45,7 +45,9 @@ def test_runs_are_listed_found_sorted_and_compared(browser: Browser, trace: Path
         for name in ("program", "other"):
             page.get_by_role("checkbox", name=f"Compare {name}").check()
         page.get_by_role("link", name="Compare program with other").click()
-        expect(page.get_by_role("heading", name="program (A) and other (B)")).to_be_visible()
+        expect(page.get_by_role("toolbar", name="What is compared")).to_contain_text("A program")
+        expect(page.get_by_role("combobox", name="B", exact=True)).to_have_value("other")
+        expect(page.get_by_role("region", name="In words")).to_contain_text("B is equal to A in every call")
 
 
 def test_a_file_is_opened_from_the_list_and_the_page_of_a_run_leads_there(

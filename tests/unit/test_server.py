@@ -392,9 +392,17 @@ def test_runs_of_a_server_are_compared_and_no_other_files(tmp_path: Path) -> Non
     traces = [make_trace({"main": [span("f", 0, 100, *inner)]}) for inner in ((), (span("g", 10, 40),))]
     sources = [Source(folder, lambda trace=trace: trace) for folder, trace in zip(folders, traces, strict=True)]
     page = Page(Application(sources, token=TOKEN, static=tmp_path))
-    shown = page.request("GET", f"/{TOKEN}/t/before/compare/after").text
-    assert "before (A) and after (B)" in shown
-    assert "only in B" in shown
+    shown = page.request("GET", f"/{TOKEN}/t/before/api/comparison?other=after").json()
+    assert (shown["a"], shown["b"], shown["a_ranks"]) == ("before", "after", [])
+    (lane,) = shown["classes"][0]["lanes"]
+    # `f` is as long as before: what it did in 30 ns does `g` now.
+    assert [(each["name"], each["change"], each["from_ns"], each["to_ns"]) for each in lane["changes"]] == [
+        ("g", "only in B", 100, 130),
+        ("all else", "", 130, 100),
+    ]
+    assert (lane["a_ns"], lane["b_ns"], lane["beside"]) == (100, 100, True)
+    assert [(each["a_name"], each["b_name"]) for each in lane["changes"]] == [("", "g"), ("", "")]
+    assert "only in B: g (+30 ns)" in " ".join(shown["sentences"])
     asked = page.request("GET", f"/{TOKEN}/t/before/api/table/compare?other=after&as=json").json()
     assert [(row["name"], row["change"]) for row in asked["rows"] if row["change"]] == [("g", "only in B")]
     for other in (str(tmp_path), "nothing"):

@@ -22,6 +22,8 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
+from strobe.advice import rank
+from strobe.api.trace import Trace
 from strobe.cli.verbs.view import sources, ssh_line
 from strobe.model.cancellation import checkpoint
 from strobe.server.http.app import Application
@@ -129,6 +131,35 @@ def test_a_run_whose_tiles_are_being_built_keeps_nobody_else_waiting(
         for each in pictures:
             assert each.recv(100).startswith(b"HTTP/1.1 200")
             each.close()
+
+
+def test_a_summary_shows_how_much_of_it_is_made_while_it_is_made(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    real = rank.judged
+
+    def judged(trace: Trace) -> object:
+        begun.set()
+        assert may_end.wait(FOREVER_S)
+        return real(trace)
+
+    monkeypatch.setattr("strobe.advice.rank.judged", judged)
+    with served(app) as port, ThreadPoolExecutor(1) as other:
+
+        def get(question: str) -> Any:
+            with urllib.request.urlopen(f"http://localhost:{port}/{TOKEN}/api/{question}") as answer:
+                return json.load(answer)
+
+        assert get("progress") == {}
+        summary = other.submit(get, "summary")
+        assert begun.wait(FOREVER_S)
+        (share,) = get("progress").values()
+        assert list(get("progress")) == ["summary"]
+        assert 0.5 < share < 1  # steps and tables are there, rules are not
+        may_end.set()
+        assert summary.result()["verdict"]
+        wait_until(lambda: get("progress") == {})
 
 
 @pytest.mark.parametrize(

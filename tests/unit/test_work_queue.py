@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from strobe.model.cancellation import Cancellation, CancelledWorkError, checkpoint
+from strobe.model.cancellation import Cancellation, CancelledWorkError, checkpoint, piece, pieces
 from strobe.server.http.work_queue import BusyError, LateError, Limits, WithdrawnError, WorkQueue
 from strobe.server.recent import Recent
 
@@ -263,3 +263,31 @@ def test_kept_bodies_are_bounded_in_bytes_and_the_oldest_goes_first() -> None:
     kept.put("huge", "huge", 101)
     assert kept.get("huge") is None
     assert kept.get("d") == "d", "what is too large to be kept takes nobody's place"
+
+
+def test_work_in_pieces_shows_how_much_is_done() -> None:
+    cancellation, seen = Cancellation(), []
+    with cancellation.work():
+        for size in pieces([30, 10], [30, 10]):
+            seen.append(cancellation.share)
+            with piece(0.5, 1.0):  # its first half was there already
+                for _ in pieces(range(size // 10)):
+                    seen.append(cancellation.share)
+    # Three quarters are the first; of its second half three pieces are a third each.
+    assert seen == pytest.approx([0, 0.375, 0.5, 0.625, 0.75, 0.875])
+    assert cancellation.share == 1
+    assert list(pieces("ab")) == ["a", "b"]  # work that nobody watches is the same
+
+
+def test_work_in_pieces_ends_between_two_of_them() -> None:
+    cancellation, done = Cancellation(), []
+
+    def work() -> None:
+        for each in pieces([1, 2, 3]):
+            done.append(each)
+            if each == 2:
+                cancellation.cancel()
+
+    with cancellation.work(), pytest.raises(CancelledWorkError):
+        work()
+    assert done == [1, 2]

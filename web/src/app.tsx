@@ -58,7 +58,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
       if (!file) return;
       session.notice.value = `Reading ${file.name} …`;
       const root = rootOf(location.href);
-      const name = await session.ask(upload(root, file));
+      const name = await session.ask(upload(session.api.server, root, file));
       if (name !== undefined) location.assign(addressOf(root, name));
     });
     on("keydown", (event) => {
@@ -139,7 +139,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           </>
         )}
       </footer>
-      {session.api.lost.value ? (
+      {session.api.server.lost.value ? (
         <div class="notice" role="alert">
           The server does not answer: is <code>strobe view</code> still running? Started again, it is found at once.
         </div>

@@ -18,7 +18,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Folders inside of one, from the bottom up: each imports those before it. What lies beside them imports all. */
 const INSIDE: Readonly<Record<string, readonly string[]>> = {
   data: ["data/wire", "data/tiles"],
-  timeline: ["timeline/rows", "timeline/pixels", "timeline/drawing", "timeline/pointing", "timeline/model"],
+  timeline: [
+    "timeline/rows",
+    "timeline/pixels",
+    "timeline/drawing",
+    "timeline/pointing",
+    "timeline/model",
+    "timeline/notes",
+  ],
 };
 const MOST_MODULES = 15;
 const root = import.meta.dirname;

@@ -16,6 +16,7 @@ import "./style/pipeline.css";
 import "./style/devices.css";
 import "./style/ranks.css";
 import "./style/runs.css";
+import "./style/comparison.css";
 
 const root = document.getElementById("app");
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });

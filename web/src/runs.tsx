@@ -1,16 +1,17 @@
 // The home page: all runs of the server in a table, files that are dropped on it, and two runs to compare.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { listeners, within } from "./base/events";
 import { capital } from "./base/names";
 import { formatQuantity, plural, shownOf } from "./base/quantity";
 import { formatDuration } from "./base/time";
 import { VERDICTS, verdictSentence } from "./base/verdicts";
-import { addressOf, fetchRuns, fetchSummed, type RunRow, upload } from "./data/runList";
-import { explain } from "./data/wire/api";
+import { addressOf, fetchRuns, fetchSummed, labelRun, type RunRow, upload } from "./data/runList";
+import { createServer, explain } from "./data/wire/api";
 import { chooseTheme, NEXT_THEME, THEME_ICON, themesOf } from "./state/theme";
 import { Button, TableSearch } from "./widgets/controls";
 import { Logo } from "./widgets/Logo";
+import { useProgress } from "./widgets/useAnswer";
 
 /** Runs without a summary that are summed up without being asked: each takes the server seconds. */
 const MOST_UNASKED = 12;
@@ -57,11 +58,14 @@ const dateOf = (unixNs: number): string =>
   unixNs > 0 ? new Date(unixNs / 1e6).toISOString().slice(0, 16).replace("T", " ") : "";
 
 export function RunsPage({ root }: { root: URL }) {
+  const server = useMemo(() => createServer(), []);
   const themes = useMemo(() => themesOf(window), []);
   const runs = useSignal<readonly RunRow[] | undefined>(undefined);
   const chosen = useSignal(readChosen());
   const message = useSignal("");
-  const working = useSignal("");
+  const working = useSignal<{ readonly name: string; readonly controller: AbortController } | undefined>(undefined);
+  const { name: worked = "", controller } = working.value ?? {};
+  const done = useProgress(server, addressOf(root, worked), worked && "run");
   const over = useSignal(false);
 
   const change = (part: Partial<Chosen>): void => {
@@ -69,21 +73,31 @@ export function RunsPage({ root }: { root: URL }) {
     history.replaceState(undefined, "", hashOf(chosen.value));
   };
   const sumUp = async (name: string): Promise<void> => {
-    working.value = name;
+    const controller = new AbortController();
+    working.value = { name, controller };
     try {
-      const found = await fetchSummed(root, name);
+      const found = await fetchSummed(server, root, name, controller.signal);
       runs.value = runs.value?.map((one) => (one.name === name ? found : one));
     } catch (error) {
       const why = explain(error) ?? "";
       runs.value = runs.value?.map((one) => (one.name === name ? { ...one, error: why } : one));
     }
-    working.value = "";
+    working.value = undefined;
+  };
+  const label = async (name: string, text: string): Promise<void> => {
+    try {
+      const labels = await labelRun(server, root, name, text.split(","));
+      runs.value = runs.value?.map((one) => (one.name === name ? { ...one, labels } : one));
+      message.value = "";
+    } catch (error) {
+      message.value = `${name}: ${explain(error)}`;
+    }
   };
   const open = async (file: File | null | undefined): Promise<void> => {
     if (!file) return;
     message.value = `Reading ${file.name} …`;
     try {
-      location.assign(addressOf(root, await upload(root, file)));
+      location.assign(addressOf(root, await upload(server, root, file)));
     } catch (error) {
       message.value = `${file.name}: ${explain(error)}`;
     }
@@ -93,7 +107,7 @@ export function RunsPage({ root }: { root: URL }) {
     document.title = "Runs – strobe";
     const load = async (): Promise<void> => {
       try {
-        runs.value = await fetchRuns(root);
+        runs.value = await fetchRuns(server, root);
       } catch (error) {
         message.value = explain(error) ?? "";
       }
@@ -132,7 +146,8 @@ export function RunsPage({ root }: { root: URL }) {
   const { find, sort, down, ticked } = chosen.value;
   const words = find.toLowerCase().split(/\s+/).filter(Boolean);
   const has = (one: RunRow): boolean => {
-    const said = `${one.name} ${one.command} ${one.host} ${one.summary?.verdict ?? ""} ${one.error}`.toLowerCase();
+    const { name, command, host, labels, error } = one;
+    const said = [name, command, host, ...labels, one.summary?.verdict, error].join(" ").toLowerCase();
     return words.every((word) => said.includes(word));
   };
   const shown = (runs.value ?? []).filter(has);
@@ -156,7 +171,7 @@ export function RunsPage({ root }: { root: URL }) {
         <TableSearch label="Search runs" value={find} onInput={(text) => change({ find: text })} />
         <span class="weak">{runs.value && shownOf(shown.length, runs.value.length, "run")}</span>
         {a && b ? (
-          <a class="primary" href={`${addressOf(root, a)}compare/${encodeURIComponent(b)}`}>
+          <a class="primary" href={`${addressOf(root, a)}#page=compare&with.other=${encodeURIComponent(b)}`}>
             Compare {a} with {b}
           </a>
         ) : (
@@ -178,7 +193,9 @@ export function RunsPage({ root }: { root: URL }) {
       </header>
       <main class={`page scrolls runs${over.value ? " dropping" : ""}`} tabIndex={-1}>
         <p role="status" class="runs-message">
-          {message.value}
+          {server.lost.value
+            ? "The server does not answer: is `strobe view` still running? Started again, it is found at once."
+            : message.value}
         </p>
         {runs.value && (
           <table aria-label="Runs">
@@ -218,8 +235,13 @@ export function RunsPage({ root }: { root: URL }) {
                     <div class="weak fine ellipsis" title={`${one.command}\n${one.host}`}>
                       {one.command || one.file} {one.host && `· ${one.host}`}
                     </div>
+                    <Labels row={one} onLabel={(text) => void label(one.name, text)} />
                   </td>
-                  <Known row={one} working={working.value === one.name} onSumUp={() => void sumUp(one.name)} />
+                  <Known
+                    row={one}
+                    working={worked === one.name ? { done, cancel: () => controller?.abort() } : undefined}
+                    onSumUp={() => void sumUp(one.name)}
+                  />
                   <td class="number">{formatQuantity(one.size_bytes, "bytes")}</td>
                   <td class="number weak">{dateOf(one.started_unix_ns)}</td>
                 </tr>
@@ -235,14 +257,59 @@ export function RunsPage({ root }: { root: URL }) {
   );
 }
 
-type KnownProps = { readonly row: RunRow; readonly working: boolean; readonly onSumUp: () => void };
+/** The labels of a run, and the field to change them in. */
+function Labels({ row: { name, labels }, onLabel }: { row: RunRow; onLabel: (text: string) => void }) {
+  const editing = useSignal(false);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (editing.value) field.current?.select();
+  }, [editing.value]);
+  if (editing.value)
+    return (
+      <input
+        ref={field}
+        class="fine label-field"
+        aria-label={`Labels of ${name}, with commas between them`}
+        value={labels.join(", ")}
+        onBlur={() => (editing.value = false)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && !event.isComposing) onLabel(event.currentTarget.value);
+          else if (event.key !== "Escape") return;
+          editing.value = false;
+        }}
+      />
+    );
+  return (
+    <div class="labels fine row gap-4">
+      {labels.map((each) => (
+        <span key={each} class="label">
+          {each}
+        </span>
+      ))}
+      <Button
+        class="quiet"
+        aria-label={`${labels.length ? "" : "+ label: "}Labels of ${name}`}
+        onClick={() => (editing.value = true)}
+      >
+        {labels.length ? "✎" : "+ label"}
+      </Button>
+    </div>
+  );
+}
+
+type KnownProps = {
+  readonly row: RunRow;
+  readonly working: { readonly done: string; readonly cancel: () => void } | undefined;
+  readonly onSumUp: () => void;
+};
 
 /** The cells that need a summary; without one, why there is none. */
 function Known({ row: { name, error, summary: known }, working, onSumUp }: KnownProps) {
   if (!known)
     return (
       <td colSpan={5} class="weak">
-        {error ? capital(error) : working ? "Summing it up …" : <SumUp name={name} onSumUp={onSumUp} />}
+        {error ? capital(error) : working ? `Summing it up … ${working.done}` : <SumUp name={name} onSumUp={onSumUp} />}
+        {working && <Button onClick={working.cancel}>Cancel</Button>}
       </td>
     );
   return (

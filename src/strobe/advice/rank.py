@@ -10,6 +10,7 @@ import numpy as np
 from strobe import registry
 from strobe.breakdown.gpu_step import gpu_step
 from strobe.breakdown.recording_cost import recording_cost
+from strobe.model.cancellation import pieces
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import usual_steps
@@ -45,7 +46,7 @@ def judged(trace: Trace) -> tuple[list[Finding], list[Checked]]:
     """Return the findings as `findings` does, and the rules that measured too little, the nearest to one first."""
     found: list[Finding] = []
     checked: list[Checked] = []
-    for name in registry.names("advice"):
+    for name in pieces(list(registry.names("advice"))):
         rule = registry.load("advice", name)
         assert isinstance(rule, Rule)
         results = [] if trace.missing(rule.needs) else list(rule.run(trace))

@@ -1414,6 +1414,28 @@ class Analyses:
                 no such choice.
         """
 
+    def notes(self) -> Table:
+        """What did people note on the timeline?
+
+        A note is on a moment, on a range of time, or on a span, and belongs to a thread or stream, or to
+        all of them. Notes are written on the page Timeline of `strobe view`. They are in the file
+        `notes.json` in the trace's folder, or in `FILE.notes.json` beside a file of another tool;
+        measurements do not change with them.
+
+        Columns:
+            kind (string): moment, range, span
+            start_ns (int64, ns): begin, since the start of the trace
+            duration_ns (int64, ns): length; 0 for a moment
+            rank (int64): rank of the process of the row; null if unknown, or for all rows
+            thread (string): name of the thread or stream; null for all rows
+            span (string): name of the span; null if the note is not on a span
+            text (string): what was noted
+            location (int64): the row; null for all rows
+            depth (int64): depth of the span; null if the note is not on a span
+            changed_unix_ns (int64, ns): when it was written, since 1970 (UTC)
+            key (string): its name in the file
+        """
+
     def operators(
         self,
         *,

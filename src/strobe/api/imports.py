@@ -25,6 +25,7 @@ from strobe.formats.reading.progress import Progress
 from strobe.model.cache_folder import cache_folder
 from strobe.model.plugins import Format, Imported
 from strobe.model.units import format_bytes
+from strobe.trace import user_notes
 from strobe.trace.archive import FORMAT_VERSION, SUFFIX
 from strobe.trace.clocks.collective_clocks import alignments
 from strobe.trace.trace import Trace
@@ -149,6 +150,8 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
         if len(chosen) > 1:
             _align(work)
         if known is not None:
+            with suppress(FileNotFoundError):
+                shutil.copy2(folder / user_notes.FILE, work)  # nobody can write them again
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # somebody else was faster
             work.rename(folder)
@@ -336,7 +339,8 @@ def _stamp(path: Path) -> list[object]:
         if not path.is_dir():
             state = path.stat()
             return [str(path.resolve()), state.st_size, state.st_mtime_ns, IMPORT_VERSION]
-        states = [each.stat() for each in sorted(path.rglob("*")) if each.is_file()]
+        files = (each for each in sorted(path.rglob("*")) if not each.name.endswith(user_notes.BESIDE))
+        states = [each.stat() for each in files if each.is_file()]
     except OSError as error:
         raise TraceError(f"cannot read '{path}': {error.strerror}") from error
     newest = max((state.st_mtime_ns for state in states), default=0)

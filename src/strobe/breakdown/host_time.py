@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from strobe.breakdown.growth import waited_for_core_ns
+from strobe.model.cancellation import pieces
 from strobe.model.kinds import HOST_KINDS
 from strobe.steps.batch_makers import batch_makers, generators, making_frames
 from strobe.steps.process_steps import ProcessSteps
@@ -131,7 +132,7 @@ def host_times(trace: Trace) -> tuple[HostTime, ...]:
     ranks = [each for each in processes if each.rank is not None]
     if of_steps:
         chosen = [each for each in ranks if each.process in of_steps] or [processes[min(of_steps)]]
-        return tuple(_of_steps(trace, each, of_steps[each.process]) for each in chosen)
+        return tuple(_of_steps(trace, each, of_steps[each.process]) for each in pieces(chosen))
     chosen = ranks or [each for each in processes if each.main][:1]
     return tuple(found for each in chosen if (found := _of_run(trace, each)) is not None)
 

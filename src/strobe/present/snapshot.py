@@ -51,14 +51,19 @@ class Card:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The content of the page. Its cards are step trace, operators, data preparation and timeline."""
+    """The content of the page. Its cards are step trace, operators, data preparation and timeline.
+
+    `notes`: the rows of `strobe notes`; `labels`: those of the run, in words.
+    """
 
     schema_version: int
     summary: Summary
     cards: tuple[Card, ...]
+    notes: tuple[Row, ...] = ()
+    labels: str = ""
 
     def to_json(self) -> str:
-        """Return {"schema_version", "program", "processes", "duration_ns", "verdict", "cards"} as JSON text."""
+        """Return schema_version, program, processes, duration_ns, verdict, cards and notes as JSON text."""
         summary = self.summary
         body = {
             "schema_version": self.schema_version,
@@ -67,6 +72,7 @@ class Snapshot:
             "duration_ns": summary.duration_ns,
             "verdict": asdict(summary.verdict),
             "cards": [asdict(card) for card in self.cards],
+            "notes": [dict(row) for row in self.notes],
         }
         return json.dumps(body, allow_nan=False)
 
@@ -74,7 +80,8 @@ class Snapshot:
 def snapshot(trace: Trace) -> Snapshot:
     """Compute the page from the answers of analyses."""
     cards = (_step_trace(trace), _operators(trace), _data(trace), _timeline(trace))
-    return Snapshot(SCHEMA_VERSION, summarise(trace), cards)
+    noted = ask(trace, "notes")
+    return Snapshot(SCHEMA_VERSION, summarise(trace), cards, tuple(rows_of(noted)), noted.about)
 
 
 def _missing(name: str, title: str, table: Table) -> Card:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from strobe.model.units import format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
 from strobe.present.snapshot import Card, Figure, Snapshot
-from strobe.present.snapshot_text import first_steps, head, trust
+from strobe.present.snapshot_text import first_steps, head, note_text, trust
 from strobe.present.summary import StepSummary, Summary
 from strobe.present.text_page import sentence
 
@@ -50,7 +50,7 @@ canvas, svg { width: 100%; height: auto; display: block; }
   .on-screen { display: none; }
 }
 """
-SECTIONS = ("verdict", "step", "findings", "cards", "quality")
+SECTIONS = ("verdict", "step", "findings", "notes", "cards", "quality")
 _COLOURS = {"step_trace": "forward", "operators": "compute", "data": "data", "timeline": "host"}
 
 
@@ -68,6 +68,7 @@ def sections(page: Snapshot) -> dict[str, str]:
         f"<h1>{escape(sentence(summary.verdict.text))}</h1>",
         _step(summary.step) if summary.step else "",
         f"<section><h2>What to do first</h2><ol>{advice}</ol></section>",
+        _notes(page),
         f'<div class="cards">\n{cards}\n</div>',
         f'<p class="trust">{escape(trust(summary))}</p>',
     )
@@ -104,6 +105,14 @@ def _step(step: StepSummary) -> str:
     title = f"One step, mean of {step.steady_count}: {format_ns(step.mean_ns)}"
     drawn = stacked(step.parts, title)
     return f"<section><h2>{escape(title)}</h2>{drawn}</section>" if drawn else ""
+
+
+def _notes(page: Snapshot) -> str:
+    if not page.notes and not page.labels:
+        return ""
+    items = "".join(f"<li>{escape(note_text(note))}</li>" for note in page.notes)
+    labels = f"<p>{escape(sentence(page.labels))}</p>" if page.labels else ""
+    return f'<section id="notes"><h2>Notes</h2>{labels}<ol>{items}</ol></section>'
 
 
 def _card(card: Card) -> str:

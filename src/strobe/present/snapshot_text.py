@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from strobe.model.plugins import Finding
 from strobe.model.units import format_interval_ns, format_ns, format_share
 from strobe.present.snapshot import Card, Snapshot
-from strobe.present.summary import Summary
+from strobe.present.summary import Row, Summary
 from strobe.present.text_page import WIDTH, bar, page, processes, sentence
 
 MOST_FINDINGS = 3
@@ -24,10 +24,26 @@ def snapshot_text(snapshot: Snapshot, *, unicode: bool = True, width: int = WIDT
     blocks = [
         [head(summary), *_wrapped(sentence(summary.verdict.text), width)],
         *(list(_card(card, width)) for card in snapshot.cards),
+        *_notes(snapshot, width),
         ["WHAT TO DO FIRST", *(line for each in first_steps(summary) for line in _wrapped(each, width, "  ", "    "))],
         list(_wrapped(trust(summary), width)),
     ]
     return page(blocks, width, unicode=unicode)
+
+
+def note_text(note: Row) -> str:
+    """Return a note as one line: when, for how long, where, on which span, and its text."""
+    at = f"{format_ns(note['start_ns'])} after the start"
+    parts = [at, f"for {format_ns(note['duration_ns'])}"] if note["duration_ns"] else [at]
+    if note["rank"] is not None:
+        parts.append(f"rank {note['rank']}")
+    parts += [note[name] for name in ("thread", "span") if note[name]]
+    return f"{', '.join(parts)}: {note['text']}"
+
+
+def _notes(snapshot: Snapshot, width: int) -> list[list[str]]:
+    lines = [sentence(snapshot.labels)] * bool(snapshot.labels) + [note_text(note) for note in snapshot.notes]
+    return [["NOTES", *(line for each in lines for line in _wrapped(each, width, "  ", "    "))]] if lines else []
 
 
 def head(summary: Summary) -> str:

@@ -27,6 +27,7 @@ from strobe.steps.steps import choose_steps, find_steps
 from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import merged_paths, one_for_each_name
 from strobe.tables.column_arrays import Floats, Ints
+from strobe.trace import user_notes
 from strobe.trace.archive import FileState, states
 from strobe.trace.definition_rows import location_rows, path_tree, process_rows
 from strobe.trace.derived.beginning_of_run import beginning_of
@@ -42,8 +43,8 @@ _PROFILED_AT_ONCE = 256
 
 
 _LASTS_S = 1.0  # a run that is being recorded is opened anew after this time
-# Files of a trace that are made from the others.
-_MADE = (".tiles", ".index", "summary.json")
+# Files of a trace that are made from the others, or that no measurement depends on.
+_MADE = (".tiles", ".index", "summary.json", user_notes.FILE)
 
 
 def _digest(files: Iterable[FileState]) -> str:
@@ -144,6 +145,19 @@ class TraceContext:
     def outdated(self) -> bool:
         """Whether the run is being recorded, and was opened a while ago: by now there is more of it."""
         return self.trace.info.running and time.monotonic() > self._opened_s + _LASTS_S
+
+    @cached_property
+    def notes_file(self) -> Path:
+        """Where the notes of the run are."""
+        return user_notes.notes_file(self.path)
+
+    def noted(self) -> str:
+        """Return a text that changes with the notes."""
+        try:
+            state = self.notes_file.stat()
+        except OSError:
+            return ""
+        return f"{state.st_ino}-{state.st_mtime_ns}-{state.st_size}"
 
     @cached_property
     def recorded(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from strobe.model.cancellation import pieces
 from strobe.model.kinds import PARADIGMS, RANK_PARADIGMS, ROLES
 from strobe.model.losses import THROTTLED
 from strobe.native import core
@@ -177,7 +178,8 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     loops = trace.definitions.source_loops
     codes = core.SourceCodes(names, loops) if loops else None
     shared = dict[object, Any]()
-    for process, (main, *others) in _threads(trace).items():
+    threads, counts = _threads(trace), trace.spans_of_processes
+    for process, (main, *others) in pieces(list(threads.items()), [1 + counts[process] for process in threads]):
         spans = trace.span_arrays(main)
         region = spans["region"].astype(np.int64)
         elsewhere = _no_intervals() if backward[region].any() else _backward_intervals(trace, others, backward)

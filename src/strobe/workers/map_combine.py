@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from strobe.errors import TraceError
+from strobe.model.cancellation import pieces
 from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.archive import Job, ProcessFiles
 from strobe.trace.clocks import node_clocks
@@ -241,7 +242,9 @@ def _in_one_loop(
 ) -> Value:
     values = []
     together = question.several and not options and not known
-    for processes in _alike(trace) if together else (range(at, at + 1) for at in range(len(trace.readers))):
+    parts = _alike(trace) if together else [range(at, at + 1) for at in range(len(trace.readers))]
+    spans = trace.spans_of_processes
+    for processes in pieces(parts, [1 + sum(spans[at] for at in processes) for processes in parts]):
         part, ids = _part(trace, processes)
         own = {name: _of(value, processes[0]) for name, value in options.items()}
         value = _ask(part, question, own, known(processes[0]) if known else ())

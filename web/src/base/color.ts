@@ -202,6 +202,15 @@ export const waitColor = (state: string, theme: Theme): Rgb =>
   toRgb(themed(WAIT_COLORS[state] ?? GROUP_HUES.other, theme));
 export const outlierColor = (theme: Theme): Rgb => toRgb(themed(OUTLIER, theme));
 
+/** What takes longer in the other run, what takes less, and what takes the same or is not looked at. */
+export type ChangeKind = "longer" | "shorter" | "same";
+const CHANGE_COLORS: Readonly<Record<ChangeKind, Oklch>> = {
+  longer: OUTLIER,
+  shorter: { l: 0.68, c: 0.12, h: 165 },
+  same: GROUP_HUES.other,
+};
+export const changeColor = (kind: ChangeKind, theme: Theme): Rgb => toRgb(themed(CHANGE_COLORS[kind], theme));
+
 /** Colour of the class of steps number `rank` by frequency, 0 being the most frequent. */
 export function classColor(rank: number, theme: Theme): Rgb {
   const color = CLASS_COLORS[rank < CLASS_COLORS.length ? rank : 1 + ((rank - 1) % (CLASS_COLORS.length - 1))];
@@ -210,7 +219,7 @@ export function classColor(rank: number, theme: Theme): Rgb {
 
 /** Colours of what is drawn on a canvas around the data. */
 type Chrome = { readonly background: Rgb } & Readonly<
-  Record<"grid" | "gridStrong" | "text" | "textWeak" | "accent" | "accentFill" | "band", string>
+  Record<"grid" | "gridStrong" | "text" | "textWeak" | "accent" | "accentFill" | "band" | "note" | "noteFill", string>
 >;
 
 export const CHROME: Readonly<Record<Theme, Chrome>> = {
@@ -223,6 +232,8 @@ export const CHROME: Readonly<Record<Theme, Chrome>> = {
     accent: "#6cb2ff",
     accentFill: "rgb(108 178 255 / 16%)",
     band: "rgb(255 255 255 / 3.5%)",
+    note: "#e3b341",
+    noteFill: "rgb(227 179 65 / 15%)",
   },
   light: {
     background: [255, 255, 255],
@@ -233,5 +244,7 @@ export const CHROME: Readonly<Record<Theme, Chrome>> = {
     accent: "#0b63c5",
     accentFill: "rgb(11 99 197 / 12%)",
     band: "rgb(20 30 50 / 3.5%)",
+    note: "#8a5a00",
+    noteFill: "rgb(191 135 0 / 16%)",
   },
 };

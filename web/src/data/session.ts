@@ -6,6 +6,7 @@ import { useContext, useRef } from "preact/hooks";
 import type { Theme } from "../base/color";
 import { formatState, INITIAL, parseState, type State } from "../state/address";
 import { chooseTheme, keep, readKept, type ThemeChoice, type Themes, themesOf } from "../state/theme";
+import { Notes } from "./notes";
 import { fetchSeries, type Series } from "./readings";
 import { fetchRun, type Run } from "./run";
 import { fetchSteps, type Step, type StepsAbout } from "./runSteps";
@@ -79,6 +80,7 @@ export class Session {
   /** Draws what the timeline shows as SVG, while that page is open. */
   readonly picture = signal<(() => string) | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
+  readonly notes: Notes;
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
   private listed: ReadonlySignal<Loaded<Catalogue>> | undefined;
   private readonly aboutOf = signal<ReadonlyMap<string, StepsAbout>>(new Map());
@@ -97,6 +99,7 @@ export class Session {
   ) {
     this.hash = page.location.hash;
     this.state = signal(parseState(this.hash));
+    this.notes = new Notes(api);
     this.run = load(() => fetchRun(api));
     this.series = load(() => fetchSeries(api));
     page.addEventListener("hashchange", () => this.follow());

@@ -23,6 +23,7 @@ const full: State = {
   gap: { location: 2, startNs: 77 },
   critical: 1_234,
   messages: true,
+  notes: true,
   drawer: {
     tab: "processes",
     tallPx: 333,

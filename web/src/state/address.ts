@@ -85,6 +85,8 @@ export type State = {
   readonly critical: number | undefined;
   /** Whether messages between ranks are drawn as lines. */
   readonly messages: boolean;
+  /** Whether the list of notes is open. */
+  readonly notes: boolean;
   readonly drawer: DrawerView;
   /** A chosen stretch of time that was not zoomed into (yet). */
   readonly range: TimeRange | undefined;
@@ -124,6 +126,7 @@ export const INITIAL: State = {
   gap: undefined,
   critical: undefined,
   messages: false,
+  notes: false,
   drawer: DRAWER_VIEW,
   range: undefined,
   find: "",
@@ -240,6 +243,7 @@ export function parseState(hash: string): State {
     gap: parseGap(get("gap")),
     critical: whole(get("critical")),
     messages: get("messages") === "1",
+    notes: get("notes") === "1",
     drawer: parseDrawer(get),
     range: parseRange(get("range")),
     find: get("find") ?? "",
@@ -281,6 +285,7 @@ export function formatState(state: State): string {
   if (state.gap) fields.push(["gap", `${state.gap.location}_${state.gap.startNs}`]);
   if (state.critical !== undefined) fields.push(["critical", String(state.critical)]);
   if (state.messages) fields.push(["messages", "1"]);
+  if (state.notes) fields.push(["notes", "1"]);
   fields.push(...drawerFields(state.drawer));
   if (state.range) fields.push(["range", rangeText(state.range)]);
   if (state.find) fields.push(["find", state.find]);

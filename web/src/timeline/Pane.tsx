@@ -66,6 +66,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
         ? [{ location: chosen.location, range, selected: true, cause: causeTitle(chosen.cause?.main) }]
         : []),
     ],
+    notes: model.session.notes.list.value,
     hovered: hit?.exact ? hit : undefined,
     range: model.pointer.dragging.value ?? state.value.range,
     pointerX: model.pointer.at.value?.x,

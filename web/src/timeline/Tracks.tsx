@@ -4,8 +4,10 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { plural } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
 import { countLocations } from "../data/run";
+import type { Note } from "../data/wire/wire.generated";
 import { fitCanvas } from "../widgets/useSize";
 import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
+import { noteAt } from "./drawing/drawNotes";
 import { LABEL_FONT, Labels } from "./drawing/labels";
 import { newKept, type Tools } from "./drawing/scene";
 import { Inks } from "./drawing/spanColors";
@@ -100,6 +102,9 @@ export function Tracks({ model }: { model: TimelineModel }) {
     };
   }, [model, toolsFor]);
 
+  const noteUnder = (event: MouseEvent): Note | undefined =>
+    noteAt(model.session.notes.list.peek(), event.offsetX, model.time.shown.peek(), model.size.peek().width);
+
   const chosen = useComputed(() => model.session.state.value.selection);
   useSignalEffect(() => {
     const selection = chosen.value;
@@ -127,6 +132,12 @@ export function Tracks({ model }: { model: TimelineModel }) {
           style={{ width: `${model.size.value.width}px`, height: `${RULER_HEIGHT + STEPS_HEIGHT}px` }}
           role="img"
           aria-label="Time ruler and steps"
+          onClick={(event) => (model.draft.value = noteUnder(event))}
+          onMouseMove={(event) => {
+            const note = noteUnder(event);
+            event.currentTarget.title = note?.text ?? "";
+            event.currentTarget.style.cursor = note ? "pointer" : "";
+          }}
         />
       </div>
       {model.rows.pinned.rows.value.length > 0 && (

@@ -6,6 +6,7 @@ import { toNs } from "../base/viewport";
 import { chordOf, ROW_ACTIONS, TIMELINE_ACTIONS } from "../state/keyTable";
 import type { TimelineModel } from "./model/timelineModel";
 import type { Pane } from "./model/trackRows";
+import { beginNote, toggleNotes } from "./notes/noting";
 import { meantRow, rowActions } from "./rowActions";
 
 /** A press that moves less than this is a click, in CSS pixels. */
@@ -108,6 +109,8 @@ export function timelineActions(model: TimelineModel, inRows: () => boolean): Re
     drawer: () => model.toggleDrawer(),
     drawerTab: () => model.nextDrawerTab(),
     save: () => (model.saving.value = !model.saving.peek()),
+    note: () => beginNote(model),
+    notes: () => toggleNotes(model),
     hints: () => model.session.toggleHints(),
     ...rowActions(model, inRows),
   };

@@ -11,7 +11,7 @@ import { fetchRankSteps, STEP_VALUES } from "../data/rankWaits";
 import { gpuOf, type Series } from "../data/readings";
 import { type Run, ranksOf } from "../data/run";
 import { ofLevel, type Step } from "../data/runSteps";
-import { load, useSession } from "../data/session";
+import { type Loaded, load, useSession } from "../data/session";
 import type { Evidence, Quality, Ranks, Summary } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
 import { metricRows } from "../timeline/rows/rowLayout";
@@ -27,6 +27,7 @@ import { StepLanes } from "../widgets/steps/StepLanes";
 import { StepStrip } from "../widgets/steps/StepStrip";
 import { typicalStep } from "../widgets/steps/typicalStep";
 import { TopTables } from "../widgets/tables/TopTables";
+import { useProgress } from "../widgets/useAnswer";
 
 /** Ranks whose rows in the picture of all ranks have their full height. */
 const MOST_TALL = 16;
@@ -41,17 +42,32 @@ function OverviewPage() {
   }, [session, level, attempt.value]);
   const { value } = summary;
   if (value.status === "ready") return <Overview summary={value.value} />;
+  return <Waiting of={value} controller={controller} onAgain={() => (attempt.value += 1)} />;
+}
+
+type WaitingProps = {
+  readonly of: Loaded<Summary>;
+  readonly controller: AbortController;
+  readonly onAgain: () => void;
+};
+
+/** The summary is being made, or was not: what is known without it. */
+function Waiting({ of: value, controller, onAgain }: WaitingProps) {
+  const { server } = useSession().api;
+  const done = useProgress(server, new URL("./", location.href), value.status === "loading" ? "summary" : "");
   const stopped = controller.signal.aborted;
   return (
     <div class="overview rows gap-14 late">
       <KnownSoFar />
       {value.status === "failed" && !stopped && <p role="alert">{value.message}</p>}
       <p class="weak">
-        {value.status === "loading" ? "Finding the steps, and what limits them … " : "The run was not summed up. "}
+        {value.status === "loading"
+          ? `Finding the steps, and what limits them … ${done} `
+          : "The run was not summed up. "}
         {value.status === "loading" ? (
           <Button onClick={() => controller.abort()}>Cancel</Button>
         ) : (
-          <Button onClick={() => (attempt.value += 1)}>Sum it up</Button>
+          <Button onClick={onAgain}>Sum it up</Button>
         )}
       </p>
     </div>

@@ -1,7 +1,8 @@
 // Page 2: threads over time, with nesting, metrics and steps.
 
 import { useEffect, useMemo } from "preact/hooks";
-import { formatCount } from "../base/quantity";
+import { listeners } from "../base/events";
+import { formatCount, plural } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
 import { around } from "../base/viewport";
 import type { Run } from "../data/run";
@@ -11,6 +12,9 @@ import type { View } from "../state/view";
 import { Breadcrumb } from "../timeline/Breadcrumb";
 import { Minimap } from "../timeline/Minimap";
 import { TimelineModel } from "../timeline/model/timelineModel";
+import { NoteDialog } from "../timeline/notes/NoteDialog";
+import { NotesList } from "../timeline/notes/NotesList";
+import { beginNote, toggleNotes } from "../timeline/notes/noting";
 import { RowsBar } from "../timeline/RowsBar";
 import { SaveMenu } from "../timeline/SaveMenu";
 import { SelectedSpan } from "../timeline/SelectedSpan";
@@ -52,6 +56,14 @@ function Timeline({ run }: { run: Run }) {
     }
     if (series.status === "ready") model.rows.series.value = series.value;
   }, [model, loaded, series]);
+  useEffect(() => {
+    // Others may have written since somebody looked here last.
+    const fetch = (): void => void session.ask(session.notes.fetch());
+    fetch();
+    const { on, stop } = listeners(window);
+    on("focus", fetch);
+    return stop;
+  }, [session]);
   if (run.meta.span_count === 0 && run.meta.folded_count > 0)
     return (
       <p class="empty">
@@ -96,6 +108,17 @@ function Timeline({ run }: { run: Run }) {
           >
             statistics
           </Button>
+          <Button class="quiet" onClick={() => beginNote(model)} title="Write a note (B)">
+            + note
+          </Button>
+          <Button
+            class="quiet"
+            aria-pressed={session.state.value.notes}
+            onClick={() => toggleNotes(model)}
+            title="The list of notes (Shift+B)"
+          >
+            {plural(session.notes.list.value.length, "note")}
+          </Button>
           <SaveMenu model={model} />
         </Breadcrumb>
         <RowsBar model={model} />
@@ -106,31 +129,38 @@ function Timeline({ run }: { run: Run }) {
           <KeyHints />
         </GroupLegend>
       </div>
-      <SelectedSpan
-        model={model}
-        none={
-          gap ? (
-            <GapDetails
-              gap={gap}
-              onFocus={() => model.focus()}
-              onSpan={(span) => void model.selection.goTo(span)}
-              onClose={() => void model.selection.select(undefined)}
-            />
-          ) : path ? (
-            <CriticalPathDetails
-              path={path}
-              onName={(region) => session.update({ region })}
-              onClose={() => model.data.toggleCritical()}
-            />
-          ) : (
-            <StretchFacts model={model} />
-          )
-        }
-      >
-        {links && selected && (
-          <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.selection.jump(link)} />
-        )}
-      </SelectedSpan>
+      <NoteDialog model={model} />
+      {session.state.value.notes ? (
+        <aside class="details fixed scrolls surface" aria-label="Notes on the run">
+          <NotesList model={model} />
+        </aside>
+      ) : (
+        <SelectedSpan
+          model={model}
+          none={
+            gap ? (
+              <GapDetails
+                gap={gap}
+                onFocus={() => model.focus()}
+                onSpan={(span) => void model.selection.goTo(span)}
+                onClose={() => void model.selection.select(undefined)}
+              />
+            ) : path ? (
+              <CriticalPathDetails
+                path={path}
+                onName={(region) => session.update({ region })}
+                onClose={() => model.data.toggleCritical()}
+              />
+            ) : (
+              <StretchFacts model={model} />
+            )
+          }
+        >
+          {links && selected && (
+            <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.selection.jump(link)} />
+          )}
+        </SelectedSpan>
+      )}
     </div>
   );
 }

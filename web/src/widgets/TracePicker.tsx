@@ -1,11 +1,12 @@
 // The way to the other runs of the same server.
 import { useMemo } from "preact/hooks";
 import { addressOf, fetchNames, nameIn, rootOf } from "../data/runList";
-import { load } from "../data/session";
+import { load, useSession } from "../data/session";
 
 export function TracePicker() {
   const root = rootOf(location.href);
-  const loaded = useMemo(() => load(() => fetchNames(root)), [root.href]).value;
+  const { server } = useSession().api;
+  const loaded = useMemo(() => load(() => fetchNames(server, root)), [root.href]).value;
   // Without an answer nothing can be chosen; the run itself shows the error.
   const names = loaded.status === "ready" ? loaded.value : [];
   return (

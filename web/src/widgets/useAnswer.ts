@@ -1,7 +1,10 @@
 // Asks the server about something that the user may still be changing: not before it has rested, and never twice at once.
+// And how much of a slow answer is made.
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { explain } from "../data/wire/api";
+import { formatShare } from "../base/quantity";
+import { fetchProgress } from "../data/runList";
+import { explain, type Server } from "../data/wire/api";
 
 /** What moves asks again only after it has rested this long. */
 const REST_MS = 250;
@@ -61,4 +64,26 @@ export function useRested<T>(
     };
   }, [about]);
   return { value, failure, waiting };
+}
+
+/** What takes less than this shows none; then it is asked for as often. */
+const EVERY_MS = 1000;
+
+/** "42 %" of what is asked of the run at an address; "" while that is unknown. */
+export function useProgress(server: Server, run: URL, question: string): string {
+  const share = useSignal<number | undefined>(undefined);
+  useEffect(() => {
+    share.value = undefined;
+    if (!question) return undefined;
+    const timer = setInterval(
+      () =>
+        fetchProgress(server, run).then(
+          (shares) => (share.value = shares.get(question)),
+          () => undefined, // The answer itself shows what is wrong.
+        ),
+      EVERY_MS,
+    );
+    return () => clearInterval(timer);
+  }, [server, run.href, question]);
+  return share.value === undefined ? "" : formatShare(share.value);
 }

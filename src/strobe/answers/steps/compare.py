@@ -8,6 +8,7 @@ from strobe.analyses.steps.compare import ANALYSIS
 from strobe.comparison.lines import Line
 from strobe.comparison.sides import STEPS, WHOLE_RUN, Compared, Side, compared, doubtful, unaligned
 from strobe.comparison.step_trees import HOST, LANES, StepTree
+from strobe.comparison.waterfalls import REST
 from strobe.errors import UsageError
 from strobe.model.units import format_ns, format_number_of, format_share
 from strobe.tables.table import Table, make_table
@@ -16,7 +17,6 @@ from strobe.trace.trace import Trace
 _NOTHING = "with what to compare? strobe compare A B takes two traces, and --ranks, --classes or --steps parts of one"
 _SAME = "no difference: B is equal to A in every call and every nanosecond"
 _NO_CHANGE = "no change beyond the spread of the steps"
-_REST = "all else"
 _NAMED = 3  # changes in a sentence
 _LONGEST = 60  # characters of their names
 _WORTH = 0.01  # share of the time that is not aligned, and of the step that a class takes longer
@@ -30,20 +30,32 @@ def run(
         return make_table(ANALYSIS.columns, [], note=_NOTHING)
     if isinstance(other, str):
         raise UsageError(f"'{other}' is not open", do="Ask a strobe.Trace: trace.compare(other=PATH)")
-    of_rank, of_class, of_steps = (
-        _two(name, text) for name, text in zip(("rank", "class", "step"), (ranks, classes, steps), strict=True)
-    )
-    a, b = (
-        Side(each, _rank(of_rank[at]), of_class[at], of_steps[at] or ("all" if of_class[at] else "steady"))
-        for at, each in enumerate((trace, trace if other is None else other))
-    )
+    a, b = chosen_sides(trace, trace if other is None else other, ranks, classes, steps)
     found, mix = compared(a, b)
     rows = [_row("", line) for line in mix if any(each.change for each in mix)]
     for each in found:
         for lane in LANES:
             rows += [_row(each.name, line) for line in _shown([x for x in each.lines if x.lane == lane], by)]
-    note = "; ".join([_sentence(found, mix), *_unaligned(found), *doubtful(*dict.fromkeys((a.trace, b.trace)))])
-    return make_table(ANALYSIS.columns, rows, about=_about(found), note=note)
+    return make_table(ANALYSIS.columns, rows, about=_about(found), note="; ".join(sentences_of(found, mix, a, b)))
+
+
+def chosen_sides(
+    trace: Trace, other: Trace, ranks: str | None, classes: str | None, steps: str | None
+) -> tuple[Side, Side]:
+    """Return the sides A and B that options of the analysis choose. Raises UsageError for a choice that is neither."""
+    of_rank, of_class, of_steps = (
+        _two(name, text) for name, text in zip(("rank", "class", "step"), (ranks, classes, steps), strict=True)
+    )
+    a, b = (
+        Side(each, _rank(of_rank[at]), of_class[at], of_steps[at] or ("all" if of_class[at] else "steady"))
+        for at, each in enumerate((trace, other))
+    )
+    return a, b
+
+
+def sentences_of(found: Sequence[Compared], mix: Sequence[Line], a: Side, b: Side) -> list[str]:
+    """Return what changed most, what was not aligned, and why counts may not be exact, without full stops."""
+    return [*_sentences(found, mix), *_unaligned(found), *doubtful(*dict.fromkeys((a.trace, b.trace)))]
 
 
 def _two(name: str, text: str | None) -> tuple[str | None, str | None]:
@@ -69,7 +81,7 @@ def _shown(of_lane: Sequence[Line], by: str) -> Iterator[Line]:
     rest = [line for line in ordered if not line.change]
     a_ns, b_ns = sum(line.a_ns for line in rest), sum(line.b_ns for line in rest)
     if any(line.difference_ns for line in rest):
-        yield Line(rest[0].lane, _REST, "", "", 0.0, 0.0, a_ns, b_ns)
+        yield Line(rest[0].lane, REST, "", "", 0.0, 0.0, a_ns, b_ns)
 
 
 def _row(class_name: str, line: Line) -> dict[str, object]:
@@ -86,13 +98,13 @@ def _row(class_name: str, line: Line) -> dict[str, object]:
     }
 
 
-def _sentence(found: Sequence[Compared], mix: Sequence[Line]) -> str:
+def _sentences(found: Sequence[Compared], mix: Sequence[Line]) -> list[str]:
     """Return what changed most, of classes and in the class with most steps."""
     if not found:
-        return "no class of A is like one of B"
+        return ["no class of A is like one of B"]
     every = [*mix, *(line for each in found for line in each.lines)]
     if not any(line.change or line.difference_ns or line.a_calls != line.b_calls for line in every):
-        return _SAME
+        return [_SAME]
     sentences = [
         f"{line.change} {line.name}: {format_share(line.a_calls)} -> {format_share(line.b_calls)} of the {STEPS}"
         for line in mix
@@ -107,7 +119,7 @@ def _sentence(found: Sequence[Compared], mix: Sequence[Line]) -> str:
         sentences += [f"{tree.note} in {side}" for tree, side in ((each.a, "A"), (each.b, "B")) if tree.note]
         what = "the run" if each.name == WHOLE_RUN else f"a step ({each.name})"
         sentences.append(f"{what} takes {format_ns(a_ns)} in A and {format_ns(b_ns)} in B: {why}")
-    return "; ".join(sentences)
+    return sentences
 
 
 def _short(name: str) -> str:

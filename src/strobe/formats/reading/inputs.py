@@ -25,6 +25,7 @@ from strobe.errors import FormatError, TraceError
 from strobe.formats.reading.ascend_folders import repeated
 from strobe.formats.reading.cube_tar import is_cube
 from strobe.model.units import format_bytes
+from strobe.trace.user_notes import BESIDE
 
 HEAD_BYTES = 1 << 16
 SQLITE_MAGIC = b"SQLite format 3\0"
@@ -234,7 +235,8 @@ def _below(folder: Path, name: str) -> Input | None:
 
 
 def _is_ours(path: Path, root: Path) -> bool:
-    return any(part.endswith(".strobe") or part.startswith(".") for part in path.relative_to(root).parts)
+    ours = any(part.endswith(".strobe") or part.startswith(".") for part in path.relative_to(root).parts)
+    return ours or path.name.endswith(BESIDE)
 
 
 def _packing(head: bytes) -> str | None:

@@ -23,8 +23,8 @@ SECURITY = {
     "Referrer-Policy": "no-referrer",
 }
 MOST_PATH = 4096
-# The one address to which something is sent: a file to open.
-UPLOAD = "/runs/upload"
+# The addresses to which something is sent: a file to open, and notes on a run.
+UPLOAD, NOTES = "/runs/upload", "/api/notes"
 # Parts of a path that a proxy may have put before the token.
 _MOST_PREFIX = 32
 _SHOWN = 60
@@ -95,8 +95,8 @@ class AccessControl:
                 f"this server is not '{host[:_SHOWN]}'",
                 "To allow a name that a proxy passes on: strobe view --allow-host NAME",
             )
-        uploads = scope["method"] == "POST" and scope["path"].endswith(UPLOAD)
-        if scope["method"] not in ("GET", "HEAD") and not uploads:
+        sends = scope["method"] == "POST" and scope["path"].endswith((UPLOAD, NOTES))
+        if scope["method"] not in ("GET", "HEAD") and not sends:
             return refused(405, f"'{scope['method'][:_SHOWN]}': this server only reads", headers={"Allow": "GET, HEAD"})
         if len(scope["path"]) > MOST_PATH or len(scope["query_string"]) > MOST_QUERY:
             return refused(

@@ -12,7 +12,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -32,7 +32,7 @@ from strobe.model.cache_folder import cache_folder
 from strobe.model.units import format_bytes
 from strobe.present.live import openmetrics, status
 from strobe.present.summary import write_summary
-from strobe.server.http.access_control import SECURITY, UPLOAD, AccessControl, refused
+from strobe.server.http.access_control import NOTES, SECURITY, UPLOAD, AccessControl, refused
 from strobe.server.http.kept_answers import LONG_S, KeptAnswers
 from strobe.server.http.trace_library import Library, Source
 from strobe.server.http.work_queue import BusyError, LateError, Limits, WithdrawnError, WorkQueue
@@ -41,6 +41,7 @@ from strobe.server.routing import routes
 from strobe.server.routing.bodies import CELLS_TYPE, JSON_TYPE, Body
 from strobe.server.routing.endpoints import Endpoint
 from strobe.server.routing.openapi import openapi
+from strobe.server.run.notes import MOST_CHANGE, changed_notes
 from strobe.server.trace_context import TraceContext
 from strobe.trace.archive import SUFFIX
 from strobe.trace.definition_rows import process_rows
@@ -108,9 +109,9 @@ class Application:
         self._assets = {path.name: path for path in (assets.iterdir() if assets.is_dir() else ()) if path.is_file()}
         of_a_trace: dict[str, Handler] = {
             "/api/openapi.json": self._description,
+            "/api/progress": self._progress,
             "/api/{name:path}": self._answer,
             "/assets/{name}": self._asset,
-            "/compare/{other}": self._compared,
             "/metrics": self._metrics,
             "/": self._page,
         }
@@ -129,9 +130,10 @@ class Application:
         else:
             handlers |= {"/": partial(self._runs_page, "./"), "/assets/{name}": self._asset}
         handlers |= {"/{rest:path}": self._nothing}
-        upload = Route(UPLOAD, _with_refusals(self._upload), methods=["GET", "POST"])
+        sent = {UPLOAD: self._upload, NOTES: self._note, f"/t/{{trace}}{NOTES}": self._note}
+        write = (Route(path, _with_refusals(handler), methods=["POST"]) for path, handler in sent.items())
         read = (Route(path, _with_refusals(handler)) for path, handler in handlers.items())
-        inside = Starlette(routes=[upload, *read])
+        inside = Starlette(routes=[*write, *read])
         inside.router.redirect_slashes = False  # a redirect would contain an absolute address
         self._access = AccessControl(inside, token, hosts, frames)
 
@@ -165,16 +167,17 @@ class Application:
             return refused(404, f"unknown route '{name[:_SHOWN]}'", "All routes: api/openapi.json")
         context = await self._facts(request)
         values = endpoint.values(context, request.query_params.multi_items())
-        etag = _etag(context, request)
-        headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept-Encoding", **SECURITY}
-        if context.trace.info.running:
-            headers |= {"Cache-Control": "no-cache"}
+        noted = context.noted() if endpoint.noted else ""
+        etag = _etag(context, request, noted)
+        changes = endpoint.noted or context.trace.info.running
+        lasts = "no-cache" if changes else "private, max-age=3600"
+        headers = {"ETag": etag, "Cache-Control": lasts, "Vary": "Accept-Encoding", **SECURITY}
         if request.query_params.get("other"):  # the other run's changes are not in the tag
             headers |= {"Cache-Control": "no-store"}
         elif request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         zipped = "gzip" in request.headers.get("accept-encoding", "")
-        key = (context.name, context.version, endpoint.name, tuple(sorted(values.items())), zipped)
+        key = (context.name, context.version, endpoint.name, noted, tuple(sorted(values.items())), zipped)
         # What another trace had under the same name is not known.
         keeps = endpoint.slow and context.recorded and not values.get("other")
         lasting = f"{context.recorded}|{key[2:]}" if keeps else ""
@@ -264,10 +267,17 @@ class Application:
             raise _NoTraceError
         return _json(await self._queued(request, ("run", name), lambda: self.library.summarised(name), slow=True))
 
+    async def _progress(self, request: Request) -> Response:
+        """Answer with how much of what somebody asked a trace is done: by question a share from 0 to 1."""
+        trace = request.path_params.get("trace", self.library.names[0])
+        shares = self.queue.shares().items()
+        # A question to a trace is a tuple of its name, its version, the question, ...; see _answer.
+        asked = {key[2]: share for key, share in shares if isinstance(key, tuple) and key[0] == trace and len(key) > 3}
+        others = {key[0]: share for key, share in shares if key in (("open", trace), ("run", trace))}
+        return _json(asked | {str(what): share for what, share in others.items()})
+
     async def _upload(self, request: Request) -> Response:
         """Import the file that is sent, into the user's cache, and answer with the name of its run."""
-        if request.method != "POST":
-            return await self._nothing(request)
         name = re.sub(r"[^\w.+-]+", "_", Path(request.query_params.get("name", "")).name)[-_LONGEST_NAME:] or "file"
         uploads = Path(cache_folder()) / "uploads"
         uploads.mkdir(parents=True, exist_ok=True)
@@ -288,12 +298,20 @@ class Application:
                 raise UsageError(error.what, do=error.do) from error
         return _json({"name": self.library.add(Source(folder, partial(open_trace, folder, jobs=1)), name)})
 
-    async def _compared(self, request: Request) -> Response:
-        """Answer with a page that compares a trace with another one."""
-        context, other = await self._facts(request), request.path_params["other"]
-        key = (context.name, "compare", other)
-        page = await self._queued(request, key, lambda: self.library.comparison(context, other), slow=True)
-        return HTMLResponse(page, headers={**SECURITY, "Cache-Control": "no-cache"})
+    async def _note(self, request: Request) -> Response:
+        """Change what is noted on a run, and answer with all of it. The trace need not be open."""
+        name = request.path_params.get("trace", self.library.names[0])
+        if name not in self.library or ("trace" not in request.path_params and len(self.library.names) > 1):
+            raise _NoTraceError
+        # A page of another site cannot send this type without asking first, and is refused then.
+        if request.headers.get("content-type", "").partition(";")[0].strip() != JSON_TYPE:
+            raise UsageError(f"a change of the notes has the type {JSON_TYPE}")
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_CHANGE:
+                return refused(413, f"a change of the notes has at most {format_bytes(MOST_CHANGE)}")
+        return _json(await asyncio.to_thread(changed_notes, self.library.path(name), body))
 
     async def _metrics(self, request: Request) -> Response:
         """Answer with the state of a run, as a Prometheus server reads it."""
@@ -343,7 +361,8 @@ def opened_upload(path: Path, folder: Path) -> Path:
 
 
 def _json(value: object) -> Response:
-    return Response(json.dumps(value), headers={**SECURITY, "Cache-Control": "no-store"}, media_type=JSON_TYPE)
+    headers = {**SECURITY, "Cache-Control": "no-store"}
+    return Response(json.dumps(value, default=asdict), headers=headers, media_type=JSON_TYPE)
 
 
 def _asked(name: str, query: str = "") -> Request:
@@ -395,6 +414,6 @@ def _packed(body: Body, zipped: bool) -> _Packed:
     return _Packed(body.data, body.media_type, "")
 
 
-def _etag(context: TraceContext, request: Request) -> str:
-    text = f"{context.version}|{strobe.__version__}|{request.url.path}|{request.url.query}"
+def _etag(context: TraceContext, request: Request, noted: str) -> str:
+    text = f"{context.version}|{noted}|{strobe.__version__}|{request.url.path}|{request.url.query}"
     return f'"{hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]}"'

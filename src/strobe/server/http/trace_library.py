@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 import gc
-import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from strobe.api.trace import Trace
-from strobe.errors import StrobeError, UsageError
-from strobe.present.notebook import table_card
+from strobe.errors import StrobeError, TraceError, UsageError
 from strobe.present.summary import written_summary
 from strobe.server.recent import Recent
 from strobe.server.trace_context import TraceContext
 from strobe.trace import archive
+from strobe.trace.user_notes import notes_file, read_notes
 
 # Traces that are held open at once: one that nobody looked at for longest is closed, and opened again when asked for.
 _MOST_OPEN = 8
 _SHOWN_COMMAND = 160
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>{title} – strobe</title>
-<meta name="viewport" content="width=device-width">
-<style>
-:root {{ color-scheme: light dark; font: 13px/1.45 system-ui, sans-serif;
-  background: light-dark(#fff, #12151b); color: light-dark(#1f2733, #d9dee7) }}
-body {{ margin: 2rem auto; max-width: 90rem; padding: 0 1rem }}
-h1 {{ font-size: 18px }}
-a {{ color: light-dark(#0b63c5, #6cb2ff) }}
-table {{ border-collapse: collapse; width: 100% }}
-th {{ font-weight: 500; color: light-dark(#5b6675, #939cab) }}
-th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; vertical-align: top }}
-td {{ overflow-wrap: anywhere }}
-</style></head>
-<body><h1>{title}</h1>
-{body}
-</body></html>
-"""
 
 
 class RunSummary(TypedDict):
@@ -67,6 +47,7 @@ class RunRow(TypedDict):
     host: str
     started_unix_ns: int
     size_bytes: int
+    labels: list[str]
     summary: NotRequired[RunSummary]
 
 
@@ -94,6 +75,10 @@ class Library:
 
     def __contains__(self, name: object) -> bool:
         return name in self._sources
+
+    def path(self, name: str) -> Path:
+        """Return the path of a trace, as it was given."""
+        return self._sources[name].path
 
     def opened(self, name: str) -> TraceContext | None:
         """Return a trace that is open already."""
@@ -132,7 +117,12 @@ class Library:
     def _row(self, name: str, summary: str = "") -> RunRow:
         path = self._sources[name].path
         context = self.opened(name)
-        row = RunRow(name=name, error="", file=path.name, command="", host="", started_unix_ns=0, size_bytes=0)
+        labels = list[str]()
+        with suppress(TraceError):  # the page of the run has the reason
+            labels = list(read_notes(notes_file(path)).labels)
+        row = RunRow(
+            name=name, error="", file=path.name, command="", host="", started_unix_ns=0, size_bytes=0, labels=labels
+        )
         try:
             if archive.is_trace(path):
                 if not archive.process_files(path):
@@ -148,12 +138,6 @@ class Library:
         except (StrobeError, OSError) as error:
             return row | {"error": str(error)}
         return row | {"summary": _brief(json.loads(summary))} if summary else row
-
-    def comparison(self, context: TraceContext, other: str) -> str:
-        """Return a page that compares a trace with another one. Addresses are relative to that of the first."""
-        table = context.read.ask("compare", other=self._trace(other))
-        title = f"{html.escape(context.name)} (A) and {html.escape(other)} (B)"
-        return _PAGE.format(title=title, body=f'{table_card(table)}<p><a href="../../../runs/">All runs</a></p>')
 
     def _trace(self, name: str) -> Trace:
         if name not in self:

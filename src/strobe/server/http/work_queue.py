@@ -153,6 +153,11 @@ class WorkQueue:
                 waiter.cancel()
             self._leave(key, flight)
 
+    def shares(self) -> dict[Hashable, float]:
+        """Return by question how much of its answer is made, from 0 to 1."""
+        with self._lock:
+            return {key: flight.cancellation.share for key, flight in self._flights.items()}
+
     def close(self) -> None:
         """End all work at its next checkpoint, and begin no more."""
         for lane in (self._quick, self._slow):

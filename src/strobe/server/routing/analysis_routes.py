@@ -46,7 +46,8 @@ def endpoint(name: str) -> Endpoint | None:
     media = (ARROW_TYPE, *_FILES.values())
     parameters = (*analysis.options, FILE)
     answer = partial(_analysed, analysis)
-    return Endpoint(f"table/{name}", answer, analysis.question, parameters, media, _MOST_BYTES, slow=True)
+    noted = name == "notes"
+    return Endpoint(f"table/{name}", answer, analysis.question, parameters, media, _MOST_BYTES, slow=True, noted=noted)
 
 
 def _analysed(analysis: Analysis, context: TraceContext, form_of_file: str | None, **chosen: Value) -> Body:

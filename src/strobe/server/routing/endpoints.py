@@ -60,7 +60,7 @@ class Endpoint:
 
     `media` are the media types that an answer may have. A `slow` question may take as long as reading the run takes:
     it waits in another queue than the pictures. `columns` are those of a table; `about` is the type of the JSON that
-    comes with it.
+    comes with it. `noted`: the answer changes with the notes of the run.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Endpoint:
     slow: bool
     columns: tuple[Column, ...] = ()
     about: type | None = None
+    noted: bool = False
 
     def values(self, context: TraceContext, pairs: Iterable[tuple[str, str]]) -> dict[str, Value]:
         """Return the arguments of `answer` from what stands in a query: see `read_values`."""
@@ -146,6 +147,7 @@ def route(
     columns: tuple[Column, ...] = (),
     about: type | None = None,
     slow: bool = False,
+    noted: bool = False,
 ) -> Callable[[Answer], Answer]:
     """Describe the function below: it answers `api/NAME`. The question is the first line of its docstring.
 
@@ -156,7 +158,7 @@ def route(
     def describe(answer: Answer) -> Answer:
         question = (answer.__doc__ or "").strip().partition("\n")[0]
         types = media or ((ARROW_TYPE,) if columns else (JSON_TYPE,))
-        ROUTES[name] = Endpoint(name, answer, question, parameters, types, most_bytes, slow, columns, about)
+        ROUTES[name] = Endpoint(name, answer, question, parameters, types, most_bytes, slow, columns, about, noted)
         return answer
 
     return describe

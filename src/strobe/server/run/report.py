@@ -22,6 +22,7 @@ class Report(TypedDict):
     parameter("sections", f"which, with commas between: {', '.join(SECTIONS)}", str, ",".join(SECTIONS), most=200),
     most_bytes=8 * MB,
     slow=True,
+    noted=True,
 )
 def report_of_run(context: TraceContext, sections: str) -> Report:
     """The chosen sections of the report as one HTML file that needs nothing else."""

@@ -23,7 +23,8 @@ function fakeServer() {
     throw new Error("not asked here");
   };
   const api: Api = {
-    lost: signal(false),
+    server: { lost: signal(false), fetch: async () => new Response() },
+    note: async () => ({ notes: [], labels: [] }),
     json: refuse,
     table: refuse,
     analysis: refuse,

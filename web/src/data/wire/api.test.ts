@@ -11,16 +11,16 @@ test("asks again while no server answers, and shows that", async () => {
     if (asked.length < 4) throw new TypeError("Failed to fetch");
     return new Response("{}");
   });
-  expect(api.lost.value).toBe(false);
+  expect(api.server.lost.value).toBe(false);
   const answer = api.ask("run", { level: "x" });
   await vi.advanceTimersByTimeAsync(0);
-  expect(api.lost.value).toBe(true);
+  expect(api.server.lost.value).toBe(true);
   await vi.advanceTimersByTimeAsync(499);
   expect(asked).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(500 + 1000 + 2000);
   expect((await answer).ok).toBe(true);
   expect(asked).toEqual(Array(4).fill("http://here/api/run?level=x"));
-  expect(api.lost.value).toBe(false);
+  expect(api.server.lost.value).toBe(false);
 });
 
 test("a request that is withdrawn is not asked again", async () => {

@@ -4,7 +4,7 @@ import { type ReadonlySignal, signal as signalOf } from "@preact/signals";
 import type { TimeRange } from "../../base/time";
 import { ArrowTable, RouteTable } from "./arrowTable";
 import { maybe, object, text, WireError } from "./decoders";
-import { ABOUTS, ANSWERS, type Routes, TABLES } from "./wire.generated";
+import { ABOUTS, ANSWERS, type Note, type NotesOfRun, type Routes, TABLES } from "./wire.generated";
 
 /** The server refused or could not be reached; the message is for the user. */
 export class ApiError extends Error {}
@@ -16,6 +16,22 @@ type Tables = { readonly [Route in keyof typeof TABLES]: RouteTable<(typeof TABL
 type Abouts = { readonly [Name in keyof typeof ABOUTS]: ReturnType<(typeof ABOUTS)[Name]> };
 export type RowOfRoute<Route extends keyof Tables> = ReturnType<Tables[Route]["rowsOf"]>[number];
 export type ColumnsOfRoute<Route extends keyof Tables> = ReturnType<Tables[Route]["columns"]>;
+
+/** A note on the run, without when it was written. */
+export type NoteFields = Omit<Note, "changed_unix_ns">;
+/** A note that is added or replaced, the key of one that is deleted, or all labels of the run. */
+export type NotesChange =
+  | { readonly note: NoteFields }
+  | { readonly remove: string }
+  | { readonly labels: readonly string[] };
+
+/** What answers: an address of the server is asked again while it does not run. */
+export type Server = {
+  /** Whether no server answers; what was asked is asked again until one does. */
+  readonly lost: ReadonlySignal<boolean>;
+  /** Throws an ApiError where the server refuses. */
+  fetch(address: URL, init?: RequestInit): Promise<Response>;
+};
 
 export type Api = {
   /** An answer that is JSON. */
@@ -32,8 +48,9 @@ export type Api = {
   ): Promise<Tables[Route]>;
   /** What an analysis answers. */
   analysis(name: string, options: Parameters, signal?: AbortSignal): Promise<ArrowTable>;
-  /** Whether no server answers; what was asked is asked again until one does. */
-  readonly lost: ReadonlySignal<boolean>;
+  /** Changes what is noted on the run; gives all of it. */
+  note(change: NotesChange): Promise<NotesOfRun>;
+  readonly server: Server;
   /** The bare answer: of pictures, and of the one route that has two forms of answer. */
   ask(route: string, parameters: Parameters, signal?: AbortSignal): Promise<Response>;
 };
@@ -77,31 +94,51 @@ const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
     });
   });
 
-/** Talks to the server under `base`, the page's own address: any prefix that a proxy puts before it stays in place. */
-export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...a)): Api {
+export function createServer(fetcher: typeof fetch = (...a) => fetch(...a)): Server {
   const lost = signalOf(false);
+  return {
+    lost,
+    async fetch(address, init = {}) {
+      const signal = init.signal ?? undefined;
+      let response: Response | undefined;
+      for (let waitMs = FIRST_WAIT_MS; !response; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
+        try {
+          response = await fetcher(address, init);
+        } catch (error) {
+          if (signal?.aborted) throw error;
+          lost.value = true;
+          await pause(waitMs, signal);
+        }
+      }
+      lost.value = false;
+      if (!response.ok) throw new ApiError(await sentenceOf(response));
+      return response;
+    },
+  };
+}
+
+/** Changes what is noted on the run at an address; gives all of it. Asked twice, it does the same. */
+export async function changeNotes(server: Server, run: URL, change: NotesChange): Promise<NotesOfRun> {
+  const headers = { "Content-Type": "application/json" };
+  const init = { method: "POST", headers, body: JSON.stringify(change) };
+  const response = await server.fetch(new URL("api/notes", run), init);
+  return ANSWERS.notes(await response.json(), "notes");
+}
+
+/** Talks to the server under `base`, the page's own address: any prefix that a proxy puts before it stays in place. */
+export function createApi(base: URL, fetcher?: typeof fetch): Api {
+  const server = createServer(fetcher);
   const ask = async (name: string, parameters: Parameters, signal?: AbortSignal): Promise<Response> => {
     const address = new URL(`api/${name}`, base);
     for (const [key, value] of Object.entries(parameters)) address.searchParams.set(key, String(value));
-    let response: Response | undefined;
-    for (let waitMs = FIRST_WAIT_MS; !response; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
-      try {
-        response = await fetcher(address, signal ? { signal } : {});
-      } catch (error) {
-        if (signal?.aborted) throw error;
-        lost.value = true;
-        await pause(waitMs, signal);
-      }
-    }
-    lost.value = false;
-    if (!response.ok) throw new ApiError(await sentenceOf(response));
-    return response;
+    return server.fetch(address, signal ? { signal } : {});
   };
   const bytes = async (route: string, parameters: Parameters, signal?: AbortSignal): Promise<Uint8Array> =>
     new Uint8Array(await (await ask(route, parameters, signal)).arrayBuffer());
   return {
-    lost,
+    server,
     ask,
+    note: (change) => changeNotes(server, base, change),
     async json(route, parameters, signal) {
       const value: unknown = await (await ask(route, parameters, signal)).json();
       return ANSWERS[route](value, route) as Answers[typeof route]; // As above.

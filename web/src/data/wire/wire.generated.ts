@@ -14,6 +14,16 @@ const tableFacts = object({ name: text, analysis: flag, columns: list(columnFact
 export type TableFacts = ReturnType<typeof tableFacts>;
 const catalogue = object({ analyses: list(analysisFacts), tables: list(tableFacts) });
 export type Catalogue = ReturnType<typeof catalogue>;
+const change = object({ name: text, a_name: text, b_name: text, where: text, change: text, a_calls: number,
+  b_calls: number, a_ns: number, b_ns: number, from_ns: number, to_ns: number });
+export type Change = ReturnType<typeof change>;
+const waterfall = object({ lane: text, a_ns: number, b_ns: number, beside: flag, changes: list(change) });
+export type Waterfall = ReturnType<typeof waterfall>;
+const classOfSteps = object({ name: text, lanes: list(waterfall) });
+export type ClassOfSteps = ReturnType<typeof classOfSteps>;
+const comparison = object({ a: text, b: text, a_ranks: list(number), b_ranks: list(number), sentences: list(text),
+  classes: list(classOfSteps) });
+export type Comparison = ReturnType<typeof comparison>;
 const criticalPathParts = object({ about: text, step: maybe(text), location: list(number), depth: list(number),
   start_ns: list(number), duration_ns: list(number) });
 export type CriticalPathParts = ReturnType<typeof criticalPathParts>;
@@ -95,6 +105,11 @@ const spanFacts = object({ location: number, start_ns: number, duration_ns: numb
   folded: maybe(foldedInside), complete: flag, region: number, paradigm: text, role: text, file: maybe(text),
   line: maybe(number), module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters) });
 export type SpanFacts = ReturnType<typeof spanFacts>;
+const note = object({ key: text, start_ns: number, end_ns: number, text: text, location: maybe(number),
+  depth: maybe(number), span: text, changed_unix_ns: number });
+export type Note = ReturnType<typeof note>;
+const notesOfRun = object({ notes: list(note), labels: list(text) });
+export type NotesOfRun = ReturnType<typeof notesOfRun>;
 const gridAbout = object({ first_rank: list(number), last_rank: list(number), first_step: list(number),
   last_step: list(number), steps: number });
 export type GridAbout = ReturnType<typeof gridAbout>;
@@ -239,6 +254,7 @@ const WINDOW_SPANS = { start_ns: "number", duration_ns: "number", depth: "number
 /** Routes that answer with JSON. */
 export const ANSWERS = {
   catalogue: catalogue,
+  comparison: comparison,
   critical: criticalPathParts,
   flow: openedFlow,
   gap: maybe(idleGap),
@@ -247,6 +263,7 @@ export const ANSWERS = {
   links: links,
   meta: meta,
   neighbour: maybe(spanFacts),
+  notes: notesOfRun,
   "ranks/steps/cell": maybe(gridPlace),
   report: report,
   "rows/order": rowOrder,
@@ -301,6 +318,7 @@ export type Routes = {
   readonly stream?: string; readonly type?: string; readonly after_ns?: number };
   catalogue: Record<never, never>;
   cells: { readonly locations: string | number; readonly level: number; readonly tile: number };
+  comparison: { readonly other: string; readonly ranks?: string };
   critical: { readonly at_ns: number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
   flow: { readonly open?: string };
   gap: { readonly location: number; readonly way?: "at" | "next" | "previous" | "longest"; readonly time_ns?: number;
@@ -314,6 +332,7 @@ export type Routes = {
   meta: Record<never, never>;
   neighbour: { readonly location: number; readonly start_ns: number; readonly depth: number;
   readonly way: "next" | "previous" | "parent" | "child"; readonly level?: string };
+  notes: Record<never, never>;
   processes: Record<never, never>;
   "ranks/steps": { readonly value?: "duration" | "computation" | "wait" | "lateness" | "communication" | "gpu_wait" | "gpu_call" | "operators" | "data_wait" | "host"; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string; readonly level?: string };
   "ranks/steps/cell": { readonly value?: "duration" | "computation" | "wait" | "lateness" | "communication" | "gpu_wait" | "gpu_call" | "operators" | "data_wait" | "host"; readonly row: number; readonly column: number; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string; readonly level?: string };

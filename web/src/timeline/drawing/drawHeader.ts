@@ -4,7 +4,9 @@ import { CHROME, classColor, css, outlierColor, type Theme, textOn } from "../..
 import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import type { Step } from "../../data/runSteps";
+import type { Note } from "../../data/wire/wire.generated";
 import { foldedStretches, hatch } from "./drawFolded";
+import { drawFlags } from "./drawNotes";
 import { LABEL_FONT, type Labels, labelLeft } from "./labels";
 import type { Pen } from "./svgSurface";
 
@@ -18,6 +20,7 @@ type HeaderScene = {
   readonly window: TimeRange;
   readonly steps: readonly Step[];
   readonly chosenStep: number | undefined;
+  readonly notes: readonly Note[];
   /** Shown in place of the steps where there are none. */
   readonly stepsNote: string;
   readonly pointerX: number | undefined;
@@ -59,7 +62,9 @@ export function drawHeader(context: Pen, scene: HeaderScene, labels: Labels, the
       chrome.accent,
       theme,
     );
-  } else if (pointerX !== undefined) {
+  }
+  drawFlags(context, scene, RULER_HEIGHT + STEPS_HEIGHT, theme);
+  if (!range && pointerX !== undefined) {
     const at = window.startNs + (pointerX / width) * length(window);
     tag(context, formatMoment(at, length(window) / width), pointerX, width, chrome.text, theme);
   }

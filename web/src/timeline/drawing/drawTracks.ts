@@ -15,6 +15,7 @@ import { drawSteps } from "./drawHeader";
 import { arrowsOf, drawArrows, drawGap, messageArrows } from "./drawLinks";
 import { drawMarks, NOTCHED } from "./drawMarks";
 import { drawMetric } from "./drawMetrics";
+import { drawNoteBands } from "./drawNotes";
 import { drawRasters } from "./drawRadarAndSummary";
 import { joinNames, LABEL_FONT, labelLeft, NARROWEST_LABEL, type Named } from "./labels";
 import {
@@ -72,6 +73,7 @@ export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number
   drawFolded(context, scene, tools);
   if (scene.critical?.parts.length) drawCritical(context, criticalBoxes(scene.critical, scene), scene, tools.theme);
   for (const gap of scene.gaps) drawGap(context, gap, scene, tools.theme);
+  drawNoteBands(context, scene, tools.theme);
   drawChosen(context, scene, tools.theme);
   if (scene.messages) {
     const { lines, rows: all, stands } = scene.messages;

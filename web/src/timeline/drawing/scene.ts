@@ -7,7 +7,7 @@ import type { CriticalPath, Step } from "../../data/runSteps";
 import type { TileKey } from "../../data/tiles/cells";
 import type { TileStore } from "../../data/tiles/locationTiles";
 import type { RasterStore } from "../../data/tiles/rasters";
-import type { Link, MessageLines, RowPlace, SpanEnd } from "../../data/wire/wire.generated";
+import type { Link, MessageLines, Note, RowPlace, SpanEnd } from "../../data/wire/wire.generated";
 import type { SpanKey } from "../../state/address";
 import type { Painter, PlacedRow } from "../pixels/cellPainter";
 import { Lines } from "../pixels/paintedLines";
@@ -73,6 +73,7 @@ export type Highlights = {
     | undefined;
   /** The idle gaps that are framed: the selected one, and the one under the pointer. */
   readonly gaps: readonly ShownGap[];
+  readonly notes: readonly Note[];
   readonly range: TimeRange | undefined;
   readonly pointerX: number | undefined;
 };

@@ -9,6 +9,7 @@ import type { Session } from "../../data/session";
 import { levelFor, type TileKey, tilesIn } from "../../data/tiles/cells";
 import { TileStore } from "../../data/tiles/locationTiles";
 import { type RasterStore, rasterStore } from "../../data/tiles/rasters";
+import type { NoteFields } from "../../data/wire/api";
 import { DRAWER_TABS } from "../../state/drawerState";
 import type { Tools } from "../drawing/scene";
 import type { Hit } from "../pointing/hitTest";
@@ -51,6 +52,8 @@ export class TimelineModel {
   picture: { readonly box: HTMLElement; readonly tools: () => Tools } | undefined;
   /** Whether the menu of what can be saved is open. */
   readonly saving = signal(false);
+  /** The note that is being written. */
+  readonly draft: Signal<NoteFields | undefined> = signal(undefined);
   /** What rows show beside their cells. */
   readonly data: RowData;
   readonly tiles: ReadonlySignal<readonly TileKey[]>;
