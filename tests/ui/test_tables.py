@@ -41,10 +41,10 @@ def training(browser: Browser, training_address: str) -> Iterator[Page]:
 
 
 def rows(page: Page, table: str) -> list[list[str]]:
-    """The cells of the rows on the screen, once they are there."""
+    """The texts of the rows on the screen, once they are there: what is drawn has none."""
     grid = page.get_by_role("grid", name=table)
     expect(grid.locator(".grid-row").first).to_be_visible()
-    return [row.locator("td").all_inner_texts() for row in grid.locator(".grid-row").all()]
+    return [row.locator("td:not(.spark)").all_inner_texts() for row in grid.locator(".grid-row").all()]
 
 
 def test_operators_by_type_lead_to_those_of_the_type_and_to_their_spans(training: Page) -> None:
@@ -96,7 +96,7 @@ def test_a_table_is_sorted_searched_and_walked_by_keys(training: Page) -> None:
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 @pytest.mark.parametrize(
     ("name", "ready"),
-    [("operators", ".grid-row"), ("kernels", ".grid-row"), ("data", ".stage"), ("what_if", ".grid-row")],
+    [("operators", ".grid-row"), ("kernels", ".grid-row"), ("data", ".stage"), ("what_if", ".changes")],
 )
 def test_axe_finds_nothing_to_complain_about(
     browser: Browser, training_address: str, name: str, ready: str, scheme: str
@@ -112,6 +112,32 @@ def test_kernels_are_split_and_kept_as_a_file(training: Page) -> None:
         training.get_by_role("link", name="CSV").click()
     assert download.value.suggested_filename == "kernels.csv"
     assert len(download.value.path().read_text().splitlines()) == 3
+
+
+def test_rows_have_bars_over_the_steps_asked_for_at_once(training: Page) -> None:
+    longest = training.get_by_role("img", name="200 µs to 205 µs a step; most in step 5")
+    expect(longest).to_be_visible()
+    asked: list[str] = []
+    training.on("request", lambda request: asked.append(request.url) if "over_steps" in request.url else None)
+    training.reload()
+    # The kernel of step n takes 200 + n us.
+    expect(longest).to_be_visible()
+    expect(training.get_by_role("img", name="40.0 µs in every step")).to_be_visible()
+    assert len(asked) == 1
+    assert [row[1:3] for row in rows(training, "Kernels")] == [["84 %", "84 %"], ["16 %", "100 %"]]
+
+
+def test_a_type_leads_to_its_kernels(training: Page) -> None:
+    by_type = training.get_by_role("region", name="By type")
+    expect(by_type.get_by_role("listitem")).to_have_text(["convolution84 %"])
+    by_type.get_by_role("button", name="convolution").click()
+    assert [row[0] for row in rows(training, "Kernels")] == ["conv"]
+    training.get_by_role("button", name="type convolution").click()
+    assert [row[0] for row in rows(training, "Kernels")] == ["conv", "add"]
+    training.get_by_role("button", name="type", exact=True).click()
+    training.get_by_role("gridcell", name="convolution").click()
+    training.get_by_role("button", name="Its kernels").click()
+    assert [row[0] for row in rows(training, "Kernels")] == ["conv"]
 
 
 def test_steps_are_divided_by_kinds_of_work_and_by_passes(training: Page) -> None:
@@ -169,6 +195,10 @@ def test_a_run_without_a_gpu_says_what_is_missing(page: Page, address: str) -> N
 
 def test_what_if_answers_what_is_typed(training: Page) -> None:
     training.keyboard.press("Shift+Digit2")
+    # Nothing was changed yet: no row of zeros, but what can be typed.
+    training.get_by_role("button", name="no-sync").click()
+    expect(training).to_have_url(re.compile("table.what_if=inside%3Dno-sync"))
+    assert len(rows(training, "What if")) == 1
     field = training.get_by_role("searchbox", name="What changes")
     field.fill("*conv*=0.5")
     expect(training.get_by_role("toolbar", name="What changes")).to_contain_text(re.compile("with .conv.=0.5: "))

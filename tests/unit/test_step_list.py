@@ -9,6 +9,7 @@ import numpy as np
 
 from strobe.server.run.step_list import StepList, StepsAbout
 from strobe.steps.steps import find_steps
+from strobe.steps.usual_steps import usual_steps
 from tests.unit.hand_made import MS, make_trace, span, train_steps
 
 
@@ -43,3 +44,14 @@ def test_the_worst_step_is_slow_by_most() -> None:
 def test_without_steps_there_is_neither() -> None:
     about = about_of(span("main", 0, 1000, span("load", 10, 20)))
     assert (about["typical"], about["worst"]) == ([], None)
+
+
+def test_the_median_of_a_class_is_that_of_its_usual_steps() -> None:
+    """As in the summary: two pages that show it agree."""
+    trace = make_trace({"main": train_steps(20, stalls={4: 50 * MS, 11: 90 * MS, 15: 70 * MS})})
+    (only,) = StepList(find_steps(trace)).about["classes"]
+    usual = usual_steps(trace)
+    assert usual is not None
+    assert only["outliers"] == 3
+    assert only["median_ns"] == usual.median_ns
+    assert only["median_ns"] < np.median(usual.steps.duration_ns)

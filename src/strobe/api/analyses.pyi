@@ -1069,36 +1069,44 @@ class Analyses:
     def kernels(
         self,
         *,
-        by: Literal["name", "shape", "stream", "operator", "function", "collective"] = "name",
+        by: Literal["name", "shape", "stream", "operator", "function", "collective", "type"] = "name",
+        per: Literal["run", "step"] = "run",
     ) -> Table:
         """Which kernels take the time of each GPU, and which of them should be improved first?
 
-        Sum the kernels of every GPU by name; `by` splits them further.
+        Sum the kernels of every GPU by name, or by type; other values of `by` split names further.
 
         By launch shape, stream, operator (of XLA: `module/operation`, as the kernel names it), function of
-        the program, or collective.
+        the program, or collective. The type is what the kernel computes as far as its name shows: matrix
+        product, convolution, reduction, ... A kernel belongs to the step in which it was launched.
 
-        share = total / total of all kernels of the GPU; stddev that of a sample (0 for one call). launch
-        delay = from the start of the launching call to the start of the kernel; queue time = from the end
-        of that call to the start of the kernel, of those that start after it (Nsight Systems,
-        cuda_kern_exec_sum). occupancy = mean of the estimates of PyTorch's profiler, theoretical occupancy
-        = what registers, shared memory and block size allow (NVIDIA's calculator), SM efficiency = part of
-        the multiprocessors that have a block: min(blocks / multiprocessors, 1); all weighted with
-        durations. priority = total * (1 - occupancy), the highest in the table being 100 and none below 1:
-        the longest kernels that fill the GPU least come first. Where no occupancy is estimated the
-        theoretical one counts, and where none is known, time alone. measured_... = means of the hardware
-        metrics that `strobe metrics --trace` kept beside the trace, of the kernel with the same full name
-        in that other run. Kernels of folded steps count by name and stream, where their medians are
-        estimates and all means but that of the duration are of the others; split further they do not.
+        share = total / total of all kernels of the GPU; cumulative share = the share of the row and of all
+        rows of the GPU with a greater one; stddev that of a sample (0 for one call). launch delay = from
+        the start of the launching call to the start of the kernel; queue time = from the end of that call
+        to the start of the kernel, of those that start after it (Nsight Systems, cuda_kern_exec_sum).
+        occupancy = mean of the estimates of PyTorch's profiler, theoretical occupancy = what registers,
+        shared memory and block size allow (NVIDIA's calculator), SM efficiency = part of the
+        multiprocessors that have a block: min(blocks / multiprocessors, 1); all weighted with durations.
+        priority = total * (1 - occupancy), the highest in the table being 100 and none below 1: the longest
+        kernels that fill the GPU least come first. Where no occupancy is estimated the theoretical one
+        counts, and where none is known, time alone. measured_... = means of the hardware metrics that
+        `strobe metrics --trace` kept beside the trace, of the kernel with the same full name in that other
+        run. Kernels of folded steps count by name and stream, where their medians are estimates and all
+        means but that of the duration are of the others; split further they do not.
 
         Options:
-            by: One row per kernel name, or split further.
+            by: One row per kernel name, split further, or per type.
+            per: One row for the whole run, or per step.
 
         Columns:
             rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
             device (int64): number of the GPU, null if unknown
-            kernel (string): name without result, name spaces, templates and arguments
+            step (int64): step in which they were launched, null outside of every step [per=step]
+            kernel (string): name without result, name spaces, templates and arguments [by=name or shape or
+                stream or operator or function or collective]
+            type (string): what it computes, or communication; null where its name does not show it
+                [by=type]
             grid (string): blocks of the launch [by=shape]
             block (string): threads of a block [by=shape]
             stream (string): stream that it ran on [by=stream]
@@ -1107,10 +1115,12 @@ class Analyses:
             collective (string): which collective it is [by=collective]
             dtype (string): type of its elements [by=collective]
             share (float64): part of the time of all kernels of the GPU, 0 to 1
+            cumulative_share (float64): share of it and of all with a greater one, 0 to 1
             total_ns (int64, ns): sum of the durations
             calls (int64): executions
             avg_ns (float64, ns): mean duration
-            measured_* (float64): mean of a hardware metric, in its unit (strobe metrics)
+            measured_* (float64): mean of a hardware metric, in its unit (strobe metrics) [by=name or shape
+                or stream or operator or function or collective]
             median_ns (float64, ns): median duration
             min_ns (int64, ns): shortest
             max_ns (int64, ns): longest
@@ -1119,11 +1129,14 @@ class Analyses:
             queue_avg_ns (float64, ns): mean from call's end to its start, of the `queued`
             queued (int64): kernels that start after the end of their call, null where unknown
             kind (string): computation or communication
-            tensor_cores (bool): whether tensor cores compute it: as measured, else by name
+            tensor_cores (bool): whether on tensor cores: as measured, else by name [by=name or shape or
+                stream or operator or function or collective]
             occupancy (float64): estimated achieved occupancy, 0 to 1, null where unknown
             theoretical_occupancy (float64): occupancy that its launch allows at most, 0 to 1
             sm_efficiency (float64): estimated part of the multiprocessors at work, 0 to 1
-            name (string): full name
+            name (string): full name [by=name or shape or stream or operator or function or collective]
+            type (string): what it computes, or communication; null where its name does not show it [by=name
+                or shape or stream or operator or function or collective]
             priority (int64): 100 (improve this first) to 1
 
         Raises:
@@ -1452,15 +1465,15 @@ class Analyses:
 
         total = sum of durations, an operator inside an operator of the same name (type, module, ...)
         counted once; self = total minus the time in spans directly inside; share = self / self of all
-        operators, so shares add up to 1; avg, median, min, max over single calls; per step = self / number
-        of selected steps. device total = sum of the durations of the kernels, copies and sets that were
-        launched inside, by the correlation of the launching call; device self = of those, what no operator
-        inside launched. What a CUDA graph runs counts, each time, for the operators around the calls that
-        captured it, not for those around the graph's launch. All ranks and all GPUs are summed unless `per`
-        splits them; what a GPU did belongs to the step in which it was launched: an operator may have work
-        of GPUs in steps in which it was not executed. All are exact whether steps were folded or not, but
-        for medians: where calls were folded, these come from histograms whose buckets are half an octave
-        (41 %) wide.
+        operators, so shares add up to 1; cumulative share = the share of the row and of all rows with a
+        greater one; avg, median, min, max over single calls; per step = self / number of selected steps.
+        device total = sum of the durations of the kernels, copies and sets that were launched inside, by
+        the correlation of the launching call; device self = of those, what no operator inside launched.
+        What a CUDA graph runs counts, each time, for the operators around the calls that captured it, not
+        for those around the graph's launch. All ranks and all GPUs are summed unless `per` splits them;
+        what a GPU did belongs to the step in which it was launched: an operator may have work of GPUs in
+        steps in which it was not executed. All are exact whether steps were folded or not, but for medians:
+        where calls were folded, these come from histograms whose buckets are half an octave (41 %) wide.
 
         By module: the innermost `nn.Module` around the operator as PyTorch's profiler recorded it, else the
         class of the innermost function `forward` that strobe recorded; the backward pass belongs to the
@@ -1498,6 +1511,7 @@ class Analyses:
             total_ns (int64, ns): time in it and in what it calls
             self_ns (int64, ns): time in it alone
             share (float64): self time as a part of the self time of all operators, 0 to 1
+            cumulative_share (float64): share of it and of all with a greater one, 0 to 1
             avg_ns (float64, ns): mean duration of a call, null without one
             median_ns (float64, ns): median duration of a call, null where unknown
             min_ns (int64, ns): shortest call

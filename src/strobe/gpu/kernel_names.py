@@ -73,7 +73,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
         alike.setdefault(short_name(name), []).append(name)
     found = {}
     for short, members in alike.items():
-        words = {name: _telling(name) for name in members} if len(members) > 1 else {}
+        words = {name: telling_words(name) for name in members} if len(members) > 1 else {}
         everywhere = set.intersection(*map(set, words.values())) if words else set()
         often = Counter(word for name in members for word in set(words.get(name, ())))
         shown = {name: _with(short, _chosen(name, words, everywhere, often) if words else []) for name in members}
@@ -114,7 +114,7 @@ def _chosen(name: str, words: dict[str, list[str]], everywhere: set[str], often:
     return [word for word in dict.fromkeys(words[name]) if word in chosen]
 
 
-def _telling(name: str) -> list[str]:
+def telling_words(name: str) -> list[str]:
     """Return the words and numbers in the result, name spaces and templates of a kernel, without its parameters."""
     if found := _MANGLED.match(name):
         return _words_of_mangled(name, found.end())

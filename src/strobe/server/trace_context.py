@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.api.trace import Trace
+from strobe.breakdown.step_phases import Phases, phases
+from strobe.breakdown.step_spans import step_spans
 from strobe.gpu.memory import allocator_curves, steps_of
 from strobe.gpu.stack_bands import bands_of
 from strobe.model.kinds import CHILDREN_CPU, CORES, MACHINE_CORES
@@ -19,7 +21,7 @@ from strobe.present.summary import SOON_SPANS, Summary, summarise_part, written_
 from strobe.server.pictures.cell_tiles import RegionNames
 from strobe.server.recent import Recent
 from strobe.server.run.series import Series
-from strobe.server.run.step_list import StepList
+from strobe.server.run.step_list import OverSteps, StepList
 from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.steps.loops.structure import FlowDict, graph_dict, opened_graph
@@ -38,6 +40,8 @@ from strobe.trace.spans import SpanArrays
 _KEPT_SPANS = 4_000_000
 # Loop levels whose iterations somebody looked at instead of the steps.
 _KEPT_LEVELS = 8
+# Times of rows of tables in steps that are kept, 8 bytes each.
+_KEPT_TIMES = 4_000_000
 # Locations whose profiles are in memory at once: two numbers by region for each.
 _PROFILED_AT_ONCE = 256
 
@@ -125,6 +129,7 @@ class TraceContext:
         self.other = other or (lambda _: trace)  # opens one of these by its name
         self._spans = Recent[SpanArrays](_KEPT_SPANS)
         self._chosen = Recent[Chosen](_KEPT_LEVELS)
+        self.over_steps = Recent[OverSteps](_KEPT_TIMES)  # by analysis and what its rows are
         self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
         self._opened_s = time.monotonic()
 
@@ -339,6 +344,11 @@ class TraceContext:
     def summary(self) -> Summary:
         """The summary of what is read."""
         return summarise_part(self.trace, *self._beginning)
+
+    @cached_property
+    def step_phases(self) -> list[Phases]:
+        """When the passes of the steps begin and end: what the step trace of the page is made of."""
+        return phases(self.read, step_spans(self.read))
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""

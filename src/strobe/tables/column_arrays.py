@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -108,6 +108,17 @@ def alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
     first = table[used]
     table[used] = np.arange(len(used))
     return first, table[key]
+
+
+def cumulative(values: Floats, parts: Sequence[Hashable]) -> Floats:
+    """Return the sum of each value and of all greater ones of its part (of equal ones, those before it); NaN stays."""
+    found = np.full(len(values), np.nan)
+    rows: dict[Hashable, list[int]] = {}
+    for at in np.argsort(-values, kind="stable").tolist():
+        rows.setdefault(parts[at], []).append(at)
+    for of_part in rows.values():
+        found[of_part] = np.cumsum(values[of_part])
+    return found
 
 
 def rows_by(column: Ints) -> Iterator[tuple[int, Ints]]:

@@ -17,6 +17,7 @@ export const PROFILE_BY = [
   "process",
   "rank",
   "step",
+  "phase",
 ] as const;
 export type ProfileBy = (typeof PROFILE_BY)[number];
 export const profileBy = (text: string): ProfileBy => PROFILE_BY.find((by) => by === text) ?? "name";

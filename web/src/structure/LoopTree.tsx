@@ -51,24 +51,28 @@ export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) 
     <section class="loop-tree" aria-labelledby="loops-title">
       <header class="row">
         <h2 id="loops-title">Loops</h2>
-        <span class={`confidence weak finer confidence-${confidence}`}>{confidence} confidence</span>
+        {levels.length > 0 && (
+          <span class={`confidence weak finer confidence-${confidence}`}>{confidence} confidence</span>
+        )}
       </header>
       <p class="weak fine">
         {levels.length ? reason : `No loop was found: ${reason}`}
         {levels.length > 0 && STREAMS[stream] && ` (seen in ${STREAMS[stream]})`}
       </p>
-      <ul class="loops">
-        <li class="loop cells">
-          <span class="loop-name ellipsis">run</span>
-          <span class="number weak">{formatDuration(runNs)}</span>
-        </li>
-        {rows.map(({ level, depth }) => (
-          <LevelRow key={level.id} level={level} isStep={isStep(level)} depth={depth + 1} onLevel={onLevel}>
-            {isStep(level) && <Parts partsNs={partsNs} depth={depth + 2} />}
-          </LevelRow>
-        ))}
-      </ul>
-      {structure.expression && (
+      {levels.length > 0 && (
+        <ul class="loops">
+          <li class="loop cells">
+            <span class="loop-name ellipsis">run</span>
+            <span class="number weak">{formatDuration(runNs)}</span>
+          </li>
+          {rows.map(({ level, depth }) => (
+            <LevelRow key={level.id} level={level} isStep={isStep(level)} depth={depth + 1} onLevel={onLevel}>
+              {isStep(level) && <Parts partsNs={partsNs} depth={depth + 2} />}
+            </LevelRow>
+          ))}
+        </ul>
+      )}
+      {levels.length > 0 && structure.expression && (
         <details class="expression fine">
           <summary>As one expression</summary>
           <code>{structure.expression}</code>

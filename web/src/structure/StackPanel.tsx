@@ -51,20 +51,35 @@ export function StackPanel({ lit, onHover }: Props) {
     [session, metric, sort, rows, fold, level],
   );
   const shown = useLasting(loaded?.value);
+  const empty = shown.status === "ready" && !shown.value.step.length;
   return (
     <section class="stack vertical" aria-labelledby="stack-title">
       <header class="row">
         <h2 id="stack-title">Iterations</h2>
-        {shown.status === "ready" && <Scope stack={shown.value} />}
+        {shown.status === "ready" && !empty && <Scope stack={shown.value} />}
         <span class="spacer" />
         {view.folded.length > 0 && (
           <Button class="quiet" onClick={() => change({ folded: [] })}>
             unfold all
           </Button>
         )}
-        <Choices choices={STACK_METRICS} value={metric} titleOf={titleOf} onChoose={(one) => change({ metric: one })} />
-        <Choices words="by" choices={STACK_SORTS} value={sort} onChoose={(one) => change({ sort: one })} />
-        <Choices words="width" choices={STACK_WIDTHS} value={view.widths} onChoose={(one) => change({ widths: one })} />
+        {!empty && (
+          <>
+            <Choices
+              choices={STACK_METRICS}
+              value={metric}
+              titleOf={titleOf}
+              onChoose={(one) => change({ metric: one })}
+            />
+            <Choices words="by" choices={STACK_SORTS} value={sort} onChoose={(one) => change({ sort: one })} />
+            <Choices
+              words="width"
+              choices={STACK_WIDTHS}
+              value={view.widths}
+              onChoose={(one) => change({ widths: one })}
+            />
+          </>
+        )}
       </header>
       {shown.status === "ready" && pathSentence(shown.value) && (
         <p class="path-sentence fine">{pathSentence(shown.value)}</p>

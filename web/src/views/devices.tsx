@@ -11,7 +11,7 @@ import { load, type Session, useSession } from "../data/session";
 import type { State } from "../state/address";
 import type { View } from "../state/view";
 import { metricRows } from "../timeline/rows/rowLayout";
-import { Button } from "../widgets/controls";
+import { Button, WithCode } from "../widgets/controls";
 import { type GpuActions, GpuCard } from "../widgets/gpus/GpuCard";
 import { GpuHeat } from "../widgets/gpus/GpuHeat";
 import { GpuLadder, HowCounted } from "../widgets/gpus/GpuLadder";
@@ -51,7 +51,8 @@ function None({ notRead }: { notRead: string }) {
   return (
     <div class="empty">
       <p>
-        <b>No GPU did anything in this run</b>, or none was recorded{notRead && `: ${notRead}`}.
+        <b>No GPU did anything in this run</b>, or none was recorded
+        <WithCode text={notRead && `: ${notRead}`} />.
       </p>
       <p>
         <code>strobe run train.py</code> records kernels and copies of NVIDIA GPUs, and the GPUs’ own counters;{" "}

@@ -3,7 +3,7 @@ import type { View } from "../state/view";
 import { AnalysisPage } from "../widgets/tables/AnalysisPage";
 
 const CELLS = ["name", "process", "device", "stream", "operator", "grid", "block", "collective", "dtype"] as const;
-const ALSO = ["launch_delay_avg_ns", "queue_avg_ns", "tensor_cores", "occupancy"] as const;
+const ALSO = ["cumulative_share", "launch_delay_avg_ns", "queue_avg_ns", "tensor_cores", "occupancy"] as const;
 
 const KernelsPage = () => <AnalysisPage name="kernels" label="Kernels" cells={CELLS} also={ALSO} />;
 

@@ -3,8 +3,9 @@ import type { View } from "../state/view";
 import { AnalysisPage } from "../widgets/tables/AnalysisPage";
 
 const CELLS = ["name", "type", "shapes", "module", "line", "function"] as const;
+const ALSO = ["cumulative_share"] as const;
 
-const OperatorsPage = () => <AnalysisPage name="operators" label="Operators" cells={CELLS} />;
+const OperatorsPage = () => <AnalysisPage name="operators" label="Operators" cells={CELLS} also={ALSO} />;
 
 export const view: View = {
   name: "operators",

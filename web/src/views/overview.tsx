@@ -143,7 +143,13 @@ function Overview({ summary }: { summary: Summary }) {
       <Await of={session.steps.value} what="Finding the steps">
         {(steps) => <StepsCard steps={steps} onSteps={show} />}
       </Await>
-      {run && session.series.value.status === "ready" && <Metrics run={run} series={session.series.value.value} />}
+      {run && session.series.value.status === "ready" && (
+        <Metrics
+          run={run}
+          series={session.series.value.value}
+          recorded={summary.quality.estimated_cost !== undefined}
+        />
+      )}
     </div>
   );
 }
@@ -222,7 +228,14 @@ function RankStrip({ ranks }: { ranks: Ranks }) {
   );
 }
 
-function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
+type MetricsProps = {
+  readonly run: Run;
+  readonly series: readonly Series[];
+  /** By strobe: a file of another tool lacks no reading that strobe could have taken. */
+  readonly recorded: boolean;
+};
+
+function Metrics({ run, series, recorded }: MetricsProps) {
   const main = run.processes.find((p) => p.main)?.process ?? 0;
   const [cpu, memory, gpus] = useMemo(() => {
     const of = (unit: string): Series[] =>
@@ -233,6 +246,7 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
       series.filter((s) => s.process === main && /^GPU \d+: utilisation$/.test(s.metric)),
     ];
   }, [series, main]);
+  if (!recorded && !cpu.length && !memory.length && !gpus.length) return null;
   return (
     <section class="card surface" aria-labelledby="metrics-title">
       <header>

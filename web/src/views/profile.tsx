@@ -45,8 +45,11 @@ function ProfilePage() {
   );
 }
 
-const sumOfRoots = (tree: CallTree, measure: ProfileMeasure): number =>
-  totalsOf(tree, measure).reduce((sum, ns, i) => ((tree.parent[i] ?? -1) < 0 ? sum + ns : sum), 0);
+/** All time: what roots launched, and own times on the host, as the roots of a profile of pairs lie in one another. */
+const sumOfAll = (tree: CallTree, measure: ProfileMeasure): number =>
+  measure === "gpu"
+    ? tree.gpuNs.reduce((sum, ns, node) => ((tree.parent[node] ?? -1) < 0 ? sum + ns : sum), 0)
+    : tree.selfNs.reduce((sum, ns) => sum + ns, 0);
 
 /** What is seen: a tree of calls by one measure, which adds up to `allNs`, of a part of a run. */
 type Seen = Pick<NodeFactsProps, "run" | "tree" | "measure" | "allNs" | "part">;
@@ -59,7 +62,7 @@ function Profile({ run, tree, part }: Pick<Seen, "run" | "tree" | "part">) {
   const search = useRef<HTMLInputElement>(null);
   // Which classes of steps can be chosen: asked for only once there is something to see.
   void session.steps.value;
-  const sums = useMemo(() => ({ host: sumOfRoots(tree, "host"), gpu: sumOfRoots(tree, "gpu") }), [tree]);
+  const sums = useMemo(() => ({ host: sumOfAll(tree, "host"), gpu: sumOfAll(tree, "gpu") }), [tree]);
   const measure = view.measure || (sums.host || !sums.gpu ? "host" : "gpu");
   const timed = run.meta.span_count > 0;
   const location = timed && view.form === "time" ? locationOf(run, view.place) : undefined;

@@ -15,7 +15,7 @@ import { BreakdownChart, DurationHistogram } from "../widgets/steps/StepCharts";
 import { StepSplits } from "../widgets/steps/StepSplits";
 import { StepStrip } from "../widgets/steps/StepStrip";
 import { StepTable } from "../widgets/steps/StepTable";
-import { binsOf, classMedians, filterSteps, partsOf } from "../widgets/steps/stepLists";
+import { binsOf, filterSteps, partsOf } from "../widgets/steps/stepLists";
 import { stepsIn } from "../widgets/steps/stripBars";
 
 function StepsPage() {
@@ -49,7 +49,8 @@ function Steps({ steps }: { steps: readonly Step[] }) {
   const session = useSession();
   const { steps: filter, step: chosen } = session.state.value;
   const shown = useMemo(() => filterSteps(steps, filter), [steps, filter]);
-  const medians = useMemo(() => classMedians(steps), [steps]);
+  const classes = session.stepsAbout.value?.classes;
+  const medians = useMemo(() => new Map((classes ?? []).map((one) => [one.name, one.median_ns])), [classes]);
   const one = steps.find((step) => step.step === chosen);
   const choose = (step: Step): void => session.update({ step: step.step });
   const open = (range: TimeRange): void => showRange(session, range, { range: undefined });
@@ -103,7 +104,10 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
           onClick={() => change({ classes: toggle(one.name) })}
         >
           <i style={{ background: css(classColor(one.rank, theme)) }} />
-          {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.median_ns)}</span>
+          {one.name} <b>{formatCount(one.count)}</b>{" "}
+          <span class="weak" title="median, without outliers and warm-up">
+            {formatDuration(one.median_ns)}
+          </span>
         </Button>
       ))}
       {outliers > 0 && (

@@ -3,7 +3,7 @@ import { asSentence } from "../base/names";
 import { fetchAnalysis } from "../data/analysisTable";
 import { useSession } from "../data/session";
 import type { View } from "../state/view";
-import { TableSearch } from "../widgets/controls";
+import { Button, TableSearch } from "../widgets/controls";
 import { Table } from "../widgets/tables/Table";
 import { useTableView } from "../widgets/tables/TablePage";
 import { orderOf, shownColumns } from "../widgets/tables/tableRows";
@@ -11,6 +11,17 @@ import { useRested } from "../widgets/useAnswer";
 
 const NAME = "what_if";
 const ignored = (): void => undefined;
+/** What can be typed, and what it means. */
+const EXAMPLES: readonly (readonly [change: string, meaning: string])[] = [
+  ["aten::conv2d=0.5", "a function, operator, module or kernel of this name takes half of its time; * is any text"],
+  ["host=0.5", "so does a kind of time: host, data, launch, queue, computation, communication, copy, sync"],
+  ["gemm*=0.4..0.6", "a factor that is not sure is a range"],
+  ["no-launch", "work of GPUs needs no launch of its own, as in a CUDA graph"],
+  ["no-sync", "no call waits for the GPU"],
+  ["no-straggler", "each rank takes what the median of the ranks takes"],
+  ["workers=4", "so many processes of the data loader"],
+  ["ranks=2x", "twice the ranks, each with the work of one now"],
+];
 
 function WhatIfPage() {
   const session = useSession();
@@ -22,7 +33,7 @@ function WhatIfPage() {
   const table = failure.value ? undefined : value.value;
   return (
     <div class="steps vertical">
-      <div class="filters row wraps" role="toolbar" aria-label="What changes">
+      <div class="filters what-if row wraps" role="toolbar" aria-label="What changes">
         <TableSearch
           label="What changes"
           placeholder="gemm*=0.5, no-sync, workers=4"
@@ -31,13 +42,14 @@ function WhatIfPage() {
         />
         <span class="weak">{waiting.value ? "Replaying …" : table?.about}</span>
       </div>
+      {!change && <Examples onChoose={(inside) => onView({ ...view, inside })} />}
       {failure.value && (
         <p class="empty" role="alert">
           {failure.value}
         </p>
       )}
       {table && !table.rows && <p class="empty">{asSentence(table.note)}</p>}
-      {table && table.rows > 0 && (
+      {change && table && table.rows > 0 && (
         <Table
           label="What if"
           table={table}
@@ -53,5 +65,23 @@ function WhatIfPage() {
     </div>
   );
 }
+
+/** Without a change there is no gain to show: what can be changed instead. */
+const Examples = ({ onChoose }: { onChoose: (change: string) => void }) => (
+  <section class="changes rows gap-6" aria-labelledby="changes-title">
+    <h2 id="changes-title">What can be changed</h2>
+    <ul class="rows gap-6">
+      {EXAMPLES.map(([change, meaning]) => (
+        <li key={change} class="row gap-12">
+          <Button class="chip row" onClick={() => onChoose(change)}>
+            {change}
+          </Button>
+          <span class="weak">{meaning}</span>
+        </li>
+      ))}
+    </ul>
+    <p class="weak">Several with commas between them. The answer is an interval: how far the replay can be trusted.</p>
+  </section>
+);
 
 export const view: View = { name: NAME, title: "What if", place: 11, component: WhatIfPage };

@@ -4,7 +4,7 @@ import { capital } from "../base/names";
 import { formatShare, plural } from "../base/quantity";
 import { formatDuration, type TimeRange } from "../base/time";
 import type { Checked, Evidence, Finding } from "../data/wire/wire.generated";
-import { Button } from "./controls";
+import { Button, WithCode } from "./controls";
 
 type Props = {
   readonly findings: readonly Finding[];
@@ -41,12 +41,18 @@ export function Findings({ findings, checked, onEvidence }: Props) {
         {findings.map((finding) => (
           <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>
             <div class="finding-head line gap-14">
-              <span class="bold">{capital(finding.what)}</span>
+              <span class="bold">
+                <WithCode text={capital(finding.what)} />
+              </span>
               {finding.gain_high_ns > 0 && !finding.informative && (
                 <span class="gain good bold">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
               )}
             </div>
-            {finding.do && <p>{capital(finding.do)}</p>}
+            {finding.do && (
+              <p>
+                <WithCode text={capital(finding.do)} />
+              </p>
+            )}
             <p class="weak finding-foot fine wraps">
               {finding.where && <span class="source">{finding.where}</span>}
               <span>{finding.confidence} confidence</span>

@@ -20,18 +20,18 @@ export function GroupLegend({ children, marks }: Props) {
   return (
     <ul class="group-legend row weak finer gap-14" aria-label="Colours">
       {GROUPS.map((group) => (
-        <li key={group} class="row gap-5">
+        <li key={group} class="row fixed gap-5">
           <Swatch group={group} />
           {GROUP_TITLES[group]}
         </li>
       ))}
       {marks && (
-        <li class="row gap-5" title={MARKS}>
+        <li class="row fixed gap-5" title={MARKS}>
           ▼ rare and long
         </li>
       )}
       <li class="spacer" />
-      <li class="row gap-5">
+      <li class="hints-line row gap-5">
         {children} <kbd>?</kbd> all keys
       </li>
     </ul>

@@ -7,6 +7,6 @@ export const Logo = () => (
       <rect x="11" y="2" width="3" height="16" rx="1" class="flash" />
       <rect x="16" y="8" width="3" height="10" rx="1" />
     </svg>
-    strobe
+    <span>strobe</span>
   </>
 );

@@ -4,6 +4,11 @@ import type { ButtonHTMLAttributes } from "preact";
 /** A button that submits nothing. */
 export const Button = (props: ButtonHTMLAttributes) => <button type="button" {...props} />;
 
+/** A sentence of the server, with what is in backticks as code. */
+export const WithCode = ({ text }: { text: string }) => (
+  <>{text.split("`").map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}</>
+);
+
 type CloseProps = { readonly onClick: () => void; readonly label?: string; readonly title?: string };
 
 /** The cross that closes a card or clears what is chosen. */

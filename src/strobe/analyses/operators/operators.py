@@ -3,14 +3,15 @@
 Sum operators, and the ranges that PyTorch reports like them (optimizer steps, nodes of the backward graph).
 
 total = sum of durations, an operator inside an operator of the same name (type, module, ...) counted once; self =
-total minus the time in spans directly inside; share = self / self of all operators, so shares add up to 1; avg,
-median, min, max over single calls; per step = self / number of selected steps. device total = sum of the durations
-of the kernels, copies and sets that were launched inside, by the correlation of the launching call; device self =
-of those, what no operator inside launched. What a CUDA graph runs counts, each time, for the operators around the
-calls that captured it, not for those around the graph's launch. All ranks and all GPUs are summed unless `per`
-splits them; what a GPU did belongs to the step in which it was launched: an operator may have work of GPUs in steps
-in which it was not executed. All are exact whether steps were folded or not, but for medians:
-where calls were folded, these come from histograms whose buckets are half an octave (41 %) wide.
+total minus the time in spans directly inside; share = self / self of all operators, so shares add up to 1; cumulative
+share = the share of the row and of all rows with a greater one; avg, median, min, max over single calls; per step =
+self / number of selected steps. device total = sum of the durations of the kernels, copies and sets that were
+launched inside, by the correlation of the launching call; device self = of those, what no operator inside launched.
+What a CUDA graph runs counts, each time, for the operators around the calls that captured it, not for those around
+the graph's launch. All ranks and all GPUs are summed unless `per` splits them; what a GPU did belongs to the step in
+which it was launched: an operator may have work of GPUs in steps in which it was not executed. All are exact whether
+steps were folded or not, but for medians: where calls were folded, these come from histograms whose buckets are half
+an octave (41 %) wide.
 
 By module: the innermost `nn.Module` around the operator as PyTorch's profiler recorded it, else the class of the
 innermost function `forward` that strobe recorded; the backward pass belongs to the modules of the forward operators
@@ -60,6 +61,7 @@ ANALYSIS = Analysis(
         Column("total_ns", "int64", "ns", "time in it and in what it calls"),
         Column("self_ns", "int64", "ns", "time in it alone"),
         Column("share", "float64", "", "self time as a part of the self time of all operators, 0 to 1"),
+        Column("cumulative_share", "float64", "", "share of it and of all with a greater one, 0 to 1", extra=True),
         Column("avg_ns", "float64", "ns", "mean duration of a call, null without one"),
         Column("median_ns", "float64", "ns", "median duration of a call, null where unknown", extra=True),
         Column("min_ns", "int64", "ns", "shortest call", extra=True),

@@ -13,19 +13,21 @@ from strobe.gpu.capabilities import GpuModel, gpu_model
 from strobe.gpu.devices import Device, devices, devices_of_sums, no_device
 from strobe.gpu.folded_work import folded_note, folded_rows
 from strobe.gpu.kernel_names import short_name, uses_tensor_cores, with_short_names
+from strobe.gpu.kernel_types import kernel_type
 from strobe.gpu.launches import launches
 from strobe.gpu.measured_metrics import measured_means, same_name
 from strobe.gpu.unclassified import unclassified_note
 from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.gpu.xla_operations import XlaOperations
+from strobe.model.columns import OF_GPU, Column
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_CALL_PARADIGMS
-from strobe.model.schema import Column
+from strobe.steps.step_times import known_steps, step_at
 from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers, product, reals
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts, Weighted
-from strobe.tables.column_arrays import Ints
+from strobe.tables.column_arrays import Ints, cumulative
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import path_tree, region_rows
 from strobe.trace.trace import Trace
@@ -41,11 +43,12 @@ _SPLIT = {
     "operator": ("operator",),
     "function": ("function",),
     "collective": ("collective", "dtype"),
+    "type": (),
 }
 # Counters that are above 0 where tensor cores are at work; the last one that was measured counts.
 _TENSOR_METRICS = ("tensor_precision_fu_utilization", "tensor_active", "tensor_throughput")
 # Statistics of folded steps are by name and stream.
-_OF_STATISTICS = ("name", "stream")
+_OF_STATISTICS = ("name", "stream", "type")
 _MISSING = {
     "shape": "the launch shapes of kernels are not in this trace",
     "operator": "no kernel was launched by an operator; profiles of PyTorch and JAX hold operators",
@@ -54,41 +57,48 @@ _MISSING = {
 }
 
 
-def run(trace: Trace, *, by: str) -> Table:
+def run(trace: Trace, *, by: str, per: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.kernels`."""
     gpus = devices(trace) or devices_of_sums(trace)
     models = {number: gpu_model(trace, number) for number in {device.number for device in gpus}}
-    own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
+    declared = ANALYSIS.columns_with(by=by, per=per)
+    own = [column for column in declared if column.name not in ("measured_*", "priority", "cumulative_share")]
     # What priorities are made of.
     score_column = Column("score", "float64", "ns", "time weighted with the unused share")
-    rows = with_short_names(rows_of_gpus(trace, _of_device, [*own, score_column], sums=True, by=by, models=models))
+    known = known_steps(trace) if per == "step" else None
+    asked = {"by": by, "by_step": per == "step", "models": models}
+    rows = rows_of_gpus(trace, _of_device, [*own, score_column], known=known, sums=True, **asked)
     score = rows.column("score").to_numpy()
     highest = score.max(initial=0.0) or 1.0
+    metrics: dict[str, list[float | None]] = {}
+    if by != "type":
+        rows = with_short_names(rows)
+        metrics = _measured(trace, rows.column("name").to_pylist())
     columns: dict[str, object] = {name: rows.column(name) for name in rows.column_names}
     # Half of an even number is rounded as Python does.
     columns["priority"] = np.maximum(1, np.round(100 * score / highest)).astype(np.int64)
-    metrics = _measured(trace, rows.column("name").to_pylist())
-    columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), metrics)
+    of_gpu = list(zip(*(rows.column(column.name).to_pylist() for column in OF_GPU), strict=True))
+    columns["cumulative_share"] = cumulative(rows.column("share").to_numpy(), of_gpu)
+    if by != "type":
+        columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), metrics)
     columns |= {_column_of(metric).name: values for metric, values in metrics.items()}
     nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name in _SPLIT[by])
-    note = "" if len(rows) else _why_none(trace, gpus, by)
+    note = "" if len(rows) else _why_none(trace, gpus, by, per)
     note = note or (_MISSING.get(by, "") if nothing else "")
-    if not note and by not in _OF_STATISTICS:
+    if not note and (by not in _OF_STATISTICS or per == "step"):
         note = folded_note(trace, gpus)
     note = "; ".join(filter(None, (note, unclassified_note(trace) if len(rows) else "")))
     described = [
-        each
-        for column in ANALYSIS.columns_with(by=by)
-        for each in (map(_column_of, metrics) if column.name == "measured_*" else (column,))
+        each for column in declared for each in (map(_column_of, metrics) if column.name == "measured_*" else (column,))
     ]
     table = make_table(described, columns, about="kernels of all GPUs", note=note)
     return table.sort("total_ns")
 
 
-def _why_none(trace: Trace, gpus: Sequence[Device], by: str) -> str:
+def _why_none(trace: Trace, gpus: Sequence[Device], by: str, per: str) -> str:
     if not gpus:
         return no_device(trace)
-    if by not in _OF_STATISTICS and not any(device.spans for device in gpus):
+    if (by not in _OF_STATISTICS or per == "step") and not any(device.spans for device in gpus):
         return "this profile has sums of kernels by their names only"
     return "no kernel ran on the GPUs of this trace"
 
@@ -120,7 +130,7 @@ def _column_of(metric: str) -> Column:
 
 
 def _of_device(
-    trace: Trace, device: Device, by: str, models: Mapping[int | None, GpuModel | None]
+    trace: Trace, device: Device, by: str, by_step: bool, models: Mapping[int | None, GpuModel | None]
 ) -> Iterator[Mapping[str, object]]:
     # What the process itself knows of its GPU comes first: others may mean another one by the same number.
     model = gpu_model(trace, device.number) or models[device.number]
@@ -128,6 +138,8 @@ def _of_device(
     collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
     operations = {at: XlaOperations(trace, at) for at in device.locations}
     function_of = _function_of_path(trace)
+    names = trace.regions.to_arrow().column("name").to_pylist()
+    types, row_of = _types(trace, names, by)
     groups, texts, durations = Groups(), Texts(), Spread()
     delay, queue, occupancy, theoretical, efficiency = (Weighted() for _ in range(5))
     for found, by_whom in launches(trace, device):
@@ -150,11 +162,12 @@ def _of_device(
                     "stream": found.location.astype(np.int64),
                 }.get(by)
                 split = [] if column is None else [column[at]]
-            group = groups.numbers([found.region[at].astype(np.int64), *split])
             start, duration = found.start_ns[at], (found.end_ns - found.start_ns)[at]
-            durations.add(group, duration)
             called, returned = by_whom.call.start_ns[at], by_whom.call.end_ns[at]
             known = by_whom.call.row[at] >= 0
+            steps = [step_at(trace, location, np.where(known, called, start))] if by_step else []
+            group = groups.numbers([row_of[found.region[at]], *split, *steps])
+            durations.add(group, duration)
             delay.add(group, np.where(known, start - called, np.nan))
             queue.add(group, np.where(known & (start >= returned), start - returned, np.nan))
             occupancy.add(group, reals(launch.column("occupancy_percent")) / 100, duration)
@@ -165,17 +178,16 @@ def _of_device(
                 theoretical.add(group, model.occupancy(block, *used), duration)
                 blocks = np.where(np.isnan(blocks) & (grid > 0), grid / model.multiprocessors, blocks)
             efficiency.add(group, np.minimum(blocks, 1), duration)
-    if by in _OF_STATISTICS and (folded := folded_rows(trace, device)) is not None:
+    if by in _OF_STATISTICS and not by_step and (folded := folded_rows(trace, device)) is not None:
         rows, regions = folded
         kind = kind_of_region(trace)[regions]
         computes = (kind >= 0) & (1 << np.maximum(0, kind) != COPY)
         rows = rows.chosen(computes)
-        group = groups.numbers([regions[computes], *([rows.location] if by == "stream" else [])])
+        group = groups.numbers([row_of[regions[computes]], *([rows.location] if by == "stream" else [])])
         sums = with_folded(durations, len(groups), group, rows)
     else:
         sums = durations.summary(len(groups))
     count = len(groups)
-    names = trace.regions.to_arrow().column("name").to_pylist()
     streams = trace.locations.to_arrow().column("name").to_pylist()
     means = [each.mean(count) for each in (delay, queue, occupancy, theoretical, efficiency)]
     queued, kinds, everything = queue.count(count), kind_of_region(trace), max(1, int(sums.total.sum()))
@@ -184,7 +196,9 @@ def _of_device(
         full = achieved if achieved is not None else possible or 0.0
         yield {
             **device.cells,
+            "step": step if by_step and (step := key.pop()) >= 0 else None,
             "kernel": short_name(names[region]),
+            "type": types[region],
             **dict(zip(_SPLIT[by], _labels(by, key, names, streams, texts), strict=True)),
             "share": int(sums.total[k]) / everything,
             **sums.cells(k),
@@ -199,6 +213,18 @@ def _of_device(
             "name": names[region],
             "score": int(sums.total[k]) * max(0.0, 1 - full),
         }
+
+
+def _types(trace: Trace, names: Sequence[str], by: str) -> tuple[list[str | None], Ints]:
+    """Return the type of each region as a kernel, and which region has its row: itself, or one of its type."""
+    row_of, first = np.arange(len(names)), dict[str | None, int]()
+    types: list[str | None] = [None] * len(names)
+    kinds = kind_of_region(trace)
+    for at in np.flatnonzero(kinds >= 0).tolist():
+        types[at] = kernel_type(names[at], communicates=1 << int(kinds[at]) == COMMUNICATION)
+        if by == "type":
+            row_of[at] = first.setdefault(types[at], at)
+    return types, row_of
 
 
 def _function_of_path(trace: Trace) -> Ints:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from math import isnan
 from typing import Any
 
+import numpy as np
+
 from strobe.analyses.operators.operators import ANALYSIS
 from strobe.gpu.devices import devices
 from strobe.gpu.folded_work import folded_note
@@ -14,6 +16,7 @@ from strobe.operators.labels import Cells, operators_of, type_of
 from strobe.operators.sums import operator_sums
 from strobe.operators.xla_labels import type_of_operation
 from strobe.steps.selection import select
+from strobe.tables.column_arrays import cumulative
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -26,7 +29,7 @@ _LABELS = {
     "line": ("line", "function"),
 }
 _OF_GPUS = ("device_total_ns", "device_self_ns", "kernels")
-_OF_HOST = ("calls", "total_ns", "self_ns", "share", "avg_ns", "self_per_step_ns")
+_OF_HOST = ("calls", "total_ns", "self_ns", "share", "cumulative_share", "avg_ns", "self_per_step_ns")
 _MISSING = {
     "shape": "the inputs of operators are not in this trace: profile with torch.profiler.profile(record_shapes=True)",
     "module": "the modules of operators are not in this trace: record with strobe run --trace +python, "
@@ -46,6 +49,7 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
     split = _SPLIT[per]
     sums = operator_sums(trace, selection, by, split)
     everything = max(1, int(sums.own_ns.sum()))
+    upto_ns = cumulative(sums.own_ns.astype(np.float64), [None] * len(sums.own_ns))
     # A row of one step is about that step alone.
     steps = 1 if per == "step" else selection.step_count
     with_gpu = {device.process for device in devices(trace)}
@@ -68,6 +72,7 @@ def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: 
                 "total_ns": int(sums.total_ns[at]) if on_host else None,
                 "self_ns": own if on_host else None,
                 "share": own / everything if on_host else None,
+                "cumulative_share": float(upto_ns[at]) / everything if on_host else None,
                 "avg_ns": float(sums.time_ns[at] / calls) if calls else None,
                 "median_ns": None if not calls or isnan(sums.median_ns[at]) else float(sums.median_ns[at]),
                 **{name: vars(sums)[name][at].item() if calls else None for name in ("min_ns", "max_ns")},

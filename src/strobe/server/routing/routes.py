@@ -30,7 +30,17 @@ from strobe.server.routing.endpoints import (
     parameter,
     route,
 )
-from strobe.server.run import call_tree, catalogue, comparison, critical_path_parts, gpu_list, notes, query, report  # noqa: F401
+from strobe.server.run import (  # noqa: F401
+    call_tree,
+    catalogue,
+    comparison,
+    critical_path_parts,
+    gpu_list,
+    notes,
+    over_steps,
+    query,
+    report,
+)
 from strobe.server.run.series import READING_COLUMNS, SERIES_COLUMNS, readings_table, series_table
 from strobe.server.run.step_list import COLUMNS as STEP_COLUMNS
 from strobe.server.run.step_list import KINDS, StepPlace, StepsAbout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TypedDict
@@ -15,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from strobe.model.schema import Column
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.training_activities import PARTS
-from strobe.tables.column_arrays import Bools, Ints
+from strobe.tables.column_arrays import Bools, Floats, Ints
 from strobe.tables.table import arrow_schema
 from strobe.trace.folded import DETAILS
 
@@ -38,7 +39,10 @@ KINDS = ("at", "next", "previous", "outlier")
 
 
 class ClassFacts(TypedDict):
-    """A class of steps: its name, its place by number of steps, how many it has, and how many of them are outliers."""
+    """A class of steps: its name, its place by number of steps, how many it has, and how many of them are outliers.
+
+    `median_ns` is of its usual steps, as in the summary: neither outliers nor warm-up, where it has others.
+    """
 
     name: str
     rank: int
@@ -69,6 +73,16 @@ class StepsAbout(TypedDict):
     processes: list[int]
     typical: list[StepPlace]
     worst: StepPlace | None
+
+
+@dataclass(frozen=True)
+class OverSteps:
+    """Mean times of the rows of a table in a step (rows x bars, NaN where unknown), and which steps each bar is of."""
+
+    first_step: Ints
+    last_step: Ints
+    in_detail: Ints
+    mean_ns: Floats
 
 
 def even_edges(count: int, most: int) -> Ints:
@@ -162,12 +176,18 @@ class StepList:
                 "worst": None,
             }
         names = main.class_names
+        usual = main.steady & ~main.outlier
+
+        def median_of(name: str) -> float:
+            own = names == name
+            return float(np.median(main.duration_ns[own & usual if (own & usual).any() else own]))
+
         classes: list[ClassFacts] = [
             {
                 "name": name,
                 "rank": rank,
                 "count": int((names == name).sum()),
-                "median_ns": float(np.median(main.duration_ns[names == name])),
+                "median_ns": median_of(name),
                 "outliers": int(main.outlier[names == name].sum()),
             }
             for name, rank in self.class_ranks.items()

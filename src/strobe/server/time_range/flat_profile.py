@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,10 @@ from strobe.trace.definition_rows import location_rows, process_rows, region_row
 from strobe.trace.spans import SpanArrays
 
 MOST_ROWS = 5000
-BY = ("name", "group", "role", "file", "caller", "module", "thread", "process", "rank", "step")
+BY = ("name", "group", "role", "file", "caller", "module", "thread", "process", "rank", "step", "phase")
 # Spans that are read for an answer: about half a second.
 _MOST_READ = 2_000_000
+PHASES = ("before the forward pass", "forward and backward", "after the backward pass", "outside of steps in detail")
 _TITLES = {"data_wait": "data", CUT: "steps cut by the edge", MEANWHILE: "other threads and processes"}
 COLUMNS = (
     Column("name", "string", "", "name of the region, or what the row is by"),
@@ -69,8 +71,9 @@ def flat_profile(context: TraceContext, start_ns: int, end_ns: int, by: str = "n
     """What ran in a time range, by name or another column: how often, how long by itself, how long each lasted.
 
     by: `name`, `group`, `role`, `file` of the region; `caller`, the region around it; `module`, the innermost
-    `nn.Module` around it; `thread` (or stream), `process`, `rank`; `step`, in which it begins. Those with most
-    exclusive time in [start_ns, end_ns) come first; there are at most `MOST_ROWS` of them. Durations are whole ones,
+    `nn.Module` around it; `thread` (or stream), `process`, `rank`; `step`, in which it begins; `phase`, the part of the
+    step trace in which it begins (before the forward pass, forward and backward, after the backward pass). Those with
+    most exclusive time in [start_ns, end_ns) come first; there are at most `MOST_ROWS`. Durations are whole ones,
     also of executions that end after the time range. Times of folded steps of which it is not known what they called
     are rows without executions. Metadata: `rows` of the whole table, and `about`. Where more than two million spans
     lie in the time range, names have no durations, and other rows are refused.
@@ -165,8 +168,31 @@ def _numbering(context: TraceContext, by: str) -> tuple[Callable[[int, SpanArray
             f"step {step}" if step >= 0 else outside,
             "",
         )
+    if by == "phase":
+        return partial(_phase, context), lambda phase: (PHASES[phase], "")
     places = [_place(context, by, location) for location in range(len(context.span_counts))]
     return lambda location, spans: np.full(len(spans["row"]), location), lambda location: (places[location], "")
+
+
+def _phase(context: TraceContext, location: int, spans: SpanArrays) -> Ints:
+    """Return the number of the phase in `PHASES` that each span of a location begins in, by the steps of its process.
+
+    A process without steps of its own (a worker of the loader) lives in those of the process that has most.
+    """
+    found = context.step_phases
+    if not any((each.backward_end_ns > each.forward_ns).any() for each in found):
+        raise InconclusiveError(
+            "no step of this trace has a forward and a backward pass that its names show",
+            do="strobe step-trace divides steps of PyTorch.",
+        )
+    process = location_rows(context.trace)[location].process
+    own = (each for each in found if each.steps.process == process)
+    phases = next(own, max(found, key=lambda each: len(each.steps)))
+    start_ns, steps = spans["start_ns"], phases.steps
+    at = np.searchsorted(steps.start_ns, start_ns, side="right") - 1
+    inside = (at >= 0) & (start_ns < steps.end_ns[at])
+    passes = (start_ns >= phases.forward_ns[at]).astype(np.int64) + (start_ns >= phases.backward_end_ns[at])
+    return np.where(inside, passes, len(PHASES) - 1)
 
 
 def _place(context: TraceContext, by: str, location: int) -> str:

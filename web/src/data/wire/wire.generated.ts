@@ -221,6 +221,8 @@ const BEHIND = { row: "number", start_ns: "number", duration_ns: "number", self_
   depth: "number", complete: "number", name: "text", group: GROUPS, location: "number" } as const;
 const LOCATIONS = { location: "number", process: "number", name: "text", thread_id: "number", kind: LOCATION_KINDS,
   device: "number?", span_count: "number", first_ns: "number", last_ns: "number" } as const;
+const OVER_STEPS = { row: "number", first_step: "number", last_step: "number", in_detail: "number",
+  step_ns: "number?" } as const;
 const PROCESSES = { process: "number", pid: "number", parent_pid: "number", main: "flag", started_ns: "number",
   ended_ns: "number", end_state: "text", exit_code: "number?", argv: "text", host: "text", python: "text",
   rank: "number?", name: "text" } as const;
@@ -282,6 +284,7 @@ export const ANSWERS = {
 export const TABLES = {
   behind: BEHIND,
   locations: LOCATIONS,
+  over_steps: OVER_STEPS,
   processes: PROCESSES,
   "ranks/steps": RANKS_STEPS,
   "ranks/waits": RANKS_WAITS,
@@ -333,6 +336,7 @@ export type Routes = {
   neighbour: { readonly location: number; readonly start_ns: number; readonly depth: number;
   readonly way: "next" | "previous" | "parent" | "child"; readonly level?: string };
   notes: Record<never, never>;
+  over_steps: { readonly analysis: "kernels" | "operators"; readonly by?: string; readonly rows: string | number };
   processes: Record<never, never>;
   "ranks/steps": { readonly value?: "duration" | "computation" | "wait" | "lateness" | "communication" | "gpu_wait" | "gpu_call" | "operators" | "data_wait" | "host"; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string; readonly level?: string };
   "ranks/steps/cell": { readonly value?: "duration" | "computation" | "wait" | "lateness" | "communication" | "gpu_wait" | "gpu_call" | "operators" | "data_wait" | "host"; readonly row: number; readonly column: number; readonly start_ns?: number; readonly end_ns?: number; readonly classes?: string; readonly level?: string };
@@ -373,7 +377,7 @@ export type Routes = {
   "window/message_lines": { readonly start_ns: number; readonly end_ns: number };
   "window/messages": { readonly start_ns: number; readonly end_ns: number; readonly kind?: "message" | "one_sided"; readonly tiles?: number };
   "window/profile": { readonly start_ns: number; readonly end_ns: number;
-  readonly by?: "name" | "group" | "role" | "file" | "caller" | "module" | "thread" | "process" | "rank" | "step" };
+  readonly by?: "name" | "group" | "role" | "file" | "caller" | "module" | "thread" | "process" | "rank" | "step" | "phase" };
   "window/spans": { readonly locations: string | number; readonly start_ns: number; readonly end_ns: number };
   "window/wall": { readonly start_ns: number; readonly end_ns: number };
 };

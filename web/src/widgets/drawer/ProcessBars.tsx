@@ -163,8 +163,11 @@ type ClusterProps = {
 function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
   const session = useSession();
   const differs = differences(cluster);
-  const ranks = cluster.members.map((process) => run.processes[process]?.rank ?? process).sort((a, b) => a - b);
-  const members = `${asRanges(ranks)}${cluster.members.length < cluster.size ? ", …" : ""}`;
+  const rankOf = (process: number): number | undefined => run.processes[process]?.rank;
+  const ranks = cluster.members.flatMap((process) => rankOf(process) ?? []).sort((a, b) => a - b);
+  const others = cluster.members.filter((process) => rankOf(process) === undefined);
+  const named = [...(ranks.length ? [asRanges(ranks)] : []), ...others.map((process) => processTitle(run, process))];
+  const members = [...named, ...(cluster.members.length < cluster.size ? ["…"] : [])].join(", ");
   const [first] = cluster.differs;
   const title = [
     `typical: ${processTitle(run, cluster.typical)}; farthest ${cluster.farthest.toFixed(2)} away`,

@@ -2,15 +2,30 @@
 
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { CHROME, classColor, css, outlierColor, type Theme } from "../../base/color";
+import { CHROME, classColor, css, outlierColor, type Theme, textOn } from "../../base/color";
 import { formatDuration, type TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
 import type { ClassFacts } from "../../data/wire/wire.generated";
 import { useDrawing, useSize } from "../useSize";
-import { type Bar, barAt, bars, drawChosen, drawOutlier, stepsIn, stretchOf } from "./stripBars";
+import {
+  type Bar,
+  type BarTexts,
+  barAt,
+  barPlace,
+  bars,
+  barTexts,
+  drawChosen,
+  drawOutlier,
+  scaleTop,
+  stepsIn,
+  stretchOf,
+} from "./stripBars";
 
 const MARK_HEIGHT = 8;
+/** Of what is written above bars. */
+const TEXT_HEIGHT = 12;
+const FONT = "10.5px system-ui, sans-serif";
 
 type Props = {
   readonly steps: readonly Step[];
@@ -31,22 +46,36 @@ type Picture = {
   readonly framed: readonly [number, number] | undefined;
   /** The bar of the chosen step. */
   readonly marked: number;
+  readonly texts: readonly BarTexts[] | undefined;
 };
 
 function draw(
   context: CanvasRenderingContext2D,
   all: readonly Bar[],
-  { width, height, theme, hovered, framed, marked }: Picture,
+  { width, height, theme, hovered, framed, marked, texts }: Picture,
 ): void {
   const wide = width / Math.max(1, all.length);
-  const tallest = height - MARK_HEIGHT - 1;
+  const tallest = height - headOf(texts) - 1;
+  const [inset, broad] = barPlace(wide, all.length);
+  context.font = FONT;
+  context.textAlign = "center";
   all.forEach((bar, i) => {
     const tall = Math.max(2, bar.tall * tallest);
     const { outlier, classRank } = bar.shown;
     const left = i * wide;
-    context.fillStyle = css(outlier ? outlierColor(theme) : classColor(classRank, theme));
+    const color = outlier ? outlierColor(theme) : classColor(classRank, theme);
+    context.fillStyle = css(color);
     context.globalAlpha = hovered === undefined || hovered === i ? 1 : 0.75;
-    context.fillRect(left, height - tall, Math.max(1, wide - (wide > 3 ? 1 : 0)), tall);
+    context.fillRect(left + inset, height - tall, broad, tall);
+    const text = texts?.[i];
+    if (text) {
+      const beside = outlier ? MARK_HEIGHT + 1 : 3;
+      context.fillStyle = textOn(color);
+      if (tall > TEXT_HEIGHT + 4) context.fillText(text.step, left + wide / 2, height - 4, broad);
+      context.fillStyle = CHROME[theme].textWeak;
+      context.fillText(text.value, left + wide / 2, height - tall - beside);
+      context.fillStyle = css(color);
+    }
     if (!outlier) return;
     context.globalAlpha = 1;
     drawOutlier(context, left + wide / 2, height - tall - MARK_HEIGHT + 1);
@@ -64,6 +93,8 @@ function draw(
   }
 }
 
+const headOf = (texts: unknown): number => MARK_HEIGHT + (texts ? TEXT_HEIGHT : 0);
+
 export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   const session = useSession();
   const theme = session.theme.value;
@@ -72,9 +103,11 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   const hovered = useSignal<number | undefined>(undefined);
   const pressed = useSignal<number | undefined>(undefined);
   const all = steps.length ? bars(steps, width) : [];
+  const topNs = scaleTop(steps);
+  const texts = barTexts(all, width / Math.max(1, all.length), topNs);
 
   useDrawing(canvas, { width, height }, (context) =>
-    draw(context, all, { width, height, theme, hovered: hovered.value, framed: framed(), marked }),
+    draw(context, all, { width, height, theme, hovered: hovered.value, framed: framed(), marked, texts }),
   );
 
   const place = chosen === undefined ? -1 : steps.findIndex((s) => s.step <= chosen && chosen < s.step + s.count);
@@ -99,37 +132,45 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   if (!steps.length) return null;
   const shown = hovered.value === undefined ? undefined : all[hovered.value]?.shown;
   return (
-    <div class="step-strip anchor">
-      <canvas
-        ref={canvas}
-        style={{ height: `${height}px` }}
-        role="img"
-        aria-label={stripSummary(steps, session.stepsAbout.value?.classes ?? [])}
-        onPointerDown={(event) => {
-          pressed.value = at(event);
-          event.currentTarget.setPointerCapture(event.pointerId);
-        }}
-        onPointerMove={(event) => (hovered.value = at(event))}
-        onPointerUp={(event) => {
-          const [a, b] = [pressed.value ?? at(event), at(event)];
-          pressed.value = undefined;
-          choose(Math.min(a, b), Math.max(a, b));
-        }}
-        onPointerCancel={() => (pressed.value = undefined)}
-        onPointerLeave={() => (hovered.value = undefined)}
-      />
-      {shown && (
-        <div class="tooltip strip-tooltip" style={tooltipPlace(hovered.value ?? 0, all.length)} role="tooltip">
-          <div class="tooltip-name row bold">
-            <i style={{ background: css(shown.outlier ? outlierColor(theme) : classColor(shown.classRank, theme)) }} />
-            step {shown.step} · {formatDuration(shown.durationNs)}
+    <div class="step-strip flex">
+      <div class="strip-axis fixed weak finer" style={{ paddingTop: `${headOf(texts) - TEXT_HEIGHT / 2}px` }}>
+        <span>{formatDuration(topNs)}</span>
+        <span>0</span>
+      </div>
+      <div class="anchor fill">
+        <canvas
+          ref={canvas}
+          style={{ height: `${height}px` }}
+          role="img"
+          aria-label={stripSummary(steps, session.stepsAbout.value?.classes ?? [])}
+          onPointerDown={(event) => {
+            pressed.value = at(event);
+            event.currentTarget.setPointerCapture(event.pointerId);
+          }}
+          onPointerMove={(event) => (hovered.value = at(event))}
+          onPointerUp={(event) => {
+            const [a, b] = [pressed.value ?? at(event), at(event)];
+            pressed.value = undefined;
+            choose(Math.min(a, b), Math.max(a, b));
+          }}
+          onPointerCancel={() => (pressed.value = undefined)}
+          onPointerLeave={() => (hovered.value = undefined)}
+        />
+        {shown && (
+          <div class="tooltip strip-tooltip" style={tooltipPlace(hovered.value ?? 0, all.length)} role="tooltip">
+            <div class="tooltip-name row bold">
+              <i
+                style={{ background: css(shown.outlier ? outlierColor(theme) : classColor(shown.classRank, theme)) }}
+              />
+              step {shown.step} · {formatDuration(shown.durationNs)}
+            </div>
+            <div class="weak">
+              {shown.class}
+              {shown.outlier && ` · ▲ outlier${shown.cause ? `: ${shown.cause.replaceAll("_", " ")}` : ""}`}
+            </div>
           </div>
-          <div class="weak">
-            {shown.class}
-            {shown.outlier && ` · ▲ outlier${shown.cause ? `: ${shown.cause.replaceAll("_", " ")}` : ""}`}
-          </div>
-        </div>
-      )}
+        )}
+      </div>
     </div>
   );
 }

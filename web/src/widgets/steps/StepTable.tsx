@@ -10,13 +10,13 @@ import { Grid, SortHeading } from "../tables/Grid";
 import { partsOf, STEP_ORDERS, type StepOrder, sortSteps } from "./stepLists";
 import { CUT_AT_MEDIANS, median } from "./stripBars";
 
-/** Title and width of each column; that of classes takes what is left. */
+/** Title and width of each column; the breakdown takes what is left. */
 const COLUMNS: readonly (readonly [name: string, title: string, width?: string])[] = [
   ["step", "step", "78px"],
-  ["class", "class"],
+  ["class", "class", "164px"],
   ["duration", "duration", "92px"],
   ["delta", "Δ median", "92px"],
-  ["breakdown", "breakdown", "38%"],
+  ["breakdown", "breakdown"],
   ["detail", "detail", "104px"],
   ["cause", "slow by", "104px"],
 ];
@@ -42,7 +42,8 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
     const next = sorted.find((step, i) => i > at && step.outlier) ?? sorted.find((step) => step.outlier);
     if (next) onChoose(next);
   };
-  const columns = COLUMNS.filter(([name]) => name !== "detail" || details);
+  const causes = steps.some((step) => step.cause);
+  const columns = COLUMNS.filter(([name]) => (name !== "detail" || details) && (name !== "cause" || causes));
   const heading = ([name, title, width]: (typeof COLUMNS)[number]) => {
     const by = STEP_ORDERS.find((one) => one === name);
     const down = order.value.by === name ? order.value.down : undefined;
@@ -66,7 +67,9 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
       idOf={(step) => `step-row-${step.step}`}
       classOf={(step) => (step.detail === "none" ? "folded" : "")}
       headings={columns.map(heading)}
-      cells={(step) => <Cells step={step} details={details} usualNs={medians.get(step.class) ?? 0} topNs={topNs} />}
+      cells={(step) => (
+        <Cells step={step} details={details} causes={causes} usualNs={medians.get(step.class) ?? 0} topNs={topNs} />
+      )}
       onChoose={onChoose}
       onOpen={onOpen}
       keys={{ KeyN: nextOutlier }}
@@ -74,9 +77,15 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
   );
 }
 
-type CellsProps = { readonly step: Step; readonly usualNs: number; readonly topNs: number; readonly details: boolean };
+type CellsProps = {
+  readonly step: Step;
+  readonly usualNs: number;
+  readonly topNs: number;
+  readonly details: boolean;
+  readonly causes: boolean;
+};
 
-function Cells({ step, usualNs, topNs, details }: CellsProps) {
+function Cells({ step, usualNs, topNs, details, causes }: CellsProps) {
   const theme = useSession().theme.value;
   const delta = step.durationNs - usualNs;
   const share = usualNs ? delta / usualNs : 0;
@@ -105,7 +114,7 @@ function Cells({ step, usualNs, topNs, details }: CellsProps) {
         <Breakdown step={step} topNs={topNs} />
       </td>
       {details && <td class="weak">{DETAILS[step.detail]}</td>}
-      <td>{step.cause.replaceAll("_", " ")}</td>
+      {causes && <td>{step.cause.replaceAll("_", " ")}</td>}
     </>
   );
 }

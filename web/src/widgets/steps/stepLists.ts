@@ -1,10 +1,8 @@
 // Which steps a list shows, in which order, and what they are compared with. Pure.
 
-import { grouped } from "../../base/grouped";
 import { PARTS, type StepPart } from "../../base/kinds.generated";
 import { byPart, type Step } from "../../data/runSteps";
 import type { StepFilter } from "../../state/address";
-import { median } from "./stripBars";
 
 export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] {
   const { classes, outliers, detailed } = filter;
@@ -14,11 +12,6 @@ export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] 
       (!outliers || step.outlier) &&
       (!detailed || step.detail === "all"),
   );
-}
-
-export function classMedians(steps: readonly Step[]): ReadonlyMap<string, number> {
-  const byClass = [...grouped(steps, (step) => step.class)];
-  return new Map(byClass.map(([name, own]) => [name, median(own.map((step) => step.durationNs))]));
 }
 
 export const STEP_ORDERS = ["step", "class", "duration", "delta", "detail", "cause"] as const;

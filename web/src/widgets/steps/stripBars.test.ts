@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../data/runSteps";
 
-import { barAt, bars, CUT_AT_MEDIANS, median, scaleTop, stepsIn, stretchOf } from "./stripBars";
+import { barAt, barPlace, bars, barTexts, CUT_AT_MEDIANS, median, scaleTop, stepsIn, stretchOf } from "./stripBars";
 
 const step = (number: number, durationNs: number, more: Partial<Step> = {}): Step => ({
   process: 0,
@@ -54,3 +54,22 @@ test("a window covers the steps it touches", () => {
 });
 
 test("the middle value", () => expect(median([3, 1, 2])).toBe(2));
+
+describe("a few bars", () => {
+  const few = [step(3, 346_000_000), step(4, 365_000_000), step(5, 900_000)];
+  const texts = (widePx: number) => barTexts(bars(few, 900), widePx, scaleTop(few));
+  test("carry their durations and their steps", () =>
+    expect(texts(300)?.[1]).toEqual({ value: "365 ms", step: "step 4" }));
+  test("carry what there is room for: a number alone only in the unit of the axis", () => {
+    expect(texts(30)?.map((one) => one.value)).toEqual(["346", "365", ""]);
+    expect(texts(30)?.[0]?.step).toBe("3");
+    expect(texts(12)?.[0]).toEqual({ value: "", step: "" });
+  });
+  test("are no wider than a bar; many have no texts and fill the width", () => {
+    const [left, wide] = barPlace(300, 3);
+    expect(left * 2 + wide).toBe(300);
+    expect(wide).toBeLessThan(100);
+    expect(barTexts(bars(calm, 1000), 10, 50)).toBeUndefined();
+    expect(barPlace(10, 100)).toEqual([0, 9]);
+  });
+});

@@ -1,7 +1,7 @@
 // The bars of steps: which steps a bar stands for, how tall it is, and what marks it.
 
 import { CHROME, type Theme } from "../../base/color";
-import type { TimeRange } from "../../base/time";
+import { formatDuration, type TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 
 /** One bar: the steps [from, to) of the list, drawn as their longest; an outlier among them is shown whatever else. */
@@ -40,6 +40,36 @@ export function bars(steps: readonly Step[], widthPx: number, narrowest = 2): Ba
     const shown = members.reduce((a, b) => (weight(b) > weight(a) ? b : a));
     return { from, to, shown, tall: Math.min(1, shown.durationNs / top), cut: shown.durationNs > top };
   });
+}
+
+/** With fewer steps than this each bar carries its value and its number, and stands alone. */
+const FEW = 40;
+const WIDEST_BAR_PX = 64;
+/** Room for a duration, for its number alone, and for the word before the number of a step. */
+const ROOM_PX = { duration: 52, number: 27, word: 46, step: 18 };
+
+export type BarTexts = { readonly value: string; readonly step: string };
+
+/** What is written above and in each of a few bars that are so far apart; undefined where there are many. */
+export function barTexts(all: readonly Bar[], widePx: number, topNs: number): readonly BarTexts[] | undefined {
+  if (all.length >= FEW || all.some((bar) => bar.to - bar.from > 1 || bar.shown.count > 1)) return undefined;
+  const unitOf = (ns: number): string => formatDuration(ns).split(" ")[1] ?? "";
+  return all.map(({ shown: { step, durationNs } }) => {
+    const text = formatDuration(durationNs);
+    // The axis has the unit.
+    const short = unitOf(durationNs) === unitOf(topNs) ? (text.split(" ")[0] ?? "") : "";
+    return {
+      value: widePx >= ROOM_PX.duration ? text : widePx >= ROOM_PX.number ? short : "",
+      step: widePx >= ROOM_PX.word ? `step ${step}` : widePx >= ROOM_PX.step ? `${step}` : "",
+    };
+  });
+}
+
+/** Where a bar begins in its part of the width, and how wide it is: a few do not fill it. */
+export function barPlace(widePx: number, count: number): readonly [left: number, wide: number] {
+  if (count >= FEW) return [0, Math.max(1, widePx - (widePx > 3 ? 1 : 0))];
+  const wide = Math.min(WIDEST_BAR_PX, widePx - 2);
+  return [(widePx - wide) / 2, wide];
 }
 
 /** The number of the bar under a pixel. */

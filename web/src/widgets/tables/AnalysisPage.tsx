@@ -1,27 +1,27 @@
-// A page about one analysis: what its rows are, the table, and beside it the chosen row or the rows that stand out.
+// A page about one analysis: what its rows are, the table, and beside it the chosen row or the shares of types.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { classColor, css } from "../../base/color";
-import { asSentence, middleCut } from "../../base/names";
+import { asSentence } from "../../base/names";
 import { formatShare } from "../../base/quantity";
 import { type AnalysisTable, columnOf, fetchAnalysis, fileAddress } from "../../data/analysisTable";
+import { isStepped, overSteps } from "../../data/overSteps";
 import type { Run } from "../../data/run";
 import { load, useSession } from "../../data/session";
 import { fetchBehind } from "../../data/spanHits";
-import { Button } from "../controls";
+import { Button, WithCode } from "../controls";
 import { type BarPart, PartBar } from "../figures";
 import { AwaitWithRun } from "../Loading";
 import { jumpTo } from "../showOnTimeline";
 import { RowFacts, titlesOf } from "./RowFacts";
 import { chosenRow, TablePage, useTableView } from "./TablePage";
-import { cellsOf, pareto } from "./tableRows";
+import { cellsOf, type TypeShare, typeShares } from "./tableRows";
 
-const TOP = 20;
-/** Characters of a name beside the bars. */
-const NAME_LENGTH = 30;
-/** Types in the bar; narrower ones have no label. */
-const TYPES = 8;
+/** Types with a colour of their own in the bar; narrower ones have no label. */
+const TYPES = 6;
 const LABELLED = 0.1;
+/** Less than this is rounding. */
+const LEAST = 0.001;
 
 type Props = {
   /** Name of the analysis and of the page. */
@@ -47,18 +47,13 @@ export function AnalysisPage(props: Props) {
   );
 }
 
-type SharesProps = {
-  readonly name: string;
-  readonly table: AnalysisTable;
-  readonly onChoose: (row: number) => void;
-  readonly onType: (type: string) => void;
-};
-
 type PageProps = Props & { readonly run: Run; readonly table: AnalysisTable };
 
-function Page({ cells, run, table, above, ...page }: PageProps) {
+function Page({ run, table, above, ...page }: PageProps) {
   const session = useSession();
   const { name } = page;
+  // A row that only its type and its GPU describe is of many names.
+  const cells = page.cells.some((cell) => columnOf(table, cell)?.kind === "text") ? page.cells : [];
   const [view, change] = useTableView(name);
   const choose = (one: number): void => session.update({ ...chosenRow(table, one), region: titlesOf(table, one).name });
   const open = async (one: number): Promise<void> => {
@@ -74,12 +69,32 @@ function Page({ cells, run, table, above, ...page }: PageProps) {
     session.update({ row: "" });
     change({ ...view, by: "name", inside: type, find: "", sort: "", down: false });
   };
+  const steps = session.steps.value;
+  const stepped = steps.status === "ready" && steps.value.length > 0;
+  const bars = useMemo(
+    () => (stepped && isStepped(name) ? overSteps(session.api, name, view.by) : undefined),
+    [session, stepped, name, view.by],
+  );
   const by = table.options.find((option) => option.name === "by");
+  const typed = by?.choices.includes("type") ?? false;
+  const types = useMemo(
+    () => (typed ? load(() => fetchAnalysis(session.api, name, { by: "type" })) : undefined),
+    [session, name, typed],
+  )?.value;
+  const shares = types?.status === "ready" ? typeShares(types.value) : [];
+  // Nothing divides, searches or keeps what is not there, but the way back from such a division stays.
+  if (!table.rows && !view.by)
+    return (
+      <p class="empty">
+        <WithCode text={asSentence(table.note)} />
+      </p>
+    );
   const options = view.by ? { by: view.by } : {};
   return (
     <TablePage
       {...page}
       table={table}
+      bars={bars}
       toolsLabel="What the table shows"
       none={asSentence(table.note)}
       above={above?.(run, table)}
@@ -120,11 +135,11 @@ function Page({ cells, run, table, above, ...page }: PageProps) {
             table={table}
             row={row}
             cells={cells}
-            onInside={by?.choices.includes("name") ? toType : undefined}
+            inside={typed ? { words: `Its ${page.label.toLowerCase()}`, onClick: toType } : undefined}
             onClose={() => session.update({ row: "" })}
           />
         ) : (
-          columnOf(table, "share") && <Shares name={name} table={table} onChoose={choose} onType={toType} />
+          shares.length > 0 && <ByType shares={shares} onType={toType} />
         )
       }
       onChoose={choose}
@@ -133,71 +148,36 @@ function Page({ cells, run, table, above, ...page }: PageProps) {
   );
 }
 
-/** Where the time goes: the types as one bar, where the analysis has them, and the rows with the highest shares. */
-function Shares({ name, table, onChoose, onType }: SharesProps) {
-  const session = useSession();
-  const typed = table.options.some((option) => option.name === "by" && option.choices.includes("type"));
-  const types = useMemo(
-    () => (typed ? load(() => fetchAnalysis(session.api, name, { by: "type" })) : undefined),
-    [session, name, typed],
-  );
-  const shown = pareto(table, TOP);
-  const most = shown[0]?.value ?? 1;
-  const byType = types?.value.status === "ready" ? types.value.value : undefined;
-  return (
-    <section class="highest rows fine" aria-labelledby="highest-title">
-      {byType && byType.rows > 0 && <TypeBar table={byType} onType={onType} />}
-      <h2 id="highest-title">Where the time goes</h2>
-      <p class="weak">{shown.length ? "share, and share of all down to the row" : "no row has a share"}</p>
-      <ol class="rows gap-4">
-        {shown.map(({ row, value, upTo }) => {
-          const titles = titlesOf(table, row);
-          return (
-            <li class="cells" key={row}>
-              <Button class="plain ellipsis" title={titles.name || titles.title} onClick={() => onChoose(row)}>
-                {middleCut(titles.title, NAME_LENGTH)}
-              </Button>
-              <span class="bar">
-                <span style={{ width: `${(100 * value) / most}%` }} />
-              </span>
-              <span class="number">{formatShare(value)}</span>
-              <span class="number weak">{formatShare(upTo)}</span>
-            </li>
-          );
-        })}
-      </ol>
-    </section>
-  );
-}
-
-/** The types with the highest shares beside each other; what is left of the bar is all others. */
-function TypeBar({ table, onType }: { table: AnalysisTable; onType: (type: string) => void }) {
+/** The types with the highest shares; what is left of the bar is all others. */
+function ByType({ shares, onType }: { shares: readonly TypeShare[]; onType: (type: string) => void }) {
   const theme = useSession().theme.value;
-  const shown = pareto(table, TYPES);
-  const others = 1 - (shown.at(-1)?.upTo ?? 1);
-  const parts = shown.map(({ row, value }, rank) => {
-    const { type } = titlesOf(table, row);
-    return { name: type, share: value, color: classColor(rank, theme) };
-  });
-  const bars: BarPart[] = [...parts, { name: "others", share: others, color: undefined }].map((one) => ({
-    ...one,
-    grow: one.share,
-    title: `${one.name}: ${formatShare(one.share)}`,
-    text: one.share >= LABELLED && formatShare(one.share),
+  const parts = shares.slice(0, TYPES).map((one, rank) => ({ ...one, color: classColor(rank, theme) }));
+  const others = { type: "others", share: 1 - parts.reduce((sum, { share }) => sum + share, 0), color: undefined };
+  const bars: BarPart[] = [...parts, others].map(({ type, share, color }) => ({
+    name: type,
+    grow: share,
+    color,
+    title: `${type}: ${formatShare(share)}`,
+    text: share >= LABELLED && formatShare(share),
   }));
   return (
-    <>
-      <h2>By type</h2>
-      <PartBar label="Share of each type" parts={bars.filter(({ grow }) => grow > 0)} />
-      <ul class="type-list row wraps">
-        {parts.map(({ name, share, color }) => (
-          <li key={name}>
-            <Button class="plain row" onClick={() => onType(name)}>
-              <i style={{ background: css(color) }} /> {name} <b>{formatShare(share)}</b>
+    <section class="by-type rows fine gap-6" aria-labelledby="by-type-title">
+      <h2 id="by-type-title">By type</h2>
+      <PartBar label="Share of each type" parts={bars.filter(({ grow }) => grow > LEAST)} />
+      <ol class="rows">
+        {shares.map(({ type, share }, rank) => (
+          <li key={type}>
+            <Button class="plain cells" title={`Only ${type}`} onClick={() => onType(type)}>
+              <i
+                class={rank < TYPES ? "" : "idle"}
+                style={rank < TYPES ? { background: css(classColor(rank, theme)) } : {}}
+              />
+              <span class="ellipsis">{type}</span>
+              <span class="number">{formatShare(share)}</span>
             </Button>
           </li>
         ))}
-      </ul>
-    </>
+      </ol>
+    </section>
   );
 }

@@ -58,7 +58,7 @@ export function AnswerTable({ run, table, name, label, options, route, tools }: 
               table={table}
               row={row}
               cells={[]}
-              onInside={undefined}
+              inside={undefined}
               onClose={() => session.update({ row: "" })}
             />
           </>

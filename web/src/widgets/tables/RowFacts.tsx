@@ -22,11 +22,12 @@ type Props = {
   readonly row: number;
   /** Columns whose cells name the spans behind the row. */
   readonly cells: readonly string[];
-  readonly onInside: ((type: string) => void) | undefined;
+  /** Leads from a type to the rows of it. */
+  readonly inside: { readonly words: string; readonly onClick: (type: string) => void } | undefined;
   readonly onClose: () => void;
 };
 
-export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
+export function RowFacts({ run, table, row, cells, inside, onClose }: Props) {
   const { title, name, type } = titlesOf(table, row);
   const facts = table.columns
     .filter((column) => !["name", "kernel", "type"].includes(column.name))
@@ -43,9 +44,9 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
         </p>
       )}
       <Spans run={run} cells={cellsOf(table, row, cells)} name={name} calls={numberIn(table, "calls", row) ?? 0} />
-      {type && onInside && (
+      {type && inside && (
         <div class="buttons">
-          <Button onClick={() => onInside(type)}>Its operators</Button>
+          <Button onClick={() => inside.onClick(type)}>{inside.words}</Button>
         </div>
       )}
       <Facts class="fine" of={facts} />

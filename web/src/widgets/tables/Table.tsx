@@ -1,13 +1,17 @@
 // A table that an analysis answered.
+import type { Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { type AnalysisTable, type Column, columnOf } from "../../data/analysisTable";
+import type { RowBars } from "../../data/overSteps";
 import { TABLE_VIEW, type TableView } from "../../state/address";
+import { CutName } from "./CutName";
 import { Grid, SortHeading } from "./Grid";
-import { cellText, highest, isShare, rowOf } from "./tableRows";
+import { StepSpark } from "./StepSpark";
+import { cellText, hasBar, highest, rowOf } from "./tableRows";
 
 const WIDEST_BAR_PX = 54;
-/** Characters at the end of a name that are always seen. */
-const TAIL = 14;
+const BARS = "over the steps";
+const BARS_PX = 116;
 
 type Props = {
   readonly label: string;
@@ -20,24 +24,44 @@ type Props = {
   readonly onView: (view: TableView) => void;
   readonly onChoose: (row: number) => void;
   readonly onOpen: (row: number) => void;
+  /** The time of a row over the steps, in a column before the first number. */
+  readonly bars?: ((row: number) => Signal<RowBars>) | undefined;
 };
 
-export function Table({ label, table, columns, order, view, chosen, onView, onChoose, onOpen }: Props) {
+export function Table({ label, table, columns, order, view, chosen, onView, onChoose, onOpen, bars }: Props) {
   const row = useMemo(() => rowOf(table, chosen), [table, chosen]);
   const at = useMemo(() => (row < 0 ? -1 : order.indexOf(row)), [order, row]);
   const tops = useMemo(() => new Map(columns.map((column) => [column.name, highest(column)])), [columns]);
+  const firstNumber = columns.findIndex((column) => column.kind === "number");
+  const withBars = <T,>(cells: T[], cell: () => T): T[] =>
+    bars && firstNumber >= 0 ? cells.toSpliced(firstNumber, 0, cell()) : cells;
   return (
     <Grid
       label={label}
       rows={order}
       at={at}
       idOf={(one) => `row-${one}`}
-      minWidth={columns.reduce((sum, column) => sum + widthOf(column), 0)}
-      headings={columns.map((column) => <Heading key={column.name} column={column} view={view} onView={onView} />)}
+      minWidth={columns.reduce((sum, column) => sum + widthOf(column), bars ? BARS_PX : 0)}
+      headings={withBars(
+        columns.map((column) => <Heading key={column.name} column={column} view={view} onView={onView} />),
+        () => (
+          <SortHeading
+            key={BARS}
+            title={BARS}
+            meaning="time in each step, from zero to its highest; grey where a step is not in detail"
+            width={`${BARS_PX}px`}
+            down={undefined}
+            onSort={undefined}
+          />
+        ),
+      )}
       cells={(one) =>
-        columns.map((column) => (
-          <Cell key={column.name} table={table} column={column} row={one} most={tops.get(column.name) ?? 0} />
-        ))
+        withBars(
+          columns.map((column) => (
+            <Cell key={column.name} table={table} column={column} row={one} most={tops.get(column.name) ?? 0} />
+          )),
+          () => bars && <StepSpark key={BARS} of={bars(one)} />,
+        )
       }
       onChoose={onChoose}
       onOpen={onOpen}
@@ -48,7 +72,7 @@ export function Table({ label, table, columns, order, view, chosen, onView, onCh
 /** Names get what the others leave. */
 const widthOf = (column: Column): number => {
   if (column.kind === "flag") return Math.max(64, 8 * column.title.length);
-  if (column.kind === "number") return isShare(column) ? 128 : Math.max(74, 7.2 * column.title.length + 24);
+  if (column.kind === "number") return hasBar(column) ? 128 : Math.max(74, 7.2 * column.title.length + 24);
   return isName(column) ? 260 : column.name === "shapes" ? 190 : Math.max(128, 8 * column.title.length + 24);
 };
 const isName = (column: Column): boolean => ["name", "kernel", "type", "line", "module"].includes(column.name);
@@ -75,17 +99,6 @@ function Heading({ column, view, onView }: { column: Column; view: TableView; on
   );
 }
 
-/** Names differ least in their middle: that gives way where there is no room for all. */
-function CutName({ text }: { text: string }) {
-  if (text.length <= TAIL * 2) return <>{text}</>;
-  return (
-    <span class="cut-name">
-      <span class="ellipsis">{text.slice(0, -TAIL)}</span>
-      <span>{text.slice(-TAIL)}</span>
-    </span>
-  );
-}
-
 function Cell({ table, column, row, most }: { table: AnalysisTable; column: Column; row: number; most: number }) {
   const text = cellText(column, row);
   if (column.kind !== "number") {
@@ -93,7 +106,7 @@ function Cell({ table, column, row, most }: { table: AnalysisTable; column: Colu
     return <td title={whole ? cellText(whole, row) : text}>{isName(column) ? <CutName text={text} /> : text}</td>;
   }
   const value = column.values[row] ?? Number.NaN;
-  const bar = isShare(column) && value > 0 && most > 0;
+  const bar = hasBar(column) && value > 0 && most > 0;
   return (
     <td class="number" title={column.unit === "ns" && text ? `${Math.round(value)} ns` : undefined}>
       {bar && <span class="share-bar" style={{ width: `${(WIDEST_BAR_PX * value) / most}px` }} />}

@@ -1,11 +1,13 @@
 // A page that is a table: tools above it, search, the table itself, and beside it facts about the chosen row or about all.
+import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { formatCount, shownOf } from "../../base/quantity";
 import type { AnalysisTable } from "../../data/analysisTable";
+import type { RowBars } from "../../data/overSteps";
 import { useSession } from "../../data/session";
 import { TABLE_VIEW, type TableView } from "../../state/address";
-import { Button, TableSearch } from "../controls";
+import { Button, TableSearch, WithCode } from "../controls";
 import { Table } from "./Table";
 import { orderOf, rowKey, rowOf, shownColumns } from "./tableRows";
 
@@ -44,6 +46,8 @@ type Props = {
   readonly side: (row: number) => ComponentChildren;
   readonly onChoose: (row: number) => void;
   readonly onOpen: (row: number) => void;
+  /** The time of a row over the steps. */
+  readonly bars?: ((row: number) => Signal<RowBars>) | undefined;
 };
 
 export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "row", side, ...props }: Props) {
@@ -82,9 +86,12 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
             onView={change}
             onChoose={props.onChoose}
             onOpen={props.onOpen}
+            bars={props.bars}
           />
         ) : (
-          <p class="empty fill">{table.rows ? "No row passes the filter." : props.none}</p>
+          <p class="empty fill">
+            <WithCode text={table.rows ? "No row passes the filter." : (props.none ?? "")} />
+          </p>
         )}
         {facts && (
           <aside class="steps-side narrow rows fixed scrolls surface" aria-label="Facts about what is chosen">

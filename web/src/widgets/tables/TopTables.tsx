@@ -4,6 +4,7 @@ import { formatDuration } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { Summary } from "../../data/wire/wire.generated";
 import { Button, Choices } from "../controls";
+import { CutName } from "./CutName";
 import { useTableView } from "./TablePage";
 
 const NAME = "top";
@@ -53,11 +54,11 @@ export function TopTables({ summary }: { summary: Summary }) {
             <tr key={one.name}>
               <td>
                 <Button
-                  class="link"
+                  class="link name"
                   title={`${one.name}: find it on the timeline`}
                   onClick={() => session.update({ page: "timeline", find: one.name }, "push")}
                 >
-                  {one.name}
+                  <CutName text={one.name} />
                 </Button>
               </td>
               <td class="number">{formatCount(one.calls)}</td>

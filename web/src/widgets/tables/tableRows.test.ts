@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnalysisTable, Column } from "../../data/analysisTable";
 import { TABLE_VIEW } from "../../state/address";
-import { cellsOf, cellText, orderOf, pareto, rowKey, rowOf, shownColumns, topRows } from "./tableRows";
+import { cellsOf, cellText, orderOf, rowKey, rowOf, shownColumns, typeShares } from "./tableRows";
 
 const about = { title: "", meaning: "", extra: false };
 const numbers = (name: string, values: number[], unit = "", more = {}): Column => ({
@@ -108,17 +108,26 @@ describe("a row", () => {
     }));
 });
 
-test("the highest rows of a column are those with numbers, highest first", () =>
-  expect(topRows(table, "avg_ns", 2)).toEqual([
-    { row: 1, value: 250_000 },
-    { row: 0, value: 1500 },
-  ]));
+test("types have their shares of the time of all GPUs; what has no type is in none of them", () => {
+  const byType = tableOf(
+    texts("type", ["matrix product", "copy", "", "copy"]),
+    numbers("device", [0, 0, 0, 1]),
+    numbers("total_ns", [500, 100, 300, 100], "ns"),
+  );
+  expect(typeShares(byType)).toEqual([
+    { type: "matrix product", share: 0.5 },
+    { type: "copy", share: 0.2 },
+  ]);
+});
 
-test("the rows with the highest shares come with what they are together", () =>
-  expect(pareto(table, 2)).toEqual([
-    { row: 1, value: 1, upTo: 1 },
-    { row: 0, value: 0.314, upTo: 1.314 },
-  ]));
+test("operators that only kernels name are divided by their time on GPUs", () => {
+  const none = [Number.NaN, Number.NaN];
+  const byType = tableOf(texts("type", ["dot", "add"]), numbers("self_ns", none), numbers("device_self_ns", [1, 3]));
+  expect(typeShares(byType)).toEqual([
+    { type: "add", share: 0.75 },
+    { type: "dot", share: 0.25 },
+  ]);
+});
 
 test("a hundred thousand rows are put in order at once", () => {
   const many = 100_000;

@@ -1,12 +1,16 @@
 // Which rows of a table are shown, in which order, and the text of their cells. Pure.
 import { hash } from "../../base/color";
+import { grouped } from "../../base/grouped";
 import { formatCount, formatQuantity, formatShare } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
-import { type AnalysisTable, type Column, columnOf } from "../../data/analysisTable";
+import { type AnalysisTable, type Column, columnOf, numberIn, textIn } from "../../data/analysisTable";
 import type { TableView } from "../../state/address";
 
 /** Shares are numbers from 0 to 1 and are written in percent. */
 export const isShare = ({ name }: Column): boolean => /(^|_)(share|occupancy|efficiency|utilisation|gain)$/.test(name);
+
+/** A bar for each share shows where the time is; how far all rows together have come is a number. */
+export const hasBar = (column: Column): boolean => isShare(column) && !column.name.startsWith("cumulative_");
 
 /** Columns that name a GPU or rank: of no interest where there is one. */
 const PLACES: ReadonlySet<string> = new Set(["rank", "process", "device"]);
@@ -81,23 +85,22 @@ export function orderOf(table: AnalysisTable, view: TableView): number[] {
   });
 }
 
-/** The rows with the highest numbers of a column, highest first. */
-export function topRows(table: AnalysisTable, name: string, count: number): { row: number; value: number }[] {
-  const column = columnOf(table, name);
-  if (column?.kind !== "number") return [];
-  return Array.from(column.values, (value, row) => ({ row, value }))
-    .filter(({ value }) => value > 0)
-    .sort((a, b) => b.value - a.value)
-    .slice(0, count);
-}
+export type TypeShare = { readonly type: string; readonly share: number };
 
-/** The rows with the highest shares, highest first, each with the share of all down to it. */
-export function pareto(table: AnalysisTable, count: number): { row: number; value: number; upTo: number }[] {
-  let upTo = 0;
-  return topRows(table, "share", count).map(({ row, value }) => {
-    upTo += value;
-    return { row, value, upTo };
-  });
+/** Times that rows are divided by; the first one that a table has. */
+const TIMES = ["self_ns", "device_self_ns", "total_ns"] as const;
+
+/** The types of a table by type with their shares of all time in it, highest first; rows without a type are left out. */
+export function typeShares(table: AnalysisTable): TypeShare[] {
+  const rows = Array.from({ length: table.rows }, (_, row) => row);
+  const time = TIMES.find((name) => rows.some((row) => numberIn(table, name, row) !== undefined));
+  const sum = (of: readonly number[]): number =>
+    of.reduce((all, row) => all + ((time && numberIn(table, time, row)) ?? 0), 0);
+  const whole = sum(rows);
+  return [...grouped(rows, (row) => textIn(table, "type", row))]
+    .map(([type, of]) => ({ type, share: sum(of) / whole }))
+    .filter(({ type, share }) => type && share > 0)
+    .sort((a, b) => b.share - a.share);
 }
 
 export const highest = (column: Column): number =>
