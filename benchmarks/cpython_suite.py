@@ -1,6 +1,6 @@
 """CPython's own tests of threads, generators, coroutines, processes and tracing, plain and under `strobe run`.
 
-./dev bench cpython_suite [--pythons 3.11 3.12 3.13] [--modules test_threading ...] [--options=--trace=+c_calls]
+./dev bench cpython_suite [--pythons 3.11 3.13 3.15] [--modules test_threading ...] [--options=--trace=+c_calls]
 
 Every test runs in both ways, in a fresh process per module; everything that the tests and the standard library call is
 recorded. Each test's own result is compared. A test that also fails without strobe is not an exception. A test

@@ -1,6 +1,6 @@
 """What recording a call costs, beside VizTracer and cProfile in the same rounds.
 
-./dev bench overhead calls [--pythons 3.11 3.12 3.13] [--rounds 5] [--workloads fib threads ...]
+./dev bench overhead calls [--pythons 3.11 3.13 3.15] [--rounds 5] [--workloads fib threads ...]
 ./dev bench overhead instructions [--pythons ...]      instruction counts by callgrind, where valgrind is there
 ./dev bench overhead disk [--pythons ...]              bytes per call, CPU time of saving and of opening
 

@@ -32,7 +32,7 @@ frame_layout layout_of_these() {
   layout.frame_previous = offsetof(Frame, previous);
   layout.frame_instruction = offsetof(Frame, instruction);
   layout.frame_owner = offsetof(Frame, owner);
-  layout.owner_skipped = kSkipped;
+  layout.first_owner_skipped = kSkipped;
   return layout;
 }
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from strobe.errors import RecordError
 
+if "t" in sys.abiflags:  # what the hooks keep is guarded by the GIL
+    raise RecordError(
+        "this is a free-threaded build of Python, which strobe does not support",
+        do="Use the standard build of Python",
+    )
 try:
     import strobe._native
 except ImportError as error:

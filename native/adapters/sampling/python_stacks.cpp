@@ -103,14 +103,14 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
         stack.cut = true;
         break;
       }
-      const bool skipped = layout_.frame_owner && f[layout_.frame_owner] == char(layout_.owner_skipped);
+      const bool skipped = layout_.frame_owner && f[layout_.frame_owner] >= char(layout_.first_owner_skipped);
       if (!skipped) {
         if (stack.frames.size() == kMostFrames) {
           stack.cut = true;
           break;
         }
         if (stack.frames.empty()) stack.instruction = load<uintptr_t>(f, layout_.frame_instruction);
-        stack.frames.push_back({at, load<uintptr_t>(f, layout_.frame_code)});
+        stack.frames.push_back({at, load<uintptr_t>(f, layout_.frame_code) & ~layout_.code_tag_bits});
       }
       at = load<uintptr_t>(f, layout_.frame_previous);
     }

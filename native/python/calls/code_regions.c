@@ -1,12 +1,20 @@
 #include "python/calls/code_regions.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "include/strobe.h"
 #include "python/calls/callees.h"
 #include "python/calls/filter.h"
-#include "python/calls/loops_of_code.h"
 #include "python/loops/loops.h"
+
+/* Interpreters with a GIL of their own decide while the main one may begin another recording. Nothing of Python runs
+ * while it is held, which could wait for a GIL. */
+static pthread_mutex_t deciding = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+static void before_fork(void) { pthread_mutex_lock(&deciding); }
+static void after_fork(void) { pthread_mutex_unlock(&deciding); }
+static void prepare(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 static char** prefixes; /* of files that are not recorded */
 static size_t prefix_count;
@@ -42,14 +50,27 @@ int code_regions_setup(const CodeOptions* options) {
     PyErr_SetString(PyExc_RuntimeError, "the interpreter has no co_extra slot left");
     return -1;
   }
+  pthread_once(&prepared, prepare);
+  pthread_mutex_lock(&deciding);
   code_base += UINT64_C(1) << 32;
-  return take_texts(options->excluded, &prefixes, &prefix_count) || filter_setup(options->rules) ? -1 : 0;
+  const int failed = take_texts(options->excluded, &prefixes, &prefix_count) || filter_setup(options->rules);
+  pthread_mutex_unlock(&deciding);
+  return failed ? -1 : 0;
 }
 
 static int of_the_user(const char* file) {
-  for (size_t i = 0; i < prefix_count; i++)
-    if (strncmp(file, prefixes[i], strlen(prefixes[i])) == 0) return 0;
-  return 1;
+  int found = 0;
+  pthread_mutex_lock(&deciding);
+  for (size_t i = 0; i < prefix_count && !found; i++) found = strncmp(file, prefixes[i], strlen(prefixes[i])) == 0;
+  pthread_mutex_unlock(&deciding);
+  return !found;
+}
+
+static int is_allowed(const char* file, const char* module, const char* name, int recorded) {
+  pthread_mutex_lock(&deciding);
+  const int allowed = filter_allows(file, module, name, recorded);
+  pthread_mutex_unlock(&deciding);
+  return allowed;
 }
 
 /* Borrowed UTF-8 of a text among globals, or NULL. */
@@ -98,10 +119,11 @@ static int calls_module(const char* module, const char* function) {
          (PY_VERSION_HEX < 0x030C0000 && strcmp(function, "Module._call_impl") == 0);
 }
 
-static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
+uintptr_t code_region_decide(PyCodeObject* code, PyObject* globals, char* loops) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   const char* name = file ? PyUnicode_AsUTF8(code->co_qualname) : NULL;
   uintptr_t known = CODE_SKIP;
+  loops[0] = 0;
   if (!name) {
     PyErr_Clear(); /* a name that is not UTF-8 */
   } else if (strcmp(file, "<frozen importlib._bootstrap>") == 0 && strcmp(name, "_find_and_load") == 0) {
@@ -117,21 +139,27 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
       known = CODE_FIRST + (uintptr_t)torch;
     } else if (calls_module(module, name)) {
       known = CODE_MODULE;
-    } else if (filter_allows(file, module, name, recorded)) {
+    } else if (is_allowed(file, module, name, recorded)) {
       strobe_region_info info = {0};
       info.name = name;
       info.file = file;
       info.line = (uint32_t)code->co_firstlineno;
       info.paradigm = STROBE_PYTHON;
       info.role = STROBE_ROLE_FUNCTION;
-      char loops[LOOPS_TEXT];
-      loops_of_code(code, loops, sizeof loops);
+      loops_of_code(code, loops, LOOPS_TEXT);
       info.loops = loops;
-      const uint32_t region = strobe_region(&info);
-      if (loops[0]) loops_add(code, region, loops);
-      callees_add(code);
-      known = CODE_FIRST + (uintptr_t)region;
+      known = CODE_FIRST + (uintptr_t)strobe_region(&info);
     }
+  }
+  return known;
+}
+
+static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
+  char loops[LOOPS_TEXT];
+  const uintptr_t known = code_region_decide(code, globals, loops);
+  if (known >= CODE_FIRST) {
+    if (loops[0]) loops_add(code, (uint32_t)(known - CODE_FIRST), loops);
+    callees_add(code);
   }
   if (set_extra((PyObject*)code, code_extra_index, (void*)(uintptr_t)(code_base + known)) != 0) PyErr_Clear();
   return known;

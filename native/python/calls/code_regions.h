@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "python/calls/code_extra.h"
+#include "python/calls/loops_of_code.h"
 #include "python/calls/module_calls.h"
 
 /* What is known of a code object: one of these, or CODE_FIRST + region. Its slot holds code_base + that. */
@@ -27,6 +28,9 @@ extern uint64_t code_base;           /* of this recording; the lower 32 bits are
 extern const uint8_t* code_throttle; /* strobe_throttle_flags() */
 enum { THROTTLED_REGIONS = 1 << 16 };
 
+/* What `code` is. Its loops, as loops_of_code writes them, in `loops` of LOOPS_TEXT bytes: empty unless it is recorded.
+ * For any interpreter. Never fails. */
+uintptr_t code_region_decide(PyCodeObject* code, PyObject* globals, char* loops);
 /* Decides at first sight. `globals` NULL: those of the running frame. Never fails. */
 uintptr_t code_region_slowly(PyCodeObject* code, PyObject* globals);
 /* The code is not recorded from now on, because it is called too often for what it does. */

@@ -22,8 +22,9 @@ struct frame_layout {
   size_t chunk_data;
   /* _PyInterpreterFrame */
   size_t frame_bytes, frame_code, frame_previous, frame_instruction;
-  size_t frame_owner; /* 0: none is skipped */
-  int owner_skipped;  /* frames that are only marks in the C stack */
+  uintptr_t code_tag_bits; /* of frame_code: not a part of the address */
+  size_t frame_owner;      /* 0: none is skipped */
+  int first_owner_skipped; /* frames of this owner, and of those behind it, are only marks in the C stack */
   /* PyCodeObject */
   size_t code_bytes, code_type, code_words, code_first_line, code_file, code_name, code_lines, code_instructions;
   uintptr_t code_type_object;

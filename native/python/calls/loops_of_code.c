@@ -21,6 +21,11 @@ typedef struct {
 } Loop;
 
 enum { MOST_UNITS = 1 << 13, MOST_DEPTH = 64 };
+#ifdef TO_BOOL
+enum { CHECKED = TO_BOOL };
+#else
+enum { CHECKED = -1 };
+#endif
 
 static int jumps_back(int op) {
   switch (op) {
@@ -101,9 +106,20 @@ static void find_name(const PyCodeObject* code, Instruction* before, int pushed,
       i->name = text_at(code->co_names, i->arg);
       return;
     case LOAD_FAST:
+#ifdef LOAD_FAST_BORROW
+    case LOAD_FAST_BORROW:
+#endif
     case LOAD_DEREF:
       i->name = text_at(code->co_localsplusnames, i->arg);
       return;
+#ifdef LOAD_FAST_LOAD_FAST
+    case LOAD_FAST_LOAD_FAST:
+#ifdef LOAD_FAST_BORROW
+    case LOAD_FAST_BORROW_LOAD_FAST_BORROW:
+#endif
+      i->name = text_at(code->co_localsplusnames, i->arg & 15); /* the upper one on the stack */
+      return;
+#endif
 #if PY_VERSION_HEX < 0x030C0000
     case LOAD_METHOD:
       i->called = 1;
@@ -131,6 +147,13 @@ static void find_name(const PyCodeObject* code, Instruction* before, int pushed,
     i->called = 1;
     before->called = 0;
   }
+}
+
+/* Whether the instruction behind `at` needs a NULL that marks no call: CALL_FUNCTION_EX without keywords (3.14), and
+ * FOR_ITER, behind the generator that any() or list() goes through (3.15). */
+static int is_filler(const unsigned char* units, Py_ssize_t count, Py_ssize_t at) {
+  const int next = PY_VERSION_HEX >= 0x030E0000 && at < count ? units[2 * at] : CACHE;
+  return next == CALL_FUNCTION_EX || next == FOR_ITER;
 }
 
 /* Instructions but those of exception handlers: what they do is done rarely. */
@@ -162,7 +185,9 @@ static size_t decode(const PyCodeObject* code, const unsigned char* units, Py_ss
 #ifdef CLEANUP_THROW /* the handler of a `yield from` (or an `await`) goes back behind it: that is not a loop */
     if (n && i[-1].op == CLEANUP_THROW) i->target = -1;
 #endif
-    const int marked = PY_VERSION_HEX >= 0x030D0000 && at < count && units[2 * at] == PUSH_NULL;
+    if (i->op == PUSH_NULL && is_filler(units, count, at)) i->op = NOP;
+    const int marked =
+        PY_VERSION_HEX >= 0x030D0000 && at < count && units[2 * at] == PUSH_NULL && !is_filler(units, count, at + 1);
     find_name(code, n ? i - 1 : NULL, pushed || marked, i);
     pushed = i->op == PUSH_NULL && PY_VERSION_HEX < 0x030D0000;
     n++;
@@ -185,12 +210,22 @@ static int is_made_of(const Instruction* code, size_t count, Loop inner, Loop ou
   return 0;
 }
 
+/* Whether a call of any(), all(), list(), ... with a generator became a loop, since 3.14: nothing takes the item. */
+static int is_of_call(const Instruction* code, size_t count, Py_ssize_t begin) {
+  for (size_t i = 0; PY_VERSION_HEX >= 0x030E0000 && i + 1 < count; i++) {
+    if (code[i].at != begin) continue;
+    const int next = code[i + 1].op;
+    return code[i].op == FOR_ITER && (next == CHECKED || next == LIST_APPEND || next == SET_ADD);
+  }
+  return 0;
+}
+
 /* One loop for all that jumps back to the same place; outer loops first. */
 static size_t find_loops(const Instruction* code, size_t count, Loop* loops) {
   size_t n = 0;
   for (size_t i = 0; i < count; i++) {
     const Py_ssize_t begin = code[i].target;
-    if (begin < 0 || begin > code[i].at) continue;
+    if (begin < 0 || begin > code[i].at || is_of_call(code, count, begin)) continue;
     size_t k = 0;
     while (k < n && loops[k].begin != begin) k++;
     if (k == n) loops[n++] = (Loop){.begin = begin};
@@ -323,6 +358,18 @@ typedef struct {
   size_t most, count;
   unsigned char* handlers;
 } Found;
+/* Whether the loop may be left where it begins, on that line: the condition of a `while`, which 3.14 and later compile
+ * once, at the beginning. */
+static int is_left_on_line(const Decoded* d, Loop loop, int line) {
+  for (size_t k = 0; PY_VERSION_HEX >= 0x030E0000 && k < d->count; k++) {
+    const Instruction* each = &d->instructions[k];
+    if (each->at >= loop.begin && each->at < loop.end && each->target >= loop.end &&
+        PyCode_Addr2Line(d->code, (int)(2 * each->at)) == line)
+      return 1;
+  }
+  return 0;
+}
+
 static void list_loops(const Decoded* d, void* argument) {
   Found* found = argument;
   for (size_t k = 0; k < d->count; k++) {
@@ -346,6 +393,7 @@ static void list_loops(const Decoded* d, void* argument) {
       if (line > 0 && line != first) loop->one_line = 0;
       if (line > 0 && line < loop->line && !loop->asks) loop->line = line; /* the condition stands at the end */
     }
+    if (!loop->one_line && is_left_on_line(d, at, first)) loop->asks = 1;
   }
 }
 size_t loops_in_code(PyCodeObject* code, CodeLoop* loops, size_t most, unsigned char* handlers) {

@@ -25,7 +25,7 @@ void loops_of_code(PyCodeObject* code, char* text, size_t size);
 typedef struct {
   uint32_t begin, end; /* in bytes of the bytecode: each iteration begins there; what lies behind the loop */
   int line;            /* where it is written */
-  int asks;            /* its iterations begin with the question for the next item */
+  int asks;            /* its iterations begin with the question for the next item, or whether it goes on */
   int one_line;
   int inner; /* `!` or `^` stands in it: it lies in another loop, which does not go through epochs */
 } CodeLoop;

@@ -16,6 +16,8 @@ def _start():  # type: ignore[no-untyped-def]
     try:
         if sys.version_info < (3, 11):
             raise ImportError("strobe records Python 3.11 and later")
+        if "t" in getattr(sys, "abiflags", ""):
+            raise ImportError("strobe does not record free-threaded builds of Python")
         from strobe.record.program.bootstrap import start_from_environment
     except Exception as error:  # Python of another environment: the program runs unrecorded, with a note in the trace
         _note("%s (process %d) was not recorded: %s" % (sys.executable, os.getpid(), error))  # type: ignore[no-untyped-call]

@@ -83,14 +83,14 @@ def run(
         raise RecordError(f"'{command[0]}' {reason}", exit_code=126 if known else 127)
     if disabled():
         return RunResult(None, *wait_for(executable, command, dict(os.environ)))
+    from strobe.native import library  # fails where the core does not load: before there is a folder
+
     rank = parallel_jobs.rank_of(os.environ)
     wanted = output or default_name(command)
     shared = parallel_jobs.join(wanted, rank) if rank is not None and rank.number > 0 else None
     made_with = {"adapters": list(adapters), "job": rank.job if rank else "", "options": job_settings(options)}
     folder = shared or create(wanted, command, made_with)
     leads = rank is not None and rank.number == 0 and parallel_jobs.sign_in(folder, rank)
-    from strobe.native import library
-
     clock = ""
     if rank is not None or any(ADAPTERS[name].has_ranks for name in adapters):
         # Perhaps processes of other nodes, whose clocks are others.

@@ -35,18 +35,13 @@ def start_from_environment() -> str:
         windows.end_at_exit()
         session.rest_while_forking()
     except Exception as error:
-        if _another_interpreter(error):
+        if "subinterpreters" in str(error):  # one with a GIL of its own: the core cannot be imported there
+            from strobe.record.program import interpreters
+
+            return interpreters.start()
+        if isinstance(error, OSError) and error.errno == errno.EBUSY:  # one that shares its GIL, or within a C program
             return f"an interpreter of process {os.getpid()} was not recorded: the process is recorded already"
         if not main and isinstance(error, OSError) and error.errno in _OF_THE_FOLDER:
             return ""  # its stderr may be data of the program
         print(f"strobe: this program runs unrecorded: {error}", file=sys.stderr)
     return ""
-
-
-def _another_interpreter(error: Exception) -> bool:
-    """Whether this is a sub-interpreter, or one inside of a C program that is recorded: it has no session of its own.
-
-    The core reports that, or (CPython 3.12 and later, with a GIL of its own) cannot be imported.
-    """
-    busy = isinstance(error, OSError) and error.errno == errno.EBUSY
-    return busy or "subinterpreters" in str(error)

@@ -14,7 +14,7 @@ from strobe.record.options.session_settings import Session
 from strobe.record.program import threads
 from strobe.record.program.import_hooks import after_import
 
-# Started by multiprocessing with `-c` and a line of code that begins like this.
+# Started by multiprocessing with `-c` and a line of code that begins like this, since 3.14 behind an import of sys.
 _HELPERS = {
     "from multiprocessing.resource_tracker ": "resource tracker of multiprocessing",
     "from multiprocessing.forkserver ": "fork server of multiprocessing",
@@ -40,7 +40,7 @@ def start(settings: Session) -> None:
         after_import("_posixsubprocess", core.replace_starts)
     code = sys.orig_argv[sys.orig_argv.index("-c") + 1] if "-c" in sys.orig_argv[:-1] else ""
     for beginning, name in _HELPERS.items():
-        if code.startswith(beginning):
+        if code.removeprefix("import sys; ").startswith(beginning):
             core.name_process(name)
     threads.at_begin(_name_worker)
 
