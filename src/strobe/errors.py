@@ -15,6 +15,7 @@ what happened, where, and what to do. Nothing here is ever raised into a measure
 from __future__ import annotations
 
 from strobe.model import exit_codes
+from strobe.model.terminal import visible
 
 
 class StrobeError(Exception):
@@ -29,11 +30,6 @@ class StrobeError(Exception):
     def __str__(self) -> str:
         first = f"{self.what} ({self.where})" if self.where else self.what
         return f"{first}\n  {self.do}" if self.do else first
-
-
-def visible(text: str) -> str:
-    """Return a text with control and unencodable characters as escapes, because names in files may contain anything."""
-    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 class UsageError(StrobeError):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import strobe
+from strobe.api.unfinished_imports import work_folder
 from strobe.formats.reading.inputs import inputs_of
 from tests.formats.test_profiles import by_path
 
@@ -54,3 +55,26 @@ def test_neither_pyarrow_nor_a_reader_of_another_format_is_loaded(tmp_path: Path
     heavy = ("ascend.reader", "profiles.callgrind.reader", "ncu.reader", "nvprof", "rocm", "html.page", "otf2")
     assert not [name for name in loaded if name.startswith(tuple(f"strobe.formats.{each}" for each in heavy))]
     assert not [name for name in loaded if name.partition(".")[0] in ("pyarrow", "duckdb", "pandas")]
+
+
+def test_what_a_killed_import_has_left_is_removed_by_the_next_one_in_that_folder(tmp_path: Path) -> None:
+    (tmp_path / "large.folded").write_text("".join(f"main;f{n} {n + 1}\n" for n in range(300_000)))
+    (tmp_path / "other.folded").write_text(STACKS)
+    command = [sys.executable, "-m", "strobe", "import", "large.folded"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as killed:
+        while not (left := list(tmp_path.glob(".*importing-*"))) and killed.poll() is None:
+            pass
+        killed.kill()
+    assert left
+    assert left[0].is_dir()
+    # One that is under way, one of another host, and one whose number another process has now.
+    alive = work_folder(tmp_path / "alive.strobe")
+    elsewhere = alive.with_name(f"{alive.name.partition('-')[0]}-elsewhere-7-1")
+    again = alive.with_name(f"{alive.name}1")
+    for folder in (alive, elsewhere, again):
+        (folder / "process-1.blocks").parent.mkdir()
+    strobe.open(tmp_path / "other.folded")  # into the cache
+    assert left[0].is_dir()
+    done = subprocess.run([*command[:-1], "other.folded"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert sorted(tmp_path.glob(".*importing-*")) == sorted([alive, elsewhere])

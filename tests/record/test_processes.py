@@ -239,6 +239,26 @@ def test_what_a_program_starts_and_cannot_be_recorded_is_named(workshop: Worksho
     assert quality[0]["text"].startswith(f"became {python} child.py; complete up to")
 
 
+def test_each_program_of_a_chain_names_the_one_that_it_became(workshop: Workshop) -> None:
+    workshop.write(
+        "chain.py",
+        """
+        import os, sys
+        def work(): pass
+        work()
+        left = int(sys.argv[1])
+        if left:
+            os.execv(sys.executable, [sys.executable, "chain.py", str(left - 1)])
+        """,
+    )
+    trace = strobe.open(workshop.recorded("chain.py", "3").trace)
+    became = [
+        text.partition(";")[0] for (text,) in trace.sql("select text from quality where text like 'became%'").rows()
+    ]
+    python = Path(sys.executable).name
+    assert sorted(became) == [f"became {python} chain.py {left}" for left in range(3)]
+
+
 def test_a_command_that_hides_the_environment_is_named_where_nothing_was_recorded(workshop: Workshop) -> None:
     workshop.write("child.py", CHILD)
     for words, said in (

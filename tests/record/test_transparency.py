@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import strobe
 from tests.record.workshop import Workshop
 
 pytestmark = pytest.mark.every_python
@@ -251,7 +252,12 @@ def test_a_deep_recursion_that_works_without_strobe_works_with_it(workshop: Work
         print(depth(100_000))
         """,
     )
-    assert workshop.recorded("program.py").visible == workshop.plain("program.py").visible
+    outcome = workshop.recorded("program.py")
+    assert outcome.visible == workshop.plain("program.py").visible
+    trace = strobe.open(outcome.trace)
+    recorded = trace.sql("select count(*) from spans where name = 'depth'").rows()[0][0]
+    missed = dict(trace.sql("select what, value from quality where value > 0").rows()).get("calls_too_deep", 0)
+    assert recorded + missed == 100_001  # every call is in the trace, or in the number of those that are not
 
 
 def test_output_into_a_closed_pipe_ends_as_without_strobe(workshop: Workshop) -> None:

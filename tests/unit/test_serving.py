@@ -6,11 +6,13 @@ import asyncio
 import dataclasses
 import http.client
 import json
+import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +29,8 @@ from strobe.api.trace import Trace
 from strobe.cli.verbs.view import sources, ssh_line
 from strobe.model.cancellation import checkpoint
 from strobe.server.http.app import Application
+from strobe.server.http.connections import Connections
+from strobe.server.http.launch_token import LaunchToken
 from strobe.server.http.serve import configured
 from strobe.server.http.trace_library import Source
 from strobe.server.routing import routes
@@ -42,10 +46,10 @@ FOREVER_S = 60
 
 
 @contextmanager
-def served(app: Application) -> Iterator[int]:
+def served(app: Application, connections: Connections | None = None) -> Iterator[int]:
     """Serve an application as `strobe view` does; the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(configured(app))
+        server = uvicorn.Server(configured(app, connections))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
@@ -186,6 +190,111 @@ def test_what_is_no_request_is_refused_and_the_next_one_answered(app: Applicatio
         assert b"Traceback" not in answer
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as meta:
             assert meta.status == 200
+
+
+def closed(connection: socket.socket) -> bool:
+    """Wait until the server closes a connection."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_half_requests_without_the_token_shut_nobody_out(app: Application, caplog: pytest.LogCaptureFixture) -> None:
+    with served(app, Connections(head_s=FOREVER_S)) as port:
+        half = [asked(port, b"GET /a-token/api/meta HTTP/1.1\r\nHost: local") for _ in range(520)]
+        for _ in range(3):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as meta:
+                assert meta.status == 200
+        assert closed(half[0])  # which waited longest
+        half[-1].sendall(b"host\r\nConnection: close\r\n\r\n")
+        assert half[-1].recv(4096).startswith(b"HTTP/1.1 200")
+        for connection in half:
+            connection.close()
+    assert len([each for each in caplog.records if "closed" in each.getMessage()]) == 1
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"",
+        b"GET /a-token/api/meta HTTP/1.1\r\nHost: local",
+        b"POST /wrong/runs/upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf",
+        b"POST /a-token/runs/upload?name=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf",
+        b"GET /a-token/api/meta HTTP/1.1\r\nHost: localhost\r\n\r\nGET /a-token/api/me",
+    ],
+    ids=["nothing", "half a head", "half a body without the token", "half a body", "half a second request"],
+)
+def test_a_request_that_does_not_come_is_not_waited_for(app: Application, half: bytes) -> None:
+    with served(app, Connections(head_s=0.2, body_s=0.2)) as port, asked(port, half) as connection:
+        begun = time.monotonic()
+        while connection.recv(4096):
+            pass
+        assert time.monotonic() - begun < FOREVER_S / 2
+
+
+def test_connections_with_the_token_are_counted_and_refused_with_a_sentence(app: Application) -> None:
+    head = f"GET /{TOKEN}/api/meta HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    with served(app, Connections(most=2)) as port:
+        kept = [asked(port, head) for _ in range(2)]
+        assert [each.recv(12) for each in kept] == [b"HTTP/1.1 200"] * 2
+        with asked(port, head) as third:
+            assert third.recv(12) == b"HTTP/1.1 503"
+        kept.pop().close()
+
+        def again() -> bool:
+            with asked(port, head) as another:
+                return another.recv(12) == b"HTTP/1.1 200"
+
+        wait_until(again)
+        kept.pop().close()
+
+
+def test_the_browser_is_started_with_an_address_that_is_good_once(runs: Path) -> None:
+    browser = runs / "browser"
+    browser.write_text(f"#!{sys.executable}\nimport sys\nopen('started', 'w').write(sys.argv[1] + '\\n')\n")
+    browser.chmod(0o755)
+    env = {**os.environ, "BROWSER": f"{browser} %s", "DISPLAY": ":9", "STROBE_CACHE": str(runs / "cache")}
+    command = [STROBE, "view", "runs", "--until-eof"]
+    pipe, errors = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=runs, env=env, stdin=pipe, stdout=pipe, stderr=errors, text=True) as server:
+        assert server.stdout is not None
+        printed = server.stdout.readline().strip()
+        wait_until(lambda: (runs / "started").is_file() and (runs / "started").read_text().endswith("\n"))
+        launch = (runs / "started").read_text().strip()
+        token = urlsplit(printed).path.strip("/")
+        assert token not in launch
+        arguments = Path(f"/proc/{server.pid}/cmdline")
+        assert not arguments.exists() or token not in arguments.read_text()
+        with urllib.request.urlopen(launch, timeout=FOREVER_S) as page:
+            assert page.url == printed  # the address that people may keep
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(launch, timeout=FOREVER_S)
+        with urllib.request.urlopen(printed, timeout=FOREVER_S) as page:
+            assert page.status == 200
+        assert server.stdin is not None
+        server.stdin.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_another_user_cannot_use_the_address_of_the_browser(app: Application) -> None:
+    with served(app) as port:
+        launch = f"http://127.0.0.1:{port}/{app.launch.text}/"
+        encoding = "'x'.encode('idna')"  # another user may not be able to load it
+        ask = f"import os, urllib.request; {encoding}; os.setuid(65534); urllib.request.urlopen('{launch}')"
+        done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+        assert "HTTP Error 404" in done.stderr
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=FOREVER_S)
+        connection.request("GET", f"/proxy/9/{app.launch.text}")  # this user can, also through a proxy
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["Location"]) == (303, f"{TOKEN}/")
+        connection.close()
+
+
+def test_the_address_of_the_browser_is_good_for_a_minute() -> None:
+    assert not LaunchToken(good_s=0).use(None, None)
+    used = LaunchToken()
+    assert (used.use(None, None), used.use(None, None)) == (True, False)
 
 
 def test_what_the_page_asks_first_is_answered_once_and_before_it_is_asked(

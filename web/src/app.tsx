@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { listeners, within } from "./base/events";
-import { shortName } from "./base/names";
+import { shortName, visible } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
 import { countLocations, ranksOf } from "./data/run";
@@ -47,7 +47,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
     "";
 
   useEffect(() => {
-    if (run) document.title = `${run.meta.program || run.meta.name} – strobe`;
+    if (run) document.title = visible(`${run.meta.program || run.meta.name} – strobe`);
   }, [run]);
   useEffect(() => {
     const { on, stop } = listeners(window);

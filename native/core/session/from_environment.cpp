@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "core/format/json_text.h"
+#include "core/format/secrets.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -42,9 +43,10 @@ std::string describe(bool main) {
     fclose(file);
   }
   if (command.ends_with('\0')) command.pop_back();
+  WithoutSecrets words;
   for (const auto argument : std::views::split(command, '\0')) {
     if (!out.ends_with('[')) out += ", ";
-    append_json_text(out, std::string_view(argument.begin(), argument.end()));
+    append_json_text(out, words.shown(std::string_view(argument.begin(), argument.end())));
   }
   char host[256] = "";
   gethostname(host, sizeof host - 1);

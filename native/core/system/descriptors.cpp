@@ -78,8 +78,15 @@ int write_all(int fd, std::string_view bytes, off_t offset) {
   return 0;
 }
 
+mode_t mode_in_folder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  struct stat folder;
+  if (stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &folder) != 0) return 0600;
+  return folder.st_mode & 0666;
+}
+
 int HeldFile::open_new(const std::string& path, int flags) {
-  const int low = open(path.c_str(), flags | O_CLOEXEC, 0644);
+  const int low = open(path.c_str(), flags | O_CLOEXEC, mode_in_folder(path));
   if (low < 0) return errno;
   fd = move_away(low);
   name = path;

@@ -3,6 +3,7 @@
 #pragma once
 #include <dirent.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <atomic>
 #include <string>
@@ -26,6 +27,9 @@ void close_file(int fd, const FileId& id);
 // A file that was just opened gets a number far from those that the program's own files get. Returns it, or `fd` itself
 // where there is none.
 int move_away(int fd);
+
+// Mode of a new file: who may read its folder may read it, and nobody else.
+mode_t mode_in_folder(const std::string& path);
 
 // Reads up to `size` - 1 bytes from the start of a file of /proc or of a control group, and ends them with a 0.
 // How many, or -1.

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/system/descriptors.h"
+
 namespace strobe {
 
 [[noreturn]] inline void throw_errno(const std::string& path) {
@@ -30,7 +32,7 @@ inline void write_all(int fd, const std::string& path, const char* data, size_t 
 class OutputFile {
  public:
   explicit OutputFile(std::string path) : path_(std::move(path)) {
-    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_in_folder(path_));
     if (fd_ < 0) throw_errno(path_);
   }
   ~OutputFile() { close(fd_); }

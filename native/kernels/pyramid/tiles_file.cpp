@@ -1,19 +1,23 @@
 #include "kernels/pyramid/tiles_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
 
 #include "core/format/blocks.h"
+#include "core/system/descriptors.h"
 
 namespace strobe {
 
 constexpr uint32_t kTilesMagic = 0x4c495453;  // "STIL"
 constexpr uint32_t kTilesVersion = 3;
 
-TilesWriter::TilesWriter(const std::string& path) : path_(path), file_(fopen(path.c_str(), "wbe")) {
+TilesWriter::TilesWriter(const std::string& path) : path_(path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_in_folder(path));
+  file_ = fd < 0 ? nullptr : fdopen(fd, "wb");
   if (!file_) throw std::system_error(errno, std::generic_category(), path);
   const Header none{};
   write(&none, sizeof none);  // nobody takes a file without a header for whole

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/system/descriptors.h"
 #include "kernels/reading/process_file.h"
 
 namespace strobe {
@@ -86,7 +87,7 @@ bool ProcessFile::write_index() const {
   header.crc = crc32c(bytes.data(), bytes.size());
   // Whole or not at all: others may open the trace at the same time.
   const std::string work = index_path_ + "." + std::to_string(getpid());
-  const int fd = open(work.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = open(work.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_in_folder(work));
   if (fd < 0) return false;
   const auto whole = [&](const void* data, size_t size) { return write(fd, data, size) == ssize_t(size); };
   bool written = whole(&header, sizeof header) && whole(bytes.data(), bytes.size());

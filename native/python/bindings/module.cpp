@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "adapters/torch_collectives.h"
+#include "core/format/secrets.h"
 #include "core/system/node_clock.h"
 #include "include/strobe.h"
 #include "python/recording/greenlets.h"
@@ -273,6 +274,16 @@ NB_MODULE(_native, m) {
     return nb::steal<nb::object>(all);
   });
   m.def("node_name", &strobe::node_name);
+  m.def("without_secrets", [](nb::list words) {
+    strobe::WithoutSecrets command;
+    nb::list shown;
+    for (const nb::handle word : words) {
+      const auto bytes = nb::cast<nb::bytes>(word);
+      const std::string each = command.shown({bytes.c_str(), bytes.size()});
+      shown.append(nb::bytes(each.data(), each.size()));
+    }
+    return shown;
+  });
   m.def("wall_clock", [] {
     const strobe::WallClock wall = strobe::wall_clock();
     return nb::make_tuple(wall.monotonic_ns, wall.unix_ns, wall.error_ns);

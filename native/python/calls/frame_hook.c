@@ -49,30 +49,21 @@ static void find_stack_limit(void) {
   pthread_attr_destroy(&attributes);
 }
 
-/* Deep recursion: without a hook 3.11 runs Python-to-Python calls without C stack, with one it does not. Below the
- * limit the program gets its plain interpreter back until it has returned, so that it never overflows a stack that it
- * would not overflow alone. */
-static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing);
-static PyObject* evaluate_deep(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
-  if (stack_limit == (char*)UINTPTR_MAX) {
-    find_stack_limit();
-    return evaluate(tstate, frame, throwing);
-  }
-  PyInterpreterState* interpreter = tstate->interp;
-  _PyFrameEvalFunction hook = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-  strobe_count("deep_recursion_not_recorded", 1);
-  _PyInterpreterState_SetEvalFrameFunc(interpreter, _PyEval_EvalFrameDefault);
-  PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
-  _PyInterpreterState_SetEvalFrameFunc(interpreter, hook);
-  return result;
+/* Calls that would be recorded if the recursion were not too deep; see evaluate_deep. */
+static int too_deep;
+static uint64_t calls_too_deep;
+
+static int is_recorded(PyFrameObject* frame) {
+  return !now.importing && code_region(frame->f_frame->f_code, frame->f_frame->f_globals) >= CODE_FIRST;
 }
 
-/* The profile hook: C functions only. */
+/* The profile hook: C functions only, and the number of calls while the frame hook is out. */
 static int on_profile(PyObject* self, PyFrameObject* frame, int what, PyObject* callable) {
   (void)self;
+  if (what == PyTrace_CALL && too_deep && is_recorded(frame)) calls_too_deep++;
+  if (!c_functions) return 0;
   if (what != PyTrace_C_CALL && what != PyTrace_C_RETURN && what != PyTrace_C_EXCEPTION) return 0;
-  if (now.importing || !callable || code_region(frame->f_frame->f_code, frame->f_frame->f_globals) < CODE_FIRST)
-    return 0;
+  if (!callable || !is_recorded(frame)) return 0;
   if (what == PyTrace_C_CALL) {
     if (c_function_begin(callable)) running_c_function = callable;
   } else {
@@ -86,6 +77,33 @@ static int on_profile(PyObject* self, PyFrameObject* frame, int what, PyObject* 
 static void set_profile(PyThreadState* tstate, Py_tracefunc function) {
   tstate->c_profilefunc = function;
   tstate->cframe->use_tracing = tstate->c_tracefunc || function ? 255 : 0;
+}
+
+/* Deep recursion: without a hook 3.11 runs Python-to-Python calls without C stack, with one it does not. Below the
+ * limit the program gets its plain interpreter back until it has returned, so that it never overflows a stack that it
+ * would not overflow alone. Meanwhile the profile hook, which needs no C stack, counts the calls of all threads; where
+ * the program has a profile hook of its own, their number is not known. */
+static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing);
+static PyObject* evaluate_deep(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
+  if (stack_limit == (char*)UINTPTR_MAX) {
+    find_stack_limit();
+    return evaluate(tstate, frame, throwing);
+  }
+  PyInterpreterState* interpreter = tstate->interp;
+  _PyFrameEvalFunction hook = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  for (PyThreadState* each = PyInterpreterState_ThreadHead(interpreter); each; each = PyThreadState_Next(each))
+    if (!each->c_profilefunc) set_profile(each, on_profile);
+  too_deep = 1;
+  calls_too_deep = 0;
+  _PyInterpreterState_SetEvalFrameFunc(interpreter, _PyEval_EvalFrameDefault);
+  PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
+  _PyInterpreterState_SetEvalFrameFunc(interpreter, hook);
+  too_deep = 0;
+  if (tstate->c_profilefunc != on_profile) strobe_count("deep_recursion_not_recorded", 1);
+  strobe_count("calls_too_deep", calls_too_deep);
+  for (PyThreadState* each = PyInterpreterState_ThreadHead(interpreter); each; each = PyThreadState_Next(each))
+    if (!c_functions && each->c_profilefunc == on_profile) set_profile(each, NULL);
+  return result;
 }
 
 /* The hook is not in: a new thread, or the program has put in its own, or has just taken it out. */

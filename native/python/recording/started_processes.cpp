@@ -16,7 +16,9 @@
 #include <string>
 
 #include "core/format/json_text.h"
+#include "core/format/secrets.h"
 #include "core/system/clock.h"
+#include "core/system/descriptors.h"
 #include "include/strobe.h"
 
 namespace nb = nanobind;
@@ -96,10 +98,11 @@ struct Start {
 
 void append_words(std::string& out, PyObject* words) {
   Py_ssize_t n = words && PySequence_Check(words) && !PyUnicode_Check(words) ? PySequence_Size(words) : 0;
+  strobe::WithoutSecrets shown;
   for (Py_ssize_t i = 0; i < n && size_t(i) < kWords; i++) {
     PyObject* word = PySequence_GetItem(words, i);
     if (i) out += ", ";
-    strobe::append_json_text(out, text_of(word).substr(0, kWord));
+    strobe::append_json_text(out, shown.shown(text_of(word)).substr(0, kWord));
     Py_XDECREF(word);
   }
   PyErr_Clear();
@@ -118,7 +121,7 @@ void note(const Start& start) {
   line += ", \"interpreter\": ";
   strobe::append_json_text(line, interpreter_of(start.executable));
   line += ", \"argv\": [" + start.arguments + "]}\n";
-  int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  int fd = open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, strobe::mode_in_folder(file));
   ssize_t done = fd < 0 ? -1 : write(fd, line.data(), line.size());
   if (done != ssize_t(line.size())) strobe_count("starts_not_noted", 1);
   if (fd >= 0) close(fd);

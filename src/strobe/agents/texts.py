@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from strobe.errors import visible
+from strobe.model.terminal import visible
 from strobe.tables.table import Table
 
 MOST_TOKENS = 2_000

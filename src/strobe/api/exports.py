@@ -8,6 +8,7 @@ from pathlib import Path
 from strobe import registry
 from strobe.errors import StrobeError, UsageError
 from strobe.model.plugins import Format
+from strobe.trace.archive import require_utf_8
 from strobe.trace.trace import Trace
 
 
@@ -39,6 +40,7 @@ def format_for(path: Path | None, name: str) -> Format:
 
 def export(trace: Trace, path: Path, to: str, options: Mapping[str, object]) -> list[str]:
     """Write a trace in a format; return sentences about what that cannot hold."""
+    require_utf_8(path)
     plugin = format_for(path, to)
     assert plugin.write is not None
     unknown = set(options) - {option.name for option in plugin.options}

@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from strobe.api.exports import formats
+from strobe.api.unfinished_imports import remove_abandoned, work_folder
 from strobe.errors import FormatError, TraceError, UsageError
 from strobe.formats import known_formats
 from strobe.formats.reading.inputs import Input, inputs_of
 from strobe.formats.reading.progress import Progress
 from strobe.model.cache_folder import cache_folder
 from strobe.model.plugins import Format, Imported
+from strobe.model.private_files import folder_mode, opener
 from strobe.model.units import format_bytes
 from strobe.trace import user_notes
-from strobe.trace.archive import FORMAT_VERSION, SUFFIX
+from strobe.trace.archive import FORMAT_VERSION, SUFFIX, require_utf_8
 from strobe.trace.clocks.collective_clocks import alignments
 from strobe.trace.trace import Trace
 
@@ -97,6 +99,7 @@ def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
     Ctrl-C keeps what has been read by then. Raises FormatError where nothing in it is known, TraceError where it cannot
     be read.
     """
+    path = Path(os.path.abspath(path))  # "." has no name
     beside = path.with_name(path.name + SUFFIX)
     if cache is None and _manifest(beside) is not None and os.access(path.parent, os.W_OK):
         return imported([path], beside, talk=talk)
@@ -122,6 +125,8 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
     `ranks`: one for each recognised file, in order; else they come from the files, from their names, or from their
     order.
     """
+    for path in (*paths, folder):
+        require_utf_8(path)
     stamp: list[object] = [*map(_stamp, paths), list(ranks or ())]
     known = _manifest(folder)
     if known is not None and known.get("stamp") == stamp and not known.get("stopped") and _unchanged(known):
@@ -130,14 +135,16 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
         raise TraceError(f"'{folder}' exists already, and is not an imported trace", do="Move it away.")
     inputs = [each for path in paths for each in inputs_of(path)]
     chosen, ignored = _recognised(inputs, paths)
-    work = folder.with_name(f".{folder.name}.importing-{os.getpid()}")
+    work = work_folder(folder)
     if ranks is not None and len(ranks) != len(chosen):
         raise UsageError(
             f"{len(ranks)} ranks for {len(chosen)} files", do="Give one number for each file: --ranks 0,1,2,3"
         )
+    remove_abandoned(folder.parent)
     shutil.rmtree(work, ignore_errors=True)
     try:
-        work.mkdir(parents=True)
+        os.makedirs(folder.parent, folder_mode(), exist_ok=True)
+        work.mkdir(folder_mode())
         files, stopped = _import(chosen, Target(work, _BUFFER_BYTES), talk)
         _name_ranks(files, ranks)
         beside = [
@@ -301,7 +308,12 @@ def _write_job(work: Path, paths: Sequence[Path], files: Sequence[_File], manife
         "started_unix_ns": shared + zero if shared else 0,
         "imported": {"version": IMPORT_VERSION, "files": entries, "processes": processes, **manifest},
     }
-    (work / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
+    _write(work / "job.json", job)
+
+
+def _write(path: Path, job: Mapping[str, object]) -> None:
+    with open(path, "w", encoding="utf-8", opener=opener) as file:
+        json.dump(job, file, indent=1)
 
 
 def _align(work: Path) -> None:
@@ -321,7 +333,7 @@ def _align(work: Path) -> None:
         each["clock_error_ns"] = alignment.error_ns
         each["clock"] = f"moved by {-moved} ns; {alignment.matches} collectives agree within {alignment.error_ns} ns"
     job["zero_ns"] = min(int(each["first_ns"]) + int(each["clock_offset_ns"]) for each in processes.values())
-    path.write_text(json.dumps(job, indent=1), encoding="utf-8")
+    _write(path, job)
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strobe.cli.options import add_options, add_workers, answering, chooses_rows, emit, talk, write
+from strobe.cli.options import add_options, add_workers, answering, chooses_rows, emit, write
 from strobe.errors import UsageError
 from strobe.model import exit_codes
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 
 if TYPE_CHECKING:
     from strobe.api.trace import Trace
@@ -82,7 +83,7 @@ def _operators(trace: Trace, options: dict[str, Any], arguments: argparse.Namesp
     names = [name.strip() for name in arguments.op_analyse.split(",") if name.strip()]
     if not names:
         raise UsageError("--op-analyse needs the name or type of an operator")
-    write(trace.op_analyse(names, arguments.device_id) + "\n", arguments.output)
+    write(trace.op_analyse(names, arguments.device_id) + "\n", arguments.output, data=True)
     return True
 
 
@@ -94,11 +95,11 @@ def _structure(trace: Trace, options: dict[str, Any], arguments: argparse.Namesp
         return False
     structure = trace.structure(**options)
     if arguments.svg is not None:
-        write(structure.to_svg(), arguments.svg)
+        write(structure.to_svg(), arguments.svg, data=True)
     elif arguments.dot:
-        write(structure.to_dot(), arguments.output)
+        write(structure.to_dot(), arguments.output, data=True)
     elif arguments.format == "json":
-        write(structure.to_json() + "\n", arguments.output)
+        write(structure.to_json() + "\n", arguments.output, data=True)
     elif not structure.levels:
         talk(structure.text().strip())
     else:

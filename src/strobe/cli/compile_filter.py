@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from strobe.model.terminal import talk
 from strobe.record.options.filters import FILE, read_filter_file
 from strobe.trace.after_run.symbols import of_fortran, readable
 
@@ -91,7 +92,7 @@ def main(words: Sequence[str]) -> None:
     if any(map(_SOURCE.fullmatch, command)):
         options, shared = flags(read_filter_file(path), functions_of(command))
         if shared:
-            print(f"strobe cc: gcc cannot leave out {', '.join(shared)} alone: recorded all the same", file=sys.stderr)
+            talk(f"gcc cannot leave out {', '.join(shared)} alone: recorded all the same")
         command[1:1] = options
     os.execvp(command[0], command)
 

@@ -6,8 +6,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import add_options, emit, talk, write
+from strobe.cli.options import add_options, emit, write
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.record.options.recorder_options import share
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def finish(comparison: Comparison, arguments: argparse.Namespace) -> int:
 
     emit(report.table(comparison), arguments)
     if arguments.junit:
-        write(report.junit(comparison), arguments.junit)
+        write(report.junit(comparison), arguments.junit, data=True)
     if arguments.markdown:
         write(report.in_markdown(comparison), arguments.markdown)
     sys.stdout.flush()

@@ -21,10 +21,11 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import strobe
 from strobe.api.trace import open_trace
-from strobe.cli.options import Parser, add_options, talk, verbatim
+from strobe.cli.options import Parser, add_options, verbatim
 from strobe.cli.verbs.run import add_recording_options, given, with_joined_trace
 from strobe.errors import StrobeError
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.present.notebook import framed_card, trace_card
 from strobe.present.summary_text import text_of
 from strobe.record.options.all_options import OPTIONS

@@ -9,6 +9,8 @@ from strobe import registry
 from strobe.cli import installed, lean_imports
 from strobe.errors import StrobeError, UsageError
 from strobe.model import exit_codes
+from strobe.model.private_files import folder_mode
+from strobe.model.terminal import for_people, talk
 
 EXAMPLES = """\
 strobe records a program, finds the loop that dominates it, and shows where the time goes.
@@ -22,6 +24,8 @@ strobe records a program, finds the loop that dominates it, and shows where the 
 _ORDER = ("summary", "steps", "operators", "profile", "sql", "info", "view")
 # Verbs that start other programs, which inherit the environment.
 _STARTS_PROGRAMS = ("run", "metrics", "cc")
+# Verbs whose files hold what a trace holds.
+_WRITES_TRACES = ("import", "cut", "generate", "export")
 
 
 def entry_point() -> None:
@@ -35,12 +39,17 @@ def main(words: list[str]) -> int:
 
     What the user can mend is one sentence on stderr. Only a bug in strobe prints a traceback.
     """
+    with for_people():
+        return _main(words)
+
+
+def _main(words: list[str]) -> int:
     try:
         code = _dispatch(words)
         sys.stdout.flush()
         return code
     except StrobeError as error:
-        print(f"strobe: {error}", file=sys.stderr)
+        talk(str(error))
         return error.exit_code
     except BrokenPipeError:  # the reader of the output has left (`strobe ... | head`): nothing is wrong
         _drop_output()
@@ -49,16 +58,16 @@ def main(words: list[str]) -> int:
         return exit_codes.INTERRUPTED
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (missing := installed.missing_for_reading()):
-            print(f"strobe: {installed.cannot_read(missing)}", file=sys.stderr)
+            talk(str(installed.cannot_read(missing)))
             return exit_codes.FAILED
         if sentence := _system_message(error):
-            print(f"strobe: {sentence}", file=sys.stderr)
+            talk(sentence)
             _drop_output()
             return exit_codes.NOT_RECORDED if words[:1] == ["run"] else exit_codes.FAILED
         import traceback
 
         traceback.print_exc()
-        print("strobe: this is a bug in strobe; please report it with the lines above", file=sys.stderr)
+        talk("this is a bug in strobe; please report it with the lines above")
         return exit_codes.INTERNAL
 
 
@@ -111,17 +120,27 @@ def _dispatch(words: list[str]) -> int:
     if name not in _STARTS_PROGRAMS:
         lean_imports.without_blas_threads()
     if name in verbs:
-        from strobe.model.verb import Verb
-
-        plugin = registry.load("cli.verbs", name)
-        assert isinstance(plugin, Verb)
-        return plugin.run(rest)
+        return _run_verb(name, rest)
     from strobe.cli import analysis_verbs
     from strobe.model.plugins import Analysis
 
     analysis = registry.load("analyses", name)
     assert isinstance(analysis, Analysis)
     return analysis_verbs.run(spelled(name), analysis, rest)
+
+
+def _run_verb(name: str, words: list[str]) -> int:
+    from strobe.model.verb import Verb
+
+    plugin = registry.load("cli.verbs", name)
+    assert isinstance(plugin, Verb)
+    if name not in _WRITES_TRACES or folder_mode() != 0o700:
+        return plugin.run(words)
+    before = os.umask(0o077)
+    try:
+        return plugin.run(words)
+    finally:
+        os.umask(before)
 
 
 def spelled(name: str) -> str:

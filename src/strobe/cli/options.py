@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from strobe.errors import StrobeError, UsageError
 from strobe.model import exit_codes
 from strobe.model.durations import duration_ns
 from strobe.model.option import Option
+from strobe.model.terminal import as_it_is, talk, visible
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
 if TYPE_CHECKING:
@@ -270,13 +272,17 @@ def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = No
             talk("; ".join([*about, *([f"{hidden} more rows: --top 0"] if hidden else [])]))
         return exit_codes.OK
     rendered = text.tab_separated(cut) if form is None else text.render(cut, form)
-    write(rendered, arguments.output, stream)
+    write(rendered, arguments.output, stream, data=form in ("json", "csv"))
     return exit_codes.OK
 
 
-def talk(message: str) -> None:
-    """Print a message to the user on stderr, so that stdout stays data."""
-    print(f"strobe: {message}", file=sys.stderr)
+def print_path(path: str | os.PathLike[str]) -> None:
+    """Print the path of what was made: exactly, whatever its bytes are, where a program reads it."""
+    if sys.stdout.isatty():
+        print(path)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(os.fsencode(path) + b"\n")
 
 
 def page_form(output: str | None) -> tuple[bool, int]:
@@ -287,10 +293,15 @@ def page_form(output: str | None) -> tuple[bool, int]:
     return output is not None or has_box_characters(sys.stdout), width
 
 
-def write(rendered: str, path: str | None, to: TextIO | None = None) -> None:
-    """Write text to a file, or to a stream (stdout), where characters that it cannot show are replaced."""
+def write(rendered: str, path: str | None, to: TextIO | None = None, *, data: bool = False) -> None:
+    """Write text to a file, or to a stream (stdout), where characters that it cannot show are replaced.
+
+    `data`: for programs, not for people, as it is unless it goes to a terminal.
+    """
     if path is None:
         to = to or sys.stdout
+        if data and not to.isatty():
+            to = as_it_is(to)
         encoding = to.encoding or "utf-8"
         shown = rendered.encode(encoding, "replace").decode(encoding)
         # In pieces: an unbuffered stdout (python -u) raises no error when a reader leaves during a long write.
@@ -299,7 +310,7 @@ def write(rendered: str, path: str | None, to: TextIO | None = None) -> None:
         return
     try:
         with open(path, "w", encoding="utf-8") as stream:
-            stream.write(rendered)
+            stream.write(rendered if data else visible(rendered))
     except OSError as error:
         raise StrobeError(f"cannot write '{path}': {error.strerror}") from error
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import strobe
 from strobe.errors import UsageError
+from strobe.model.terminal import talk
 from strobe.record.launch.trace_folder import default_name
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Profiler:
                 do="Use strobe.integrations.mindspore.StopAtStep(start_step, stop_step).",
             )
         if options:
-            print(f"strobe: Profiler ignores {', '.join(sorted(options))}", file=sys.stderr)
+            talk(f"Profiler ignores {', '.join(sorted(options))}")
         self.path: str | None = None
         self._output_path = output_path
         self._had_files = os.path.isdir(output_path) and bool(os.listdir(output_path))

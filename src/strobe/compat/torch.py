@@ -11,13 +11,13 @@ import gzip
 import json
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import strobe
 from strobe.errors import UsageError
+from strobe.model.terminal import talk
 
 try:
     import torch.profiler as _original
@@ -77,7 +77,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
         if options.get("activities") is not None and self.activities != {ProfilerActivity.CPU}:
             missing.append("kernels of GPUs")
         if missing:
-            print(f"strobe: strobe.compat.torch does not record {', '.join(missing)}", file=sys.stderr)
+            talk(f"strobe.compat.torch does not record {', '.join(missing)}")
 
     @property
     def trace(self) -> Trace:
@@ -97,7 +97,7 @@ class profile(_original.profile):  # noqa: N801 - as PyTorch calls it
     def start_trace(self) -> None:
         """Begin to record."""
         if strobe.current() is not None:
-            print("strobe: this process is recorded already; its trace contains what is profiled", file=sys.stderr)
+            talk("this process is recorded already; its trace contains what is profiled")
             return
         python = "+" if self.with_stack or self.with_modules else "-"
         recorder = strobe.start(self._wanted_path, trace=f"{python}python", keep="all")

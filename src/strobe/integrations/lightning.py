@@ -6,10 +6,10 @@ Steps are batches of the training, counted from 0 from the beginning of `fit`.
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 from strobe.integrations.training import StopAtStepOf, TrainingCallback, framework
+from strobe.model.terminal import talk
 
 __all__ = ["StopAtStep", "StrobeCallback"]
 
@@ -42,7 +42,7 @@ class StrobeCallback(TrainingCallback, _Callback):
             try:
                 _log_figures(trainer, self.trace_path)
             except Exception as error:
-                print(f"strobe: the figures of {self.trace_path} are not logged: {error}", file=sys.stderr)
+                talk(f"the figures of {self.trace_path} are not logged: {error}")
 
 
 class StopAtStep(StopAtStepOf, StrobeCallback):

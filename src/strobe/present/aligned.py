@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from strobe.model.terminal import visible_line
+
 _NARROWEST = 12  # characters: narrower columns of text are not folded
 
 
@@ -16,6 +18,7 @@ def aligned_rows(
 
     With `width`, the widest columns of text are folded until the lines fit.
     """
+    rows = [[visible_line(cell) for cell in row] for row in rows]  # which are as wide as what is shown
     widths = column_widths(rows)
     right = numeric or [False] * len(widths)
     texts = [column for column, number in enumerate(right) if not number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+from strobe.model.terminal import visible
 from strobe.model.units import format_ns, format_share
 from strobe.present.summary import Part
 
@@ -29,7 +30,7 @@ _COLOURS = {
 
 def escape(text: object) -> str:
     """Return text as it can stand in HTML, also between quotes: names come from files of others."""
-    return html.escape(str(text), quote=True)
+    return html.escape(visible(str(text)), quote=True)
 
 
 def colour(name: str) -> str:

@@ -10,7 +10,7 @@ from strobe.model.plugins import Finding
 from strobe.model.units import format_interval_ns, format_ns, format_share
 from strobe.present.snapshot import Card, Snapshot
 from strobe.present.summary import Row, Summary
-from strobe.present.text_page import WIDTH, bar, page, processes, sentence
+from strobe.present.text_page import WIDTH, as_shown, bar, page, processes, sentence
 
 MOST_FINDINGS = 3
 _NAME, _BAR = 44, 24
@@ -19,6 +19,7 @@ _UNIT = re.compile(r"(\d) (ns|us|ms|s|min|h|%)(?!\w)")
 
 def snapshot_text(snapshot: Snapshot, *, unicode: bool = True, width: int = WIDTH) -> str:
     """Return the snapshot as text, ending with a newline. `unicode=False`: plain ASCII."""
+    snapshot = as_shown(snapshot)
     summary = snapshot.summary
     width = max(80, min(width, WIDTH))
     blocks = [

@@ -23,6 +23,7 @@ from strobe.model.cancellation import piece, pieces
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences, records_sentence
 from strobe.model.plugins import Finding
+from strobe.model.private_files import opener
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.present.gpus import Gpu, gpus
@@ -236,7 +237,8 @@ def summarise_soon(trace: Trace) -> Summary:
 def write_summary(trace: Trace) -> Summary:
     """Compute the summary of a trace within seconds, and write it into its folder, whence pages and lists read it."""
     summary = summarise_soon(trace)
-    (trace.path / _FILE).write_text(summary.to_json() + "\n", encoding="utf-8")
+    with open(trace.path / _FILE, "w", encoding="utf-8", opener=opener) as file:
+        file.write(summary.to_json() + "\n")
     return summary
 
 

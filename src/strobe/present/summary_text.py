@@ -10,7 +10,7 @@ from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_number_of, format_share
 from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
-from strobe.present.text_page import WIDTH, bar, page, processes, steps
+from strobe.present.text_page import WIDTH, as_shown, bar, page, processes, steps
 from strobe.trace.trace import Trace
 
 LINES = 40
@@ -26,6 +26,7 @@ _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of e
 
 def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) -> str:
     """Return the summary as text, ending with a newline. `unicode=False`: plain ASCII."""
+    summary = as_shown(summary)
     width = max(60, min(width, WIDTH))
     blocks = [
         [*_head(summary, width)],

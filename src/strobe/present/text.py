@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -10,7 +9,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from strobe.errors import visible
+from strobe.model.terminal import visible_line, write_heading
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present import nvprof_layout
 from strobe.present.aligned import aligned_rows, column_widths
@@ -33,15 +32,14 @@ def render(table: Table, form: str) -> str:
 
 
 def print_for_people(table: Table, stream: TextIO) -> None:
-    """Print a table on a terminal, no wider than it; NO_COLOR and TERM=dumb turn the bold headings off.
+    """Print a table on a terminal, no wider than it.
 
     Where it is too narrow, extra columns are left out from the right, and then long texts continue on the next line.
     """
     width = shutil.get_terminal_size((100, 24)).columns
-    lines = _lines(_fitting(table, width), width)
-    if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
-    stream.write("\n".join(lines) + "\n")
+    heading, *lines = _lines(_fitting(table, width), width)
+    write_heading(heading, stream)
+    stream.write("".join(f"{line}\n" for line in lines))
 
 
 def _fitting(table: Table, width: int) -> Table:
@@ -63,7 +61,7 @@ def _lines(table: Table, width: int | None = None) -> list[str]:
 
 
 def tab_separated(table: Table) -> str:
-    """Return one line per row for pipes: raw values separated by tabs. Tabs and line breaks in text become spaces."""
+    """Return one line per row for pipes: raw values separated by tabs. Text is as people read it."""
     lines = [table.columns, *([_plain(value) for value in row] for row in table.rows())]
     return "".join("\t".join(line) + "\n" for line in lines)
 
@@ -141,15 +139,11 @@ def _for_people(name: str, value: object, unit: str) -> str:
         return f"{value:.4g}" if isinstance(value, float) else format_count(value)
     if isinstance(value, list):  # a histogram: only the buckets that hold anything
         return " ".join(f"{bucket}:{count}" for bucket, count in enumerate(value) if count)
-    return visible(_one_line(str(value)))
+    return visible_line(str(value))
 
 
 def _plain(value: object) -> str:
-    return "" if value is None else f"{value!r}" if isinstance(value, float) else _one_line(str(value))
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\t", " ").replace("\r", " ").replace("\n", " ")
+    return "" if value is None else f"{value!r}" if isinstance(value, float) else visible_line(str(value))
 
 
 def supports(text: str, stream: TextIO) -> bool:

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from dataclasses import fields, is_dataclass, replace
+from typing import TextIO, TypeVar
 
+from strobe.model.terminal import visible_line
 from strobe.model.units import format_count
 from strobe.present.text import supports
 
+Content = TypeVar("Content")
 WIDTH = 100
 # A first word that is one, and no name of a function: those keep their case.
 _WORD_FIRST = re.compile(r"[a-z][a-z'-]*[,:;]?( |$)(?!itself )")
 _BOX, _ASCII = "─█▌·…", "-#=-."
+
+
+def as_shown(content: Content) -> Content:
+    """Return the content of a page with all its texts, on every level, as they can be shown within a line."""
+    if isinstance(content, str):
+        return visible_line(content)  # type: ignore[return-value]
+    if isinstance(content, tuple):
+        return tuple(map(as_shown, content))  # type: ignore[return-value]
+    if not is_dataclass(content) or isinstance(content, type):
+        return content
+    return replace(content, **{each.name: as_shown(getattr(content, each.name)) for each in fields(content)})
 
 
 def has_box_characters(stream: TextIO) -> bool:

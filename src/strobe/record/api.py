@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
+from strobe.model.terminal import talk
 from strobe.record.options.session_settings import disabled, switch
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -251,6 +252,7 @@ class record:  # noqa: N801
             self._wanted or expand(self._settings["output"].text, command) or default_name(command),
             notebook or list(sys.orig_argv),
             {"adapters": list(self._adapters), "options": job_settings(self._settings)},
+            self._settings["access"].text,
         )
         try:
             options = anchored_options({name: setting.text for name, setting in self._settings.items()}, os.getcwd())
@@ -309,10 +311,7 @@ def _note_ignored() -> None:
     global _noted
     if not _noted:
         _noted = True
-        print(
-            "strobe: `strobe run` records this program already; what it records itself is in that trace",
-            file=sys.stderr,
-        )
+        talk("`strobe run` records this program already; what it records itself is in that trace")
 
 
 class Recorder:

@@ -168,11 +168,20 @@ def runs(folder: str | os.PathLike[str] = ".") -> list[Path]:
     return sorted(found, key=_started, reverse=True)
 
 
+def require_utf_8(path: str | os.PathLike[str]) -> None:
+    """Raise TraceError for a path that is not in UTF-8: the core, which opens files, takes no other."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        raise TraceError(f"the path '{path}' is not in UTF-8", do="Give it another name, or a relative path.") from None
+
+
 def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> Path:
     """Return the path of a name: a path, `last` (newest run in `folder`), or `last~2` (third newest).
 
     A file in a trace folder stands for the folder; any other file is returned as it is: see `is_trace`.
     """
+    require_utf_8(name)
     try:
         return _find(os.fspath(name), folder)
     except OSError as error:

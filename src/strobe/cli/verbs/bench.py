@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from strobe.cli.gates import VERDICTS, add_comparison, finish
-from strobe.cli.options import add_options, add_output, talk, verbatim
+from strobe.cli.options import add_options, add_output, verbatim
 from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, UsageError
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import sys
 
 from strobe.cli.options import add_options, verbatim
 from strobe.errors import RecordError, UsageError
-from strobe.model.cache_folder import cache_folder
+from strobe.model.cache_folder import cache_folder, make_cache_folder
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 from strobe.record.options.filters import filter_file
@@ -156,7 +156,7 @@ def wrappers(more: list[str], before: str = "") -> str:
     digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]
     folder = os.path.join(cache_folder(), f"cc-{digest}")
     try:
-        os.makedirs(folder, exist_ok=True)
+        make_cache_folder(os.path.basename(folder))
         for name, text in made.items():
             path = os.path.join(folder, name)
             with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as stream:

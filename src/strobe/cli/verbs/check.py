@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from strobe.cli.gates import VERDICTS, add_comparison, finish
-from strobe.cli.options import add_options, add_output, emit, reading, talk
+from strobe.cli.options import add_options, add_output, emit, reading
 from strobe.errors import UsageError
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\

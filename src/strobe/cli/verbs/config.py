@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from strobe.cli.options import add_option, talk, verbatim
+from strobe.cli.options import add_option, verbatim
 from strobe.errors import UsageError
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 from strobe.record.options.all_options import OPTIONS, traced_adapters, unknown_variables
 from strobe.record.options.recorder_options import GROUPS, Setting

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from strobe.cli.options import add_part, part_of, reading, talk
+from strobe.cli.options import add_part, part_of, print_path, reading
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
@@ -35,7 +36,7 @@ def run(words: list[str]) -> int:
     name = arguments.output if arguments.output.endswith(SUFFIX) else arguments.output + SUFFIX
     for note in part_of(open_trace(arguments.trace), arguments).cut(Path(name), anonymise=arguments.anonymise):
         talk(note)
-    print(name)
+    print_path(name)
     return 0
 
 

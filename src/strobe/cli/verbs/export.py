@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from strobe.cli.options import add_options, add_part, part_of, reading, talk
+from strobe.cli.options import add_options, add_part, part_of, print_path, reading
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = "Write a trace, or a part of it, as a file for other tools."
@@ -35,7 +36,7 @@ def run(words: list[str]) -> int:
     given = {name: values[name] for name, option in options.items() if values[name] != option.default}
     for note in trace.export(path, plugin.name, **given):
         talk(note)
-    print(path)
+    print_path(path)
     return 0
 
 

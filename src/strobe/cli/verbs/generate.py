@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from strobe.cli.options import reading, talk
+from strobe.cli.options import print_path, reading
 from strobe.errors import UsageError
 from strobe.model.option import Option
+from strobe.model.terminal import show_progress, talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
@@ -75,16 +76,15 @@ def run(words: list[str]) -> int:
 
     def progress(done: int, ranks: int) -> None:
         if bar:
-            sys.stderr.write(f"\rgenerating [{'#' * (30 * done // ranks):30}] {done} of {ranks} ranks ")
-            sys.stderr.flush()
+            show_progress(f"generating [{'#' * (30 * done // ranks):30}] {done} of {ranks} ranks ")
 
     spans = generate([open_trace(template) for template in arguments.templates], Path(name), plan, progress)
     if bar:
-        sys.stderr.write("\r" + " " * 70 + "\r")
+        show_progress("")
     trace = open_trace(name)  # which writes the indices, too
     write_summary(trace)
     info = trace.info
-    print(name)
+    print_path(name)
     talk(f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}")
     return 0
 

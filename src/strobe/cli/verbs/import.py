@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strobe.cli.options import reading, talk
+from strobe.cli.options import print_path, reading
 from strobe.errors import TraceError, UsageError
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = "Make one trace from files of other tools, for example those of all ranks of a job."
@@ -46,7 +47,7 @@ def run(words: list[str]) -> int:
     trace = open_trace(made)
     write_summary(trace)
     info = trace.info
-    print(made)
+    print_path(made)
     talk(f"{info.process_count} processes, {info.location_count} locations, {info.span_count} spans")
     return 0
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
-from strobe.cli.options import add_options, talk, verbatim
+from strobe.cli.options import add_options, verbatim
 from strobe.errors import UsageError
 from strobe.model import exit_codes
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
@@ -81,7 +80,7 @@ def _tell_hosts(trace: str) -> None:
     from strobe.record.launch import job_control
 
     if hosts := job_control.leaders(trace)[1]:
-        print(f"strobe: processes on {', '.join(hosts)} are reached from there only: run this on each", file=sys.stderr)
+        talk(f"processes on {', '.join(hosts)} are reached from there only: run this on each")
 
 
 VERB = Verb("job", "List the processes of a running job, or let armed ones record the same steps", run)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from strobe.cli.options import reading, talk
+from strobe.cli.options import reading
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\

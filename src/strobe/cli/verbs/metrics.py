@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import add_options, add_output, arranged, emit, talk, verbatim
+from strobe.cli.options import add_options, add_output, arranged, emit, verbatim
 from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, TraceError, UsageError
 from strobe.model.gpu_metrics import GROUPS
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 if TYPE_CHECKING:

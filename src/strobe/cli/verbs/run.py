@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from strobe.cli import installed, lean_imports
-from strobe.cli.options import add_option, talk, verbatim
+from strobe.cli.options import add_option, verbatim
 from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, UsageError
 from strobe.model.option import yes_or_no
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 from strobe.record.launch.trace_folder import expand
 from strobe.record.options.all_options import OPTIONS, text_of, traced_adapters, unknown_variables

@@ -25,11 +25,11 @@ def run(words: list[str]) -> int:
 
     page = snapshot(open_trace(arguments.trace))
     if arguments.html:
-        write(snapshot_html(page), arguments.html)
+        write(snapshot_html(page), arguments.html, data=True)
         if not (arguments.json or arguments.output):
             return 0
     if arguments.json:
-        write(page.to_json() + "\n", arguments.output)
+        write(page.to_json() + "\n", arguments.output, data=True)
         return 0
     unicode, width = page_form(arguments.output)
     write(snapshot_text(page, unicode=unicode, width=width), arguments.output)

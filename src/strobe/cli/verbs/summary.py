@@ -41,7 +41,7 @@ def run(words: list[str]) -> int:
     summary = summarise(trace)
     rows = chooses_rows(arguments)
     if arguments.format == "json" and not rows:
-        write(summary.to_json() + "\n", arguments.output)
+        write(summary.to_json() + "\n", arguments.output, data=True)
     elif arguments.format or rows:
         from strobe.present.summary_table import summary_table
 

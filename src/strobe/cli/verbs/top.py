@@ -8,6 +8,7 @@ import time
 
 from strobe.cli.options import add_options, reading, write
 from strobe.model.option import Option
+from strobe.model.terminal import clear_screen
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
@@ -22,7 +23,6 @@ _OPTIONS = (
     Option("openmetrics", "Print what a Prometheus server reads, once.", bool, False),
 )
 _MOST_CPU = 0.05  # of a core: the looks at a long run are rarer than asked for
-_HOME, _CLEAR = "\x1b[H", "\x1b[J"
 
 
 def run(words: list[str]) -> int:
@@ -53,7 +53,9 @@ def run(words: list[str]) -> int:
                 shown = list(status_text(now, unicode=unicode))
                 shown = [line[:columns] for line in shown[: lines - 1]] if terminal and not once else shown
                 text = "\n".join([*shown, ""])
-            write(_HOME + _CLEAR + text if terminal and not once else text, None)
+            if terminal and not once:
+                clear_screen(sys.stdout)
+            write(text, None)
             sys.stdout.flush()
             if once or not now.running:
                 return 0

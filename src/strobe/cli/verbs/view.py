@@ -11,9 +11,10 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from strobe.cli.options import reading, talk
+from strobe.cli.options import reading
 from strobe.errors import StrobeError
 from strobe.model.option import Option
+from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
@@ -66,7 +67,7 @@ def run(words: list[str]) -> int:
     # Imported here, so that `--help` does not import a web server.
     from strobe.server.http.serve import serve
 
-    def started(address: str, port: int) -> None:
+    def started(address: str, launch: str, port: int) -> None:
         print(address, flush=True)
         if arguments.until_eof:
             threading.Thread(target=_end_with_input, daemon=True).start()
@@ -77,7 +78,7 @@ def run(words: list[str]) -> int:
         if not arguments.no_browser and not arguments.remote and _has_browser():
             import webbrowser
 
-            webbrowser.open(address)
+            webbrowser.open(launch)
 
     try:
         serve(

@@ -9,6 +9,7 @@ import lzma
 import os
 import posixpath
 import re
+import stat
 import tarfile
 import tempfile
 import zipfile
@@ -37,6 +38,11 @@ _MOST_TIMES = 300
 _MOST_MEMBERS = 1 << 17  # of an archive; an OTF2 archive has two for each thread
 # The byte order mark and a letter: other files may begin with the mark alone.
 _UTF_16 = re.compile(rb"\xff\xfe[^\0]\0|\xfe\xff\0[^\0]", re.DOTALL)
+# What has no end, or none that is known: reading would wait, or fill the memory.
+_ENDLESS = (
+    *((stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device")),
+    *((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket")),
+)
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError)
 
 Tick = Callable[[int], bool]  # takes the number of (packed) bytes read; returns whether to continue
@@ -187,6 +193,9 @@ def inputs_of(path: Path) -> list[Input]:
 
     In order of name. Names inside of archives are used in messages only: nothing is written by them.
     """
+    kind = path.stat().st_mode
+    if what := next((name for is_it, name in _ENDLESS if is_it(kind)), ""):
+        raise TraceError(f"'{path}' is {what}: only files and folders can be read", do="Save its content as a file.")
     if path.is_dir():
         files = sorted(each for each in path.rglob("*") if each.is_file() and not _is_ours(each, path))
         twice = repeated(files)

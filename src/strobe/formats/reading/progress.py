@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from strobe import native
-from strobe.errors import visible
 from strobe.model.kinds import ROLES
+from strobe.model.terminal import show_progress, talk, visible_line
 from strobe.model.units import format_bytes, format_count, format_ns
 
 # Seconds until the first partial answer; each further one takes three times as long to come.
@@ -40,8 +40,7 @@ class Progress:
         if self._bar and now - self._shown_s > 0.1 and now - self._begun_s > 0.3:
             self._shown_s = now
             total, part = self._part()
-            sys.stderr.write(f"\rimporting {format_bytes(total)} [{'#' * int(30 * part):30}] {part:4.0%} ")
-            sys.stderr.flush()
+            show_progress(f"importing {format_bytes(total)} [{'#' * int(30 * part):30}] {part:4.0%} ")
         return True
 
     def end(self, why: str) -> None:
@@ -49,7 +48,7 @@ class Progress:
         self._clear()
         self._totals = None
         if why:
-            sys.stderr.write(f"strobe: import {why}\n")
+            talk(f"import {why}")
 
     def _part(self) -> tuple[int, float]:
         total = max(self._total(), 1)
@@ -57,7 +56,7 @@ class Progress:
 
     def _clear(self) -> None:
         if self._shown_s:
-            sys.stderr.write("\r" + " " * 70 + "\r")
+            show_progress("")
             self._shown_s = 0.0
 
     def _answer(self) -> None:
@@ -69,13 +68,11 @@ class Progress:
         others = [each for each in found if each[1] not in _DEVICE]
         total, part = self._part()
         lines = [
-            f"strobe: {part:.0%} of {format_bytes(total)} read, {format_count(self._totals.span_count)} spans; "
+            f"{part:.0%} of {format_bytes(total)} read, {format_count(self._totals.span_count)} spans; "
             "most time so far, with what is called from there (Ctrl-C: stop here, and show what was read)"
         ]
         for name, role, count, total_ns in on_device[:_EACH_KIND] + others[:_EACH_KIND]:
-            lines.append(
-                f"  {format_ns(total_ns):>12} {format_count(count):>12} x  {role:10} {visible(name[:_NAME_LETTERS])}"
-            )
+            shown = visible_line(name[:_NAME_LETTERS])
+            lines.append(f"  {format_ns(total_ns):>12} {format_count(count):>12} x  {role:10} {shown}")
         self._clear()
-        sys.stderr.write("\n".join(lines) + "\n")
-        sys.stderr.flush()
+        talk("\n".join(lines))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from strobe.errors import UsageError
+from strobe.model.private_files import folder_mode
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def new_folder(path: Path, is_ours: Callable[[Path], bool], else_why: str) -> It
         raise UsageError(f"'{path}' exists already: {else_why}", do="Choose another one: -o")
     work = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
-        work.mkdir(parents=True)
+        work.mkdir(folder_mode(), parents=True)
         yield work
         shutil.rmtree(path, ignore_errors=True)
         work.rename(path)

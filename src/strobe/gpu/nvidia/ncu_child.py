@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from strobe.errors import RecordError
+from strobe.model.terminal import talk
 from strobe.record.launch.run_program import RunResult, end_as, wait_for
 
 
@@ -40,7 +41,7 @@ def main(words: Sequence[str]) -> int:
     try:
         exit_code, number = wait_for(executable, command, dict(os.environ))
     except RecordError as error:
-        print(f"strobe: {error}", file=sys.stderr)
+        talk(f"{error}")
         return error.exit_code
     with open(file, "w", encoding="utf-8") as stream:
         json.dump([exit_code, number], stream)

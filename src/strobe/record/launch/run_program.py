@@ -89,7 +89,7 @@ def run(
     wanted = output or default_name(command)
     shared = parallel_jobs.join(wanted, rank) if rank is not None and rank.number > 0 else None
     made_with = {"adapters": list(adapters), "job": rank.job if rank else "", "options": job_settings(options)}
-    folder = shared or create(wanted, command, made_with)
+    folder = shared or create(wanted, command, made_with, options["access"].text)
     leads = rank is not None and rank.number == 0 and parallel_jobs.sign_in(folder, rank)
     clock = ""
     if rank is not None or any(ADAPTERS[name].has_ranks for name in adapters):

@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from strobe.errors import RecordError, UsageError
+from strobe.model.private_files import folder_mode, opener
+from strobe.record.command_line import without_secrets
 from strobe.record.launch.machine import cpu_model, driver_version
 from strobe.record.options.session_settings import json_text
 
@@ -62,21 +64,26 @@ def job_of(folder: str) -> str | None:
         return ""
 
 
-def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mapping[str, object]) -> str:
+def create(
+    path: str | os.PathLike[str], command: Sequence[str], settings: Mapping[str, object], access: str = ""
+) -> str:
     """Make a new trace folder and its manifest; returns its absolute path. An existing trace is never overwritten:
     `-2`, `-3`, ... is put in.
 
-    Raises RecordError when the folder cannot be made.
+    `access`: who may read it, private or umask. Raises RecordError when the folder cannot be made.
     """
     wanted = os.path.abspath(os.fspath(path))
     if not wanted.endswith(SUFFIX):
         wanted += SUFFIX
+    if why := _why_not(wanted):
+        shown = wanted.replace("\n", "\\n")
+        raise RecordError(f"a trace cannot be written to '{shown}': its path {why}", do="Name another place with -o.")
     stem = wanted.removesuffix(SUFFIX)
     folder, number = wanted, 1
     while True:
         try:
             os.makedirs(os.path.dirname(folder), exist_ok=True)
-            os.mkdir(folder)
+            os.mkdir(folder, folder_mode(access))
             break
         except FileExistsError:
             if not os.path.isdir(os.path.dirname(folder)):
@@ -93,7 +100,7 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
     job = {
         "format": "strobe",
         "format_version": FORMAT_VERSION,
-        "command": list(command),
+        "command": without_secrets(command),
         "working_directory": os.getcwd(),
         "host": os.uname().nodename,
         "zero_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
@@ -110,6 +117,15 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
             f"cannot write into '{folder}': {error.strerror}", do="Name another place with -o."
         ) from error
     return folder
+
+
+def _why_not(path: str) -> str:
+    """Return why the recorder, which is told a path in a line of UTF-8, cannot use it; "" if it can."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "is not in UTF-8"
+    return "has a line break" if "\n" in path else ""
 
 
 def remove(folder: str) -> None:
@@ -138,6 +154,6 @@ def finish(folder: str, ended: Mapping[str, object]) -> None:
 
 def _write(folder: str, text: str) -> None:
     path = os.path.join(folder, "job.json")
-    with open(path + ".tmp", "w", encoding="utf-8") as stream:
+    with open(path + ".tmp", "w", encoding="utf-8", opener=opener) as stream:
         stream.write(text + "\n")
     os.replace(path + ".tmp", path)

@@ -13,6 +13,7 @@ import os
 
 from strobe.model.durations import EXAMPLES, duration_ns
 from strobe.model.option import Option
+from strobe.model.private_files import PRIVATE, UMASK
 from strobe.record.adapter import described
 from strobe.record.options.filters import filter_file
 
@@ -333,6 +334,14 @@ OWN_OPTIONS = (
         group="where",
         metavar="PATTERN",
         also=("-o",),
+    ),
+    Option(
+        "access",
+        "Who may read the trace: private (its user only), umask (whoever the umask lets).",
+        default=PRIVATE,
+        group="where",
+        choices=(PRIVATE, UMASK),
+        metavar="WHO",
     ),
     Option(
         "summary",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 
 from strobe.record.options.session_settings import SESSION_VARIABLE, Session, disabled
 
@@ -43,5 +42,7 @@ def start_from_environment() -> str:
             return f"an interpreter of process {os.getpid()} was not recorded: the process is recorded already"
         if not main and isinstance(error, OSError) and error.errno in _OF_THE_FOLDER:
             return ""  # its stderr may be data of the program
-        print(f"strobe: this program runs unrecorded: {error}", file=sys.stderr)
+        from strobe.model.terminal import talk
+
+        talk(f"this program runs unrecorded: {error}")
     return ""

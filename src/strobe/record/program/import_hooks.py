@@ -53,7 +53,9 @@ def _run(callback: Callable[[ModuleType], None], module: ModuleType) -> None:
     try:
         callback(module)
     except Exception as error:  # never into the program
-        print(f"strobe: recording of {module.__name__} is incomplete: {error}", file=sys.stderr)
+        from strobe.model.terminal import talk
+
+        talk(f"recording of {module.__name__} is incomplete: {error}")
 
 
 def after_import(name: str, callback: Callable[[ModuleType], None]) -> None:

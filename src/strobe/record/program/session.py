@@ -6,8 +6,10 @@ import atexit
 import os
 import sys
 
+from strobe.model.terminal import talk
 from strobe.native import core
 from strobe.record.adapter import described
+from strobe.record.command_line import without_secrets
 from strobe.record.options.recorder_options import core_settings
 from strobe.record.options.session_settings import Session, json_text, switch
 from strobe.record.program import child_processes, import_hooks, threads
@@ -47,7 +49,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
     """
     global _settings
     description = {
-        "argv": notebook() or list(sys.orig_argv),
+        "argv": notebook() or without_secrets(sys.orig_argv),
         "host": os.uname().nodename,
         "python": sys.version.split()[0],
         "main": main,
@@ -85,7 +87,7 @@ def _start_adapters(settings: Session) -> None:
             _running.append(hooks)
         except Exception as error:
             core.count(f"not_recorded_{name}", 1)
-            print(f"strobe: {name} is not recorded: {error}", file=sys.stderr)
+            talk(f"{name} is not recorded: {error}")
 
 
 def _hooks(settings: Session) -> dict[str, Hooks]:

@@ -18,10 +18,10 @@ from __future__ import annotations
 import _thread
 import atexit
 import os
-import sys
 import time
 
 from strobe.model.option import yes_or_no
+from strobe.model.terminal import talk
 from strobe.native import core
 from strobe.record.options.recorder_options import Moment, length, moment
 from strobe.record.options.session_settings import SESSION_VARIABLE, Session, switch
@@ -290,7 +290,7 @@ class Windows:
             else:
                 self.close()
         except Exception as error:
-            print(f"strobe: the recording window is not as asked for: {error}", file=sys.stderr)
+            talk(f"the recording window is not as asked for: {error}")
 
 
 _current: Windows | None = None

@@ -7,11 +7,12 @@ import ipaddress
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from strobe.server.http.launch_token import LaunchToken
 from strobe.server.routing.bodies import JSON_TYPE
 from strobe.server.routing.endpoints import MOST_QUERY
 
@@ -35,6 +36,10 @@ def new_token() -> str:
     return secrets.token_urlsafe(12)
 
 
+def _let_in() -> bool:
+    return True  # by a server that does not count connections
+
+
 def refused(status: int, what: str, do: str = "", headers: Mapping[str, str] | None = None) -> Response:
     """Return an answer with the reason for a refusal, in one sentence."""
     body = json.dumps({"error": what, "do": do})
@@ -55,6 +60,7 @@ class AccessControl:
     token: str
     hosts: frozenset[str] = frozenset()
     frames: tuple[str, ...] = ()
+    launch: LaunchToken = field(default_factory=LaunchToken)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -64,8 +70,9 @@ class AccessControl:
         refusal = self._refusal(scope)
         before, here, behind = ("", None, "") if refusal else self._split(scope["path"])
         if refusal is None and here is None:
-            what = "this address has no token, or a wrong one"
-            refusal = refused(404, what, "Open the whole address that `strobe view` printed.")
+            refusal = self._launched(scope)
+        if refusal is None and not scope.get("state", {}).get("let_in", _let_in)():
+            refusal = refused(503, "too many connections are open already", "Close some pages of this server.")
         if refusal is None and not behind:
             refusal = Response(status_code=308, headers={**SECURITY, "Location": f"{self.token}/"})
         if refusal is not None:
@@ -73,6 +80,17 @@ class AccessControl:
             return
         root = f"{before}/{here}"
         await self.inside({**scope, "root_path": root, "path": root + behind}, receive, send)
+
+    def _launched(self, scope: Scope) -> Response:
+        """Answer a request without the token of the page: where it has that of the launch, with the way to the page."""
+        what, do = "this address has no token, or a wrong one", "Open the whole address that `strobe view` printed."
+        if self.launch.is_in(scope["path"]):
+            if scope["method"] == "GET" and self.launch.use(scope.get("client"), scope.get("server")):
+                up = "../" if scope["path"].endswith("/") else ""
+                headers = {**SECURITY, "Location": f"{up}{self.token}/", "Cache-Control": "no-store"}
+                return Response(status_code=303, headers=headers)
+            what = "this address was good once, within a minute after the start, and for its user only"
+        return refused(404, what, do)
 
     def _framed(self, send: Send) -> Send:
         """Return a `send` that allows frames of other origins."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import html
 import json
 import logging
 import re
@@ -28,8 +27,9 @@ import strobe
 from strobe.api.imports import imported
 from strobe.api.trace import open_trace
 from strobe.errors import FormatError, InconclusiveError, StrobeError, UsageError
-from strobe.model.cache_folder import cache_folder
+from strobe.model.cache_folder import cache_folder, make_cache_folder
 from strobe.model.units import format_bytes
+from strobe.present.html_parts import escape
 from strobe.present.live import openmetrics, status
 from strobe.present.summary import write_summary
 from strobe.server.http.access_control import NOTES, SECURITY, UPLOAD, AccessControl, refused
@@ -136,6 +136,7 @@ class Application:
         inside = Starlette(routes=[*write, *read])
         inside.router.redirect_slashes = False  # a redirect would contain an absolute address
         self._access = AccessControl(inside, token, hosts, frames)
+        self.launch = self._access.launch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -234,7 +235,7 @@ class Application:
         try:
             await self._facts(request)
         except StrobeError as error:
-            return HTMLResponse(_BROKEN.format(html.escape(str(error))), 422, SECURITY)
+            return HTMLResponse(_BROKEN.format(escape(str(error))), 422, SECURITY)
         return FileResponse(self._index, headers={**SECURITY, "Cache-Control": "no-cache"})
 
     async def _asset(self, request: Request) -> Response:
@@ -279,8 +280,7 @@ class Application:
     async def _upload(self, request: Request) -> Response:
         """Import the file that is sent, into the user's cache, and answer with the name of its run."""
         name = re.sub(r"[^\w.+-]+", "_", Path(request.query_params.get("name", "")).name)[-_LONGEST_NAME:] or "file"
-        uploads = Path(cache_folder()) / "uploads"
-        uploads.mkdir(parents=True, exist_ok=True)
+        uploads = Path(make_cache_folder("uploads"))
         with tempfile.TemporaryDirectory(dir=uploads) as work:
             path, size, digest = Path(work) / name, 0, hashlib.sha256()
             with path.open("wb") as file:

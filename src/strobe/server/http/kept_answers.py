@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import strobe
+from strobe.model.cache_folder import make_cache_folder
 
 LONG_S = 1.0  # what takes longer is worth keeping
 MOST_BYTES = 1 << 30
@@ -33,7 +34,7 @@ class KeptAnswers:
     def put(self, key: str, answer: bytes) -> None:
         """Keep an answer, and remove those that were not used for longest where all are too large together."""
         with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_cache_folder(self._folder.name)
             path = self._path(key)
             work = path.with_suffix(f".{os.getpid()}")
             work.write_bytes(answer)

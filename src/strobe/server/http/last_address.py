@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from strobe.model.cache_folder import cache_folder
+from strobe.model.cache_folder import cache_folder, make_cache_folder
 from strobe.server.http.access_control import new_token
 
 _MOST = 100  # addresses
@@ -35,7 +35,7 @@ class LastAddress:
         path = _path()
         made = path.with_name(f"{path.name}-{os.getpid()}")
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_cache_folder()
             with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
                 json.dump(dict(list(known.items())[-_MOST:]), file)
             made.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,15 +13,28 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from strobe.server.http.app import Application
+from strobe.server.http.connections import Connections
 from strobe.server.http.last_address import LastAddress
 from strobe.server.http.trace_library import Source
 
 # A thread that computes gives the interpreter to one that draws after this many seconds (Python's own: 0.005).
 _SWITCH_S = 0.001
-# Connections at once: a browser opens six.
-_MOST_CONNECTIONS = 512
 # Ctrl-C does not wait longer for answers that are under way.
 _GRACE_S = 2
+
+
+class _Once(logging.Filter):
+    """Lets a warning through once: a line for each request that is refused would fill the terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is to be written."""
+        new = record.levelno != logging.WARNING or record.msg not in self._seen
+        self._seen.add(str(record.msg))
+        return new
 
 
 class _Server(uvicorn.Server):
@@ -47,11 +61,12 @@ def serve(
     prefix: str = "",
     hosts: Sequence[str] = (),
     frames: Sequence[str] = (),
-    started: Callable[[str, int], None],
+    started: Callable[[str, str, int], None],
     static: Path | None = None,
     lasting: bool = True,
 ) -> None:
-    """Serve traces until Ctrl-C; `started` gets the address once it can be opened, and the port.
+    """Serve traces until Ctrl-C; `started` gets the address once it can be opened, another one to start the browser
+    with (see LaunchToken), and the port.
 
     The address is that under which the same traces were shown last, if it is free; or, if it is not to be `lasting`, a
     new one. Raises StrobeError where the only trace cannot be opened, OSError when the port is taken. `prefix`: path,
@@ -77,10 +92,10 @@ def serve(
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     bound = listener.getsockname()[1]
     last.keep(bound)
-    address = f"{address_of(host, bound, prefix)}/{last.token}/"
+    address, launch = (f"{address_of(host, bound, prefix)}/{token}/" for token in (last.token, app.launch.text))
     sys.setswitchinterval(_SWITCH_S)
     try:
-        _Server(configured(app), lambda: started(address, bound), app.warm).run(sockets=[listener])
+        _Server(configured(app), lambda: started(address, launch, bound), app.warm).run(sockets=[listener])
     except KeyboardInterrupt:
         pass  # The way to end it.
     finally:
@@ -88,19 +103,19 @@ def serve(
         listener.close()
 
 
-def configured(app: Application) -> uvicorn.Config:
+def configured(app: Application, connections: Connections | None = None) -> uvicorn.Config:
     """Return how uvicorn is to serve an application."""
+    logging.getLogger("uvicorn.error").addFilter(_Once())
     return uvicorn.Config(
         app,
         # h11 refuses heads of requests beyond 64 kB, whatever else is installed.
-        http="h11",
+        http=(connections or Connections()).protocol(),
         ws="none",
         log_level="warning",
         access_log=False,
         lifespan="off",
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE_S,
     )
 

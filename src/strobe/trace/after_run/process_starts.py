@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,22 +108,26 @@ def became(processes: Sequence[ProcessFacts], found: Iterable[Start]) -> list[st
 
     It was noted, or is a later process of the same number and parent, which has recorded itself.
     """
-    noted: dict[tuple[str, int], Start] = {}
+    found = list(found)
+    failed = {(start.host, start.pid, start.at_ns) for start in found if start.how == "exec failed"}
+    noted: dict[tuple[str, int], list[Start]] = {}
     for start in found:
-        if start.how == "exec":
-            noted[start.host, start.pid] = start
-        elif start.how == "exec failed":
-            noted.pop((start.host, start.pid), None)
+        if start.how == "exec" and (start.host, start.pid, start.at_ns) not in failed:
+            noted.setdefault((start.host, start.pid), []).append(start)
     following: dict[tuple[object, ...], ProcessFacts] = {}
     programs = [""] * len(processes)
     for at in sorted(range(len(processes)), key=lambda at: -processes[at]["started_ns"]):
         process = processes[at]
         host, pid = process.get("host", ""), process["pid"]
-        successor, note = following.get((host, pid, process["parent_pid"])), noted.get((host, pid))
+        successor = following.get((host, pid, process["parent_pid"]))
+        until = successor["started_ns"] if successor else math.inf
+        # Of a chain, the first one since this program began.
+        since = (each for each in noted.get((host, pid), ()) if process["started_ns"] <= each.at_ns <= until)
+        note = min(since, key=lambda each: each.at_ns, default=None)
         following[host, pid, process["parent_pid"]] = process
         if process.get("end_state") != "lost":
             continue
-        if note and note.at_ns >= process["started_ns"]:
+        if note:
             programs[at] = note.command
         elif successor:
             words = successor.get("argv") or "another program"

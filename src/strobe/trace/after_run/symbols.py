@@ -19,6 +19,8 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from strobe.model.private_files import opener
+
 FILE = "symbols.json"
 MPI, COMPILER, OPENMP, PTHREAD, SHMEM, OPENACC = 7, 10, 11, 12, 13, 14  # model/kinds.py: paradigm
 _OUTLINED = re.compile(r"\._omp_fn\.\d+|\.omp_outlined\S*")  # compilers make functions of parallel regions
@@ -68,7 +70,8 @@ def resolve(
             }
             found[module] = {**found.get(module, {}), **places}
     text = json.dumps(found, ensure_ascii=False)
-    (folder / (FILE + ".tmp")).write_text(text + "\n", encoding="utf-8")
+    with open(folder / (FILE + ".tmp"), "w", encoding="utf-8", opener=opener) as file:
+        file.write(text + "\n")
     (folder / (FILE + ".tmp")).replace(folder / FILE)
 
 

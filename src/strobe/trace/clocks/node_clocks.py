@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strobe.errors import TraceError
+from strobe.model.private_files import opener
 from strobe.model.units import format_ns
 from strobe.tables.column_arrays import Ints
 
@@ -206,7 +207,8 @@ def write_repairs(folder: Path, repairs: Repairs) -> None:
     """Write repairs into a trace folder; whoever opens the trace next uses them."""
     path = folder / REPAIRS
     content = {"checked": dict(repairs.checked), "points": dict(repairs.points)}
-    path.with_suffix(".new").write_text(json.dumps(content) + "\n", encoding="utf-8")
+    with open(path.with_suffix(".new"), "w", encoding="utf-8", opener=opener) as file:
+        file.write(json.dumps(content) + "\n")
     path.with_suffix(".new").replace(path)
 
 

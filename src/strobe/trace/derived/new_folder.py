@@ -10,17 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from strobe.errors import StrobeError, TraceError
-from strobe.trace.archive import FORMAT_VERSION
+from strobe.model.private_files import folder_mode, opener
+from strobe.trace.archive import FORMAT_VERSION, require_utf_8
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """Make a trace folder. Raises TraceError if it exists, StrobeError if a file cannot be written."""
+    require_utf_8(folder)
     if folder.exists():
         raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
     work = folder.with_name(f".{folder.name}.unfinished-{os.getpid()}")
     try:
-        work.mkdir(parents=True)
+        work.mkdir(folder_mode(), parents=True)
         yield work
         work.rename(folder)
     except OSError as error:
@@ -31,4 +33,5 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 def write_job(folder: Path, job: Mapping[str, object]) -> None:
     """Write job.json."""
-    (folder / "job.json").write_text(json.dumps({"format_version": FORMAT_VERSION, **job}, indent=1), encoding="utf-8")
+    with open(folder / "job.json", "w", encoding="utf-8", opener=opener) as file:
+        json.dump({"format_version": FORMAT_VERSION, **job}, file, indent=1)

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Sequence
 from types import ModuleType
 
+from strobe.model.private_files import opener
 from strobe.record.adapters.cuda import nvml
 from strobe.record.launch.clock_server import start_thread
 
@@ -69,9 +70,9 @@ class Sampler:
         path = os.path.join(self._folder, f"gpus-{self._node}.metrics")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
-            file, ours = os.open(path, flags | os.O_EXCL, 0o666), True
+            file, ours = opener(path, flags | os.O_EXCL), True
         except FileExistsError:
-            file, ours = os.open(path, flags, 0o666), False
+            file, ours = opener(path, flags), False
         while not self._stopping.is_set():
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,6 +13,7 @@ import os
 import sys
 import weakref
 
+from strobe.model.terminal import talk
 from strobe.native import core
 from strobe.record.adapter import Hooks
 from strobe.record.adapters.torch_distributed.messages import Messages
@@ -123,7 +124,7 @@ class _TorchDistributed(Hooks):
             self._put_in(c10d)
         except Exception as error:  # never into the program
             core.count("not_recorded_torch_distributed", 1)
-            print(f"strobe: torch.distributed is not recorded: {error}", file=sys.stderr)
+            talk(f"torch.distributed is not recorded: {error}")
 
     def _put_in(self, c10d: Any) -> None:
         import torch  # type: ignore[import-not-found, unused-ignore]  # part of what is being imported
