@@ -30,6 +30,7 @@ ProcessReader = core.ProcessReader
 Pyramid = core.Pyramid
 TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream
+append_note = core.append_note
 chrome_reader = core.chrome_reader
 is_held = core.is_held
 perfetto_reader = core.perfetto_reader

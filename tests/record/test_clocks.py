@@ -144,7 +144,7 @@ def blind(shifted: Outcome, to: Path) -> Path:
     """The same trace as if nobody had measured anything: the manifest does not say whose clock is the trace's."""
     shutil.copytree(shifted.trace, to, ignore=shutil.ignore_patterns("clocks.json", "*.tiles"))
     job = json.loads((to / "job.json").read_text())
-    del job["node"], job["wall"]
+    del job["node"], job["wall"], job["checksum"]
     (to / "job.json").write_text(json.dumps(job))
     return to
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/session/repeated_facts.h"
 #include "core/system/mapping_guard.h"
 #include "core/system/threads.h"
 
@@ -84,6 +85,7 @@ void Drainer::run() {
     if (now >= next_save_ns_) {
       next_save_ns_ = now + kSaveEveryNs;
       samples_.save();
+      repeat_facts(files_);
     }
   }
   if (metrics_period_ms_ != UINT32_MAX) read_metrics(monotonic_ns());  // what was counted since the last time
@@ -224,13 +226,15 @@ void Drainer::end_open_spans() {
 // The ring of a thread that has ended is free for the next one.
 void Drainer::release(Slot& slot) {
   if (files_.failed() || slot.header->head.load() != slot.read || !slot.builder->attached.empty()) return;
+  std::string chunks;
+  const uint32_t location = slot.builder->location();
+  append_span_count(chunks, location, slot.builder->spans());
   if (collector_) {
-    std::string chunks;
-    const uint32_t location = slot.builder->location();
     if (const std::string graph = collector_->remove(*slot.builder); !graph.empty())
       append_chunk(chunks, kGraphChunk, location, 1, graph);
-    files_.append(chunks + collector_->take_ended());
+    chunks += collector_->take_ended();
   }
+  files_.append(chunks);
   std::lock_guard lock(slots_.mutex());
   unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
   slot.builder.reset();

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core/format/json_text.h"
+#include "core/session/repeated_facts.h"
 #include "core/system/mapping_guard.h"
 #include "core/system/own_memory.h"
 #include "core/system/threads.h"
@@ -89,13 +90,16 @@ int Session::start(const strobe_options& options) {
 
 void Session::write_beginning() {
   std::string chunks;
-  append_chunk(chunks, kProcessChunk, 0, 1, process_json());
+  const std::string process = process_json();
+  append_chunk(chunks, kProcessChunk, 0, 1, process);
+  begin_facts(process, folder_);
   if (!process_name_.empty()) append_chunk(chunks, kNoteChunk, 0, 1, process_name_);
   regions_.append_all(chunks);
   uint32_t count = 0;
   if (const std::string payload = texts_.all(count); !payload.empty())
     append_chunk(chunks, kTextsChunk, 0, count, payload);
   samples_.append_definitions(chunks);
+  append_facts(chunks);  // at some distance of the process chunk
   files_.append(chunks);
 }
 
@@ -160,6 +164,9 @@ void Session::stop(int exit_code) {
       if (const RingHeader& part = *slot->header; part.magic == kLinesMagic && part.state.load() == kRingActive)
         append_lines(chunks, part.location, reinterpret_cast<const strobe_line*>(slot->data), part.head.load(),
                      clock_line(files_.header()->first_pair, clock_pair()));
+    for (const auto& slot : slots_.all())
+      if (slot->builder) append_span_count(chunks, slot->builder->location(), slot->builder->spans());
+    append_facts(chunks);
     files_.append(chunks + end_chunk(exit_code));
   }
   const bool rings_are_gone = guard_lost_content();
@@ -187,6 +194,7 @@ void Session::open_all_files() {
 }
 
 void Session::note_rank(int rank, int size) {
+  note_rank_fact(rank, size);
   if (active()) note("{\"rank\": " + std::to_string(rank) + ", \"ranks\": " + std::to_string(size) + "}");
 }
 

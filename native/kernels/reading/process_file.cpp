@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
+#include <unordered_set>
 
 #include "core/spans/location_builder.h"
 #include "kernels/reading/ring_recovery.h"
@@ -40,6 +41,59 @@ static void in_order_of_time(Metric& metric) {
   metric.time_ns = std::move(sorted_times), metric.value = std::move(sorted_values);
 }
 
+// Blocks that a disk put in another place, or left there twice: how many. Between the others, spans may be missing.
+static uint64_t put_in_order(Location& location) {
+  auto& blocks = location.blocks;
+  const auto follows = [](const Block& a, const Block& b) { return b.first_row < a.first_row + a.count; };
+  if (std::ranges::adjacent_find(blocks, follows) == blocks.end()) return 0;
+  std::ranges::stable_sort(blocks, {}, &Block::first_row);
+  std::vector<Block> kept;
+  for (const Block& block : blocks)
+    if (kept.empty() || !follows(kept.back(), block)) kept.push_back(block);
+  const uint64_t moved = std::max<uint64_t>(1, blocks.size() - kept.size());
+  blocks = std::move(kept);
+  location.first_ns = blocks.front().first_ns, location.last_ns = blocks.back().last_ns;
+  location.spans = blocks.back().first_row + blocks.back().count;
+  return moved;
+}
+
+constexpr uint32_t kMostLoops = 4096;
+
+// Nothing that was read is an index before it was checked: what it refers to may have been in a damaged chunk. After
+// this, call paths have parents before them, and iterations a loop and a class.
+static void check_references(ProcessFile& file) {
+  for (size_t i = 0; i < file.path_parent.size(); i++) {
+    uint32_t& parent = file.path_parent[i];
+    if (parent >= i) parent = kNoPath;
+    file.path_depth[i] = parent == kNoPath ? 0 : file.path_depth[parent] + 1;  // chunks may be in another order
+  }
+  uint32_t loops = 0, classes = 0;
+  for (const structure::IterationRecord& each : file.iterations)
+    loops = std::max(loops, each.loop + 1), classes = std::max(classes, each.class_id + 1);
+  if (loops > kMostLoops || classes > structure::kMostClasses + 1) {  // of no recorder
+    file.counters["iterations_lost"] += file.iterations.size();
+    file.iterations.clear(), file.gpu_lanes.clear();
+    file.cells = {};
+    return;
+  }
+  if (file.classes.size() < classes) file.classes.resize(classes);
+  std::ranges::sort(file.loops, {}, &structure::LoopRecord::number);
+  for (uint32_t number = 0; number < loops; number++) {
+    const auto at = file.loops.begin() + number;
+    if (at != file.loops.end() && at->number == number) continue;
+    structure::LoopRecord lost;
+    lost.number = number, lost.kind = structure::LoopKind::structure, lost.ended_ns = -1;
+    for (const structure::IterationRecord& each : file.iterations)
+      if (each.loop == number) {
+        lost.accepted_ns = each.start_ns;
+        break;
+      }
+    lost.reason = "its description was in a damaged part of the file", lost.confidence = "low";
+    file.loops.insert(at, std::move(lost));
+    file.counters["loops_lost"]++;
+  }
+}
+
 ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
   std::vector<Snapshot> snapshots;
   if (rings_path.empty())
@@ -50,9 +104,7 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   ChunkHeader first{};
   if (!bytes.empty())
     memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
-  if (bytes.size() >= 4 && first.magic != kChunkMagic)
-    throw std::runtime_error(blocks_path + " is not a strobe block file: it does not begin with SRBK (byte offset 0)");
-  if (bytes.size() >= sizeof first && first.version != kFormatVersion)
+  if (bytes.size() >= sizeof first && sound_header(first) && first.version != kFormatVersion)
     throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) +
                              ", this strobe reads version " + std::to_string(kFormatVersion));
   sound_bytes_ = bytes.size();
@@ -61,7 +113,12 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   indexed_ = !still_written_ && read_index();
   if (!indexed_) {
     read_chunks(bytes, true);
-    for (auto& [id, location] : locations) location.ends.sort();
+    if (bytes.size() >= 4 && first.magic != kChunkMagic && bytes_lost == bytes.size())
+      throw std::runtime_error(blocks_path + " is not a strobe block file: no part of it begins with SRBK");
+    for (auto& [id, location] : locations) {
+      location.ends.sort();
+      chunks_damaged += put_in_order(location);
+    }
   }
   if (!rings_path.empty() && !ended()) {
     recover_statistics(snapshots);
@@ -70,10 +127,19 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   for (auto& [id, location] : locations)
     if (location.last_ns > last_ns) last_ns = location.last_ns;
   for (auto& [id, metric] : metrics) in_order_of_time(metric);
+  if (const uint64_t missing = next_iteration_ - iterations.size()) counters["iterations_lost"] += missing;
+  check_references(*this);
 }
 
 void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
   size_t at = 0;
+  std::unordered_set<uint64_t> known;  // chunks that were read
+  std::vector<std::pair<ChunkHeader, std::string_view>> numbered;
+  const auto read = [&](const ChunkHeader& header, std::string_view payload) {
+    if (of_file && header.kind != kSpansChunk && header.kind != kTableChunk)
+      others_.push_back(uint64_t(payload.data() - bytes.data()) - sizeof header);
+    read_chunk(header, payload);
+  };
   while (at < bytes.size()) {
     ChunkHeader header;
     size_t left = bytes.size() - at;
@@ -86,14 +152,23 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
       std::string_view payload = bytes.substr(at + sizeof header, header.payload_bytes);
       at += sizeof header + header.payload_bytes;
       if (crc32c(payload.data(), payload.size()) == header.crc_payload) {
-        if (of_file && header.kind != kSpansChunk && header.kind != kTableChunk)
-          others_.push_back(uint64_t(payload.data() - bytes.data()) - sizeof header);
+        // A disk may leave a chunk there twice. (Of a block, its rows show that; notes are repeated on purpose.)
+        const uint64_t content = uint64_t(header.crc_payload) << 32 | header.crc_header;
+        const bool may_repeat = !of_file || still_written_ || header.kind == kSpansChunk || header.kind == kNoteChunk;
+        if (!may_repeat && !known.insert(content).second) {
+          chunks_damaged++;
+          continue;
+        }
         if (of_file && still_written_ && header.kind == kTableChunk)
           note_trailer(header, payload, size_t(payload.data() - bytes.data()) - sizeof header);
-        read_chunk(header, payload);
+        if (header.kind == kClassesChunk || header.kind == kIterationsChunk || header.kind == kGpuLanesChunk)
+          numbered.emplace_back(header, payload);
+        else
+          read(header, payload);
       } else {
         chunks_damaged++;
         bytes_lost += sizeof header + header.payload_bytes;
+        if (of_file && header.kind == kSpansChunk) damaged_spans_[header.location] += header.count;
       }
       continue;
     }
@@ -114,6 +189,10 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
     }
     at = next;
   }
+  // Whatever order they are in: each counts on those before it.
+  std::ranges::stable_sort(numbered, {},
+                           [](const auto& each) { return std::pair(each.first.kind, each.first.location); });
+  for (const auto& [header, payload] : numbered) read(header, payload);
 }
 
 void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload) {
@@ -156,17 +235,15 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
     }
     case kPathsChunk:
       // Paths of a damaged chunk are lost; those after it keep their numbers.
-      while (path_parent.size() < header.location && path_parent.size() < PathTable::kLimit) {
-        path_parent.push_back(kNoPath);
-        path_region.push_back(0);
-        path_depth.push_back(0);
+      if (header.count > payload.size() / 8 || header.location > PathTable::kLimit) break;
+      if (const size_t end = size_t(header.location) + header.count; path_parent.size() < end) {
+        path_parent.resize(end, kNoPath);
+        path_region.resize(end, 0);
+        path_depth.resize(end, 0);
       }
-      for (uint32_t i = 0; i < header.count; i++) {
-        uint32_t parent = c.u32(), region = c.u32();
-        if (!c.ok) break;
-        path_parent.push_back(parent);
-        path_region.push_back(region);
-        path_depth.push_back(parent < path_depth.size() ? path_depth[parent] + 1 : 0);
+      for (uint32_t i = header.location; i < header.location + header.count; i++) {
+        path_parent[i] = c.u32(), path_region[i] = c.u32();
+        path_depth[i] = path_parent[i] < i ? path_depth[path_parent[i]] + 1 : 0;
       }
       break;
     case kSpansChunk: {
@@ -393,6 +470,28 @@ void ProcessFile::use_clock(ClockMap clock) {
   }
   for (auto& [device, known] : gpu_lanes) known.lanes.move([this](int64_t ns) { return clock_.at(ns); });
   move(last_ns);
+}
+
+// Rows are numbered without a hole: a hole is where a block was.
+std::vector<ProcessFile::LostSpans> ProcessFile::lost_spans() const {
+  std::vector<LostSpans> out;
+  for (const auto& [id, location] : locations) {
+    uint64_t next = 0, found = 0;
+    int64_t last = INT64_MIN;
+    for (const Block& block : location.blocks) {
+      if (block.first_row > next) {
+        found += block.first_row - next;
+        out.push_back({id, last, block.first_ns, block.first_row - next});
+      }
+      next = block.first_row + block.count, last = block.last_ns;
+    }
+    const auto damaged = damaged_spans_.find(id);
+    if (damaged != damaged_spans_.end() && damaged->second > found)
+      out.push_back({id, last, INT64_MAX, damaged->second - found});
+  }
+  for (const auto& [id, spans] : damaged_spans_)
+    if (!locations.count(id)) out.push_back({id, INT64_MIN, INT64_MAX, spans});
+  return out;
 }
 
 uint64_t ProcessFile::spans_before(int64_t ns) const {

@@ -109,6 +109,14 @@ class ProcessFile {
   int64_t last_ns = 0;                  // the last time stamp in the file
   uint64_t bytes_lost = 0;              // torn or damaged, and nowhere else
   uint64_t chunks_damaged = 0;
+  // Spans that are known to be missing from a location. Those in front of a block begin in [begin, end); those behind
+  // the last one, or of a location without any, at `begin` or later.
+  struct LostSpans {
+    uint32_t location;
+    int64_t begin_ns, end_ns;
+    uint64_t spans;
+  };
+  std::vector<LostSpans> lost_spans() const;
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
@@ -170,7 +178,8 @@ class ProcessFile {
   bool indexed_ = false, still_written_ = false;
   FileState state() const { return {bytes(), file_.changed_ns()}; }
   MappedFile file_;
-  std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables
+  std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables, as they are read
+  std::map<uint32_t, uint64_t> damaged_spans_;  // by location, in blocks whose header is sound
   mutable std::atomic<uint64_t> damaged_later_ = 0;
   size_t sound_bytes_ = 0;        // up to the chunk that was being written when the process was killed
   size_t torn_bytes_ = 0;         // behind the last sound chunk: the beginning of one
@@ -189,6 +198,10 @@ class ProcessFile {
 // Completes the block file of a process that ended without closing it, and removes the rings of any that has ended.
 // Returns how many records were recovered; throws as ProcessFile does.
 uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path);
+
+// Appends a note (JSON) to the block file of a process that has ended. False: the process still writes, the end of the
+// file is damaged, or the disk is full; the file is as it was.
+bool append_note(const std::string& blocks_path, const std::string& json);
 
 template <class Visit>
 void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visit&& visit) const {

@@ -1,3 +1,7 @@
+#include <string.h>
+
+#include <algorithm>
+
 #include "core/format/json_text.h"
 #include "core/system/descriptors.h"
 #include "kernels/reading/process_file.h"
@@ -33,6 +37,30 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
   unlink(beside(blocks_path, ".gpu").c_str());
   unlink(rings_path.c_str());
   return records;
+}
+
+// Whether a chunk ends where the file does: behind the header of a torn one, nothing may be appended.
+static bool ends_with_chunk(std::string_view bytes) {
+  constexpr size_t kLongest = 1 << 20;
+  const std::string_view tail = bytes.substr(bytes.size() - std::min(bytes.size(), kLongest));
+  for (size_t at = tail.rfind("SRBK"); at != tail.npos; at = at ? tail.rfind("SRBK", at - 1) : tail.npos) {
+    ChunkHeader header;
+    if (tail.size() - at < sizeof header) continue;
+    memcpy(static_cast<void*>(&header), tail.data() + at, sizeof header);
+    if (sound_header(header)) return header.payload_bytes == tail.size() - at - sizeof header;
+  }
+  return false;
+}
+
+bool append_note(const std::string& blocks_path, const std::string& json) {
+  if (is_held(blocks_path) || !ends_with_chunk(MappedFile(blocks_path).bytes())) return false;
+  std::string chunk;
+  append_chunk(chunk, kNoteChunk, 0, 1, json);
+  OpenFile out(blocks_path, O_WRONLY | O_APPEND);
+  if (!write_all(out.fd, chunk)) return true;
+  if (ftruncate(out.fd, off_t(out.bytes)) != 0) {
+  }  // the checksum cuts a torn chunk
+  return false;
 }
 
 }  // namespace strobe

@@ -57,6 +57,13 @@ class Reader {
     return out;
   }
 
+  nb::list lost_spans() const {
+    nb::list out;
+    for (const auto& lost : file_->lost_spans())
+      out.append(nb::make_tuple(lost.location, lost.begin_ns, lost.end_ns, lost.spans));
+    return out;
+  }
+
   nb::list regions() const {
     nb::list out;
     for (const Region& r : file_->regions)
@@ -80,7 +87,9 @@ class Reader {
       const char* kinds[] = {"thread", "stream", "task"};
       d["kind"] = kinds[location.kind < 3 ? location.kind : 2];
       d["device"] = location.device;
-      d["span_count"] = location.spans;
+      uint64_t spans = 0;
+      for (const Block& block : location.blocks) spans += block.count;
+      d["span_count"] = spans;
       d["first_ns"] = location.first_ns;
       d["last_ns"] = location.last_ns;
       out.append(d);
@@ -438,6 +447,8 @@ void register_reader(nb::module_& m) {
            nb::arg("rings_path").none() = nb::none())
       .def("process", &Reader::process)
       .def("quality", &Reader::quality)
+      .def("lost_spans", &Reader::lost_spans,
+           "Spans missing from damaged parts: location, begin_ns, end_ns (2**63 - 1: the end of the file), spans.")
       .def("regions", &Reader::regions)
       .def("source_loops", &Reader::source_loops)
       .def("locations", &Reader::locations)
@@ -469,5 +480,7 @@ void register_reader(nb::module_& m) {
            nb::arg("width"), nb::arg("max_depth"));
   m.def("recover", &recover_process, nb::arg("blocks_path"), nb::arg("rings_path"),
         "Complete the block file of a process that ended without closing it; returns the records recovered.");
+  m.def("append_note", &append_note, nb::arg("blocks_path"), nb::arg("json"), Unlocked(),
+        "Append a note to the block file of a process that has ended; False: it was not possible.");
   m.def("is_held", &is_held, nb::arg("blocks_path"), "Whether the process that writes a block file still lives.");
 }

@@ -9,6 +9,7 @@ import numpy as np
 
 from strobe import registry
 from strobe.breakdown.gpu_step import gpu_step
+from strobe.breakdown.lost_data import sure_with_losses
 from strobe.breakdown.recording_cost import recording_cost
 from strobe.model.cancellation import pieces
 from strobe.model.plugins import Below, Finding, Rule
@@ -63,6 +64,7 @@ def judged(trace: Trace) -> tuple[list[Finding], list[Checked]]:
         found = [each if each.informative else _with_cost(each, cost) for each in found]
     if usual is not None:
         found = [_within_step(each, round(usual.mean_ns)) for each in found]
+    found = [replace(each, confidence=sure_with_losses(each.confidence, trace)) for each in found]
     floor = least_gain_ns(trace)
     worth = [each for each in found if each.informative or each.gain_high_ns >= floor]
     worth.sort(key=lambda each: (each.informative, -(each.gain_low_ns + each.gain_high_ns), each.rule))

@@ -23,6 +23,7 @@ from strobe.errors import FormatError, TraceError, UsageError
 from strobe.formats import known_formats
 from strobe.formats.reading.inputs import Input, inputs_of
 from strobe.formats.reading.progress import Progress
+from strobe.model import manifest
 from strobe.model.cache_folder import cache_folder
 from strobe.model.plugins import Format, Imported
 from strobe.model.private_files import folder_mode, opener
@@ -30,6 +31,7 @@ from strobe.model.units import format_bytes
 from strobe.trace import user_notes
 from strobe.trace.archive import FORMAT_VERSION, SUFFIX, require_utf_8
 from strobe.trace.clocks.collective_clocks import alignments
+from strobe.trace.processes import job_in_blocks
 from strobe.trace.trace import Trace
 
 # What an import writes may change: a cache of another version is made anew.
@@ -156,6 +158,7 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
         _write_job(work, paths, files, {"stopped": stopped, "stamp": stamp, "ignored": ignored, "beside": beside})
         if len(chosen) > 1:
             _align(work)
+        job_in_blocks.keep(work)
         if known is not None:
             with suppress(FileNotFoundError):
                 shutil.copy2(folder / user_notes.FILE, work)  # nobody can write them again
@@ -283,7 +286,7 @@ def _worker_of(name: str) -> str:
     return found[1] if found else ""
 
 
-def _write_job(work: Path, paths: Sequence[Path], files: Sequence[_File], manifest: Mapping[str, object]) -> None:
+def _write_job(work: Path, paths: Sequence[Path], files: Sequence[_File], more: Mapping[str, object]) -> None:
     # If every file knows when its clock was zero, these moments put them on one axis.
     bases = [base for file in files if (base := file.base_ns) is not None]
     shared = min(bases) if len(bases) == len(files) else 0
@@ -306,14 +309,14 @@ def _write_job(work: Path, paths: Sequence[Path], files: Sequence[_File], manife
         "host": files[0].content.host,
         "zero_ns": zero,
         "started_unix_ns": shared + zero if shared else 0,
-        "imported": {"version": IMPORT_VERSION, "files": entries, "processes": processes, **manifest},
+        "imported": {"version": IMPORT_VERSION, "files": entries, "processes": processes, **more},
     }
     _write(work / "job.json", job)
 
 
 def _write(path: Path, job: Mapping[str, object]) -> None:
     with open(path, "w", encoding="utf-8", opener=opener) as file:
-        json.dump(job, file, indent=1)
+        file.write(manifest.sealed(json.dumps(job, indent=1)))
 
 
 def _align(work: Path) -> None:

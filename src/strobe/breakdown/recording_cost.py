@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from strobe.steps.selection import select
 from strobe.sums.path_statistics import path_statistics
+from strobe.trace.quality import counters
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
 # Cost of reporting one span in a framework, without that of the recorder; `./dev bench cost ranges`: 110 to 160 ns.
 _REPORTING_NS = 130
 _REPORT = ("torch", "onednn", "itt", "nvtx")
-
-
-def counters(trace: Trace) -> Counter[str]:
-    """Return the counters of the quality table, summed over all processes."""
-    total: Counter[str] = Counter()
-    for row in trace.quality.to_arrow().to_pylist():
-        if row["value"] is not None:
-            total[row["what"]] += row["value"]
-    return total
 
 
 @cached_on_trace

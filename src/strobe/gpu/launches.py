@@ -19,7 +19,7 @@ from strobe.steps.thread_spans import innermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.tables.column_arrays import Bools, Columns, Ints, place_of
 from strobe.trace.definition_rows import location_rows, region_rows, regions_where, threads_of
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, enclosing
 from strobe.trace.trace import Trace
 
 # Approximate number of spans of a process, on its threads and on the GPU, in one stretch.
@@ -235,7 +235,7 @@ class _Host:
         start = calls["start_ns"][new]
         # What a call beside its thread lies in may itself be the operator.
         around = new if location == thread else _innermost_at(spans, start)
-        parent = np.where(spans["parent"] < 0, -1, np.searchsorted(spans["row"], spans["parent"]))
+        parent = enclosing(spans)
         first = np.append(parent, -1)[around] if location == thread else around
         operator = _chosen(thread, spans, path, innermost(parent, self._is_operator[spans["region"]], first))
         return Calls(

@@ -9,6 +9,12 @@ from strobe.model.units import format_count
 # Data are missing from the trace, or wrong: the counter, and the words after its number.
 LOSSES = {
     "records_lost": "records lost (buffers were full)",
+    "spans_lost": "spans lost in damaged blocks",
+    "spans_missing_ms": "ms of the run in which they began",
+    "iterations_lost": "recorded steps lost in damaged blocks",
+    "executions_lost": "executions of folded steps without their call path or thread (damaged blocks)",
+    "loops_lost": "main loops whose description is lost (damaged blocks)",
+    "processes_not_described": "processes whose command and start are lost (damaged blocks)",
     "bytes_lost": "bytes of damaged blocks skipped",
     "unrecorded_ms": "ms not recorded (outside of the recording windows)",
     "budget_fewer_iterations": "processes kept fewer iterations in detail to stay within the budget",

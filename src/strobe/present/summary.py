@@ -18,7 +18,8 @@ from strobe.advice import rank
 from strobe.advice.rank import Checked
 from strobe.answers.ask import ask
 from strobe.breakdown.growth import waited_for_core_ns
-from strobe.breakdown.recording_cost import counters, recording_cost
+from strobe.breakdown.lost_data import sure_with_losses
+from strobe.breakdown.recording_cost import recording_cost
 from strobe.model.cancellation import piece, pieces
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences, records_sentence
@@ -40,6 +41,7 @@ from strobe.tables.table import Table
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.info import Info
+from strobe.trace.quality import counters
 from strobe.trace.trace import Trace
 
 # Spans read while the user waits: steps and sums of a million spans take about 0.7 s of CPU time.
@@ -304,7 +306,8 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
         what = "the recorded time is" if unit == "ns" else f"all {unit} are"
         known = hot and hot[0].name != NO_STACK
         busiest = f"{format_share(hot[0].share)} of {what} in {hot[0].name} itself" if known else ""
-        return verdict(trace, usual, on_gpus, busiest)
+        found = verdict(trace, usual, on_gpus, busiest)
+        return replace(found, confidence=sure_with_losses(found.confidence, trace))
     counted = counters(trace)
     if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond
         closed = max(1, counted["unrecorded_ms"]) * 10**6

@@ -20,6 +20,7 @@ from strobe.steps.batch_makers import batch_makers
 from strobe.tables.column_arrays import Bools as Bools
 from strobe.tables.column_arrays import Ints as Ints
 from strobe.trace.definition_rows import location_rows, path_tree, region_rows
+from strobe.trace.spans import enclosing
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -190,7 +191,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 duration_ns=spans["duration_ns"],
                 region=region,
                 call_path=spans["call_path"].astype(np.int64),
-                parent=spans["parent"],
+                parent=enclosing(spans),
                 names=names,
                 paradigms=paradigms,
                 path_parent=path_parent,
@@ -222,7 +223,7 @@ def backward_stream(trace: Trace, process: int, main: Stream) -> Stream | None:
         duration_ns=spans["duration_ns"],
         region=spans["region"].astype(np.int64),
         call_path=spans["call_path"].astype(np.int64),
-        parent=spans["parent"],
+        parent=enclosing(spans),
         backward_ns=_no_intervals(),
     )
 

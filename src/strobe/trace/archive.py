@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from strobe.errors import TraceError, UsageError
+from strobe.model import manifest
 
 SUFFIX = ".strobe"
 FileState = tuple[str, int, int]  # name, bytes, time of the last change (ns)
@@ -57,23 +58,44 @@ class Job:
     node: str = ""
     wall: tuple[int, int, int] | None = None
     machine: Mapping[str, str] = field(default_factory=dict)
+    lost: str = ""  # what is unknown of the run, because the manifest is damaged; a sentence
 
 
 def read_job(folder: Path) -> Job:
-    """Read job.json. A folder without one still opens: then its zero is the start of its first process."""
+    """Read job.json; where it is missing or damaged, what the block files hold of it.
+
+    A folder without either still opens: its zero is then the start of its first process. Raises TraceError if the file
+    may not be read, or if the trace has a later version.
+    """
     path = folder / "job.json"
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
     except FileNotFoundError:
-        return Job()
-    except (OSError, ValueError) as error:
-        raise TraceError(f"cannot read '{path}': {error}") from error
-    except RecursionError as error:
-        raise TraceError(f"cannot read '{path}': it is nested too deeply") from error
+        data = None
+    except OSError as error:
+        raise TraceError(f"cannot read '{path}': {error.strerror or error}") from error
+    if data is not None and (job := sound_job(data, folder)) is not None:
+        return job
+    from strobe.trace.processes import job_in_blocks  # which reads them by means of this module
+
     try:
-        return _job(raw, folder)
-    except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
-        raise TraceError(f"'{path}' holds no job description") from error
+        if kept := job_in_blocks.find(folder):
+            return _job(kept, folder)
+    except _NOT_A_JOB:
+        pass
+    return Job(lost="" if data is None else "job.json is damaged: times count from the start of the first process")
+
+
+_NOT_A_JOB = (TypeError, ValueError, AttributeError, KeyError, OverflowError, RecursionError)
+
+
+def sound_job(data: bytes, folder: Path) -> Job | None:
+    """Return what the bytes of job.json hold; None if they are damaged."""
+    try:
+        text = data.decode()
+        return _job(json.loads(text), folder) if manifest.is_sound(text) else None
+    except _NOT_A_JOB:
+        return None
 
 
 def _job(raw: Mapping[str, Any], folder: Path) -> Job:
@@ -103,6 +125,7 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
         node=sound_text(raw.get("node", "")),
         wall=(_fitting(wall[0]), _fitting(wall[1]), _fitting(wall[2])) if len(wall) == 3 else None,
         machine={sound_text(name): sound_text(value) for name, value in (raw.get("machine") or {}).items()},
+        lost=sound_text(raw.get("lost", "")),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from strobe.model.losses import sentence
@@ -36,6 +37,8 @@ def quality_table(recorded: RecordedProcesses) -> Table:
     rows += [(None, pid, "unreadable", None, why) for pid, why in recorded.unreadable]
     checked = node_clocks.read_repairs(recorded.path).checked
     rows += [(None, None, name, count, sentence(name, count) or None) for name, count in checked.items()]
+    if recorded.job.lost:
+        rows.append((None, None, "unreadable", None, recorded.job.lost))
     notes = archive.notes(recorded.path)
     rows += [(None, None, "unrecorded", None, note) for note in notes]
     for content in (node.content for node in recorded.gpus.values()):
@@ -52,3 +55,12 @@ def quality_table(recorded: RecordedProcesses) -> Table:
         if commands:
             rows.append((None, None, name, sum(commands.values()), listed(commands)))
     return make_table("quality", rows)
+
+
+def counters(recorded: RecordedProcesses) -> Counter[str]:
+    """Return the counters of the quality table, summed over all processes."""
+    total: Counter[str] = Counter()
+    for _, _, what, value, _ in recorded.quality.rows():
+        if isinstance(value, int):
+            total[str(what)] += value
+    return total

@@ -50,6 +50,12 @@ def chosen_spans(spans: SpanArrays, which: npt.NDArray[Any] | slice) -> SpanArra
     return arrays
 
 
+def enclosing(spans: SpanArrays) -> Ints:
+    """Return the position of the span around each one, -1 at the root. (`parent` is its row: some may be missing.)"""
+    parent = spans["parent"]
+    return np.where(parent < 0, -1, np.searchsorted(spans["row"], parent))
+
+
 def depth_column(depth: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint16]:
     """Return depths as the tables have them: 16 bits, 65,535 where there are more."""
     return np.minimum(depth, np.iinfo(np.uint16).max).astype(np.uint16)

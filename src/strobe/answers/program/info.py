@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime
 
 from strobe.analyses.program.info import ANALYSIS
@@ -11,6 +10,7 @@ from strobe.model.units import format_bytes, format_ns
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import representativeness, usual_steps
 from strobe.tables.table import Table, make_table
+from strobe.trace.quality import counters
 from strobe.trace.trace import Trace
 
 
@@ -20,10 +20,6 @@ def run(trace: Trace) -> Table:
     started = (
         datetime.fromtimestamp(info.started_unix_ns / 1e9).isoformat(" ", "seconds") if info.started_unix_ns else ""
     )
-    counted: Counter[str] = Counter()
-    for _, _, what, value, _ in trace.quality.rows():
-        if isinstance(value, int):
-            counted[str(what)] += value
     rows = [
         ("path", info.path),
         ("command", " ".join(info.command)),
@@ -44,7 +40,7 @@ def run(trace: Trace) -> Table:
         ("recorded", ", ".join(sorted({str(name) for name in trace.regions.column("paradigm")}))),
         ("size", f"{format_bytes(info.size_bytes)}, {_density(info.size_bytes, info.span_count, info.folded_count)}"),
         ("size_bytes", str(info.size_bytes)),
-        ("lost", "; ".join(loss_sentences(counted)) or "nothing"),
+        ("lost", "; ".join(loss_sentences(counters(trace))) or "nothing"),
         ("format_version", str(info.format_version)),
     ]
     return make_table(ANALYSIS.columns, rows)

@@ -12,7 +12,7 @@ from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, S
 from strobe.steps.batch_makers import making_regions
 from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import path_tree, region_rows, regions_where
-from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays, enclosing
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -79,8 +79,7 @@ class Chain:
 def chain(trace: Trace, builder: Builder, location: int, start_ns: int, end_ns: int, *, main: bool) -> Chain:
     """Return the moments of a thread in [start_ns, end_ns), cut there; those of a main thread hold begin and end."""
     spans = trace.span_arrays(location, start_ns - 1, end_ns)
-    parent = np.searchsorted(spans["row"], spans["parent"])
-    parent[spans["parent"] < 0] = -1
+    parent = enclosing(spans)
     begins, ends = tour(parent, spans["depth"].astype(np.int64))
     count = len(parent)
     time, inner = np.zeros(2 * count, dtype=np.int64), np.zeros(2 * count, dtype=np.int64)

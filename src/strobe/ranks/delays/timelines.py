@@ -23,6 +23,7 @@ from strobe.sums.path_statistics import merged_paths
 from strobe.tables.column_arrays import Bools, Columns, Ints, interval_at
 from strobe.trace.definition_rows import path_tree, region_rows, regions_where
 from strobe.trace.folded import ALL, PART
+from strobe.trace.spans import enclosing
 from strobe.trace.trace import Trace
 
 _AT_A_TIME = 1 << 21  # pieces of intervals that are summed up at once
@@ -186,8 +187,7 @@ class _Pieces:
 
 def _pieces(trace: Trace, location: int, causes: Causes) -> _Pieces:
     spans = trace.span_arrays(location)
-    parent = np.searchsorted(spans["row"], spans["parent"])
-    parent[spans["parent"] < 0] = -1
+    parent = enclosing(spans)
     begins, ends = tour(parent, spans["depth"].astype(np.int64))
     time, inner = np.zeros((2, 2 * len(parent)), dtype=np.int64)
     time[begins], inner[begins] = spans["start_ns"], np.arange(len(parent))

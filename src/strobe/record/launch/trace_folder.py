@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from strobe.errors import RecordError, UsageError
+from strobe.model import manifest
 from strobe.model.private_files import folder_mode, opener
 from strobe.record.command_line import without_secrets
 from strobe.record.launch.machine import cpu_model, driver_version
@@ -146,8 +147,8 @@ def finish(folder: str, ended: Mapping[str, object]) -> None:
     facts = {**ended, "ended_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
     try:
         with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
-            text = stream.read().rstrip()
-        _write(folder, text[:-1] + ', "ended": ' + json_text(facts) + "}")
+            text = manifest.unsealed(stream.read())
+        _write(folder, text + ', "ended": ' + json_text(facts) + "}")
     except OSError:
         pass  # the trace opens without it
 
@@ -155,5 +156,5 @@ def finish(folder: str, ended: Mapping[str, object]) -> None:
 def _write(folder: str, text: str) -> None:
     path = os.path.join(folder, "job.json")
     with open(path + ".tmp", "w", encoding="utf-8", opener=opener) as stream:
-        stream.write(text + "\n")
+        stream.write(manifest.sealed(text) + "\n")
     os.replace(path + ".tmp", path)

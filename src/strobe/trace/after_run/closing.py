@@ -8,7 +8,7 @@ from pathlib import Path
 from strobe.errors import TraceError
 from strobe.trace.after_run import symbols
 from strobe.trace.archive import process_files
-from strobe.trace.processes import process_reader
+from strobe.trace.processes import job_in_blocks, process_reader
 from strobe.trace.trace import Trace
 
 
@@ -22,6 +22,8 @@ def close_trace(folder: Path) -> None:
             process_reader.open_process(files)  # a file that is not sound stays as it is
             if files.rings is not None and not process_reader.is_alive(files):
                 process_reader.recover(files)
+    job_in_blocks.keep(folder)
+    job_in_blocks.sync(folder)
     with suppress(TraceError, OSError):
         _resolve(folder)
     with suppress(TraceError, OSError):

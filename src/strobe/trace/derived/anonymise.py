@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from strobe.model import manifest
 from strobe.model.kinds import PARADIGMS, ROLES
 
 _HEADER = struct.Struct("<4sBBHIIIIII")
@@ -70,7 +71,8 @@ def rewrite(folder: Path) -> None:
         _rewrite_blocks(path, work, names)
         work.replace(path)
     job = folder / "job.json"
-    job.write_text(json.dumps(_job(json.loads(job.read_text(encoding="utf-8")), names), indent=1), encoding="utf-8")
+    text = json.dumps(_job(json.loads(job.read_text(encoding="utf-8")), names), indent=1)
+    job.write_text(manifest.sealed(text) + "\n", encoding="utf-8")
 
 
 class _Pseudonyms:

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from strobe.errors import StrobeError, TraceError
+from strobe.model import manifest
 from strobe.model.private_files import folder_mode, opener
 from strobe.trace.archive import FORMAT_VERSION, require_utf_8
+from strobe.trace.processes import job_in_blocks
 
 
 @contextmanager
@@ -32,6 +34,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def write_job(folder: Path, job: Mapping[str, object]) -> None:
-    """Write job.json."""
+    """Write job.json, and what it holds into the block files, which are there already."""
     with open(folder / "job.json", "w", encoding="utf-8", opener=opener) as file:
-        json.dump({"format_version": FORMAT_VERSION, **job}, file, indent=1)
+        file.write(manifest.sealed(json.dumps({"format_version": FORMAT_VERSION, **job}, indent=1)) + "\n")
+    job_in_blocks.keep(folder)

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from strobe.errors import TraceError
 from strobe.trace.after_run import symbols
@@ -33,6 +33,24 @@ GAP = 0xFFFFFFFE  # a mark: time between two spans in which nothing ran
 
 
 ALWAYS = (-(1 << 61), 1 << 61)  # beyond every clock
+
+
+class LostSpans(NamedTuple):
+    """Spans of a location (id in the process) that are missing: they began in [begin, end), ns on its clock."""
+
+    location: int
+    begin_ns: int
+    end_ns: int
+    spans: int
+
+
+def joined_ns(lost: Sequence[LostSpans]) -> int:
+    """Return the ns in which spans of any location are missing."""
+    total, until = 0, -(1 << 62)
+    for each in sorted(lost, key=lambda each: each.begin_ns):
+        total += max(0, each.end_ns - max(until, each.begin_ns))
+        until = max(until, each.end_ns)
+    return total
 
 
 class ProcessReader(Protocol):
@@ -178,13 +196,14 @@ class RecordedProcess:
         self._folder = files.blocks.parent
         raw = self.core.process()
         # A process that records, stops, and records again writes one pair of chunks each time.
-        self._begun = [_facts(text, needs=("pid", "parent_pid", "started_ns")) for text in raw["process_json"]]
+        self._begun = [_facts(text, _NEEDED) for text in raw["process_json"]]
         self._ended = [_facts(text) for text in raw["end_json"]]
-        if not self._begun:
-            raise ValueError("it ends before its first chunk")
         self._notes: dict[str, Any] = {}
         self._readings: list[tuple[int, int, int]] = []
         self.call_sites: symbols.CallSites = {}
+        self.job: dict[str, Any] = {}
+        self._written: dict[int, int] = {}
+        repeated: dict[str, Any] = {}
         for text in raw["note_json"]:
             facts = _facts(text)
             if "clock" in facts:
@@ -192,7 +211,17 @@ class RecordedProcess:
             if "call_site" in facts:
                 site, module, address = _call_site(facts.pop("call_site"))
                 self.call_sites[site] = module, address
+            if isinstance(job := facts.pop("job", None), dict):
+                self.job = job
+            repeated = facts.pop("process", None) or repeated
+            if "spans_of" in facts:
+                location, count = _pair(facts.pop("spans_of"))
+                self._written[location] = count
             self._notes.update(facts)
+        self._bytes_lost = int(self._notes.get("bytes_lost", 0))  # of a trace that was repaired
+        self._described = bool(self._begun or repeated)
+        if not self._begun:
+            self._begun = [_checked(repeated, _NEEDED) if repeated else _unknown(files, self.core)]
         self._clock: Callable[[int], int] = int
         self._last_ns = int(raw["last_ns"])
         self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
@@ -245,12 +274,46 @@ class RecordedProcess:
         total: Counter[str] = Counter()
         for counters in (*(ended.get("counters", {}) for ended in self._ended), self.core.quality()):
             total.update(counters)
+        total["bytes_lost"] += self._bytes_lost
+        if lost := self.lost_spans():
+            total["spans_lost"] = sum(each.spans for each in lost)
+            total["spans_missing_ms"] = -(-joined_ns(lost) // 1_000_000)
+        if not self._described:
+            total["processes_not_described"] = 1
         # An enter and a leave per execution, at the price that the recorder measured when it started.
         spans = sum(int(location["span_count"]) for location in self.core.locations())
         executions = spans + int(self.statistics()["count"].sum())
         total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
         total["estimated_cost_ns"] += total["hook_cost_ns"]
         return dict(total)
+
+    def lost_spans(self) -> list[LostSpans]:
+        """Return the spans that are known to be missing: rows of a location are numbered, and counted at its end."""
+        first, last = self._facts_of_process["started_ns"], self._facts_of_process["ended_ns"]
+        lost = [
+            LostSpans(location, max(first, begin), max(first, min(end, last)), spans)
+            for location, begin, end, spans in self.core.lost_spans()
+        ]
+        known = {each["id"]: each for each in self.core.locations()}
+        for location, written in self._written.items():
+            facts = known.get(location)
+            found = (facts["span_count"] if facts else 0) + sum(e.spans for e in lost if e.location == location)
+            if written > found:
+                since = facts["last_ns"] if facts and facts["span_count"] else first
+                lost.append(LostSpans(location, since, max(since, last), written - found))
+        return lost
+
+    def spans_written(self) -> dict[int, int]:
+        """Return how many spans each location had, with those that are lost."""
+        written = {each["id"]: int(each["span_count"]) for each in self.core.locations()}
+        for each in self.lost_spans():
+            written[each.location] = written.get(each.location, 0) + each.spans
+        return written
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The first process chunk: what was repeated of it, where it is damaged."""
+        return self._begun[0]
 
     def regions(self) -> list[symbols.Region]:
         """Return id, name, paradigm, role, file, line, module of every region; addresses have names, callers lines."""
@@ -324,12 +387,33 @@ _DIES_WITHIN_S = 5.0  # a busy machine
 _NUMBERS = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
 
+_NEEDED = ("pid", "parent_pid", "started_ns")
+
+
 def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
     """Parse one of the JSON texts of a block file. Raises ValueError if it is not a text of the recorder."""
     try:
-        facts: dict[str, Any] = json.loads(text)
+        return _checked(json.loads(text), needs)
     except RecursionError as error:
         raise ValueError("a description in it is nested too deeply") from error
+
+
+def _unknown(files: ProcessFiles, core: native.ProcessReader) -> dict[str, Any]:
+    """Return what is left to know of a process whose description is damaged. Raises ValueError if nothing else is."""
+    times = [each["first_ns"] for each in core.locations() if each["span_count"]]
+    if not times:
+        raise ValueError("it ends before its first chunk")
+    return {"pid": files.pid, "parent_pid": 0, "started_ns": min(times)}
+
+
+def _pair(value: object) -> tuple[int, int]:
+    """Return a location and a count. Raises ValueError for anything else."""
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(each, int) and each >= 0 for each in value):
+        return value[0], value[1]
+    raise ValueError("a count in it is not two numbers")
+
+
+def _checked(facts: dict[str, Any], needs: Sequence[str] = ()) -> dict[str, Any]:
     sound = isinstance(facts, dict) and all(
         isinstance(facts.get(name, {}), dict) for name in ("description", "counters")
     )

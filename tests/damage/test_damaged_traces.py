@@ -1,0 +1,131 @@
+"""A damaged trace is read as far as it is sound, and what is missing is stated exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import strobe
+from strobe.trace.derived.repair import repair
+from strobe.trace.quality import counters
+from tests.damage.damages import DAMAGES, HARMLESS, chunks_of
+from tests.damage.every_answer import findings
+from tests.unit.blocks_twin import HEADER, LOOPS, PROCESS, SPANS
+
+Copied = Callable[[str], Path]
+
+
+def blocks_of(folder: Path) -> Path:
+    return sorted(folder.glob("*.blocks"))[0]
+
+
+def damage_chunk(path: Path, number: int, kind: int, *, header: bool = False) -> int:
+    """Damage one chunk of a kind that has rows; how many."""
+    data = bytearray(path.read_bytes())
+    heads = {begin: HEADER.unpack_from(data, begin) for begin, _ in chunks_of(bytes(data))}
+    begin = [at for at, head in heads.items() if head[1] == kind and head[6]][number]
+    rows = heads[begin][6]
+    data[begin + (4 if header else HEADER.size + 3)] ^= 0x55
+    path.write_bytes(data)
+    return int(rows)
+
+
+def answers(folder: Path) -> tuple[object, ...]:
+    with strobe.open(folder) as trace:
+        info = trace.info
+        facts = (info.command, info.host, info.ended, info.duration_ns, info.started_unix_ns, info.working_directory)
+        return facts, trace.span_count, trace.ask("steps").rows(), trace.processes.rows()
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_every_question_to_a_damaged_trace_has_an_answer_or_one_sentence(copied: Copied, kind: str) -> None:
+    for seed in range(6):
+        folder, random = copied(str(seed)), Random(seed)
+        path = random.choice(sorted(folder.glob("*.blocks")))
+        path.write_bytes(DAMAGES[kind](path.read_bytes(), random))
+        assert findings(folder, all_of_them=False, stated=kind not in HARMLESS) == []
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["payload", "header"])
+@pytest.mark.parametrize("number", [0, 1, -1], ids=["first", "second", "last"])
+def test_lost_spans_are_counted_exactly_wherever_their_block_was(copied: Copied, number: int, header: bool) -> None:
+    folder = copied("lost")
+    whole = strobe.open(folder).span_count
+    rows = damage_chunk(blocks_of(folder), number, SPANS, header=header)
+    with strobe.open(folder) as trace:
+        assert counters(trace)["spans_lost"] == rows
+        assert trace.span_count == whole - rows
+        lost = [each for reader in trace.readers for each in reader.lost_spans()]
+        assert sum(each.spans for each in lost) == rows
+        assert all(each.begin_ns <= each.end_ns for each in lost)
+        assert f"{rows:,}".replace(",", " ") in dict(trace.ask("info").rows())["lost"].replace("\u202f", " ")
+
+
+def test_steps_stay_those_of_the_whole_where_the_description_of_their_loop_is_lost(copied: Copied) -> None:
+    folder = copied("loop")
+    path = blocks_of(folder)
+    found = [each for each in chunks_of(path.read_bytes()) if path.read_bytes()[each[0] + 4] == LOOPS]
+    assert found, "a loop was accepted while the program ran"
+    data = bytearray(path.read_bytes())
+    for begin, _ in found:
+        data[begin + HEADER.size + 3] ^= 0x55
+    path.write_bytes(data)
+    with strobe.open(folder) as trace:
+        assert counters(trace)["loops_lost"] == 1
+        assert len(trace.ask("steps")) > 0
+
+
+def test_chunks_in_another_order_or_there_twice_change_no_answer(copied: Copied) -> None:
+    expected = answers(copied("whole"))
+    for kind in HARMLESS:
+        for seed in range(6):
+            folder = copied(f"{kind}{seed}")
+            path = blocks_of(folder)
+            path.write_bytes(DAMAGES[kind](path.read_bytes(), Random(seed)))
+            assert answers(folder) == expected, f"{kind} {seed}"
+
+
+def test_a_damaged_or_missing_manifest_changes_no_answer(copied: Copied) -> None:
+    folder = copied("manifest")
+    path, random = folder / "job.json", Random(1)
+    expected, sound = answers(folder)[0], path.read_bytes()
+    for damaged in [b"", b"{", bytes(4096), *(DAMAGES["flip"](sound, random) for _ in range(60))]:
+        path.write_bytes(damaged)
+        assert answers(folder)[0] == expected
+    path.unlink()
+    assert answers(folder)[0] == expected
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["payload", "header"])
+def test_the_facts_of_a_process_survive_the_loss_of_its_first_chunk(copied: Copied, header: bool) -> None:
+    folder = copied("first")
+    expected = answers(folder)
+    for path in folder.glob("*.blocks"):
+        damage_chunk(path, 0, PROCESS, header=header)
+    assert answers(folder) == expected
+
+
+def test_a_repaired_trace_is_sound_and_has_the_losses_of_the_damaged_one(copied: Copied, tmp_path: Path) -> None:
+    folder = copied("damaged")
+    rows = damage_chunk(blocks_of(folder), 0, SPANS) + damage_chunk(blocks_of(folder), -1, SPANS)
+    damage_chunk(blocks_of(folder), 0, PROCESS, header=True)
+    (folder / "job.json").write_bytes(b"")
+    expected, before = answers(folder), {each.name: each.read_bytes() for each in folder.iterdir()}
+    wrong = repair(folder, tmp_path / "sound.strobe")
+    assert any("job.json" in each for each in wrong)
+    assert {name: (folder / name).read_bytes() for name in before} == before, "the damaged one is as it was"
+    with strobe.open(tmp_path / "sound.strobe") as trace:
+        assert counters(trace)["spans_lost"] == rows
+        assert counters(trace)["bytes_lost"] > 0
+        assert counters(trace)["chunks_damaged"] == 0
+    assert answers(tmp_path / "sound.strobe") == expected
+    assert repair(tmp_path / "sound.strobe", tmp_path / "again.strobe") == []
+    assert not (tmp_path / "again.strobe").exists()
+
+
+def test_a_sound_trace_is_not_repaired(recorded: Path, tmp_path: Path) -> None:
+    assert repair(recorded, tmp_path / "copy.strobe") == []
+    assert not (tmp_path / "copy.strobe").exists()
