@@ -6,8 +6,8 @@ By launch shape, stream, operator (of XLA: `module/operation`, as the kernel nam
 collective. The type is what the kernel computes as far as its name shows: matrix product, convolution, reduction, ...
 A kernel belongs to the step in which it was launched.
 
-share = total / total of all kernels of the GPU; cumulative share = the share of the row and of all rows of the GPU with
-a greater one; stddev that of a sample (0 for one call). launch delay = from the
+share = total / total of all kernels of the GPU; cumulative share = the share of the row and of all rows of the GPU
+with a greater one; stddev that of a sample (0 for one call). launch delay = from the
 start of the launching call to the start of the kernel; queue time = from the end of that call to the start of the
 kernel, of those that start after it (Nsight Systems, cuda_kern_exec_sum). occupancy = mean of the estimates of
 PyTorch's profiler, theoretical occupancy = what registers, shared memory and block size allow (NVIDIA's
