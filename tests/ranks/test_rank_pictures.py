@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from strobe.api.trace import open_trace
+from strobe.formats.html.page import report
 from strobe.server.routing.routes import endpoint
 from strobe.server.trace_context import TraceContext
 from tests.ranks import wait_archives
@@ -102,3 +107,30 @@ def test_many_steps_share_columns_and_a_column_has_the_most(tmp_path: Path) -> N
     assert about["steps"] >= 599
     (column,) = [at for at in range(512) if about["first_step"][at] <= LATE_STEP <= about["last_step"][at]]
     assert (values == 9000).nonzero() == ([1], [column])
+
+
+def test_the_report_has_a_picture_of_the_ranks(context: TraceContext) -> None:
+    text, _ = report(context.trace, ["ranks"])
+    (source,) = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+    header, pixels = decoded(base64.b64decode(source))
+    assert header[:2] == (STEPS, 3)
+    strength = pixels.reshape(3, STEPS, 4)[..., 3]
+    assert (strength == 255).nonzero() == ([1], [LATE_STEP])  # the latest is the strongest
+    assert "most: 3.00 us, rank 1 in step 7" in text
+    assert "ank 1 delays collectives most" in text
+
+
+def decoded(png: bytes) -> tuple[tuple[int, ...], np.ndarray]:
+    """Width, height, depth and kind of a picture, and the bytes of its lines (RFC 2083; only filter 0)."""
+    at, header, data = 8, (), b""
+    while at < len(png):
+        size, kind = struct.unpack(">I4s", png[at : at + 8])
+        body = png[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", png[at + 8 + size : at + 12 + size]) == (zlib.crc32(kind + body),)
+        if kind == b"IHDR":
+            header = struct.unpack(">IIBB", body[:10])
+        data += body if kind == b"IDAT" else b""
+        at += 12 + size
+    lines = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(header[1], -1)
+    assert not lines[:, 0].any()
+    return header, lines[:, 1:]

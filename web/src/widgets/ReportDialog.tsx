@@ -12,6 +12,7 @@ const SECTIONS = {
   verdict: "verdict",
   step: "one step as a bar",
   findings: "what to do first",
+  ranks: "picture of the ranks",
   notes: "notes and labels",
   cards: "step trace, operators, data and timeline in figures",
   flame: "flame graph of the whole run",

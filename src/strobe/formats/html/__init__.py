@@ -5,7 +5,7 @@ from strobe.model.option import Option
 from strobe.model.plugins import Format
 
 # In the order of the page.
-SECTIONS = ("verdict", "step", "findings", "notes", "cards", "flame", "tables", "quality")
+SECTIONS = ("verdict", "step", "findings", "ranks", "notes", "cards", "flame", "tables", "quality")
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -15,7 +15,7 @@ def words(text: str) -> tuple[str, ...]:
 
 FORMAT = Format(
     "html",
-    "One HTML file to read offline: verdict, step, findings, notes, tables, flame graph",
+    "One HTML file to read offline: verdict, step, findings, ranks, notes, tables, flame graph",
     (".html",),
     write=registry.later("strobe.formats.html.page:write"),
     options=(

@@ -46,11 +46,14 @@ def report(trace: Trace, sections: Sequence[str] = SECTIONS) -> tuple[str, list[
     # An import looks at every format; only an export needs the analyses.
     from strobe.answers.ask import ask
     from strobe.present import snapshot_html
+    from strobe.present.rank_picture import rank_picture
     from strobe.present.snapshot import snapshot
 
     notes: list[str] = []
     page = snapshot(trace)
     parts = snapshot_html.sections(page)
+    if "ranks" in sections:
+        parts["ranks"] = rank_picture(trace, page.summary.ranks)
     if "tables" in sections:
         asked = [(name, ask(trace, name)) for name in _ANALYSES]
         tables = [("processes", trace.processes), *asked, ("quality", trace.quality)]
