@@ -23,10 +23,17 @@ bool ForeignMemory::open() {
   return true;
 }
 
+bool ForeignMemory::open(pid_t process) {
+  void* map = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return false;
+  process_ = process, map_ = static_cast<char*>(map);
+  return true;
+}
+
 void ForeignMemory::close() {
   if (!map_) return;
   munmap(map_, kBytes);
-  close_file(fd_, id_);
+  if (!process_) close_file(fd_, id_);
   map_ = nullptr, fd_ = -1;
 }
 
@@ -38,6 +45,10 @@ const char* ForeignMemory::read(const Part* parts, size_t n) {
   for (size_t i = 0; i < n; i++)
     from[i] = {reinterpret_cast<void*>(parts[i].at), parts[i].bytes}, bytes += parts[i].bytes;
   if (n > kParts || bytes > kBytes || bytes == 0) return nullptr;
+  if (process_) {
+    const iovec to{map_, bytes};
+    return process_vm_readv(process_, &to, 1, from, n, 0) == ssize_t(bytes) ? map_ : nullptr;
+  }
   return pwritev(fd_, from, int(n), 0) == ssize_t(bytes) ? map_ : nullptr;
 }
 

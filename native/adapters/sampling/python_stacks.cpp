@@ -18,7 +18,7 @@ T load(const char* from, size_t offset = 0) {
   return value;
 }
 
-constexpr size_t kMostThreads = 4096, kMostText = 1000, kMostCodes = 1 << 16;
+constexpr size_t kMostThreads = 4096, kPage = 4096, kMostText = 1000, kMostCodes = 1 << 16;
 // Of the standard library: what their functions call computes in C.
 constexpr std::string_view kPacking[] = {
     "/gzip.py", "/bz2.py",    "/lzma.py",           "/_compression.py", "/zipfile.py", "/tarfile.py", "/hashlib.py",
@@ -94,18 +94,32 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
     stack.from = from, stack.to = to;
     copy_.assign(copied, to - from);
     size_t singles = 0, visited = 0;
+    uintptr_t piece = 0;  // what `piece_` is of
+    // The page up to the end of a frame: its callers are there, too, if it is of an old chunk.
+    const auto elsewhere = [&](uintptr_t at) -> const char* {
+      const size_t bytes = layout_.frame_bytes;
+      if (piece_.size() >= bytes && at >= piece && at - piece <= piece_.size() - bytes) return &piece_[at - piece];
+      if (++singles > most_singles_) return nullptr;
+      const uintptr_t page = at & ~uintptr_t(kPage - 1);
+      const char* copied = at - page + bytes <= kPage ? memory_.read(page, at - page + bytes) : memory_.read(at, bytes);
+      if (!copied) return nullptr;
+      piece = at - page + bytes <= kPage ? page : at;
+      piece_.assign(copied, at - piece + bytes);
+      return &piece_[at - piece];
+    };
+    piece_.clear();
     for (uintptr_t at = frame; at;) {
       // What was copied while it changed may hold any number: nothing is added to it here. Generators and old chunks
       // lie elsewhere.
       const char* f = at >= from && at - from <= to - from - layout_.frame_bytes ? copy_.data() + (at - from) : nullptr;
-      const bool endless = ++visited > kMostVisited;  // a circle, perhaps
-      if (endless || (!f && (++singles > kMostSingles || !(f = memory_.read(at, layout_.frame_bytes))))) {
+      const bool endless = ++visited > 2 * most_frames_;  // a circle, perhaps
+      if (endless || (!f && !(f = elsewhere(at)))) {
         stack.cut = true;
         break;
       }
       const bool skipped = layout_.frame_owner && f[layout_.frame_owner] >= char(layout_.first_owner_skipped);
       if (!skipped) {
-        if (stack.frames.size() == kMostFrames) {
+        if (stack.frames.size() == most_frames_) {
           stack.cut = true;
           break;
         }

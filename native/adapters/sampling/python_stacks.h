@@ -43,9 +43,12 @@ struct PythonStack {
 
 class PythonStacks {
  public:
-  static constexpr size_t kMostFrames = 512, kMostVisited = 2 * kMostFrames, kMostSingles = 64, kMostChunk = 64 << 10;
+  static constexpr size_t kMostFrames = 512, kMostSingles = 64, kMostChunk = 64 << 10;
 
-  PythonStacks(const frame_layout& layout, ForeignMemory& memory) : layout_(layout), memory_(memory) {}
+  // `most_frames` of a stack are read, and so many pieces of it that lie elsewhere than the innermost ones.
+  PythonStacks(const frame_layout& layout, ForeignMemory& memory, size_t most_frames = kMostFrames,
+               size_t most_singles = kMostSingles)
+      : layout_(layout), memory_(memory), most_frames_(most_frames), most_singles_(most_singles) {}
   // The threads of an interpreter: (state, thread id). False where the list changed meanwhile.
   bool threads(uintptr_t interpreter, std::vector<std::pair<uintptr_t, uint64_t>>& out);
   // False where it changed three times while it was read, or is gone.
@@ -69,8 +72,9 @@ class PythonStacks {
   const frame_layout layout_;
   ForeignMemory& memory_;
   std::unordered_map<uintptr_t, Code> codes_;
+  const size_t most_frames_, most_singles_;
   uint32_t next_number_ = 0;
-  std::string copy_;
+  std::string copy_, piece_;
 };
 
 }  // namespace strobe

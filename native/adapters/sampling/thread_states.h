@@ -116,9 +116,9 @@ inline bool is_file_of_program(int fd) {
 }
 
 // Of a thread that is on no processor: whether it wants one or the lock there, or for what it sleeps in a call of the
-// kernel.
-inline State state_of_sleeper(uint64_t id, uintptr_t gil, size_t gil_bytes) {
-  const std::string call = small_file(id, "syscall");
+// kernel. `call`: what the kernel has in the file `syscall` of the thread; `is_file`: of a descriptor.
+template <class IsFile>
+State state_of_call(const std::string& call, uintptr_t gil, size_t gil_bytes, IsFile is_file) {
   if (call.compare(0, 7, "running") == 0) return kReady;
   char* end;
   const long number = strtol(call.c_str(), &end, 10);
@@ -127,7 +127,11 @@ inline State state_of_sleeper(uint64_t id, uintptr_t gil, size_t gil_bytes) {
   const auto first = uintptr_t(strtoull(end, nullptr, 16));
   if (number == SYS_futex && first >= gil && first < gil + gil_bytes) return kGil;
   const bool moves = number == SYS_read || number == SYS_write || number == SYS_readv || number == SYS_writev;
-  return waited_for(number, moves && is_file_of_program(int(first)));
+  return waited_for(number, moves && is_file(int(first)));
+}
+
+inline State state_of_sleeper(uint64_t id, uintptr_t gil, size_t gil_bytes) {
+  return state_of_call(small_file(id, "syscall"), gil, gil_bytes, is_file_of_program);
 }
 
 }  // namespace strobe

@@ -528,11 +528,29 @@ void ImportedProcess::report(json::Object& to) const {
   to.number("spans", int64_t(spans_)), to.number("first_ns", first_ns_), to.number("last_ns", last_ns_);
 }
 
+void ImportedProcess::save_process(const ProcessDescription& description) {
+  if (!begun_) append_process(out_->bytes, description, description.started_ns.value_or(first_ns_));
+  begun_ = true;
+}
+
+void ImportedProcess::save(const ProcessDescription& description) {
+  save_process(description);
+  save_names(texts_, kTextsChunk);
+  for (uint32_t location = 0; location < locations_.size(); location++) {
+    Waiting& waiting = locations_[location];
+    if (location >= saved_locations_) write_location_chunk(location, waiting, waiting.name);
+    for (auto& columns : waiting.rows)
+      if (columns && columns->rows()) save_rows(*columns, location);
+  }
+  saved_locations_ = uint32_t(locations_.size());
+  out_->flush();
+}
+
 void ImportedProcess::finish(const ProcessDescription& description, const std::string& end_state) {
   if (finished_) return;
   finished_ = true;
   if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
-  append_process(out_->bytes, description, description.started_ns.value_or(first_ns_));
+  save_process(description);
   save_names(regions_, kRegionsChunk);
   save_names(texts_, kTextsChunk);
   location_ids_ = uint32_t(locations_.size());

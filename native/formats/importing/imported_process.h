@@ -143,6 +143,9 @@ class ImportedProcess {
   // Of the records that are known to be of this process.
   RecordCounts& records() { return records_; }
 
+  // Writes the rows that there are by now, and the process at the first time: who reads the file before it is finished,
+  // or after we were killed, has them.
+  void save(const ProcessDescription& description);
   // Writes everything; afterwards the file is complete. `ended` as in docs/format/blocks.md.
   void finish(const ProcessDescription& description, const std::string& end_state = "closed");
 
@@ -202,6 +205,7 @@ class ImportedProcess {
   };
   uint32_t intern(Names& names, std::string_view key, bool& is_new);
   void save_names(Names& names, ChunkKind kind);
+  void save_process(const ProcessDescription& description);
   void save_samples();
   Names regions_, texts_;
   std::vector<bool> gives_way_;  // by region: what crosses a mark is clipped at its edge
@@ -220,7 +224,8 @@ class ImportedProcess {
   uint64_t spans_ = 0, looked_up_bytes_ = 0;
   uint32_t places_ = 0;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
-  bool finished_ = false, next_is_cut_ = false;
+  uint32_t saved_locations_ = 0;
+  bool begun_ = false, finished_ = false, next_is_cut_ = false;
 };
 
 }  // namespace strobe

@@ -27,6 +27,7 @@ namespace nb = nanobind;
 
 void register_reader(nb::module_& m);
 void register_pyramid(nb::module_& m);
+void register_attach(nb::module_& m);
 void register_formats(nb::module_& m);
 void register_otf2_writer(nb::module_& m);
 void register_structure(nb::module_& m);
@@ -324,6 +325,7 @@ NB_MODULE(_native, m) {
   m.attr("gettrace") = nb::steal(greenlet_function(2));
   register_reader(m);
   register_pyramid(m);
+  register_attach(m);
   register_formats(m);
   register_otf2_writer(m);
   register_structure(m);

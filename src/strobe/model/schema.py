@@ -46,7 +46,8 @@ PROCESSES = TABLES["processes"] = (
         "end_state",
         "string",
         "",
-        "closed (orderly), exited (os._exit), replaced (exec), lost (killed or crashed), running",
+        "closed (orderly), exited (os._exit), replaced (exec), lost (killed or crashed), left (sampling from outside "
+        "ended before the process), running",
     ),
     Column("exit_code", "int64", "", "exit code of the process, null where unknown", nullable=True),
     Column("argv", "string", "", "command line"),

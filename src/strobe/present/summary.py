@@ -448,7 +448,7 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")
     ends = {row["end_state"] for row in processes if row["main"]}
-    complete = not losses and ends <= {"closed", "exited", "replaced"}
+    complete = not losses and ends <= {"closed", "exited", "replaced", "left"}
     state = ["complete" if complete else "not complete"]
     if usual and not (kept := usual.steps.kept).all():
         state.append(f"{format_count(int(kept.sum()))} of {format_number_of(len(kept), 'step')} in detail")

@@ -11,6 +11,7 @@ from strobe.model.units import format_bytes, format_count, format_interval_ns, f
 from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
 from strobe.present.text_page import WIDTH, as_shown, bar, page, processes, steps
+from strobe.trace.info import LEFT
 from strobe.trace.trace import Trace
 
 LINES = 40
@@ -20,7 +21,7 @@ _MOST_FINDINGS = 5
 _MOST_GPUS = 4
 _WHOLE = 2  # findings whose advice has two lines; of the others it is cut after one
 # How programs end that did not fail, or of which it is not known.
-_WELL = ("ended", "ended with exit code 0", "running")
+_WELL = ("ended", "ended with exit code 0", "running", LEFT)
 _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of every node of the backward graph
 
 

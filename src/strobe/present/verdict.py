@@ -61,7 +61,9 @@ def verdict(trace: Trace, usual: Usual | None, on_gpus: Sequence[Gpu], busiest: 
     if usual is None:
         reason = find_steps(trace).reason.partition(": ")[2]
         marks = not trace.info.source and any(each.python for each in process_rows(trace))
-        do = "; strobe.step() at the end of the loop's body marks its steps" if marks else ""
+        sampled = trace.job.settings.get("sampled")  # from outside: nothing in the program could mark anything
+        step = "strobe.step() at the end of the loop's body marks its steps"
+        do = f"; {'strobe run records its calls' if sampled else step}" if marks else ""
         if not times:
             return Verdict("no-steps", f"{reason}{f'; {busiest}' if busiest else ''}{do}")
         found = _of_host(trace, times, busiest)

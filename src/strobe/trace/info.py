@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+LEFT = "ran on when sampling ended"  # how `ended` is of a process that was sampled from outside
 STILL_RUNNING = "still running"  # how `ended` begins while a run is being recorded
 
 

@@ -1,7 +1,7 @@
 // The server's answers about a stretch of time: its flat profile, durations of a region, bars of processes, its spans.
 
 import type { TimeRange } from "../base/time";
-import { type AnalysisTable, decodeAnalysis } from "./analysisTable";
+import { type AnalysisTable, decodeAnalysis } from "./tables/analysisTable";
 import { type Api, type RowOfRoute, stretchOf } from "./wire/api";
 import type { Durations } from "./wire/wire.generated";
 

@@ -1,8 +1,8 @@
 // The flow graph in numbers: its size beside that of the events, and from which step on it is stable.
 import { useMemo } from "preact/hooks";
 import { formatCount, plural } from "../base/quantity";
-import { type AnalysisTable, fetchAnalysis, numberIn } from "../data/analysisTable";
 import { load, useSession } from "../data/session";
+import { type AnalysisTable, fetchAnalysis, numberIn } from "../data/tables/analysisTable";
 import { Button } from "../widgets/controls";
 
 const NAME = "flow_graph";

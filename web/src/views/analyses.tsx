@@ -1,7 +1,7 @@
 // Page: every analysis that there is, by subject, with its question, its options as fields, and its answer as a table.
 import { useMemo } from "preact/hooks";
-import { fetchAnalysis } from "../data/analysisTable";
 import { load, useSession } from "../data/session";
+import { fetchAnalysis } from "../data/tables/analysisTable";
 import type { AnalysisFacts, OptionFacts } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
 import { Button, Select, TableSearch } from "../widgets/controls";

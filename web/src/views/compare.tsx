@@ -1,9 +1,9 @@
 // What another run (B) does otherwise than this one (A) in a step, what each difference costs, and where its spans are.
 import { useMemo } from "preact/hooks";
 import { asSentence } from "../base/names";
-import { fetchAnalysis } from "../data/analysisTable";
 import { addressOf, fetchNames, nameIn, rootOf } from "../data/runList";
 import { load, useSession } from "../data/session";
+import { fetchAnalysis } from "../data/tables/analysisTable";
 import type { Comparison } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
 import { StepWaterfall } from "../widgets/comparison/StepWaterfall";

@@ -2,10 +2,10 @@
 import { useMemo } from "preact/hooks";
 import { groupColor, type Rgb, type Theme } from "../base/color";
 import { formatShare } from "../base/quantity";
-import type { AnalysisTable } from "../data/analysisTable";
 import type { Series } from "../data/readings";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
+import type { AnalysisTable } from "../data/tables/analysisTable";
 import type { View } from "../state/view";
 import { CPU_KINDS, cpuBars } from "../widgets/cpu/cpuBars";
 import { PartBar, PartList } from "../widgets/figures";

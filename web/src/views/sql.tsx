@@ -1,8 +1,8 @@
 // Page: any question in SQL. Tables and their columns at the left, the query above its answer; both in the address.
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { fetchQuery } from "../data/analysisTable";
 import { useSession } from "../data/session";
+import { fetchQuery } from "../data/tables/analysisTable";
 import type { TableFacts } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
 import { Button, Select } from "../widgets/controls";

@@ -1,7 +1,7 @@
 // What would a step take if something in it took another time? A field for changes, the answer, and its interval.
 import { asSentence } from "../base/names";
-import { fetchAnalysis } from "../data/analysisTable";
 import { useSession } from "../data/session";
+import { fetchAnalysis } from "../data/tables/analysisTable";
 import type { View } from "../state/view";
 import { Button, TableSearch } from "../widgets/controls";
 import { Table } from "../widgets/tables/Table";

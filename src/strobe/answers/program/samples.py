@@ -28,7 +28,7 @@ def run(trace: Trace, *, by: str) -> Table:
         if by == "line":
             key = (inner[0], inner[1], each.line or None)
         own[key][state] += each.ran_ns
-        own[key][state if state in WAITING else "ready"] += each.other_ns
+        own[key]["ready" if state in RUNNING else state] += each.other_ns
         samples[key] += each.samples
         running = each.ran_ns * (state in RUNNING)
         everything += running

@@ -66,10 +66,15 @@ def job_of(folder: str) -> str | None:
 
 
 def create(
-    path: str | os.PathLike[str], command: Sequence[str], settings: Mapping[str, object], access: str = ""
+    path: str | os.PathLike[str],
+    command: Sequence[str],
+    settings: Mapping[str, object],
+    access: str = "",
+    *,
+    working_directory: str = "",
 ) -> str:
     """Make a new trace folder and its manifest; returns its absolute path. An existing trace is never overwritten:
-    `-2`, `-3`, ... is put in.
+    `-2`, `-3`, ... is put in. `working_directory` is that of the program, by default ours.
 
     `access`: who may read it, private or umask. Raises RecordError when the folder cannot be made.
     """
@@ -102,7 +107,7 @@ def create(
         "format": "strobe",
         "format_version": FORMAT_VERSION,
         "command": without_secrets(command),
-        "working_directory": os.getcwd(),
+        "working_directory": working_directory or os.getcwd(),
         "host": os.uname().nodename,
         "zero_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
         "started_unix_ns": time.time_ns(),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from strobe.model.units import format_ns
 from strobe.trace.archive import Job, whole_number
-from strobe.trace.info import STILL_RUNNING
+from strobe.trace.info import LEFT, STILL_RUNNING
 from strobe.trace.processes.process_facts import ProcessFacts
 
 
@@ -33,6 +33,8 @@ def _ending(process: ProcessFacts, program: str, job: Job, zero_ns: int) -> str:
         return f"{how}; recording had stopped: {failure}; complete up to {until}"
     if state == "closed":
         return f"ended with exit code {code}" if code is not None else "ended"
+    if state == "left":
+        return LEFT
     if state == "exited":
         shown = f" with exit code {code}" if code is not None else ""
         return f"left by os._exit{shown}; complete up to {until}"

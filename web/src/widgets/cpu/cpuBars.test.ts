@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { AnalysisTable } from "../../data/analysisTable";
+import type { AnalysisTable } from "../../data/tables/analysisTable";
 import { cpuBars } from "./cpuBars";
 
 const about = { unit: "", meaning: "", extra: false };

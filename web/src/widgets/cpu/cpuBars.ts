@@ -1,6 +1,6 @@
 // What the bars of the page CPU show: kinds of time of the rows whose kinds add up, and their names.
 import type { Group } from "../../base/kinds.generated";
-import { type AnalysisTable, numberIn, textIn } from "../../data/analysisTable";
+import { type AnalysisTable, numberIn, textIn } from "../../data/tables/analysisTable";
 
 /** Kinds of time from the bottom of a stack, as `strobe cpu` and the recorder's metrics call them. */
 export const CPU_KINDS: readonly {

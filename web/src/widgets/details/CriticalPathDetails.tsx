@@ -1,9 +1,9 @@
 // What the critical path of a step consists of, most time first, and how much longer the rest could take.
 import { formatShare, shownOf } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
-import { type AnalysisTable, fetchAnalysis, numberIn, textIn } from "../../data/analysisTable";
 import type { CriticalPath } from "../../data/runSteps";
 import { useSession } from "../../data/session";
+import { type AnalysisTable, fetchAnalysis, numberIn, textIn } from "../../data/tables/analysisTable";
 import { Button, Close } from "../controls";
 import { useRested } from "../useAnswer";
 

@@ -2,8 +2,8 @@
 import { isGroup } from "../../base/color";
 import { formatCount } from "../../base/quantity";
 import { formatDuration, type TimeRange } from "../../base/time";
-import { numberIn, textIn } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
+import { numberIn, textIn } from "../../data/tables/analysisTable";
 import { fetchFlatProfile, PROFILE_BY, profileBy } from "../../data/windowFacts";
 import { Select } from "../controls";
 import { PROFILE_TABLE } from "../drawer/FlatProfile";

@@ -2,8 +2,8 @@
 import { useMemo } from "preact/hooks";
 import { formatCount, shownOf } from "../../base/quantity";
 import type { TimeRange } from "../../base/time";
-import { type AnalysisTable, columnOf } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
+import { type AnalysisTable, columnOf } from "../../data/tables/analysisTable";
 import { fetchFlatProfile, PROFILE_BY, type ProfileBy, profileBy } from "../../data/windowFacts";
 import { Button, Select, TableSearch } from "../controls";
 import { SaveTable } from "../tables/SaveTable";

@@ -2,7 +2,7 @@
 import { causeSentence, causeTitle } from "../../base/idleCauses";
 import { formatCount, formatQuantity, formatShare, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
-import type { Gpu, IdleCause, Split } from "../../data/gpuTables";
+import type { Gpu, IdleCause, Split } from "../../data/tables/gpuTables";
 import { Button, Close } from "../controls";
 import { Facts } from "../figures";
 import { GpuLadder, HowCounted } from "./GpuLadder";

@@ -1,8 +1,8 @@
 // Many GPUs at a glance: a cell each, by machine, as bright as a rung of its ladder is high.
 import { css, radarColor, textOn } from "../../base/color";
 import { formatShare } from "../../base/quantity";
-import type { Gpu } from "../../data/gpuTables";
 import { useSession } from "../../data/session";
+import type { Gpu } from "../../data/tables/gpuTables";
 import { Button } from "../controls";
 import { byHost, gpuTitle, type RungKey, spreadSentence } from "./gpuWords";
 

@@ -1,6 +1,6 @@
 // How much of a GPU was used, rung by rung: never one number alone, which would be taken for all of it.
 import { formatShare } from "../../base/quantity";
-import type { Ladder } from "../../data/gpuTables";
+import type { Ladder } from "../../data/tables/gpuTables";
 import { RUNGS, type Rung, rungsOf } from "./gpuWords";
 
 export function GpuLadder({ ladder, name }: { ladder: Ladder; name: string }) {

@@ -1,6 +1,6 @@
 // A GPU's own counters while the program ran: shares as bars, everything else in numbers.
 import { formatCount, formatQuantity, formatShare } from "../../base/quantity";
-import type { Gpu } from "../../data/gpuTables";
+import type { Gpu } from "../../data/tables/gpuTables";
 import { Facts } from "../figures";
 
 type Share = readonly [column: string, title: string, means: string];

@@ -1,6 +1,6 @@
 // GPUs of the machines on which nothing of the run was recorded: a line each, with what they measured.
 import { formatQuantity, formatShare, plural } from "../../base/quantity";
-import type { Gpu } from "../../data/gpuTables";
+import type { Gpu } from "../../data/tables/gpuTables";
 
 type Cell = readonly [title: string, meaning: string, text: (gpu: Gpu) => string | undefined];
 

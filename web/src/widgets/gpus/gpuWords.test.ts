@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { columnOf } from "../../data/analysisTable";
-import type { Gpu, Ladder } from "../../data/gpuTables";
+import { columnOf } from "../../data/tables/analysisTable";
+import type { Gpu, Ladder } from "../../data/tables/gpuTables";
 import { shownColumns } from "../tables/tableRows";
 import {
   byHost,

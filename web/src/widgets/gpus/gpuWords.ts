@@ -2,8 +2,8 @@
 import { grouped } from "../../base/grouped";
 import { causeTitle } from "../../base/idleCauses";
 import { formatQuantity, formatShare, plural } from "../../base/quantity";
-import type { AnalysisTable, Column } from "../../data/analysisTable";
-import type { Gpu, IdleCause, Ladder } from "../../data/gpuTables";
+import type { AnalysisTable, Column } from "../../data/tables/analysisTable";
+import type { Gpu, IdleCause, Ladder } from "../../data/tables/gpuTables";
 
 /** A rung of the ladder: what it means, and how it is counted. */
 type RungWords = { readonly key: RungKey; readonly title: string; readonly means: string; readonly counted: string };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { AnalysisTable } from "../../data/analysisTable";
 import type { Wait } from "../../data/rankWaits";
+import type { AnalysisTable } from "../../data/tables/analysisTable";
 import { factorsOf, longestOf, sideOfRanks, sumsByState, tilesOf, titleOf, total } from "./waitSums";
 
 const wait = (state: string, rank: number, awaitedRank: number, waitNs: number, maxNs = waitNs): Wait => ({

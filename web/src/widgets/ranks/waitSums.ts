@@ -1,7 +1,7 @@
 // Sums of waits by state and by tile of a picture, what caused them, and the factors of an efficiency as a tree.
 import { grouped } from "../../base/grouped";
-import { type AnalysisTable, numberIn, textIn } from "../../data/analysisTable";
 import type { Wait } from "../../data/rankWaits";
+import { type AnalysisTable, numberIn, textIn } from "../../data/tables/analysisTable";
 
 /** States whose waits are a part of those of another one: no total counts them. */
 export const PART_OF: Readonly<Record<string, string>> = { wrong_order: "late_sender", late_complete: "early_wait" };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { AnalysisTable, Column } from "../../data/analysisTable";
+import type { AnalysisTable, Column } from "../../data/tables/analysisTable";
 import { splitAt, splitsOf } from "./stepDivisions";
 
 const numbers = (name: string, values: number[]): Column => ({

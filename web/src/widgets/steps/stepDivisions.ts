@@ -1,5 +1,5 @@
 // How analyses divide steps: parts that add up to the whole, of every rank or of one step. Pure.
-import { type AnalysisTable, columnOf, numberIn } from "../../data/analysisTable";
+import { type AnalysisTable, columnOf, numberIn } from "../../data/tables/analysisTable";
 
 export type Split = {
   readonly process: number;

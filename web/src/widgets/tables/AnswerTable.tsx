@@ -1,9 +1,9 @@
 // The answer to any question as a page: search, the table, files, and facts about the chosen row with a way to its time.
 import type { ComponentChildren } from "preact";
 import { asSentence } from "../../base/names";
-import { type AnalysisTable, fileAddress, stretchOf } from "../../data/analysisTable";
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
+import { type AnalysisTable, fileAddress, stretchOf } from "../../data/tables/analysisTable";
 import type { Parameters } from "../../data/wire/api";
 import { Button } from "../controls";
 import { showRange } from "../showOnTimeline";

@@ -2,10 +2,10 @@
 
 import { formatCount, plural } from "../../base/quantity";
 import { formatDuration, formatMoment, length } from "../../base/time";
-import { type AnalysisTable, columnOf, numberIn } from "../../data/analysisTable";
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { fetchBehind, type Hit } from "../../data/spanHits";
+import { type AnalysisTable, columnOf, numberIn } from "../../data/tables/analysisTable";
 import { Button, Close } from "../controls";
 import { Facts } from "../figures";
 import { jumpTo } from "../showOnTimeline";

@@ -2,8 +2,8 @@
 import { csvText, fileName } from "../../base/csv";
 import { csvFile, saveFile } from "../../base/download";
 import type { TimeRange } from "../../base/time";
-import type { AnalysisTable } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
+import type { AnalysisTable } from "../../data/tables/analysisTable";
 import { Button } from "../controls";
 
 type Props = {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { StepBar } from "../../data/overSteps";
+import type { StepBar } from "../../data/tables/overSteps";
 import { sparkPaths, sparkWords } from "./StepSpark";
 
 const bar = (firstStep: number, lastStep: number, inDetail: number, stepNs: number | undefined): StepBar => ({

@@ -2,7 +2,7 @@
 import type { Signal } from "@preact/signals";
 import { plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
-import type { RowBars, StepBar } from "../../data/overSteps";
+import type { RowBars, StepBar } from "../../data/tables/overSteps";
 
 const stepsOf = ({ firstStep: first, lastStep: last }: StepBar): string =>
   first === last ? `step ${first}` : `steps ${first} to ${last}`;

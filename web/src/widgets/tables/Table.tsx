@@ -1,8 +1,8 @@
 // A table that an analysis answered.
 import type { Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { type AnalysisTable, type Column, columnOf } from "../../data/analysisTable";
-import type { RowBars } from "../../data/overSteps";
+import { type AnalysisTable, type Column, columnOf } from "../../data/tables/analysisTable";
+import type { RowBars } from "../../data/tables/overSteps";
 import { TABLE_VIEW, type TableView } from "../../state/address";
 import { CutName } from "./CutName";
 import { Grid, SortHeading } from "./Grid";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { AnalysisTable, Column } from "../../data/analysisTable";
+import type { AnalysisTable, Column } from "../../data/tables/analysisTable";
 import { TABLE_VIEW } from "../../state/address";
 import { cellsOf, cellText, orderOf, rowKey, rowOf, shownColumns, typeShares } from "./tableRows";
 

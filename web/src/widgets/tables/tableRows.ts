@@ -3,7 +3,7 @@ import { hash } from "../../base/color";
 import { grouped } from "../../base/grouped";
 import { formatCount, formatQuantity, formatShare } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
-import { type AnalysisTable, type Column, columnOf, numberIn, textIn } from "../../data/analysisTable";
+import { type AnalysisTable, type Column, columnOf, numberIn, textIn } from "../../data/tables/analysisTable";
 import type { TableView } from "../../state/address";
 
 /** Shares are numbers from 0 to 1 and are written in percent. */

@@ -1,9 +1,9 @@
 // The GPUs of a run: what each is, how much of it was used, what its time went into, and what it measured itself.
 
-import { grouped } from "../base/grouped";
+import { grouped } from "../../base/grouped";
+import type { Api } from "../wire/api";
+import type { KnownGpu } from "../wire/wire.generated";
 import { type AnalysisTable, fetchAnalysis, numberIn, textIn } from "./analysisTable";
-import type { Api } from "./wire/api";
-import type { KnownGpu } from "./wire/wire.generated";
 
 /** How much of a GPU was used, each rung a part of the one before, 0 to 1; undefined where nobody knows. */
 export type Ladder = {

@@ -1,8 +1,8 @@
 // The time of rows of a table, step by step. Rows that come into sight together are asked for in one request.
 import { type Signal, signal } from "@preact/signals";
-import { grouped } from "../base/grouped";
-import { type Api, explain, type RowOfRoute } from "./wire/api";
-import type { Routes } from "./wire/wire.generated";
+import { grouped } from "../../base/grouped";
+import { type Api, explain, type RowOfRoute } from "../wire/api";
+import type { Routes } from "../wire/wire.generated";
 
 /** A step, or neighbouring ones: the mean time in those in detail, undefined without one. */
 export type StepBar = RowOfRoute<"over_steps">;

@@ -1,9 +1,9 @@
 // What an analysis answers: its columns with their units and meanings, as the server describes them; and the spans behind a row.
 
-import type { TimeRange } from "../base/time";
-import { type Api, aboutOf, type Parameters } from "./wire/api";
-import { type ArrowField, ArrowTable } from "./wire/arrowTable";
-import type { TableOption } from "./wire/wire.generated";
+import type { TimeRange } from "../../base/time";
+import { type Api, aboutOf, type Parameters } from "../wire/api";
+import { type ArrowField, ArrowTable } from "../wire/arrowTable";
+import type { TableOption } from "../wire/wire.generated";
 
 export type Column = {
   readonly name: string;

@@ -1,0 +1,24 @@
+// Samples of another process.
+#include <nanobind/stl/string.h>
+
+#include "attach/sampled_process.h"
+#include "python/bindings/conversions.h"
+
+namespace nb = nanobind;
+
+using namespace strobe;
+
+void register_attach(nb::module_& m) {
+  nb::class_<SampledProcess> sampled(m, "SampledProcess");
+  nb::enum_<SampledProcess::Life>(sampled, "Life")
+      .value("RUNS", SampledProcess::Life::runs)
+      .value("ENDED", SampledProcess::Life::ended)
+      .value("REPLACED", SampledProcess::Life::replaced);
+  sampled.def(nb::init<pid_t, std::string>(), nb::arg("pid"), nb::arg("blocks_path"))
+      .def("look", &SampledProcess::look, Unlocked())
+      .def("count", &SampledProcess::count, nb::arg("what"), nb::arg("n"))
+      .def("describe", &SampledProcess::describe, nb::arg("description_json"), nb::arg("note_json"))
+      .def("finish", &SampledProcess::finish, Unlocked(), nb::arg("over"))
+      .def_prop_ro("version", &SampledProcess::version)
+      .def_prop_ro("samples", &SampledProcess::samples);
+}

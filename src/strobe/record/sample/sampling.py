@@ -1,0 +1,190 @@
+"""The loop that samples processes at a rate until they end, a time is over, or a signal asks for the end."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from strobe.errors import RecordError
+from strobe.native import SampledProcess
+from strobe.record.launch import trace_folder
+from strobe.record.launch.parallel_jobs import rank_of
+from strobe.record.options.session_settings import json_text
+from strobe.record.sample import processes
+
+_CHILDREN_S = 0.25  # between two looks for new children
+_TRIES = 5  # to sample a process that may become a Python
+
+
+@dataclass
+class _Process:
+    """One program that is sampled. A process that becomes another program by an exec is a second one."""
+
+    pid: int
+    core: SampledProcess
+    blocks: str
+    main: bool
+
+
+@dataclass
+class Sampling:
+    """Processes that are sampled into one trace folder, and what happened to those that no longer are."""
+
+    folder: str
+    children: bool = False
+    running: list[_Process] = field(default_factory=list)
+    endings: list[str] = field(default_factory=list)
+    # Of children that could not be sampled: what they ran then, and how often that was tried.
+    _refused: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+    def add(self, pid: int, *, main: bool) -> None:
+        """Sample one more process. Raises RecordError if that is impossible."""
+        blocks, number = os.path.join(self.folder, f"process-{pid}.blocks"), 1
+        while os.path.exists(blocks):  # it was another program before
+            number += 1
+            blocks = os.path.join(self.folder, f"process-{pid}-{number}.blocks")
+        sampled = processes.sampled(pid, blocks)
+        rank = rank_of(processes.environment(pid)) if main else None
+        description: dict[str, object] = {
+            "argv": processes.words(pid, "cmdline"),
+            "host": os.uname().nodename,
+            "python": sampled.version,
+            "main": main,
+        }
+        note = json_text({"rank": rank.number, "ranks": rank.size}) if rank else ""
+        sampled.describe(json_text(description), note)
+        self.running.append(_Process(pid, sampled, blocks, main))
+
+    def look(self) -> None:
+        """Take a sample of every thread of every process; those that are over are complete then."""
+        for process in list(self.running):
+            life = process.core.look()
+            if life == SampledProcess.Life.RUNS:
+                continue
+            self._finish(process, over=True)
+            if life == SampledProcess.Life.REPLACED:
+                self._go_on(process)
+            else:
+                self.endings.append(f"process {process.pid} ended")
+
+    def look_for_children(self) -> None:
+        """Sample the Python programs among the descendants of the processes that were asked for."""
+        known = {each.pid for each in self.running}
+        for pid in {pid for each in self.running if each.main for pid in processes.descendants(each.pid)} - known:
+            program = processes.program(pid)
+            before, tries = self._refused.get(pid, ("", 0))
+            tries = tries + 1 if before == program else 1
+            # One that has just begun becomes a Python a moment later, perhaps.
+            if not program or tries > _TRIES:
+                continue
+            try:
+                self.add(pid, main=False)
+            except RecordError:
+                self._refused[pid] = program, tries
+
+    def finish(self) -> None:
+        """Complete the files of all processes."""
+        while self.running:
+            self._finish(self.running[0], over=False)
+
+    def _finish(self, process: _Process, *, over: bool) -> None:
+        self.running.remove(process)
+        process.core.finish(over)
+        if not process.core.samples and not process.main:  # a child between its fork and its exec
+            os.unlink(process.blocks)
+
+    def _go_on(self, process: _Process) -> None:
+        """Sample the program that a process has become, if that is a Python, too."""
+        name = os.path.basename(processes.program(process.pid)) or "another program"
+        what = f"process {process.pid} became {name} by an exec"
+        for _ in range(_TRIES):
+            time.sleep(_CHILDREN_S / _TRIES)  # until its interpreter has begun
+            with suppress(RecordError):
+                self.add(process.pid, main=process.main)
+                self.endings.append(f"{what}, and was sampled on")
+                return
+        if process.main:
+            self.endings.append(f"{what}, which was not sampled")
+
+
+def sample(
+    pids: Sequence[int], output: str, *, rate_hz: float, duration_s: float | None, children: bool
+) -> tuple[str, list[str]]:
+    """Sample processes until all have ended, `duration_s` is over, or SIGINT, SIGTERM or SIGHUP arrives.
+
+    Returns the trace folder, and in words what happened to processes meanwhile. Raises RecordError if one of them
+    cannot be sampled, or the folder cannot be made.
+    """
+    settings = {"sample": f"{rate_hz:g}", "for": f"{duration_s:g}s" if duration_s else ""}
+    options = {name: {"value": value, "origin": "command line"} for name, value in settings.items()}
+    folder = trace_folder.create(
+        output,
+        processes.words(pids[0], "cmdline"),
+        {"adapters": ["python_samples"], "options": options, "sampled": True},
+        working_directory=processes.folder(pids[0]),
+    )
+    sampling = Sampling(folder, children)
+    try:
+        for pid in pids:
+            sampling.add(pid, main=True)
+    except BaseException:
+        trace_folder.remove(folder)
+        raise
+    with _stop_asked() as asked:
+        _loop(sampling, rate_hz, duration_s, asked)
+    sampling.finish()
+    trace_folder.finish(folder, {})
+    return folder, sampling.endings
+
+
+def _loop(sampling: Sampling, rate_hz: float, duration_s: float | None, asked: Callable[[], bool]) -> None:
+    period_s, begun_s = 1 / rate_hz, time.monotonic()
+    next_s = children_s = begun_s
+    cpu_ns = time.process_time_ns()
+    while sampling.running and not asked():
+        if sampling.children and children_s <= next_s:
+            sampling.look_for_children()
+            children_s = next_s + _CHILDREN_S
+        first = sampling.running[0]
+        sampling.look()
+        used_ns, cpu_ns = time.process_time_ns() - cpu_ns, time.process_time_ns()
+        if first in sampling.running:
+            first.core.count("own_cpu_ns", used_ns)
+        # Not quite regular, so that no rhythm of the program hides from it. What was missed is not made up for: each
+        # sample stands for the time since the one before.
+        next_s += period_s * (0.5 + random.random())
+        now_s = time.monotonic()
+        if next_s < now_s:
+            next_s = now_s + period_s / 2
+        if duration_s is not None and next_s >= begun_s + duration_s:
+            time.sleep(max(0.0, begun_s + duration_s - now_s))
+            sampling.look()
+            break
+        time.sleep(next_s - now_s)
+
+
+@contextmanager
+def _stop_asked() -> Iterator[Callable[[], bool]]:
+    """Give a function that returns whether a signal asked for the end; a second one ends strobe as usual."""
+    arrived: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        arrived.append(number)
+        restore()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, note) for number in numbers]
+
+    def restore() -> None:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+    try:
+        yield lambda: bool(arrived)
+    finally:
+        restore()
