@@ -44,10 +44,15 @@ def run(trace: Trace) -> Iterator[Finding]:
     of_ranks = f" of {ranks} ranks together" if ranks > 1 else ""
     per_step = share * calls.usual.median_ns
     own = max(1, cores // max(1, ranks))
+    what = f"operators run on {threads} threads{of_ranks}, where {cores} core{'s' if cores > 1 else ''} may be used; "
+    what += f"they take {format_ns(per_step)} ({format_share(share)}) of a step"
+    if threads <= ranks:  # each has one
+        do = "ranks share cores: start fewer of them on this machine, or let them use more cores"
+        yield Finding(rule="threads", what=what, do=do, confidence="medium", informative=True)
+        return
     yield Finding(
         rule="threads",
-        what=f"operators run on {threads} threads{of_ranks}, where {cores} core{'s' if cores > 1 else ''} may be used; "
-        f"they take {format_ns(per_step)} ({format_share(share)}) of a step",
+        what=what,
         do=f"torch.set_num_threads({own}), or OMP_NUM_THREADS={own}{' for each rank' if ranks > 1 else ''}",
         gain_high_ns=round(per_step * (1 - cores / threads)),
         confidence="medium",

@@ -63,7 +63,10 @@ def judged(trace: Trace) -> tuple[list[Finding], list[Checked]]:
     if cost is not None:
         found = [each if each.informative else _with_cost(each, cost) for each in found]
     if usual is not None:
-        found = [_within_step(each, round(usual.mean_ns)) for each in found]
+        # A GPU may be behind its host: its steps are then longer.
+        gpu = gpu_step(trace)
+        of_gpu = gpu.duration_ns / gpu.steps if gpu is not None and gpu.of_steps and gpu.steps else 0.0
+        found = [_within_step(each, round(max(usual.mean_ns, of_gpu))) for each in found]
     found = [replace(each, confidence=sure_with_losses(each.confidence, trace)) for each in found]
     floor = least_gain_ns(trace)
     worth = [each for each in found if each.informative or each.gain_high_ns >= floor]

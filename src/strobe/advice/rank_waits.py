@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.breakdown.host_time import Place, at_work, host_times
+from strobe.breakdown.longer_work import LongerWork, longer_work
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
@@ -25,6 +26,11 @@ _MOSTLY = 0.5
 _STANDS_OUT = 0.3  # of the work of a rank
 _LEAST = 0.7  # of a part that each rank gets: tokens, files, blocks are never quite even
 _ALONE = 0.2  # what the others spend less of the same time in is work of one rank
+# A rank that costs more than so many times what the next one does stands out, also where a busy machine makes all of
+# them late at times; less is enough where one of its functions takes longer than on the others. It waits itself for
+# less than this part of what any other rank does.
+_TIMES_THE_NEXT, _LONGER_THAN_THE_NEXT, _MUCH_LESS = 2, 1.3, 0.75
+_OF_MESSAGES = ("late_sender", "late_receiver")  # in a chain, the first rank delays all others
 # Of waits for whoever happens to be late: noise of a busy machine is up to a tenth, and its median is far below its
 # mean, which waits for repeated work are not.
 _ROTATES, _REPEATED = 0.1, 0.5
@@ -128,8 +134,13 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
     state = STATES[_most(waits.state[delayed], waits.wait_ns[delayed])[0]]
     waited = np.array([waits.wait_ns[found.waiting == each].sum() for each in found.processes.tolist()])
     own_ns, mean_ns = float(waited[found.processes == process][0]), float(waited.mean())
+    others = [each for each in found.processes.tolist() if each != process]
     function, where = _function(trace, causes, process, number), causes.path(number) or ""
-    if function.endswith(")") and (place := _at_work(trace, process)) is not None:
+    longer = longer_work(trace, process, others) if causes.is_before(np.array([number]))[0] else None
+    task = function
+    if longer is not None:
+        function, task, where = _longer_text(longer, found), f"`{longer.name}`", longer.where
+    elif function.endswith(")") and (place := _at_work(trace, process)) is not None:
         where = place.where
     rank = f"rank {ranks_of(trace)[process]}"
     on_ranks = np.array([cost_ns[of_cause & (late == each)].sum() for each in found.processes.tolist()])
@@ -137,24 +148,30 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
     share = float(on_ranks.max()) / total
     step_ns = share * mean_ns / found.steps
     for_it = f"{format_ns(step_ns)} of that for {rank}, because of {function}"
-    if own_ns < _UNEVEN * mean_ns and cost_ns[of_rank].sum() > _MOSTLY * total:
+    by_rank = np.sort([cost_ns[late == each].sum() for each in found.processes.tolist()])
+    times = _TIMES_THE_NEXT if longer is None else _LONGER_THAN_THE_NEXT
+    stands_out = by_rank[-1] > times * by_rank[-2] and state not in _OF_MESSAGES
+    least_ns = min(float(waited[found.processes == each][0]) for each in others)
+    uneven = own_ns < _UNEVEN * mean_ns and cost_ns[of_rank].sum() > _MOSTLY * total
+    if uneven or (stands_out and cost_ns[of_rank].sum() == by_rank[-1] and own_ns < _MUCH_LESS * least_ns):
         own = f"{rank} itself waits {format_ns(own_ns / found.steps)}"
         if causes.is_before(np.array([number]))[0]:
-            others = [each for each in found.processes.tolist() if each != process]
             usual = np.median([_gaps(trace, causes, each, number)[1].sum() for each in others])
             alone = bool(usual < _ALONE * _gaps(trace, causes, process, number)[1].sum())
         else:
             alone = not costs.on_both[of_cause & of_rank].any()
         if alone and state == "late_broadcast":
             why = f"{for_it}, which the root does alone while the others wait; {own}"
-            do = f"divide {function} among the ranks, or let them compute meanwhile: a non-blocking collective"
+            do = f"divide {task} among the ranks, or let them compute meanwhile: a non-blocking collective"
         else:
             why = f"{for_it}, which {'only it does' if alone else 'takes it longer than the others'}; {own}"
-            do = f"give {rank} less of {function}, or divide that among the ranks"
+            if longer is not None:
+                why = f"{for_it}; {own}"
+            do = f"give {rank} less of {task}, or divide that among the ranks"
         others_ns = (float(waited.sum()) - own_ns) / (len(waited) - 1)
         return _Cause(why, do, where, delayed, share, others_ns - own_ns, _LEAST * (mean_ns - own_ns))
     share = float(on_ranks.sum()) / total
-    if _rotates(found, state):
+    if not stands_out and longer is None and _rotates(found, state):
         several = np.isin(np.arange(len(waits)), costs.wait[of_cause & (costs.direct_ns > 0)])
         why = f"{format_share(share)} of that because of {function}, on another rank each time: no rank is late most"
         do = f"let all ranks do the longer part of {function} in the same step, or some of it in every step"
@@ -208,6 +225,11 @@ def _function(trace: Trace, causes: Causes, process: int, cause: int) -> str:
         return f"`{causes.name(cause)}`{of_it}"
     paths = [causes.path(_most(before, gap_ns)[0]), causes.path(cause)]
     return _between(*((path or "").removeprefix(BEFORE).split(" < ") for path in paths))
+
+
+def _longer_text(longer: LongerWork, found: StepWaits) -> str:
+    own, usual = (format_ns(round(ns / found.steps)) for ns in (longer.time_ns, longer.usual_ns))
+    return f"`{longer.name}`, {own} of a step there and {usual} on the other ranks"
 
 
 def _at_work(trace: Trace, process: int) -> Place | None:

@@ -18,7 +18,7 @@ from strobe.steps.selection import select, select_steps
 from strobe.steps.thread_spans import kinds_of, main_location
 from strobe.steps.usual_steps import Usual
 from strobe.sums.path_statistics import PathStatistics, location_statistics, one_for_each_name
-from strobe.trace.definition_rows import location_rows, process_rows, region_rows
+from strobe.trace.definition_rows import location_rows, process_rows, ranks_of, region_rows
 from strobe.trace.trace import Trace
 
 # GPUs shown: of more, those with the most idle time.
@@ -128,7 +128,8 @@ def _host(trace: Trace, usual: Usual | None, time: HostTime | None, on_gpus: boo
         if time is None or not time.duration_ns:
             return _of_run(trace)
         return _lane("host", "the run without its imports", time.duration_ns, _of_kinds(time.kinds_ns, 1, "of the run"))
-    of = f"mean of {format_number_of(usual.count, 'steady step')}"
+    rank = ranks_of(trace)[usual.steps.process]
+    of = f"mean of {format_number_of(usual.count, 'steady step')}" + (f" of rank {rank}" if rank is not None else "")
     if any(usual.parts_ns[part] for part in ("forward", "backward", "optimizer", "validation")):
         of_parts = ((_PHASES[part], ns, "mean of the part in all steady steps") for part, ns in usual.parts_ns.items())
         return _lane("host", of, usual.mean_ns, of_parts)

@@ -38,7 +38,7 @@ from strobe.steps.usual_steps import Usual, representativeness, usual_steps
 from strobe.sums.samples import NO_STACK
 from strobe.sums.weight_unit import weight_unit
 from strobe.tables.table import Table
-from strobe.trace.definition_rows import process_rows
+from strobe.trace.definition_rows import process_rows, ranks_of
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.info import Info
 from strobe.trace.quality import counters
@@ -82,6 +82,8 @@ class StepSummary:
 
     mean_ns, to which the parts add up, is over the steady steps of the loop, of all classes.
 
+    rank: whose steps these are, None where the run has no ranks.
+
     strip_ns: durations of all steps in order; of more than 48 the longest of each of 48 stretches.
 
     kept_count: steps whose spans are in the trace; statistics hold the others. representativeness: mean duration of
@@ -104,6 +106,7 @@ class StepSummary:
     reason: str
     parts: tuple[Part, ...]
     strip_ns: tuple[int, ...] = ()
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -282,7 +285,7 @@ def summarise(trace: Trace) -> Summary:
         path=str(trace.path.absolute()),
         **{name: getattr(info, name) for name in _OF_RUN},
         verdict=_verdict(trace, usual, on_gpus, hot),
-        step=_step(usual) if usual else None,
+        step=_step(trace, usual) if usual else None,
         gpus=on_gpus,
         classes=_classes(usual) if usual else (),
         findings=tuple(found),
@@ -318,6 +321,8 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
         verb = next((name for name, table in tables.items() if len(table)), "")
         where = f": `strobe {verb}` shows what is" if verb else ""
         return Verdict("empty", f"nothing that ran is in this file{where}")
+    if loss_sentences(counted):
+        return Verdict("empty", "nothing of what was recorded is left: see what is lost")
     return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
 
 
@@ -343,7 +348,7 @@ def _hot_unit(trace: Trace) -> str:
     return "ns" if unit is None else unit or "units"
 
 
-def _step(usual: Usual) -> StepSummary:
+def _step(trace: Trace, usual: Usual) -> StepSummary:
     steps = usual.steps
     duration = steps.duration_ns[usual.members]
     begins = np.arange(min(len(steps), _STRIP)) * len(steps) // min(len(steps), _STRIP)
@@ -369,6 +374,7 @@ def _step(usual: Usual) -> StepSummary:
         reason=steps.reason,
         parts=parts,
         strip_ns=tuple(np.maximum.reduceat(steps.duration_ns, begins).tolist()),
+        rank=ranks_of(trace)[steps.process],
     )
 
 

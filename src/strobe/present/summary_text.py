@@ -62,15 +62,13 @@ def _head(summary: Summary, width: int) -> Iterable[str]:
 
 
 def _step(step: StepSummary, width: int) -> list[str]:
+    of_rank = f" of rank {step.rank}" if step.rank is not None else ""
+    rare = " without outliers" if step.outlier_count else ""
+    of = f"One step{of_rank}, median of {format_count(step.class_count)} `{step.class_name}`{rare}:"
+    spread = f"p95 {format_ns(step.p95_ns)}, best {format_ns(step.best_ns)}"
     warm_up = f"; {step.warm_up_count} warm-up skipped" if step.warm_up_count else ""
-    spread = f"p95 {format_ns(step.p95_ns)}, best {format_ns(step.best_ns)}{warm_up}"
-    lines = [
-        _cut(
-            f"One step, median of {format_count(step.class_count)} steady `{step.class_name}`:"
-            f"  {format_ns(step.median_ns)}   ({spread})",
-            width,
-        )
-    ]
+    head = f"{of}  {format_ns(step.median_ns)}   ({spread}{warm_up})"
+    lines = [head if len(head) <= width else _cut(f"{of}  {format_ns(step.median_ns)}   ({spread})", width)]
     if step.kept_count < step.count:
         lines.append(_cut(_kept(step), width))
     # Without operators a step has no parts: the table of functions below shows more.

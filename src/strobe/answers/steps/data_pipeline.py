@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from strobe.analyses.steps.data_pipeline import ANALYSIS
 from strobe.breakdown.data_pipeline import MAKE_AHEAD, Pipeline, pipelines
+from strobe.model.units import format_share
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -60,7 +61,8 @@ def _advice(found: Pipeline) -> str:
     if not found.gains:
         if found.usual_wait < found.wait_exposed / 2:
             return "most of the wait is in steps that are slow: `strobe steps --outliers` lists them with their cause"
-        return "the wait is too short for other workers to gain anything sure: look at compute and host"
+        usual = format_share(found.usual_wait / found.duration)
+        return f"in steps that are not slow the wait is {usual} of a step: a gain by other workers is not sure"
     if found.maker:
         return f"the main thread makes batches itself, in {found.maker}: {MAKE_AHEAD}"
     if found.workers == 0:

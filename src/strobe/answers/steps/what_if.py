@@ -87,6 +87,8 @@ def run(trace: Trace, *, change: str, by: str, rank: str) -> Table:
         best, worst = (_interval(steps, replayed, each, each, float(error.max()), beside) for each in (least, most))
         gain = _text(low, high, less=best[0] > 0, more=worst[1] < 0)
         about += f"; with {change}: {gain}"
+    else:
+        about += "; nothing is changed in it: --change"
     return make_table(columns, [row], about=about)
 
 

@@ -145,7 +145,7 @@ export type Part = ReturnType<typeof part>;
 const stepSummary = object({ count: number, kept_count: number, representativeness: maybe(number),
   steady_count: number, warm_up_count: number, outlier_count: number, class_name: text, class_count: number,
   median_ns: number, p95_ns: number, best_ns: number, mean_ns: number, confidence: text, reason: text,
-  parts: list(part), strip_ns: orElse(list(number), []) });
+  parts: list(part), strip_ns: orElse(list(number), []), rank: maybe(number) });
 export type StepSummary = ReturnType<typeof stepSummary>;
 const idleCause = object({ cause: text, share: number, start_ns: maybe(number), longest_ns: maybe(number) });
 export type IdleCause = ReturnType<typeof idleCause>;

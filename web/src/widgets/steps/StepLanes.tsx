@@ -77,8 +77,9 @@ export function StepLanes({ summary, onTypical, onEvidence }: Props) {
 const StepFacts = ({ step }: { step: StepSummary }) => (
   <span class="weak">
     <b class="step-length">{formatDuration(step.median_ns)}</b> median of {formatCount(step.class_count)} “
-    {step.class_name}” steps{step.outlier_count > 0 && ", outliers left out"} · best {formatDuration(step.best_ns)} · 95
-    % below {formatDuration(step.p95_ns)} · mean {formatDuration(step.mean_ns)}, of which the lanes are
+    {step.class_name}” steps{step.rank !== null && step.rank !== undefined && ` of rank ${step.rank}`}
+    {step.outlier_count > 0 && ", outliers left out"} · best {formatDuration(step.best_ns)} · 95 % below{" "}
+    {formatDuration(step.p95_ns)} · mean {formatDuration(step.mean_ns)}, of which the lanes are
   </span>
 );
 
