@@ -506,6 +506,18 @@ def test_the_threads_of_all_ranks_share_the_cores():
     assert finding.do == "torch.set_num_threads(1), or OMP_NUM_THREADS=1 for each rank"
 
 
+def test_ranks_that_have_one_thread_each_are_not_told_to_use_one():
+    metrics = [reading(0, OPERATOR_THREADS, 1), reading(1, CORES, 2)]
+    ranks = [
+        HandMadeProcess({"main": train_steps(60)}, pid=10 + rank, main=rank == 0, rank=rank, metrics=metrics)
+        for rank in range(4)
+    ]
+    finding = by_rule(make_trace(*ranks))["threads"]
+    assert finding.what.startswith("operators run on 4 threads of 4 ranks together, where 2 cores may be used")
+    assert finding.do.startswith("ranks share cores")
+    assert finding.informative
+
+
 @pytest.mark.parametrize(
     ("name", "usual_ms", "rule"),
     [("torch.compile", 0, "classes"), ("compile_inner", 0, "classes"), ("compile_inner", 1, "outlier")],

@@ -45,7 +45,7 @@ def longer_work(trace: Trace, process: int, others: Sequence[int]) -> LongerWork
     usual = np.median([_function_times(trace, each) for each in others], axis=0)
     longer = np.maximum(own - usual, 0.0)
     region = int(longer.argmax())
-    if own[region] < _LONGER * usual[region] or longer[region] < _MOST_OF_IT * longer.sum():
+    if not longer[region] or own[region] < _LONGER * usual[region] or longer[region] < _MOST_OF_IT * longer.sum():
         return None
     found = region_rows(trace)[region]
     return LongerWork(found.name, f"{found.file}:{found.line}", float(own[region]), float(usual[region]))
