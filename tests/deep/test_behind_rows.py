@@ -155,7 +155,7 @@ def test_a_table_says_what_else_can_be_asked_and_comes_as_a_file(hand_made: Page
     table = hand_made.table("table/kernels?by=stream")
     assert {b"rows": b"2", b"note": b""}.items() <= table.schema.metadata.items()
     assert (
-        b'"choices": ["name", "shape", "stream", "operator", "function", "collective"], "value": "stream"'
+        b'"choices": ["name", "shape", "stream", "operator", "function", "collective", "type"], "value": "stream"'
         in (table.schema.metadata[b"options"])
     )
     assert table.schema.field("total_ns").metadata[b"unit"] == b"ns"

@@ -27,7 +27,7 @@ SHORTER = {
     # Batches that are ready hide a short stall where the machine is busy.
     "strobe run examples/train_cnn.py --steps 200": "strobe run examples/train_cnn.py --steps 40 --stall-ms 2000",
 }
-LAUNCHES = re.compile(r"strobe (run|cc|metrics) ")
+LAUNCHES = re.compile(r"strobe (run|cc|metrics|sample) ")
 # What is planted in the program of a tutorial, as its commands print it.
 PLANTED = {
     "docs/tutorials/training.md": r"^\d+\ttrain\t\d+\t\d+\tdata_wait$",

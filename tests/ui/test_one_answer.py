@@ -103,6 +103,8 @@ def test_pages_show_what_the_verbs_answer(browser: Browser, name: str, tmp_path:
     assert shown["classes"] == listed["classes"] == sorted(each.count for each in summary.classes)
     for question in ("step_time", "step_trace"):
         row = trace.ask(question).to_pylist()[0]
+        if not row.get("forward_backward_ns", 1):  # the page has no passes where there are none
+            continue
         assert any(row["duration_ns"] == pytest.approx(ns, rel=0.01) for _, ns in listed["means"])
         if "steps" in row:
             assert row["steps"] in [number for number, _ in listed["means"]]

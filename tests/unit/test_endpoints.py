@@ -137,6 +137,7 @@ def test_defaults_of_analyses_are_what_they_would_be_without_a_server(page: Page
         "window/profile?start_ns=0&end_ns=1000",
         "window/messages?start_ns=0&end_ns=1000",
         "window/spans?locations=0,1&start_ns=0&end_ns=1000",
+        "over_steps?analysis=kernels&by=name&rows=0",
         "ranks/waits?by=pair",
         "ranks/steps?value=wait&start_ns=0&end_ns=1000",
         "tree",

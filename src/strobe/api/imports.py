@@ -101,7 +101,8 @@ def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
     Ctrl-C keeps what has been read by then. Raises FormatError where nothing in it is known, TraceError where it cannot
     be read.
     """
-    path = Path(os.path.abspath(path))  # "." has no name
+    if not path.name:  # "."
+        path = Path(os.path.abspath(path))
     beside = path.with_name(path.name + SUFFIX)
     if cache is None and _manifest(beside) is not None and os.access(path.parent, os.W_OK):
         return imported([path], beside, talk=talk)

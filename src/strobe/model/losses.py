@@ -197,6 +197,7 @@ REMARKS = {
     "own_cpu_ns": "ns of CPU time used by the recorder's thread",
     "hook_cost_ns": "ns of CPU time added to functions by the hooks (estimated)",
     "sampler_cpu_ns": "ns of CPU time used by sampling",
+    "thread_lists_not_read": "times the threads of a process could not be read (they changed meanwhile)",
     "samples_not_read": "samples without a call stack (the thread continued while it was read)",
     "sampling_stopped_file_closed": "times sampling ended early (the program closed the sampler's file)",
     "rows_of_unknown_tables": "rows of unknown tables of the imported file (kept as spans and marks)",

@@ -37,7 +37,7 @@ export function StepSplits({ step }: { step: Step | undefined }) {
       <Splits
         analysis="step_time"
         title="Step-time split"
-        what="each nanosecond once, kernels first"
+        what="each nanosecond once, kernels first; as in TensorBoard, until the GPU is done with the step"
         parts={KINDS}
         step={step}
       />
