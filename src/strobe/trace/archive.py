@@ -214,13 +214,13 @@ def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> 
 def _find(name: str, folder: str | os.PathLike[str]) -> Path:
     match = re.fullmatch(r"last(?:~(\d+))?", name)
     path = Path(name)
-    if match and not path.exists():
+    if match and not _exists(path):
         found, back = runs(folder), int(match[1] or 0)
         if back >= len(found):
             have = f"there are {len(found)} runs" if found else f"this folder has no run (*{SUFFIX})"
             raise UsageError(f"no run '{name}': {have}", do="Record one: strobe run SCRIPT")
         return found[back]
-    if not path.exists():
+    if not _exists(path):
         with_suffix = path.with_name(path.name + SUFFIX)
         if path.name and with_suffix.is_dir():
             return with_suffix
@@ -229,6 +229,15 @@ def _find(name: str, folder: str | os.PathLike[str]) -> Path:
     if path.is_file() and (path.parent.name.endswith(SUFFIX) or (path.parent / "job.json").exists()):
         return path.parent
     return path
+
+
+def _exists(path: Path) -> bool:
+    """Whether something is there. Raises OSError where nobody may look; Path.exists() does not, from 3.14 on."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    return True
 
 
 def source_of(job: Job) -> str:
