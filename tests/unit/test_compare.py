@@ -164,6 +164,8 @@ def test_a_time_is_longer_only_beyond_the_spread_of_the_steps_and_by_more_than_e
     assert changes(usual, make_trace(process(body(1, 104)))) == []
     slower = make_trace(process(body(1.5, 150), outside_ns=150))
     assert changes(usual, slower) == [], "all of it by the same factor may be the machine"
+    assert "1.5 times as long, and no call stands out from that" in usual.compare(other=slower).note
+    assert "no change beyond the spread" in usual.compare(other=make_trace(process(body(1, 104)))).note
     difference = mean_step_ns(slower) - mean_step_ns(usual)
     assert sum(lanes(usual.compare(other=slower)).values()) == pytest.approx(difference, abs=1e-3)
 

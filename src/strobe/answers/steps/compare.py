@@ -17,6 +17,7 @@ from strobe.trace.trace import Trace
 _NOTHING = "with what to compare? strobe compare A B takes two traces, and --ranks, --classes or --steps parts of one"
 _SAME = "no difference: B is equal to A in every call and every nanosecond"
 _NO_CHANGE = "no change beyond the spread of the steps"
+_ALIKE = 1.25  # by which factor steps differ in which no call changed
 _NAMED = 3  # changes in a sentence
 _LONGEST = 60  # characters of their names
 _WORTH = 0.01  # share of the time that is not aligned, and of the step that a class takes longer
@@ -115,11 +116,21 @@ def _sentences(found: Sequence[Compared], mix: Sequence[Line]) -> list[str]:
         changes = sorted((line for line in each.lines if line.change), key=lambda line: -abs(line.difference_ns))
         named = [f"{line.change}: {_short(line.name)} ({_signed(line.difference_ns)})" for line in changes[:_NAMED]]
         more = [f"{len(changes) - _NAMED} more"] * (len(changes) > _NAMED)
-        why = ", ".join([*named, *more]) or _NO_CHANGE
+        why = ", ".join([*named, *more]) or _without_change(a_ns, b_ns)
         sentences += [f"{tree.note} in {side}" for tree, side in ((each.a, "A"), (each.b, "B")) if tree.note]
         what = "the run" if each.name == WHOLE_RUN else f"a step ({each.name})"
         sentences.append(f"{what} takes {format_ns(a_ns)} in A and {format_ns(b_ns)} in B: {why}")
     return sentences
+
+
+def _without_change(a_ns: float, b_ns: float) -> str:
+    """Return what is said of steps in which no call changed: that they take another time all the same, or not."""
+    factor = b_ns / a_ns if a_ns > 0 else 1.0
+    if 1 / _ALIKE <= factor <= _ALIKE:
+        return _NO_CHANGE
+    return (
+        f"{factor:.2g} times as long, and no call stands out from that: as on another machine, or beside other programs"
+    )
 
 
 def _short(name: str) -> str:
