@@ -258,6 +258,8 @@ def test_waits_on_threads_of_gloo_are_no_useful_time_and_due_to_the_work_of_the_
         note = trace.efficiency().note
         (found,) = (each for each in findings(trace) if each.rule == "rank.waits")
     assert re.match(r"ranks wait for one another \d\d % of their steps on other threads than the main ones", note), note
-    assert "for rank 2, because of `computation before gloo:all_reduce` (" in found.what
-    assert re.search(r"\d\d % of its work is in `read_shard`\)", found.what)
+    why = r"for rank 2, because of `read_shard`, ([\d.]+) ms of a step there and [\d.]+ [mun]s on the other ranks"
+    late = re.search(why, found.what)
+    assert late, found.what
+    assert float(late[1]) >= 5  # it sleeps for longer than that
     assert "train_ranks.py:" in found.where
