@@ -94,7 +94,7 @@ def test_the_four_cards_by_hand(tmp_path):
     assert ranking["mm backward"] == (6 * 300 * US, pytest.approx(300 / 645))
     assert figures(page, "data")["wait for data"] == (300 * US, 0.3)
     assert figures(page, "data")["workers"] == (0, None)
-    assert "too short for other workers to gain anything sure" in sentences(page, "data")
+    assert "a gain by other workers is not sure" in sentences(page, "data")
     assert figures(page, "timeline")["operators"] == (3, None)
     assert figures(page, "timeline")["executions"] == (18, None)
     assert figures(page, "timeline")["total operator time"] == (6 * 645 * US, None)

@@ -57,7 +57,7 @@ def test_a_report_has_the_figures_of_the_page_and_is_printed_whole(
     open_timeline(page, address).settle()
     page.keyboard.press("x")
     dialog = page.get_by_role("dialog", name="Report: one HTML file to send or print")
-    expect(dialog.get_by_role("checkbox", checked=True)).to_have_count(8)
+    expect(dialog.get_by_role("checkbox", checked=True)).to_have_count(10)
     dialog.get_by_label("step trace").uncheck()
     with page.expect_download() as download:
         dialog.get_by_role("button", name="Save").click()
