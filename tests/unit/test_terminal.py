@@ -104,6 +104,10 @@ def test_no_verb_sends_a_terminal_a_command_from_a_trace(tmp_path: Path) -> None
         "doctor": ["folder\x1b[31m"],
         "cc": others[1:],
         "mcp": others[1:],
+        "job": ["record", "--for", "1s", "--trace", *others[1:]],
+        "repair": [file],
+        "sample": others[1:],
+        "top": [file],
     }
     assert sorted(verbs) == sorted(registry.names("cli.verbs"))
     words = [[verb, *rest] for verb, rest in verbs.items()]

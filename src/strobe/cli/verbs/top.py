@@ -36,7 +36,7 @@ def run(words: list[str]) -> int:
 
     terminal = sys.stdout.isatty() and not arguments.json
     once = arguments.once or arguments.openmetrics or not (terminal or arguments.json)
-    folder = None
+    folder, watched = None, False
     try:
         while True:
             begun, used = time.monotonic(), time.process_time()
@@ -53,8 +53,9 @@ def run(words: list[str]) -> int:
                 shown = list(status_text(now, unicode=unicode))
                 shown = [line[:columns] for line in shown[: lines - 1]] if terminal and not once else shown
                 text = "\n".join([*shown, ""])
-            if terminal and not once:
+            if terminal and not once and (now.running or watched):
                 clear_screen(sys.stdout)
+                watched = True
             write(text, None)
             sys.stdout.flush()
             if once or not now.running:
