@@ -79,7 +79,7 @@ def test_runs_are_shown_behind_a_proxy(browser: Browser, trace: Path, other: Pat
             page.get_by_label("Run", exact=True).select_option("other")
             page.wait_for_url(f"{public}/{token}/t/other/**")
             expect(page.get_by_role("contentinfo")).to_contain_text("other.strobe")
-            page.get_by_role("link", name="all runs").click()
+            page.get_by_role("link", name="all runs", exact=True).click()
             expect(page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
