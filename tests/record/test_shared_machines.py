@@ -138,7 +138,7 @@ def test_secrets_of_command_lines_are_not_written(workshop: Workshop) -> None:
         ("hf_abcdefghijABCDEFGHIJ012345", "hf_***"),
         ("key=AKIAIOSFODNN7EXAMPLE", "key=AKIA***"),
         ("ghp_0123456789abcdefghij0123456789", "ghp_***"),
-        # What is no secret stays.
+        # What is not a secret stays.
         ("--max-tokens 30 --tokenizer gpt2 --eos-token 2", "--max-tokens 30 --tokenizer gpt2 --eos-token 2"),
         ("--key 5 --sort-key=name --monkey x", "--key 5 --sort-key=name --monkey x"),
         ("https://host:8080/a@b user@host:path", "https://host:8080/a@b user@host:path"),
@@ -156,7 +156,7 @@ def test_secrets_within_a_word() -> None:
     assert without_secrets(["-c", code]) == ["-c", 'connect(password="***", user="me")']
     header = ["-H", "Authorization: Bearer abc"]
     assert without_secrets(header) == ["-H", "Authorization: ***"]
-    assert without_secrets(["\udcff --token", "\udcff"]) == ["\udcff --token", "\udcff"]  # bytes that are no text
+    assert without_secrets(["\udcff --token", "\udcff"]) == ["\udcff --token", "\udcff"]  # bytes that are not text
 
 
 @pytest.mark.parametrize(("name", "why"), [(b"a\nb", "has a line break"), (b"a\xff", "is not in UTF-8")])

@@ -173,7 +173,7 @@ void ProcessMetrics::find_cgroup() {
       if (memory_now_.empty()) memory_now_ = first_there({root + place + "/memory.current", root + "/memory.current"});
       const std::string limit = first_there({root + place + "/cpu.max", root + "/cpu.max"});
       if (!limit.empty() && read_small(limit.c_str(), text_of_limit, sizeof text_of_limit) > 0) {
-        const auto quota_period = numbers_in<2>(text_of_limit);  // "max" is no number: no limit
+        const auto quota_period = numbers_in<2>(text_of_limit);  // "max" is not a number: no limit
         if (quota_period[1] > 0) core_limit_ = quota_period[0] / quota_period[1];
       }
       throttled_unit_ns_ = 1000;

@@ -64,7 +64,7 @@ class UserNotes:
 def notes_file(path: Path) -> Path:
     """Return where the notes of a run are: in its folder; of another tool's file, beside it (`FILE.notes.json`).
 
-    `path`: a trace folder, or what strobe imports when it is opened. The user's cache is no place for notes: those of
+    `path`: a trace folder, or what strobe imports when it is opened. The user's cache does not keep notes: those of
     an import in it are beside the file that it was made from, as long as that exists.
     """
     if not archive.is_trace(path):
