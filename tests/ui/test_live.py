@@ -57,7 +57,8 @@ def page(browser: Browser, growing: Path) -> Iterator[Page]:
 
 
 def steps_shown(page: Page) -> int:
-    """How many steps the Overview counts."""
+    """How many steps the Overview counts; it has to find some first."""
+    expect(page.locator(".overview")).to_contain_text(re.compile(r"\d steps?\b"), timeout=20_000)
     text = page.locator(".overview").inner_text()
     return max(
         int(number.replace(" ", "").replace("\u202f", "")) for number in re.findall(r"([\d\u202f ]+) steps?\b", text)
@@ -66,7 +67,7 @@ def steps_shown(page: Page) -> int:
 
 def test_the_overview_follows_the_run_and_ends_with_it(page: Page, growing: Path) -> None:
     expect(page.locator(".status")).to_contain_text("still running")
-    expect(page.locator(".overview")).to_contain_text("steps", timeout=20_000)
+    steps_shown(page)
     page.evaluate(
         """() => {
           window.gone = 0;

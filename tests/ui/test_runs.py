@@ -65,7 +65,7 @@ def test_a_file_is_opened_from_the_list_and_the_page_of_a_run_leads_there(
         expect(page.get_by_role("region", name="Verdict")).to_contain_text("of all samples are in dot itself")
         page.get_by_label("Run", exact=True).select_option("program")
         page.wait_for_url(re.compile("/t/program/"))
-        page.get_by_role("link", name="all runs").click()
+        page.get_by_role("link", name="all runs", exact=True).click()
         expect(page.get_by_role("link", name="stacks.txt", exact=True)).to_be_visible()
 
 
