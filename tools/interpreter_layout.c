@@ -7,6 +7,9 @@
 #include <stdio.h>
 
 #define FRAMES(name) printf(".%s = %lld, ", #name, (long long)frames.name)
+#define PUBLISHED(name)                                                                                                \
+  printf("      {%zu, %llu, \"%s\"},\n", offsetof(_Py_DebugOffsets, name),                                              \
+         (unsigned long long)_PyRuntime.debug_offsets.name, #name)
 #define OTHER(name, value) printf("    .%s = %lld,\n", #name, (long long)(value))
 
 __attribute__((visibility("default"))) void print_layout(void) {
@@ -59,6 +62,26 @@ __attribute__((visibility("default"))) void print_layout(void) {
   OTHER(int_tag, offsetof(PyLongObject, long_value.lv_tag));
   OTHER(int_digits, offsetof(PyLongObject, long_value.ob_digit));
 #endif
-  printf("  },\n");
+  printf("    .published = {\n");
+#if PY_VERSION_HEX >= 0x030D0000
+  PUBLISHED(runtime_state.interpreters_head);
+  PUBLISHED(interpreter_state.threads_head), PUBLISHED(interpreter_state.gc);
+  PUBLISHED(interpreter_state.imports_modules), PUBLISHED(interpreter_state.ceval_gil);
+  PUBLISHED(interpreter_state.gil_runtime_state), PUBLISHED(interpreter_state.gil_runtime_state_holder);
+  PUBLISHED(thread_state.next), PUBLISHED(thread_state.interp), PUBLISHED(thread_state.current_frame);
+  PUBLISHED(thread_state.thread_id), PUBLISHED(thread_state.native_thread_id);
+  PUBLISHED(thread_state.datastack_chunk);
+  PUBLISHED(interpreter_frame.previous), PUBLISHED(interpreter_frame.executable);
+  PUBLISHED(interpreter_frame.instr_ptr), PUBLISHED(interpreter_frame.localsplus), PUBLISHED(interpreter_frame.owner);
+  PUBLISHED(code_object.filename), PUBLISHED(code_object.qualname), PUBLISHED(code_object.linetable);
+  PUBLISHED(code_object.firstlineno), PUBLISHED(code_object.co_code_adaptive);
+  PUBLISHED(pyobject.ob_type), PUBLISHED(type_object.tp_flags);
+  PUBLISHED(dict_object.ma_keys), PUBLISHED(dict_object.ma_values);
+  PUBLISHED(long_object.lv_tag), PUBLISHED(long_object.ob_digit);
+  PUBLISHED(bytes_object.ob_size), PUBLISHED(bytes_object.ob_sval);
+  PUBLISHED(unicode_object.state), PUBLISHED(unicode_object.length), PUBLISHED(unicode_object.asciiobject_size);
+  PUBLISHED(gc.collecting);
+#endif
+  printf("    },\n  },\n");
   fflush(stdout);
 }

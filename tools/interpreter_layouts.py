@@ -1,9 +1,10 @@
 """Writes native/attach/interpreter_layouts.generated.h: where each CPython keeps what `strobe sample` reads.
 
-    python tools/interpreter_layouts.py python3.11 python3.12 python3.13
+    python tools/interpreter_layouts.py python3.11 python3.12 python3.13 python3.14 python3.15
 
 Each interpreter, with its headers, prints its own layout: what `native/python/calls/frame_layout.c` fills in a recorded
-program, and what `tools/interpreter_layout.c` adds. Bugfix releases of CPython keep these structures as they are.
+program, and what `tools/interpreter_layout.c` adds. Bugfix releases of CPython keep these structures as they are; what
+3.13 and later publish about theirs is compared with the row before a process is read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from pathlib import Path
 _ROOT = Path(__file__).parent.parent
 _TARGET = _ROOT / "native/attach/interpreter_layouts.generated.h"
 _HEAD = """\
-// Written by tools/interpreter_layouts.py from the headers of CPython {versions}: do not edit.
+// Written by tools/interpreter_layouts.py from the headers of CPython
+// {versions}: do not edit.
 #pragma once
 #include "attach/interpreter_layout.h"
 
@@ -39,8 +41,12 @@ def layout_of(python: str) -> tuple[str, str]:
         subprocess.check_call(["cc", *flags, source, "-o", library])
         load = f"import ctypes; ctypes.PyDLL({library!r}).print_layout()"
         printed = subprocess.check_output([python, "-c", load], text=True)
-    # Lines of a sensible length.
-    return version, re.sub(r"(.{1,115}[,{])(?: |(?=\d))", r"\1\n      ", printed)
+    return version, re.sub("(?m)^.{121,}$", _lines, printed)
+
+
+def _lines(long: re.Match[str]) -> str:
+    """Break a line into those of a sensible length."""
+    return re.sub(r"(.{1,115}[,{])(?: |(?=\d))", r"\1\n      ", long[0])
 
 
 def main(pythons: list[str]) -> None:
@@ -51,4 +57,4 @@ def main(pythons: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["python3.11", "python3.12", "python3.13"])
+    main(sys.argv[1:] or [f"python3.{minor}" for minor in range(11, 16)])

@@ -7,12 +7,15 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "adapters/sampling/python_stacks.h"
 #include "attach/interpreter_layouts.generated.h"
 #include "attach/python_symbols.h"
 
 namespace strobe {
 
 namespace {
+
+constexpr int kTries = 100;  // to list the threads of a program that begins and ends some meanwhile
 
 // Of a str: `state` lies behind its hash in all versions, with bits for its kind, whether its characters follow it, and
 // whether they are ASCII.
@@ -48,6 +51,17 @@ struct DebugOffsets {
   uint64_t version, free_threaded;
 };
 
+// Why an interpreter cannot be read as its release is, empty: it can.
+std::string differs(const interpreter_layout& layout, uintptr_t runtime, ForeignMemory& memory) {
+  for (const published_offset& each : layout.published) {
+    if (!each.name) break;
+    if (const uint64_t there = word(memory, runtime + each.at); there != each.value)
+      return std::string("its ") + each.name + " is " + std::to_string(there) + " and not " +
+             std::to_string(each.value);
+  }
+  return {};
+}
+
 }  // namespace
 
 Interpreter find_interpreter(const ProcessFiles& process, ForeignMemory& memory) {
@@ -67,13 +81,16 @@ Interpreter find_interpreter(const ProcessFiles& process, ForeignMemory& memory)
     throw std::runtime_error("runs Python " +
                              (version ? std::to_string(major) + "." + std::to_string(minor) : "3.10 or older") +
                              ", and strobe samples Python " + known_versions());
-  Interpreter out{*known, 0, std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(micro)};
+  const std::string release = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(micro);
+  Interpreter out{*known, 0, symbols.evaluates, release, symbols.file};
   if (const char* table = memory.read(symbols.runtime, sizeof(DebugOffsets)); table && minor >= 13) {
     DebugOffsets offsets;
     memcpy(&offsets, table, sizeof offsets);
     if (memcmp(offsets.cookie, "xdebugpy", sizeof offsets.cookie) == 0 && offsets.free_threaded)
       throw std::runtime_error("runs a free-threaded build of Python, whose stacks cannot be read");
   }
+  if (const std::string what = differs(out.layout, symbols.runtime, memory); !what.empty())
+    throw std::runtime_error("runs a build of Python " + out.version + " that strobe does not know: " + what);
   frame_layout& frames = out.layout.frames;
   frames.code_type_object = symbols.code_type;
   frames.text_facts = out.layout.text_header_ascii == 48 ? text_facts<48, 72> : text_facts<40, 56>;
@@ -81,6 +98,14 @@ Interpreter find_interpreter(const ProcessFiles& process, ForeignMemory& memory)
   if (!out.main) throw std::runtime_error("has not begun to run Python yet");
   const uintptr_t gil = (out.layout.gil_is_pointer ? out.main : symbols.runtime) + out.layout.gil;
   frames.gil = out.layout.gil_is_pointer ? word(memory, gil) : gil;
+  // The offsets of 3.11 and 3.12 are not published: a thread that does not point back to its interpreter is not one.
+  PythonStacks stacks(frames, memory, 1, 1);
+  std::vector<std::pair<uintptr_t, uint64_t>> threads;
+  bool listed = false;
+  for (int i = 0; i < kTries && !listed; i++) listed = stacks.threads(out.main, threads);
+  if (!listed)
+    throw std::runtime_error("runs a build of Python " + out.version +
+                             " that strobe does not know: " + "its threads are not where this release has them");
   return out;
 }
 

@@ -10,8 +10,10 @@ namespace strobe {
 
 struct Interpreter {
   interpreter_layout layout;
-  uintptr_t main = 0;   // the state of its main interpreter, whose threads are sampled
-  std::string version;  // "3.12.1"
+  uintptr_t main = 0;       // the state of its main interpreter, whose threads are sampled
+  uintptr_t evaluates = 0;  // the function that runs Python, 0: not known
+  std::string version;      // "3.12.1"
+  std::string file;         // that it is in, as the process sees it
 };
 
 // Throws std::system_error where the system forbids to read the process, std::runtime_error with what it is instead

@@ -3,6 +3,12 @@
 #pragma once
 #include "python/calls/frame_layout.h"
 
+/* An offset that 3.13 and later publish in _Py_DebugOffsets at the beginning of _PyRuntime, and what it is there. */
+struct published_offset {
+  size_t at, value; /* `at`: of _PyRuntime */
+  const char* name;
+};
+
 struct interpreter_layout {
   int minor; /* of 3.minor */
   struct frame_layout frames;
@@ -21,4 +27,5 @@ struct interpreter_layout {
   size_t module_dict;
   size_t type_flags, type_basic_bytes, type_keys;
   size_t int_tag, int_digits;
+  struct published_offset published[40]; /* the last has no name */
 };

@@ -1,13 +1,18 @@
 #include "attach/sampled_process.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
+#include "attach/python_symbols.h"
+#include "attach/thread_stop.h"
 #include "core/format/side_tables.generated.h"
 #include "core/system/clock.h"
 
@@ -24,6 +29,26 @@ constexpr int64_t kSaveNs = 1000000000;       // what is sampled is in the file 
 // The kernel adds to the time of a thread that runs at ticks of its clock: a thread that is ready and has got nothing
 // for longer waits for a processor.
 constexpr int64_t kTickNs = 10000000;
+
+// That of a process without Python, whose C code is sampled, has no main interpreter.
+Interpreter interpreter_of(const ProcessFiles& files, ForeignMemory& memory, bool native) {
+  if (native && !ThreadStop::kPossible) throw std::runtime_error("can be sampled with --native on x86-64 only");
+  if (native) {
+    if (const int error = ThreadStop(files.pid()).error(); error && error != ESRCH)
+      throw std::system_error(error, std::generic_category(), "stopping a thread");
+    if (!python_symbols(files).runtime) return {};
+  }
+  return find_interpreter(files, memory);
+}
+
+// Of a thread that sleeps: stack pointer and instruction, from the file `syscall` of the kernel's.
+bool sleeping(const std::string& call, Registers& registers) {
+  const size_t pc = call.rfind(' '), sp = pc == call.npos || !pc ? pc : call.rfind(' ', pc - 1);
+  if (sp == call.npos || pc == call.npos) return false;  // it runs
+  registers.set(Registers::kStack, strtoull(call.c_str() + sp, nullptr, 16));
+  registers.set(Registers::kAddress, strtoull(call.c_str() + pc, nullptr, 16));
+  return true;
+}
 
 }  // namespace
 
@@ -51,12 +76,14 @@ struct SampledProcess::Thread {
   }
 };
 
-SampledProcess::SampledProcess(pid_t pid, std::string blocks_path)
+SampledProcess::SampledProcess(pid_t pid, std::string blocks_path, bool native)
     : pid_(pid),
       files_(pid),
       memory_(),
-      interpreter_((memory_.open(pid), find_interpreter(files_, memory_))),
+      interpreter_((memory_.open(pid), interpreter_of(files_, memory_, native))),
+      native_(native),
       stacks_(interpreter_.layout.frames, memory_, kMostFrames, kMostFrames),
+      frames_(files_, memory_),
       names_(interpreter_.layout, memory_),
       out_(std::move(blocks_path)),
       started_ns_(monotonic_ns()),
@@ -85,44 +112,52 @@ SampledProcess::Life SampledProcess::look() {
 
 // Which threads there are.
 bool SampledProcess::list(int64_t now) {
-  if (!stacks_.threads(interpreter_.main, found_)) return false;
+  if (interpreter_.main && !stacks_.threads(interpreter_.main, found_)) return false;
   for (auto& [at, thread] : threads_) thread->listed = false;
   const std::vector<uint64_t> here = files_.threads();
-  std::set<uint64_t> seen;
   bool fresh = false;
+  if (!interpreter_.main)
+    for (const uint64_t id : here) fresh |= know(id, id, now);
+  std::set<uint64_t> seen;
   // Oldest first: a new thread has the number of the one that made it until it begins.
   for (auto each = found_.rbegin(); each != found_.rend(); ++each) {
     uint64_t id = number_here(each->second);
     // A child that has just been forked has the number of the thread that forked it.
     if (std::ranges::find(here, id) == here.end() && found_.size() == 1) id = uint64_t(pid_);
-    if (!seen.insert(id).second) continue;
-    auto& thread = threads_[each->first];
-    if (thread && thread->id == id) {
-      thread->listed = true;
-      continue;
-    }
-    const std::string folder = "task/" + std::to_string(id) + "/";
-    thread = std::make_unique<Thread>();
-    thread->id = id;
-    thread->schedule = files_.open(folder + "schedstat"), thread->call = files_.open(folder + "syscall");
-    if (thread->schedule < 0) {  // over, or not a thread of this process
-      threads_.erase(each->first);
-      continue;
-    }
-    if (const char* ident = memory_.read(each->first + interpreter_.layout.thread_ident, sizeof(uint64_t)))
-      memcpy(&thread->ident, ident, sizeof thread->ident);
-    std::string name = files_.text(folder + "comm", 64);
-    if (!name.empty() && name.back() == '\n') name.pop_back();
-    thread->location = out_.location(name, id);
-    thread->cpu = std::max<int64_t>(thread->cpu_ns(), 0);
-    thread->since_ns = now;
-    fresh = true;
+    if (seen.insert(id).second) fresh |= know(each->first, id, now);
   }
   if (fresh || std::ranges::any_of(threads_, [](const auto& each) { return !each.second->named; })) name_threads();
   return true;
 }
 
+// A thread that is there now, by the address of its state; returns whether it is new.
+bool SampledProcess::know(uintptr_t at, uint64_t id, int64_t now) {
+  auto& thread = threads_[at];
+  if (thread && thread->id == id) {
+    thread->listed = true;
+    return false;
+  }
+  const std::string folder = "task/" + std::to_string(id) + "/";
+  thread = std::make_unique<Thread>();
+  thread->id = id;
+  thread->schedule = files_.open(folder + "schedstat"), thread->call = files_.open(folder + "syscall");
+  if (thread->schedule < 0) {  // over, or not a thread of this process
+    threads_.erase(at);
+    return false;
+  }
+  const char* ident =
+      interpreter_.main ? memory_.read(at + interpreter_.layout.thread_ident, sizeof(uint64_t)) : nullptr;
+  if (ident) memcpy(&thread->ident, ident, sizeof thread->ident);
+  std::string name = files_.text(folder + "comm", 64);
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  thread->location = out_.location(name, id);
+  thread->cpu = std::max<int64_t>(thread->cpu_ns(), 0);
+  thread->since_ns = now;
+  return true;
+}
+
 void SampledProcess::name_threads() {
+  if (!interpreter_.main) return;
   const auto names = names_.read(interpreter_.main);
   for (auto& [at, thread] : threads_)
     if (const auto name = names.find(thread->ident); name != names.end() && !name->second.empty()) {
@@ -187,10 +222,24 @@ bool SampledProcess::look_at(uintptr_t at, Thread& t, int64_t now) {
 bool SampledProcess::read(uintptr_t at, Thread& t, bool had_processor) {
   const PythonFrame inner = t.stack.frames.empty() ? PythonFrame{} : t.stack.frames[0];
   const uintptr_t instruction = t.stack.instruction;
-  if (!stacks_.read(at, t.stack) || (t.stack.cut && t.stack.frames.size() < kMostFrames)) return false;
+  Registers registers;
+  functions_.clear(), codes_.clear();
   t.state = kNative, t.has_stack = false, t.line = 0;
-  if (t.stack.frames.empty()) {  // between Python's beginning and the thread's
+  bool copied = false;
+  {
+    std::optional<ThreadStop> stop;
+    if (native_ && t.sleeps == kReady) {
+      stop.emplace(pid_t(t.id));
+      copied = stop->read(registers) && frames_.copy(registers);
+    } else if (native_) {
+      copied = sleeping(again(t.call), registers) && frames_.copy(registers);
+    }
+    if (interpreter_.main && !read_python(at, t)) return false;
+  }
+  if (native_ && !copied) out_.count("native_stacks_not_read");
+  if (t.stack.frames.empty()) {  // between Python's beginning and the thread's, or without Python
     t.checked.clear();
+    if (copied) add_native(t, registers);
     return true;
   }
   bool inside = !t.stack.moved;
@@ -202,17 +251,39 @@ bool SampledProcess::read(uintptr_t at, Thread& t, bool had_processor) {
   if (!stacks_.codes(t.stack, t.checked, codes_)) return false;
   t.checked = t.stack.frames;
   t.line = stacks_.line(t.stack);
+  if (copied && t.state == kNative) return add_native(t, registers), true;
   t.call_stack = call_stack(t.stack), t.has_stack = true;
   return true;
+}
+
+bool SampledProcess::read_python(uintptr_t at, Thread& t) {
+  return stacks_.read(at, t.stack) && (!t.stack.cut || t.stack.frames.size() == kMostFrames);
+}
+
+// The functions of C code on the stack that was copied: those in the innermost function of Python, all without Python.
+void SampledProcess::add_native(Thread& t, const Registers& registers) {
+  bool found, cut;
+  const bool python = !t.stack.frames.empty();
+  frames_.unwind(registers, python ? interpreter_.evaluates : 0, functions_, found, cut);
+  // Builds that jump from instruction to instruction have no such function on the stack: what other files have in
+  // there was called by the interpreter, for the innermost function of Python.
+  if (python && !found) {
+    const auto own = std::ranges::find_if(functions_, [&](auto at) { return frames_.file(at) == interpreter_.file; });
+    functions_.erase(own == functions_.end() ? functions_.begin() : own, functions_.end());
+  }
+  if (cut) out_.count("native_stacks_cut");
+  t.call_stack = call_stack(t.stack), t.has_stack = python || !functions_.empty();
 }
 
 uint32_t SampledProcess::call_stack(const PythonStack& stack) {
   key_.clear();
   for (const Code* code : codes_) key_.append(reinterpret_cast<const char*>(&code->number), sizeof code->number);
   key_.push_back(char(stack.cut));
+  for (const uintptr_t function : functions_) key_ += frames_.label(function) + '\n';
   if (const auto known = texts_.find(key_); known != texts_.end()) return known->second;
   std::string lines = stack.cut ? "..." : "";
   for (size_t i = codes_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes_[i]->label;
+  for (size_t i = functions_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + frames_.label(functions_[i]);
   if (text_bytes_ + lines.size() > kMostTextBytes) {
     out_.count("texts_folded");
     return out_.text("<other texts>");

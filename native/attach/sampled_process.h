@@ -11,6 +11,7 @@
 #include "adapters/sampling/python_stacks.h"
 #include "adapters/sampling/thread_states.h"
 #include "attach/interpreter.h"
+#include "attach/native_frames.h"
 #include "attach/process_files.h"
 #include "attach/thread_names.h"
 #include "formats/importing/imported_process.h"
@@ -21,8 +22,10 @@ class SampledProcess {
  public:
   enum class Life : uint8_t { runs, ended, replaced };  // the last: it became another program by an exec
 
-  // Throws what ProcessFiles and find_interpreter do, and std::system_error where `blocks_path` cannot be written.
-  SampledProcess(pid_t pid, std::string blocks_path);
+  // `native`: with the functions of C code below those of Python, for which threads that run are stopped for a moment;
+  // then a process without Python is sampled, too. Throws what ProcessFiles and find_interpreter do, and
+  // std::system_error where `blocks_path` cannot be written, or no thread may be stopped.
+  SampledProcess(pid_t pid, std::string blocks_path, bool native);
   ~SampledProcess();
   // Takes a sample of every thread.
   Life look();
@@ -38,11 +41,14 @@ class SampledProcess {
  private:
   struct Thread;
   bool list(int64_t now);
+  bool know(uintptr_t at, uint64_t id, int64_t now);
   void name_threads();
   uint64_t number_here(uint64_t number_there);
   bool look_at(uintptr_t at, Thread& thread, int64_t now);
   State sleeps_in(const Thread& thread) const;
   bool read(uintptr_t at, Thread& thread, bool had_processor);
+  bool read_python(uintptr_t at, Thread& thread);
+  void add_native(Thread& thread, const Registers& registers);
   uint32_t call_stack(const PythonStack& stack);
   void row(Thread& thread, int64_t now, int64_t cpu);
 
@@ -50,7 +56,9 @@ class SampledProcess {
   ProcessFiles files_;
   ForeignMemory memory_;
   Interpreter interpreter_;
+  const bool native_;
   PythonStacks stacks_;
+  NativeFrames frames_;
   ThreadNames names_;
   ImportedProcess out_;
   const int64_t started_ns_;
@@ -61,6 +69,7 @@ class SampledProcess {
   std::vector<std::pair<uintptr_t, uint64_t>> found_;
   std::map<uint64_t, uint64_t> numbers_;  // of threads: here, by those in the process's own namespace
   std::vector<const Code*> codes_;
+  std::vector<uintptr_t> functions_;                 // of C code in the innermost one of Python
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
   size_t text_bytes_ = 0;

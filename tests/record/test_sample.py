@@ -119,7 +119,7 @@ SPINS = """
     while not told:
         pass
 """
-ALL = ("3.11", "3.12", "3.13")
+ALL = ("3.11", "3.12", "3.13", "3.14", "3.15")
 
 
 def interpreter(version: str) -> str:
@@ -268,6 +268,30 @@ def test_what_cannot_be_sampled_is_refused_in_one_sentence(tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())  # no trace without samples
 
 
+@pytest.mark.parametrize("version", ["3.13", "3.15"])
+def test_an_interpreter_with_other_offsets_is_refused(tmp_path: Path, version: str) -> None:
+    """As a debug build or another release would publish them: that of interpreter_frame.previous."""
+    program = Workshop(tmp_path).write(
+        "other.py",
+        """
+        import ctypes, struct
+        runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+        words = (ctypes.c_uint64 * 64).from_address(runtime)
+        # The frame's offsets follow those of a thread: size, previous, executable, instr_ptr, ...
+        frame = next(i for i in range(20, 64) if words[i] == 8 and words[i + 1] == 0 and words[i + 2] == 56)
+        words[frame] += 16
+        print("ready", frame * 8, flush=True)
+        input()
+        """,
+    )
+    with running(interpreter(version), str(program), folder=tmp_path) as target:
+        done = sample(tmp_path, str(target.pid), "--for", "1s")
+        target.end()
+    assert re.search(rf"runs a build of Python {version}\S+ that strobe does not know", done.stderr)
+    assert "its interpreter_frame.previous is 24 and not 8" in done.stderr
+    assert done.returncode == 125
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, to become another user")
 def test_a_process_of_another_user_is_refused_with_the_reason(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"], user=65534) as other:
@@ -307,6 +331,132 @@ def test_ranks_of_a_job_and_their_children_are_one_trace(tmp_path: Path) -> None
     rows = strobe.open(tmp_path / "out.strobe").processes.to_pylist()
     assert {(row["pid"], row["rank"]) for row in rows if row["main"]} == {(first.pid, 0), (second.pid, 1)}
     assert len(rows) == 3
+
+
+def test_a_job_is_sampled_by_its_command_line_with_ranks_that_begin_later(tmp_path: Path) -> None:
+    """A shell starts two ranks, the second one after sampling has begun; each forks a helper with the same words."""
+    workshop = Workshop(tmp_path)
+    rank = workshop.write(
+        "job_of_two.py",
+        """
+        import os, time
+        end = time.time() + 2.5
+        child = os.fork()
+        while time.time() < end:
+            pass
+        if child:
+            os.wait()
+        """,
+    )
+    variables = "OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=a OMPI_COMM_WORLD_RANK="
+    start = f"{variables}{{}} {sys.executable} {rank}"
+    script = workshop.write("job_of_two.sh", f"{start.format(0)} & while ! [ -e go ]; do sleep 0.05; done; ")
+    script.write_text(script.read_text().strip() + f" {start.format(1)} & wait\n")
+    with subprocess.Popen(["sh", str(script)], cwd=tmp_path, env=environment(None)) as launcher:
+        while not subprocess.run(["pgrep", "-f", f"^{sys.executable} {rank}"], stdout=subprocess.PIPE).stdout:
+            time.sleep(0.02)
+        with sampling(tmp_path, "--job", "job_of_two") as sampler:
+            (tmp_path / "go").touch()
+            _, errors = sampler.communicate(timeout=TIMEOUT_S)
+        assert launcher.wait() == 0
+    assert sampler.returncode == 0, errors
+    # The shell matches, too, and is named as what was not sampled.
+    assert re.search(rf"process {launcher.pid} cannot be sampled: \w+ is not CPython 3", errors)
+    rows = strobe.open(tmp_path / "out.strobe").processes.to_pylist()
+    assert sorted(row["rank"] for row in rows if row["main"]) == [0, 1]
+    assert [row["rank"] for row in rows if not row["main"]] == [None, None]
+
+
+NATIVE = """
+    #include <pthread.h>
+    #include <stdio.h>
+    #include <sys/epoll.h>
+    #include <time.h>
+
+    static double used(void) {
+      struct timespec t;
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+      return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+    }
+    volatile double sink;
+    __attribute__((noinline)) void spin(double ms) {
+      double end = used() + ms;
+      while (used() < end)
+        for (int i = 0; i < 20000; i++) sink = sink * 1.5 + i;
+    }
+    __attribute__((noinline)) void two_thirds(void) { spin(8); __asm__(""); }
+    __attribute__((noinline)) void one_third(void) { spin(4); __asm__(""); }
+    static int failed;
+    __attribute__((noinline)) void* waits(void* nothing) {
+      struct epoll_event event;
+      int set = epoll_create1(0);
+      for (;;) failed |= epoll_wait(set, &event, 1, 300) < 0;  // EINTR would be of whoever stopped it
+    }
+    int main(void) {
+      pthread_t thread;
+      pthread_create(&thread, NULL, waits, NULL);
+      puts("ready");
+      fflush(stdout);
+      while (used() < 1200) {
+        two_thirds();
+        one_third();
+      }
+      printf("failed: %d\\n", failed);
+      return 7;
+    }
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+def test_native_functions_of_a_process_without_python(tmp_path: Path) -> None:
+    """Built as most libraries are: optimised, without frame pointers. It notices nothing."""
+    source = Workshop(tmp_path).write("native.c", NATIVE)
+    subprocess.run(["cc", "-O2", "-g", "-pthread", str(source), "-o", str(tmp_path / "native")], check=True)
+    with (
+        running(str(tmp_path / "native"), folder=tmp_path) as target,
+        sampling(tmp_path, "--native", "--rate", "300", str(target.pid)) as sampler,
+    ):
+        assert target.end() == "failed: 0\n"
+        assert target.process.returncode == 7
+        _, errors = sampler.communicate(timeout=TIMEOUT_S)
+        assert sampler.returncode == 0, errors
+    trace = strobe.open(tmp_path / "out.strobe")
+    rows = {row["name"]: row for row in trace.samples(by="function").to_arrow().to_pylist()}
+    whole = rows["main"]["total_ns"]
+    assert whole == pytest.approx(1.2e9, rel=0.15)
+    assert rows["two_thirds"]["total_ns"] / whole == pytest.approx(2 / 3, abs=0.1)
+    assert rows["one_third"]["total_ns"] / whole == pytest.approx(1 / 3, abs=0.1)
+    waiting = [row for row in samples_of(trace) if row["state"] == "socket"]
+    assert any("waits" in row["stack"] for row in waiting)
+
+
+def test_native_functions_lie_below_those_of_python(tmp_path: Path) -> None:
+    program = Workshop(tmp_path).write(
+        "packs.py",
+        """
+        import zlib
+        data = bytes(range(256)) * 40000
+        print("ready", flush=True)
+
+        def pack():
+            zlib.compress(data, 9)
+
+        while True:
+            pack()
+        """,
+    )
+    with running(sys.executable, str(program), folder=tmp_path) as target:
+        done = sample(tmp_path, "--native", str(target.pid), "--for", "1.5s")
+    assert done.returncode == 0, done.stderr
+    trace = strobe.open(tmp_path / "out.strobe")
+    stacks = [row["call_stack"].split("\n") for row in trace.side_table("samples").to_pylist() if row["call_stack"]]
+    inside = [stack for stack in stacks if any("deflate" in line for line in stack)]
+    assert len(inside) > 0.7 * len(stacks)
+    # Behind `pack` come functions of C only, and none of the interpreter's loop.
+    assert all(stack[1].startswith("pack (") for stack in inside)
+    assert not any(".py:" in line or "_PyEval_Eval" in line for stack in inside for line in stack[2:])
+    damaged = [row["value"] for row in trace.quality.to_pylist() if row["what"] == "chunks_damaged"]
+    assert not any(damaged)
 
 
 def test_a_strobe_that_is_killed_leaves_what_it_has(tmp_path: Path) -> None:

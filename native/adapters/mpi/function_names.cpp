@@ -2,72 +2,28 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <string_view>
+#include "core/system/elf_file.h"
 
 namespace strobe::mpi {
 
 namespace {
 
-class MappedFile {
- public:
-  explicit MappedFile(const char* path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat facts;
-    if (fd >= 0 && fstat(fd, &facts) == 0 && facts.st_size > 0) {
-      void* map = mmap(nullptr, size_t(facts.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-      if (map != MAP_FAILED) bytes_ = {static_cast<const char*>(map), size_t(facts.st_size)};
-    }
-    if (fd >= 0) close(fd);
-  }
-  ~MappedFile() {
-    if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
-  }
-  MappedFile(const MappedFile&) = delete;
-  template <class T>
-  const T* at(uint64_t offset, uint64_t count = 1) const {
-    bool inside = offset <= bytes_.size() && count <= (bytes_.size() - offset) / sizeof(T);
-    return inside ? reinterpret_cast<const T*>(bytes_.data() + offset) : nullptr;
-  }
-
- private:
-  std::string_view bytes_;
-};
-
 // The function of `.symtab` that holds an address (relative to where the object is loaded).
-bool look_up(const MappedFile& file, uint64_t address, std::string& name, uint64_t& start) {
-  auto header = file.at<ElfW(Ehdr)>(0);
-  if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return false;
-  auto sections = file.at<ElfW(Shdr)>(header->e_shoff, header->e_shnum);
-  if (!sections) return false;
-  for (int i = 0; i < header->e_shnum; i++) {
-    const auto& table = sections[i];
-    if (table.sh_type != SHT_SYMTAB || table.sh_link >= header->e_shnum) continue;
-    const auto& texts = sections[table.sh_link];
-    uint64_t count = table.sh_size / sizeof(ElfW(Sym));
-    auto symbols = file.at<ElfW(Sym)>(table.sh_offset, count);
-    auto strings = file.at<char>(texts.sh_offset, texts.sh_size);
-    if (!symbols || !strings) return false;
-    for (uint64_t k = 0; k < count; k++) {
-      const auto& symbol = symbols[k];
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || address < symbol.st_value) continue;
-      if (address - symbol.st_value >= symbol.st_size || symbol.st_name >= texts.sh_size) continue;
-      name.assign(strings + symbol.st_name, strnlen(strings + symbol.st_name, texts.sh_size - symbol.st_name));
-      start = symbol.st_value;
-      return true;
-    }
-  }
-  return false;
+bool look_up(const ElfFile& file, uint64_t address, std::string& name, uint64_t& start) {
+  return file.symbols(SHT_SYMTAB, [&](uint64_t text, const Elf64_Sym& symbol) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || address < symbol.st_value) return false;
+    if (address - symbol.st_value >= symbol.st_size) return false;
+    name = file.text(text), start = symbol.st_value;
+    return true;
+  });
 }
 
 std::string readable(std::string name) {  // C++ names without their arguments
@@ -108,7 +64,7 @@ Place find_place(const void* address) {
   place.address = relative;
   place.offset = reinterpret_cast<uint64_t>(address) - reinterpret_cast<uint64_t>(info.dli_fbase);
   std::string name;
-  if (look_up(MappedFile(path), relative, name, start)) {
+  if (look_up(ElfFile(open(path, O_RDONLY | O_CLOEXEC)), relative, name, start)) {
     place.function = readable(name);
     place.offset = relative - start;
   } else if (info.dli_sname) {

@@ -235,7 +235,12 @@ uint32_t ImportedProcess::location(std::string_view name, uint64_t thread_id, Lo
   return uint32_t(locations_.size() - 1);
 }
 
-void ImportedProcess::name_location(uint32_t location, std::string_view name) { locations_[location].name = name; }
+void ImportedProcess::name_location(uint32_t location, std::string_view name) {
+  Waiting& waiting = locations_[location];
+  if (waiting.name == name) return;
+  waiting.name = name;
+  if (location < saved_locations_) write_location_chunk(location, waiting, name);
+}
 
 uint32_t ImportedProcess::table(TableLayout layout) {
   size_t time_column = kMaxColumns;
@@ -408,7 +413,7 @@ void ImportedProcess::write_location_chunk(uint32_t id, const Waiting& waiting, 
 void ImportedProcess::write_location(uint32_t location) {
   Waiting& waiting = locations_[location];
   checks_.see_text(waiting.name);
-  write_location_chunk(location, waiting, waiting.name);
+  if (location >= saved_locations_) write_location_chunk(location, waiting, waiting.name);
   std::deque<Lane> lanes;  // a builder does not move
   const auto add_lane = [&](uint32_t id) {
     lanes.push_back({id, LocationBuilder(id, *paths_), {}, {}});

@@ -14,7 +14,7 @@ void register_attach(nb::module_& m) {
       .value("RUNS", SampledProcess::Life::runs)
       .value("ENDED", SampledProcess::Life::ended)
       .value("REPLACED", SampledProcess::Life::replaced);
-  sampled.def(nb::init<pid_t, std::string>(), nb::arg("pid"), nb::arg("blocks_path"))
+  sampled.def(nb::init<pid_t, std::string, bool>(), nb::arg("pid"), nb::arg("blocks_path"), nb::arg("native"))
       .def("look", &SampledProcess::look, Unlocked())
       .def("count", &SampledProcess::count, nb::arg("what"), nb::arg("n"))
       .def("describe", &SampledProcess::describe, nb::arg("description_json"), nb::arg("note_json"))

@@ -65,6 +65,8 @@ _KINDS = {
     "unobserved": _Look("not observed", "other", "timeline"),
     "host": _Look("other host code", "host"),
 }
+# States of samples that are not kinds of host time.
+_STATES = {"ready": _Look("waits for a core", "other")}
 # What is left of a kind beside its functions.
 _OTHER = {
     "communication": "other communication",
@@ -80,6 +82,12 @@ _CAUSES = {
     "kernel": "launched in time: the GPU’s own time between two kernels",
     "other": "launched in time, and waited for something else; or its launch is not known",
 }
+
+
+def look_of_state(state: str) -> tuple[str, Group]:
+    """Return the name and the group of a state of samples, as all pages show it."""
+    look = (_STATES | _KINDS).get(state, _Look(state, "other"))
+    return look.name, look.group
 
 
 @dataclass(frozen=True)

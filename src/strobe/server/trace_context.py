@@ -22,6 +22,7 @@ from strobe.server.pictures.cell_tiles import RegionNames
 from strobe.server.recent import Recent
 from strobe.server.run.series import Series
 from strobe.server.run.step_list import OverSteps, StepList
+from strobe.server.spans.sampled_stacks import Boxes, SampledStacks
 from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.steps.loops.structure import FlowDict, graph_dict, opened_graph
@@ -128,6 +129,8 @@ class TraceContext:
         self.name = name  # as addresses name this trace
         self.other = other or (lambda _: trace)  # opens one of these by its name
         self._spans = Recent[SpanArrays](_KEPT_SPANS)
+        self._boxes = Recent[Boxes](_KEPT_SPANS)
+        self.sampled = SampledStacks(trace)
         self._chosen = Recent[Chosen](_KEPT_LEVELS)
         self.over_steps = Recent[OverSteps](_KEPT_TIMES)  # by analysis and what its rows are
         self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
@@ -219,6 +222,14 @@ class TraceContext:
             # A location that is larger than the bound is kept alone.
             self._spans.put(location, arrays, min(len(arrays["start_ns"]), _KEPT_SPANS))
         return arrays
+
+    def boxes(self, location: int) -> Boxes:
+        """Return the boxes of a location of `sampled`, kept for the next question while there is room."""
+        boxes = self._boxes.get(location)
+        if boxes is None:
+            boxes = self.sampled.boxes(location)
+            self._boxes.put(location, boxes, len(boxes.samples) + len(boxes.innermost))
+        return boxes
 
     def profiles(
         self, locations: Sequence[int], start_ns: int, end_ns: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.tables.column_arrays import Ints
+from strobe.tables.column_arrays import Columns, Ints
 from strobe.trace.trace import Trace
 
 # A thread runs in the interpreter, in C code, or in the garbage collector; it could run, but waits for a processor
@@ -108,6 +108,38 @@ def _sums_of_process(
             ran,
             other,
         )
+
+
+@dataclass(frozen=True)
+class SampleRows(Columns):
+    """Samples of one location in order of time: when each was taken, ns since the trace's zero; the time since the one
+    before, ns; and its call stack and state as numbers in `Trace.texts` of the process, -1 where it has none.
+    """
+
+    time_ns: Ints
+    period_ns: Ints
+    call_stack: Ints
+    state: Ints
+
+
+def sample_rows(trace: Trace, location: int) -> SampleRows:
+    """Return the single samples of a location that stand for a time; none of folded steps."""
+    home = trace.home(location)
+    if not trace.readers[home.process].tables().get("samples"):
+        return SampleRows(*(np.empty(0, dtype=np.int64) for _ in range(4)))
+    raw = trace.readers[home.process].table("samples")
+    ours = raw["location"] == home.local_id
+
+    def column(name: str) -> Ints:
+        if name not in raw["columns"]:
+            return np.full(int(ours.sum()), -1, dtype=np.int64)
+        _, values, valid = raw["columns"][name]
+        return np.where(valid[ours] != 0, values[ours].astype(np.int64), -1)
+
+    time_ns = column("time_ns") - trace.zero_of(home.process)
+    rows = SampleRows(time_ns, column("period_ns"), column("call_stack"), column("state"))
+    order = np.argsort(time_ns, kind="stable")
+    return rows.chosen(order[rows.period_ns[order] > 0])
 
 
 def _text(texts: Sequence[str], number: int) -> str:

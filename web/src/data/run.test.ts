@@ -44,6 +44,7 @@ const SIZES = {
   span_count: 0,
   folded_count: 0,
   folded_processes: [],
+  sampled: [],
   size_bytes: 0,
   tile_cells: 1,
 };

@@ -11,7 +11,13 @@ export type Process = Pick<ProcessRow, "process" | "pid" | "main" | "host" | "ra
 
 type LocationRow = RowOfRoute<"locations">;
 export type Location = Pick<LocationRow, "location" | "process" | "name" | "kind" | "threadId" | "spanCount"> &
-  Partial<Pick<LocationRow, "device">>;
+  Partial<Pick<LocationRow, "device">> & {
+    /** Its calls were not recorded: it is drawn from its samples. */
+    readonly sampled?: boolean;
+  };
+
+/** Whether it has a row on the timeline. */
+export const isDrawn = ({ spanCount, sampled }: Location): boolean => spanCount > 0 || sampled === true;
 
 /** A stream whose work overlaps has several locations. */
 const streamOf = ({ process, device, threadId }: Location): string => `${process}/${device}/${threadId}`;
@@ -52,12 +58,15 @@ export async function fetchRun(api: Api): Promise<Run> {
   ]);
   const { pid, parent_pid, main, host, rank, name, argv } = TABLES.processes;
   const { location, process, kind, thread_id, span_count, device } = TABLES.locations;
+  const sampled = new Set(meta.sampled);
   return {
     meta,
     bounds: { startNs: meta.start_ns, endNs: Math.max(meta.end_ns, meta.start_ns + 1) },
     processes: processes
       .rowsAs({ process, pid, parent_pid, main, host, rank, name, argv })
       .map((row) => Object.assign(row, { title: row.name || shortCommand(row.argv) })),
-    locations: locations.rowsAs({ location, process, name, kind, thread_id, span_count, device }),
+    locations: locations
+      .rowsAs({ location, process, name, kind, thread_id, span_count, device })
+      .map((row) => (sampled.has(row.location) ? Object.assign(row, { sampled: true }) : row)),
   };
 }

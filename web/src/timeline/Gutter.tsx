@@ -188,7 +188,7 @@ function about(row: Row, model: TimelineModel): About {
   }
   if (row.kind === "location") {
     const { location, open } = row;
-    const title = `${location.name}, ${location.kind} ${location.threadId}, ${location.spanCount} spans`;
+    const title = `${location.name}, ${location.kind} ${location.threadId}, ${location.sampled ? "from samples" : `${location.spanCount} spans`}`;
     return { title, expanded: open, toggle: () => model.rows.toggle(location.location) };
   }
   if (row.kind === "ranks") {

@@ -1,4 +1,5 @@
 // How the rows are looked at, as controls above them: view, order, filter, folding.
+import { isDrawn } from "../data/run";
 import { PRESETS, type Preset, ROW_SORTS, type RowSort } from "../state/rowsState";
 import { Button, Select } from "../widgets/controls";
 import type { TimelineModel } from "./model/timelineModel";
@@ -123,7 +124,7 @@ function ChosenLocation({ model }: { model: TimelineModel }) {
   const { processes, locations } = model.run;
   const titles = new Map(processes.map((p) => [p.process, p.rank === undefined ? `pid ${p.pid}` : `rank ${p.rank}`]));
   const shown = model.rows.all.value[0];
-  const listed = locations.filter((l) => l.spanCount > 0).slice(0, MOST_LISTED);
+  const listed = locations.filter(isDrawn).slice(0, MOST_LISTED);
   const names = new Map(
     listed.map((l) => [String(l.location), `${titles.get(l.process)}, ${l.name || `thread ${l.threadId}`}`]),
   );

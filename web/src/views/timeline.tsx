@@ -52,7 +52,9 @@ function Timeline({ run }: { run: Run }) {
   useEffect(() => {
     if (loaded.status === "ready") {
       model.steps.value = loaded.value;
-      model.stepsNote.value = "none found: nothing repeats often and regularly enough";
+      model.stepsNote.value = run.meta.sampled.length
+        ? "not known: only samples were taken, and calls were not recorded"
+        : "none found: nothing repeats often and regularly enough";
     }
     if (series.status === "ready") model.rows.series.value = series.value;
   }, [model, loaded, series]);
@@ -71,7 +73,7 @@ function Timeline({ run }: { run: Run }) {
         call tree.
       </p>
     );
-  if (run.meta.span_count === 0)
+  if (run.meta.span_count === 0 && !run.meta.sampled.length)
     return (
       <Missing what="This run recorded no spans. Record functions and operators with" option="--preset auto SCRIPT" />
     );

@@ -1,8 +1,9 @@
-"""What `/proc` has of other processes: command, folder, environment, children, and why one cannot be read."""
+"""What `/proc` has of other processes: command, folder, environment, relatives, and why one cannot be read."""
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 
 from strobe.errors import RecordError
@@ -51,14 +52,36 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def sampled(pid: int, blocks: str) -> SampledProcess:
-    """Begin to sample a process into a block file. Raises RecordError with the reason, if that is impossible."""
+def ancestors(pid: int) -> list[int]:
+    """Return the parent of a process, its parent, and so on, as far as they may be read."""
+    found: list[int] = []
+    with suppress(OSError, ValueError, IndexError):
+        while pid > 1:
+            with open(f"/proc/{pid}/stat", errors="replace") as file:  # the name in brackets may hold anything
+                pid = int(file.read().rpartition(")")[2].split()[1])
+            found.append(pid)
+    return found
+
+
+def matching(pattern: re.Pattern[str]) -> list[int]:
+    """Return the processes whose command line matches, parents before children; not this one, nor what started it."""
+    ours = {os.getpid(), *ancestors(os.getpid())}
+    there = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    found = [pid for pid in there if pid not in ours and pattern.search(" ".join(words(pid, "cmdline")))]
+    return sorted(found, key=lambda pid: (len(ancestors(pid)), pid))
+
+
+def sampled(pid: int, blocks: str, *, native: bool) -> SampledProcess:
+    """Begin to sample a process into a block file. Raises RecordError with the reason, if that is impossible.
+
+    native: with functions of C code; then a process without Python can be sampled, too.
+    """
     if not 0 < pid < 1 << 31:
         raise RecordError(f"there is no process {pid}")
     if pid == os.getpid():
         raise RecordError(f"process {pid} is this strobe itself")
     try:
-        return SampledProcess(pid, blocks)
+        return SampledProcess(pid, blocks, native)
     except ProcessLookupError as error:
         raise RecordError(f"there is no process {pid}") from error
     except PermissionError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +14,13 @@ from dataclasses import dataclass, field
 from strobe.errors import RecordError
 from strobe.native import SampledProcess
 from strobe.record.launch import trace_folder
-from strobe.record.launch.parallel_jobs import rank_of
+from strobe.record.launch.parallel_jobs import Rank, rank_of
 from strobe.record.options.session_settings import json_text
 from strobe.record.sample import processes
 
 _CHILDREN_S = 0.25  # between two looks for new children
+_JOB_S = 1.0  # between two looks at all processes of the machine
+_MOST_NAMED = 5  # processes of which something is told at the end
 _TRIES = 5  # to sample a process that may become a Python
 
 
@@ -32,15 +35,33 @@ class _Process:
 
 
 @dataclass
+class _Refusal:
+    """A process that could not be sampled when it ran `program`: how often that was tried, and why."""
+
+    program: str
+    tries: int
+    why: str
+    named: bool  # somebody asked for it, or it is a Python
+
+
+@dataclass
 class Sampling:
-    """Processes that are sampled into one trace folder, and what happened to those that no longer are."""
+    """Processes that are sampled into one trace folder, and what happened to those that no longer are.
+
+    `roots` were asked for by number, `job` by their command line; `children`: their descendants are sampled, too;
+    `native`: with functions of C code.
+    """
 
     folder: str
+    roots: Sequence[int] = ()
     children: bool = False
+    native: bool = False
+    job: re.Pattern[str] | None = None
     running: list[_Process] = field(default_factory=list)
     endings: list[str] = field(default_factory=list)
-    # Of children that could not be sampled: what they ran then, and how often that was tried.
-    _refused: dict[int, tuple[str, int]] = field(default_factory=dict)
+    _ended: list[int] = field(default_factory=list)
+    _ranks: dict[int, Rank | None] = field(default_factory=dict)  # of all that are or were sampled
+    _refused: dict[int, _Refusal] = field(default_factory=dict)
 
     def add(self, pid: int, *, main: bool) -> None:
         """Sample one more process. Raises RecordError if that is impossible."""
@@ -48,8 +69,10 @@ class Sampling:
         while os.path.exists(blocks):  # it was another program before
             number += 1
             blocks = os.path.join(self.folder, f"process-{pid}-{number}.blocks")
-        sampled = processes.sampled(pid, blocks)
-        rank = rank_of(processes.environment(pid)) if main else None
+        sampled = processes.sampled(pid, blocks, native=self.native)
+        rank = self._ranks[pid] = rank_of(processes.environment(pid))
+        if not main:
+            rank = None
         description: dict[str, object] = {
             "argv": processes.words(pid, "cmdline"),
             "host": os.uname().nodename,
@@ -70,22 +93,47 @@ class Sampling:
             if life == SampledProcess.Life.REPLACED:
                 self._go_on(process)
             else:
-                self.endings.append(f"process {process.pid} ended")
+                self._ended.append(process.pid)
 
-    def look_for_children(self) -> None:
-        """Sample the Python programs among the descendants of the processes that were asked for."""
-        known = {each.pid for each in self.running}
-        for pid in {pid for each in self.running if each.main for pid in processes.descendants(each.pid)} - known:
-            program = processes.program(pid)
-            before, tries = self._refused.get(pid, ("", 0))
-            tries = tries + 1 if before == program else 1
-            # One that has just begun becomes a Python a moment later, perhaps.
-            if not program or tries > _TRIES:
-                continue
-            try:
-                self.add(pid, main=False)
-            except RecordError:
-                self._refused[pid] = program, tries
+    def look_for_more(self) -> None:
+        """Sample the processes of the job that have begun, and the Python programs that processes have started."""
+        matches = processes.matching(self.job) if self.job else []
+        asked = [*self.roots, *matches]
+        for pid in matches:
+            self._try(pid, named=True)
+        if self.children or self.job:
+            for pid in dict.fromkeys(child for root in asked for child in processes.descendants(root)):
+                self._try(pid, named="python" in os.path.basename(processes.program(pid)))
+
+    def _try(self, pid: int, *, named: bool) -> None:
+        """Sample a process that is not sampled yet, unless that failed several times."""
+        program, before = processes.program(pid), self._refused.get(pid)
+        tries = before.tries + 1 if before and before.program == program else 1
+        # One that has just begun becomes a Python a moment later, perhaps.
+        if any(each.pid == pid for each in self.running) or not program or tries > _TRIES:
+            return
+        try:
+            self.add(pid, main=self._is_main(pid))
+            self._refused.pop(pid, None)
+        except RecordError as error:
+            self._refused[pid] = _Refusal(program, tries, error.what, named)
+
+    def _is_main(self, pid: int) -> bool:
+        """Whether a process is one of a job, and not a helper of one that is sampled: it has a rank of its own."""
+        above = next((each for each in processes.ancestors(pid) if each in self._ranks), None)
+        return above is None or rank_of(processes.environment(pid)) not in (None, self._ranks[above])
+
+    def ended(self) -> list[str]:
+        """Return which processes ended, in sentences; of many, how many."""
+        if len(self._ended) > _MOST_NAMED:
+            return [f"{len(self._ended)} processes ended"]
+        return [f"process {pid} ended" for pid in self._ended]
+
+    def refusals(self) -> list[str]:
+        """Return why processes were not sampled that somebody asked for, in sentences: the first few, and a number."""
+        why = [each.why for each in self._refused.values() if each.named]
+        more = len(why) - _MOST_NAMED
+        return [*why[:_MOST_NAMED], *([f"{more} more processes cannot be sampled"] if more > 0 else [])]
 
     def finish(self) -> None:
         """Complete the files of all processes."""
@@ -113,12 +161,21 @@ class Sampling:
 
 
 def sample(
-    pids: Sequence[int], output: str, *, rate_hz: float, duration_s: float | None, children: bool
+    pids: Sequence[int],
+    output: str,
+    *,
+    rate_hz: float,
+    duration_s: float | None,
+    children: bool,
+    native: bool = False,
+    job: re.Pattern[str] | None = None,
 ) -> tuple[str, list[str]]:
     """Sample processes until all have ended, `duration_s` is over, or SIGINT, SIGTERM or SIGHUP arrives.
 
-    Returns the trace folder, and in words what happened to processes meanwhile. Raises RecordError if one of them
-    cannot be sampled, or the folder cannot be made.
+    native: with functions of C code, also of processes without Python. job: processes whose command line matches, also
+    those that begin meanwhile, with all that they start. Returns the trace folder, and in words what happened to
+    processes meanwhile. Raises RecordError if one of `pids`, or all of the job, cannot be sampled, or the folder cannot
+    be made.
     """
     settings = {"sample": f"{rate_hz:g}", "for": f"{duration_s:g}s" if duration_s else ""}
     options = {name: {"value": value, "origin": "command line"} for name, value in settings.items()}
@@ -128,10 +185,13 @@ def sample(
         {"adapters": ["python_samples"], "options": options, "sampled": True},
         working_directory=processes.folder(pids[0]),
     )
-    sampling = Sampling(folder, children)
+    sampling = Sampling(folder, pids, children, native, job)
     try:
-        for pid in pids:
+        for pid in [] if job else pids:
             sampling.add(pid, main=True)
+        sampling.look_for_more()
+        if not sampling.running:
+            raise RecordError("; ".join(sampling.refusals()))
     except BaseException:
         trace_folder.remove(folder)
         raise
@@ -139,7 +199,7 @@ def sample(
         _loop(sampling, rate_hz, duration_s, asked)
     sampling.finish()
     trace_folder.finish(folder, {})
-    return folder, sampling.endings
+    return folder, [*sampling.endings, *sampling.ended(), *sampling.refusals()]
 
 
 def _loop(sampling: Sampling, rate_hz: float, duration_s: float | None, asked: Callable[[], bool]) -> None:
@@ -147,9 +207,9 @@ def _loop(sampling: Sampling, rate_hz: float, duration_s: float | None, asked: C
     next_s = children_s = begun_s
     cpu_ns = time.process_time_ns()
     while sampling.running and not asked():
-        if sampling.children and children_s <= next_s:
-            sampling.look_for_children()
-            children_s = next_s + _CHILDREN_S
+        if (sampling.children or sampling.job) and children_s <= next_s:
+            sampling.look_for_more()
+            children_s = next_s + (_JOB_S if sampling.job else _CHILDREN_S)
         first = sampling.running[0]
         sampling.look()
         used_ns, cpu_ns = time.process_time_ns() - cpu_ns, time.process_time_ns()

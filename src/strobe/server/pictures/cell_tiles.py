@@ -25,6 +25,7 @@ import numpy.typing as npt
 from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
 from strobe.server.routing.bodies import Body, picture_body
+from strobe.tables.column_arrays import Ints
 from strobe.trace.processes.process_reader import GAP
 
 TILE_CELLS = 1024
@@ -71,6 +72,35 @@ def cells_body(
     marked = np.zeros(regions.size if len(at) else 0, dtype=np.uint8)
     marked[at] = index[regions.size :]
     return picture_body(MAGIC, about, index[: regions.size], shares, marked)
+
+
+def fullest(begin: Ints, end: Ints, region: Ints, start_ns: int, end_ns: int) -> tuple[Ids, Bytes]:
+    """Return the region that fills most of each cell of [start_ns, end_ns), and how much of it, in 255ths.
+
+    The intervals [begin, end), ns, do not overlap and come in order; those with a negative region are nothing.
+    """
+    width_ns = (end_ns - start_ns) // TILE_CELLS
+    regions, shares = np.full(TILE_CELLS, NOTHING, dtype=np.uint32), np.zeros(TILE_CELLS, dtype=np.uint8)
+    some = (begin < end_ns) & (end > start_ns) & (region >= 0)
+    begin, end, region = np.maximum(begin[some], start_ns), np.minimum(end[some], end_ns), region[some]
+    if not len(begin):
+        return regions, shares
+    first, last = (begin - start_ns) // width_ns, (end - 1 - start_ns) // width_ns
+    # Intervals cut at the edges of cells.
+    pieces = last - first + 1
+    of = np.repeat(np.arange(len(begin)), pieces)
+    cell = first[of] + np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    edge = start_ns + cell * width_ns
+    covered = np.minimum(end[of], edge + width_ns) - np.maximum(begin[of], edge)
+    order = np.lexsort((region[of], cell))
+    cell, piece = cell[order], region[of][order]
+    new = np.flatnonzero(np.append(True, (np.diff(cell) != 0) | (np.diff(piece) != 0)))
+    sums, cell, piece = np.add.reduceat(covered[order], new), cell[new], piece[new]
+    # Of what is written twice to one place, the last stays: the largest.
+    rising = np.argsort(sums, kind="stable")
+    regions[cell[rising]] = piece[rising]
+    shares[cell[rising]] = np.maximum(1, sums[rising] * 255 // width_ns)
+    return regions, shares
 
 
 def marked_palette(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]]:

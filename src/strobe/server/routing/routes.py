@@ -64,7 +64,10 @@ _MOST_WORDS, _MOST_WORD = 100, 1000
 
 
 class Meta(TypedDict):
-    """What a trace is: its program, its bounds in ns since its zero, and the size of its tiles."""
+    """What a trace is: its program, its bounds in ns since its zero, and the size of its tiles.
+
+    sampled: the threads that have no spans, and are drawn from their samples.
+    """
 
     name: str
     program: str
@@ -79,6 +82,7 @@ class Meta(TypedDict):
     span_count: int
     folded_count: int
     folded_processes: list[int]
+    sampled: list[int]
     size_bytes: int
     tile_cells: int
 
@@ -101,6 +105,7 @@ def meta(context: TraceContext) -> Meta:
         "span_count": info.span_count,
         "folded_count": info.folded_count,
         "folded_processes": sorted(context.trace.folded),
+        "sampled": sorted(context.sampled.locations),
         "size_bytes": info.size_bytes,
         "tile_cells": TILE_CELLS,
     }

@@ -11,6 +11,7 @@ from strobe.gpu.devices import stream_name
 from strobe.model.kinds import Group
 from strobe.server.routing.endpoints import LOCATION, LOOP, MB, TIME_RANGE, parameter, route
 from strobe.server.run.step_list import StepList, StepPlace
+from strobe.server.spans.sampled_boxes import boxes_in
 from strobe.server.spans.span_links import SpanEnd, described_span
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns
@@ -59,7 +60,10 @@ class Sisters(TypedDict):
 
 
 class SpanFacts(SpanEnd):
-    """A span with its region, its call path, its step, and how it compares with its sisters."""
+    """A span with its region, its call path, its step, and how it compares with its sisters.
+
+    samples: how many samples it joins, of a thread whose calls were not recorded.
+    """
 
     location_name: str
     process: int
@@ -76,6 +80,7 @@ class SpanFacts(SpanEnd):
     path: list[Frame]
     step: StepPlace | None
     sisters: Sisters | None
+    samples: int | None
 
 
 @route(
@@ -95,7 +100,9 @@ def find_span(
 
     Of spans that fill as much, it is the deepest.
     """
-    arrays = context.trace.span_arrays(location, start_ns, end_ns)
+    sampled = location in context.sampled.locations
+    window = location, start_ns, end_ns
+    arrays = boxes_in(context, *window) if sampled else context.trace.span_arrays(*window)
     start = arrays["start_ns"]
     stop = start + arrays["duration_ns"]
     wanted = np.ones(len(start), dtype=bool)
@@ -108,7 +115,7 @@ def find_span(
         return None
     overlap = np.minimum(stop[rows], end_ns) - np.maximum(start[rows], start_ns)
     best = rows[np.lexsort((arrays["depth"][rows], overlap))[-1]]
-    return describe(context, location, chosen_spans(arrays, np.array([best])), context.chosen(level).steps)
+    return _facts(context, location, chosen_spans(arrays, np.array([best])), level)
 
 
 WAYS = ("next", "previous", "parent", "child")
@@ -130,7 +137,8 @@ def neighbour(
     """The span beside, around, or inside another one: for those who walk by keys."""
     if context.span_counts[location] > _MOST_COMPARED:
         raise UsageError("this thread has too many spans to walk along them", do="Zoom in and click")
-    arrays = context.whole_location(location)
+    sampled = location in context.sampled.locations
+    arrays = context.boxes(location).spans if sampled else context.whole_location(location)
     start = arrays["start_ns"]
     here = np.flatnonzero((start == start_ns) & (arrays["depth"] == depth))
     if not len(here):
@@ -145,7 +153,48 @@ def neighbour(
         row = np.flatnonzero(arrays["depth"] == depth)
         beside = int(np.searchsorted(row, at)) + (1 if way == "next" else -1)
         rows = row[beside : beside + 1] if beside >= 0 else row[:0]
-    return describe(context, location, chosen_spans(arrays, rows), context.chosen(level).steps) if len(rows) else None
+    return _facts(context, location, chosen_spans(arrays, rows), level) if len(rows) else None
+
+
+def _facts(context: TraceContext, location: int, one: SpanArrays, level: str) -> SpanFacts:
+    if location in context.sampled.locations:
+        return describe_box(context, location, one)
+    return describe(context, location, one, context.chosen(level).steps)
+
+
+def describe_box(context: TraceContext, location: int, one: SpanArrays) -> SpanFacts:
+    """Return a box of a sampled thread with its functions. Of what only recorded calls have, nothing."""
+    where, boxes = location_rows(context.trace)[location], context.boxes(location)
+    row = int(one["row"][0])
+    at, path = row, list[Frame]()
+    while at >= 0:
+        label = context.sampled.label(int(boxes.spans["region"][at]))
+        path.append(Frame(name=label.name, group=label.group, file=label.file or None, line=label.line or None))
+        at = int(boxes.spans["parent"][at])
+    return {
+        "location": location,
+        "start_ns": int(one["start_ns"][0]),
+        "duration_ns": int(one["duration_ns"][0]),
+        "depth": int(one["depth"][0]),
+        "name": path[0]["name"],
+        "group": path[0]["group"],
+        "location_name": stream_name(where.name),
+        "process": where.process,
+        "row": row,
+        "self_ns": int(one["self_ns"][0]),
+        "folded": None,
+        "complete": True,
+        "region": int(one["region"][0]),
+        "paradigm": "sampled",
+        "role": "function" if path[0]["file"] else "state",
+        "file": path[0]["file"],
+        "line": path[0]["line"],
+        "module": None,
+        "path": path[::-1],
+        "step": None,
+        "sisters": None,
+        "samples": int(boxes.samples[row]),
+    }
 
 
 def describe(context: TraceContext, location: int, one: SpanArrays, steps: StepList) -> SpanFacts:
@@ -172,6 +221,7 @@ def describe(context: TraceContext, location: int, one: SpanArrays, steps: StepL
         "path": call_path(context, int(one["call_path"][0])),
         "step": steps.at(where.process, start_ns),
         "sisters": sisters(context, location, region.region, duration_ns) if comparable else None,
+        "samples": None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,8 @@ def region_texts(context: TraceContext, region: npt.NDArray[Any], *columns: str)
     return {name: pa.DictionaryArray.from_arrays(row, values) for name, values in texts.items()}
 
 
-def named_spans(context: TraceContext, arrays: SpanArrays) -> pa.Table:
-    """Return spans with the names and groups of their regions."""
+def span_table(arrays: SpanArrays, texts: Mapping[str, pa.DictionaryArray]) -> pa.Table:
+    """Return spans as SPAN_COLUMNS has them; `texts`: the columns name and group."""
     numbers: dict[str, Any] = {**arrays}
     return pa.table(
         {
@@ -65,9 +66,14 @@ def named_spans(context: TraceContext, arrays: SpanArrays) -> pa.Table:
                 for name in ("row", "start_ns", "duration_ns", "self_ns", "region", "depth")
             },
             "complete": pa.array(arrays["complete"].astype(np.uint8)),
-            **region_texts(context, arrays["region"], "name", "group"),
+            **texts,
         }
     )
+
+
+def named_spans(context: TraceContext, arrays: SpanArrays) -> pa.Table:
+    """Return spans with the names and groups of their regions."""
+    return span_table(arrays, region_texts(context, arrays["region"], "name", "group"))
 
 
 def located_spans(context: TraceContext, location: int, arrays: SpanArrays) -> pa.Table:

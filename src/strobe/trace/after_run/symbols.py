@@ -9,15 +9,17 @@ because the program may be built anew later.
 from __future__ import annotations
 
 import json
+import mmap
 import re
 import shutil
 import struct
 import subprocess
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+
+import numpy as np
 
 from strobe.model.private_files import opener
 
@@ -30,7 +32,9 @@ _OF_MODULE = re.compile(r"__(\w+?)_MOD_(\w+)")
 _ALONE = re.compile(r"(\w+?)(\.\d+|_)")
 _FORTRAN = re.compile(r".*\.(f|for|ftn|fpp|f77|f90|f95|f03|f08)", re.IGNORECASE)
 _OF_SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")  # whose lines are not the user's
-_SYMTAB, _DYNSYM, _NAMED = 2, 11, (1, 2)  # of variables and functions
+_SYMTAB, _DYNSYM, _NAMED = 2, 11, (1, 2, 10)  # of variables, functions, and functions chosen at start-up (IFUNC)
+_SYMBOL = np.dtype("<u4,u1,u1,<u2,<u8,<u8")
+_SYMBOL.names = ("name", "info", "other", "home", "value", "size")
 # An address in a call stack: of a function that ran, of what is waited for (behind the function that waits, in
 # brackets), or of a call (behind @).
 _ADDRESS = re.compile(r"([(@])?(/[^\n]*?)\+(0x[0-9a-f]+)(?=$|\n|\))", re.MULTILINE)
@@ -158,8 +162,11 @@ def _places(module: str, addresses: Sequence[str], variables: Set[str]) -> dict[
     the variable."""
     tool, code = shutil.which("addr2line"), [address for address in addresses if address not in variables]
     places = _addr2line(tool, module, code) if tool and code else {}
-    missing = [address for address in addresses if address not in places]
-    return {**places, **_symbols(module, missing)} if missing else places
+    # Without debug information, addr2line takes the nearest symbol before, however far: only the size of that tells.
+    doubtful = [address for address in addresses if not any(file for _, file, _ in places.get(address, ()))]
+    known = _symbols(module, doubtful) if doubtful else {}
+    named = {address: places.get(address) or known[address] for address in doubtful if address in known}
+    return {at: place for at, place in places.items() if at not in doubtful} | named
 
 
 def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, list[Place]]:
@@ -197,33 +204,33 @@ def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, li
 def _symbols(module: str, addresses: Sequence[str]) -> dict[str, list[Place]]:
     """Names from the symbol tables of an ELF file of 64 bits, little-endian; mangled names are shown readably."""
     try:
-        data = Path(module).read_bytes()
-        functions = sorted(_functions(data))
+        with open(module, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return dict(_named(data, addresses))
     except (OSError, struct.error, IndexError, ValueError):
         return {}
-    starts = [start for start, _, _ in functions]
-    places: dict[str, list[Place]] = {}
-    for address in addresses:
-        at = bisect_right(starts, int(address, 16)) - 1
-        if at >= 0 and int(address, 16) < starts[at] + max(1, functions[at][1]):
-            places[address] = [(readable(functions[at][2]), "", 0)]
-    return places
 
 
-def _functions(data: bytes) -> Iterable[tuple[int, int, str]]:
+def _named(data: mmap.mmap, addresses: Sequence[str]) -> Iterator[tuple[str, list[Place]]]:
+    """Yield the addresses that lie inside of a function or variable, with its name; of several the last one."""
     if data[:6] != b"\x7fELF\x02\x01":
         return
+    wanted = np.array([int(address, 16) for address in addresses], dtype=np.uint64)
     (offset,), (entry, count) = struct.unpack_from("<Q", data, 0x28), struct.unpack_from("<HH", data, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, offset + entry * i) for i in range(count)]
     for section in sections:
         if section[1] not in (_SYMTAB, _DYNSYM):
             continue
         texts = sections[section[6]]
-        for at in range(section[4], section[4] + section[5], 24):
-            name, info, _, home, value, size = struct.unpack_from("<IBBHQQ", data, at)
-            if info & 15 in _NAMED and home:
-                begin = texts[4] + name
-                yield value, size, data[begin : data.index(b"\0", begin)].decode("utf-8", "replace")
+        # A copy: views of a mapping would keep it open.
+        symbols = np.frombuffer(data[section[4] : section[4] + section[5] // 24 * 24], dtype=_SYMBOL)
+        symbols = symbols[np.isin(symbols["info"] & 15, _NAMED) & (symbols["home"] != 0)]
+        symbols = symbols[np.lexsort((symbols["size"], symbols["value"]))]
+        found = np.searchsorted(symbols["value"], wanted, side="right") - 1
+        for address, value, at in zip(addresses, wanted.tolist(), found.tolist(), strict=True):
+            if at >= 0 and value < int(symbols["value"][at]) + max(1, int(symbols["size"][at])):
+                begin = texts[4] + int(symbols["name"][at])
+                name = data[begin : data.find(b"\0", begin)].decode("utf-8", "replace")
+                yield address, [(readable(name), "", 0)]
 
 
 def of_fortran(name: str, file: str) -> str:

@@ -87,7 +87,7 @@ const links = object({ links: list(link), count: number, inside: flag, left_out:
 export type Links = ReturnType<typeof links>;
 const meta = object({ name: text, program: text, command: list(text), host: text, python: text, ended: text,
   running: flag, started_unix_ns: number, start_ns: number, end_ns: number, span_count: number, folded_count: number,
-  folded_processes: list(number), size_bytes: number, tile_cells: number });
+  folded_processes: list(number), sampled: list(number), size_bytes: number, tile_cells: number });
 export type Meta = ReturnType<typeof meta>;
 const foldedInside = object({ steps: number, time_ns: number, exact: flag, self_ns: number });
 export type FoldedInside = ReturnType<typeof foldedInside>;
@@ -103,7 +103,8 @@ export type Sisters = ReturnType<typeof sisters>;
 const spanFacts = object({ location: number, start_ns: number, duration_ns: number, depth: number, name: text,
   group: choice(GROUPS), location_name: text, process: number, row: number, self_ns: number,
   folded: maybe(foldedInside), complete: flag, region: number, paradigm: text, role: text, file: maybe(text),
-  line: maybe(number), module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters) });
+  line: maybe(number), module: maybe(text), path: list(frame), step: maybe(stepPlace), sisters: maybe(sisters),
+  samples: maybe(number) });
 export type SpanFacts = ReturnType<typeof spanFacts>;
 const note = object({ key: text, start_ns: number, end_ns: number, text: text, location: maybe(number),
   depth: maybe(number), span: text, changed_unix_ns: number });

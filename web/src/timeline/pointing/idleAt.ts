@@ -23,7 +23,8 @@ export function emptyAround(busy: Iterable<TimeRange>, at: number, window: TimeR
 export function idleAt(ground: Pointed, x: number, y: number): Idle | undefined {
   const row = rowAt(ground, y);
   if (row?.kind !== "location") return undefined;
-  const { location } = row.location;
+  const { location, sampled } = row.location;
+  if (sampled) return undefined; // between samples nobody looked
   const at = toNs(x, ground.window, ground.width);
   const range = emptyAround(row.open ? outermost(ground, location) : shown(ground, location), at, ground.window);
   return range && { location, range, at };

@@ -1,7 +1,7 @@
 // The run as a tree: hosts, their processes (ranks), the threads and streams of each. Pure; made once for a filter and an order.
 
 import { grouped } from "../../base/grouped";
-import type { Location, Process, Run } from "../../data/run";
+import { isDrawn, type Location, type Process, type Run } from "../../data/run";
 import type { RowSort } from "../../state/rowsState";
 import { parseFilter } from "./rowFilter";
 
@@ -45,10 +45,7 @@ export function processNodes(
   measured: ReadonlySet<number>,
 ): ProcessNode[] {
   const holds = parseFilter(filter);
-  const locationsOf = grouped(
-    run.locations.filter((location) => location.spanCount > 0),
-    (location) => location.process,
-  );
+  const locationsOf = grouped(run.locations.filter(isDrawn), (location) => location.process);
   const nodes = run.processes.flatMap((process) => {
     const all = locationsOf.get(process.process) ?? [];
     const title = processTitle(process, run);

@@ -54,6 +54,7 @@ const run: Run = {
     span_count: 0,
     folded_count: 0,
     folded_processes: [],
+    sampled: [],
     size_bytes: 0,
     tile_cells: 4,
   },

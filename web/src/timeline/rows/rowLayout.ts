@@ -3,7 +3,7 @@
 import { grouped } from "../../base/grouped";
 import { firstThat } from "../../base/search";
 import { gpuOf, type Series } from "../../data/readings";
-import type { Location, Process, Run } from "../../data/run";
+import { isDrawn, type Location, type Process, type Run } from "../../data/run";
 import type { RowOrder, RowPlace } from "../../data/wire/wire.generated";
 import type { RowsView } from "../../state/rowsState";
 import { type Amounts, type HostNode, hostNodes, type ProcessNode, processNodes } from "./processTree";
@@ -198,7 +198,7 @@ export function metricRows(process: number, series: readonly Series[]): MetricRo
 export function openByDefault(run: Run): number[] {
   const main = run.processes.find((p) => p.main)?.process ?? run.processes[0]?.process;
   const busiest = run.locations
-    .filter((l) => l.process === main && l.spanCount > 0)
+    .filter((l) => l.process === main && isDrawn(l))
     .sort((a, b) => b.spanCount - a.spanCount)[0];
   return busiest ? [busiest.location] : [];
 }
@@ -541,7 +541,7 @@ function planSummary(ask: Ask): Planned[] {
 /** The preset `process`: one location with its nesting. */
 function onlyLocation(ask: Ask): Planned[] {
   const wanted = ask.view.location ?? openByDefault(ask.run)[0];
-  const location = ask.run.locations.find((l) => l.location === wanted && l.spanCount > 0);
+  const location = ask.run.locations.find((l) => l.location === wanted && isDrawn(l));
   return location ? [planLocation(location, { ...ask, open: [location.location] }, `l${location.location}`, 0)] : [];
 }
 
@@ -578,7 +578,7 @@ function pinnedRow(
     return node?.main && planLocation(node.main, unfit, key, 0, stands);
   }
   const { run } = ask;
-  const location = run.locations.find((l) => l.location === id && l.spanCount > 0);
+  const location = run.locations.find((l) => l.location === id && isDrawn(l));
   if (!location) return undefined;
   const planned = planLocation(location, unfit, key, 0);
   const of = run.processes.length > 1 ? nodes.get(location.process)?.title : undefined;
@@ -589,7 +589,7 @@ function pinnedRow(
 export function hiddenLocations({ run, view }: Ask): number {
   if (!view.filter || view.preset === "process") return 0;
   const shown = processNodes(run, view.filter, "rank", NO_AMOUNTS, new Set());
-  const all = run.locations.filter((location) => location.spanCount > 0).length;
+  const all = run.locations.filter(isDrawn).length;
   return all - shown.reduce((sum, node) => sum + node.locations.length, 0);
 }
 

@@ -32,6 +32,11 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
         <h2 title={span.name}>{span.name}</h2>
         <Close title="Clear (Esc)" onClick={onClose} />
       </header>
+      {span.samples !== undefined && (
+        <p class="weak source-note">
+          Seen in {plural(span.samples, "sample")}. Calls were not recorded: this may be one call, or several.
+        </p>
+      )}
       {!span.complete && <p class="warning">Still open when recording ended: its end is where the record ends.</p>}
       <BigNumbers
         of={[
