@@ -77,6 +77,10 @@ typedef struct strobe_options {
   uint32_t silent;           // not 0: that recording had to stop is noted in the trace only, not on stderr
   // Where processes of other nodes ask for the time of the trace (core/system/node_clock.h); or NULL.
   const char* clock_server;
+  // A flight recorder: the block file is in parts, an eighth of this time or size at most, and whoever started the
+  // program removes old ones. 0: the block file is one. The bytes are of all processes of the folder together.
+  uint64_t flight_ns;
+  uint64_t flight_bytes;
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() is then a sentence about what failed.

@@ -36,6 +36,7 @@ enum ChunkKind : uint8_t {
   kSourceLoopsChunk = 16,  // what the loops of functions call, by region
   kGpuLanesChunk = 17,     // lanes of iterations on one GPU, numbered in order from `location` on
   kNoteChunk = 20,         // JSON text: what became known while the process ran (its rank)
+  kPaddingChunk = 21,      // nothing: it fills a part of a file
 };
 
 struct ChunkHeader {

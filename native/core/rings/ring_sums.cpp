@@ -25,7 +25,9 @@ void add_total(TotalsEntry& entry, const strobe_total_sums& sums) {
   }
 }
 
-void append_totals(std::string& out, uint32_t location, const TotalsEntry* entries, uint64_t capacity) {
+// `read` gets each sum: it may take it away.
+template <class Entry, class Read>
+static void append_sums(std::string& out, uint32_t location, Entry* entries, uint64_t capacity, Read&& read) {
   using namespace schema::message_totals;
   namespace files = schema::io_totals;
   static const auto* layout = new TableLayout{
@@ -38,12 +40,12 @@ void append_totals(std::string& out, uint32_t location, const TotalsEntry* entri
                                                 false};
   TableColumns columns(*layout), of_file(*of_files);
   for (uint64_t i = 0; i < capacity; i++) {
-    const TotalsEntry& e = entries[i];
-    const uint64_t count = e.calls.load(relaxed), sent = e.sent_bytes.load(relaxed);
-    const uint64_t received = e.received_bytes.load(relaxed), ns = e.total_ns.load(relaxed),
-                   most = e.max_ns.load(relaxed);
+    Entry& e = entries[i];
     const uint32_t name = e.function.load(std::memory_order_acquire);
     if (!name) continue;
+    const uint64_t count = read(e.calls), sent = read(e.sent_bytes), received = read(e.received_bytes);
+    const uint64_t ns = read(e.total_ns), most = read(e.max_ns);
+    if (!count) continue;  // since the sums began anew
     using Cell = std::optional<uint64_t>;
     const Cell text = e.communicator ? Cell(e.communicator) : Cell();
     if (e.size_exponent == STROBE_TOTAL_OF_FILE)
@@ -57,6 +59,14 @@ void append_totals(std::string& out, uint32_t location, const TotalsEntry* entri
   }
   columns.append_to(out, location);
   of_file.append_to(out, location);
+}
+
+void append_totals(std::string& out, uint32_t location, const TotalsEntry* entries, uint64_t capacity) {
+  append_sums(out, location, entries, capacity, [](const auto& sum) { return sum.load(relaxed); });
+}
+
+void take_totals(std::string& out, uint32_t location, TotalsEntry* entries, uint64_t capacity) {
+  append_sums(out, location, entries, capacity, [](auto& sum) { return sum.exchange(0, relaxed); });
 }
 
 void append_lines(std::string& out, uint32_t location, const strobe_line* counters, uint64_t count,

@@ -37,6 +37,9 @@ constexpr uint32_t kTotalsProbes = 256;  // places looked at before a key counts
 inline const TotalsEntry* totals_entries(const RingHeader* slot) {
   return reinterpret_cast<const TotalsEntry*>(reinterpret_cast<const char*>(slot) + kPage);
 }
+inline TotalsEntry* totals_entries(RingHeader* slot) {
+  return reinterpret_cast<TotalsEntry*>(reinterpret_cast<char*>(slot) + kPage);
+}
 
 uint64_t totals_hash(const strobe_total_key& key);
 // The entry of a key, made if it is new; nullptr if the table is full. `function_text` is asked only for a new one.
@@ -45,6 +48,8 @@ TotalsEntry* find_total(TotalsEntry* entries, uint64_t mask, const strobe_total_
 void add_total(TotalsEntry& entry, const strobe_total_sums& sums);
 // Appends chunks of the side tables message_totals and io_totals.
 void append_totals(std::string& out, uint32_t location, const TotalsEntry* entries, uint64_t capacity);
+// The same, and the sums begin anew.
+void take_totals(std::string& out, uint32_t location, TotalsEntry* entries, uint64_t capacity);
 
 template <class FunctionText>
 TotalsEntry* find_total(TotalsEntry* entries, uint64_t mask, const strobe_total_key& key,

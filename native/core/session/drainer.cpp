@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/rings/ring_sums.h"
 #include "core/session/repeated_facts.h"
 #include "core/system/mapping_guard.h"
 #include "core/system/threads.h"
@@ -31,6 +32,7 @@ void Drainer::begin(const strobe_options& options, const std::string& folder) {
     collector_ = std::make_unique<Collector>(keep, min_duration_ns_, regions_, *paths_, [this] { commit(); });
   }
   budget_.begin(options, folder, collector_.get());
+  parts_.begin(options, folder);
   node_clock_.begin();
   unmatched_ = cut_ = 0;
   next_sample_ns_ = monotonic_ns();
@@ -75,6 +77,7 @@ void Drainer::run() {
     const int64_t now = monotonic_ns();
     if (budget_.looks_at_overhead(now)) note_own_cpu();
     budget_.keep(now);
+    if (parts_.full(files_.bytes(), now)) begin_part(now);
     if (metrics_period_ms_ != UINT32_MAX && now >= next_sample_ns_) {
       const int64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
       read_metrics(now);
@@ -129,6 +132,26 @@ void Drainer::seal(Slot& slot) {
   // Only now may the thread overwrite these records. After a failed write they stay where recovery finds them.
   if (!files_.failed() && !block.empty()) slot.header->tail.store(slot.read, std::memory_order_release);
   rows_written(slot);
+}
+
+void Drainer::begin_part(int64_t now_ns) {
+  std::string sums;
+  {
+    std::lock_guard lock(slots_.mutex());
+    for (const auto& slot : slots_.all())
+      if (RingHeader& part = *slot->header; part.magic == kTotalsMagic && part.state.load() == kRingActive)
+        take_totals(sums, part.location, totals_entries(&part), part.capacity);
+  }
+  files_.append(sums);
+  for (Slot* slot : live_) seal(*slot);
+  samples_.save();
+  files_.begin_part();
+  for (Slot* slot : live_) {
+    std::string block;  // without spans: what is open, and how far the ring was read
+    slot->builder->seal(block, slot->read, slot->decoder.epoch);
+    files_.append(block);
+  }
+  parts_.part_begins(files_.bytes(), now_ns);
 }
 
 std::vector<Drainer::Work> Drainer::find_work(bool last) {

@@ -11,6 +11,7 @@
 
 #include "core/folding/collector.h"
 #include "core/session/budget.h"
+#include "core/session/file_parts.h"
 #include "core/session/metric_samples.h"
 #include "core/session/ring_slots.h"
 #include "core/session/trace_files.h"
@@ -69,6 +70,8 @@ class Drainer {
   void collect(const std::vector<Work>& work, int64_t now_ns, bool last);
   bool press_full_rings();
   void seal(Slot& slot);
+  // Of a flight recorder: a new part begins with where every location is.
+  void begin_part(int64_t now_ns);
   void emit_rows(Slot& slot, std::string& out);
   void rows_written(Slot& slot);
   // Writes what the collector has decided: first the snapshot of the statistics, then the blocks that let rings go on.
@@ -84,6 +87,7 @@ class Drainer {
   MetricSamples& samples_;
   RecorderCost& cost_;
   Budget budget_;
+  PartPlan parts_;
   NodeClock node_clock_;
   ClockCurve curve_;
   std::unique_ptr<PathTable> paths_;

@@ -98,6 +98,8 @@ bool start_from_environment(const char* adapter) {
   set(options.throttle_ns, session, "core.throttle_ns");
   set(options.max_bytes, session, "core.max_bytes");
   set(options.max_overhead, session, "core.max_overhead");
+  set(options.flight_ns, session, "core.flight_ns");
+  set(options.flight_bytes, session, "core.flight_bytes");
   options.silent = !main;
   options.clock_server = clock_server.c_str();
   if (int error = strobe_start(&options)) {

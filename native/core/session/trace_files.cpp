@@ -49,6 +49,8 @@ int TraceFiles::open(const std::string& folder, const strobe_options& options, b
   if (int error = open_blocks(folder)) return error;
   flock(blocks_.fd, LOCK_EX | LOCK_NB);  // held as long as the process lives: readers see whether it still runs
   file_bytes_ = 0;
+  part_ = 0, in_parts_ = options.flight_ns > 0;
+  lasting_.forget();
   failed_ = false;
   const std::string rings_path = named(".rings");
   int error = rings_.open_new(rings_path, O_CREAT | O_TRUNC | O_RDWR);
@@ -163,6 +165,35 @@ void TraceFiles::write_down(const std::string& bytes) {
     return fail_to_write(blocks_, error);
   }
   file_bytes_ += bytes.size();
+  if (in_parts_) lasting_.note(bytes);
+}
+
+// The newest part always has the name of the block file: no moment is without one.
+void TraceFiles::begin_part() {
+  std::lock_guard lock(mutex_);
+  if (!writable() || !rings_are_sound()) return;
+  if (const std::string fill = padding(file_bytes_); !fill.empty()) write_down(fill);
+  if (failed_) return;
+  char number[16];
+  snprintf(number, sizeof number, ".%06u", part_);
+  const std::string full = blocks_.name + number, fresh = named(".next");
+  const std::string begin = lasting_.begin_part(++part_, monotonic_ns());
+  HeldFile next;
+  int error = next.open_new(fresh, O_CREAT | O_TRUNC | O_RDWR | O_APPEND);
+  if (error) return fail_locked(("cannot create " + fresh.substr(0, 250)).c_str(), error);
+  flock(next.fd, LOCK_EX | LOCK_NB);
+  error = write_all(next.fd, begin);
+  if (!error && link(blocks_.name.c_str(), full.c_str()) != 0) error = errno;
+  if (!error && rename(fresh.c_str(), blocks_.name.c_str()) != 0) error = errno;
+  if (error) {
+    unlink(fresh.c_str());
+    next.release();
+    return fail_to_write(blocks_, error);
+  }
+  next.name = blocks_.name;
+  blocks_.release();
+  blocks_ = next;
+  file_bytes_ = begin.size();
 }
 
 void TraceFiles::write_snapshot(const std::string& bytes, uint64_t sequence) {

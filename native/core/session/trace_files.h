@@ -9,6 +9,7 @@
 
 #include "core/format/blocks.h"
 #include "core/rings/ring.h"
+#include "core/session/file_parts.h"
 #include "core/system/descriptors.h"
 #include "include/strobe.h"
 
@@ -27,6 +28,8 @@ class TraceFiles {
   void append_chunk(ChunkKind kind, uint32_t location, uint32_t count, std::string_view payload);
   // The same where the recording has failed: the file itself has how it ended.
   void append_in_spite_of_failure(const std::string& chunks);
+  // Of a flight recorder: what is written from now on goes into a new part of the block file.
+  void begin_part();
   void write_snapshot(const std::string& bytes, uint64_t sequence);
   // The program is about to become a user who may not make files in the trace folder.
   void open_statistics_early();
@@ -48,7 +51,7 @@ class TraceFiles {
   void count(const char* what, uint64_t n);                                        // a line of the quality table
   // The name of the block file with another suffix; empty without one.
   std::string beside(const char* suffix);
-  uint64_t bytes() const { return file_bytes_; }  // of the block file
+  uint64_t bytes() const { return file_bytes_; }  // of the block file, or of its newest part
   const std::string& blocks_name() const { return blocks_.name; }
 
   // A forked child has no files until its first record. Where it gets none, its parent's header counts that.
@@ -75,6 +78,9 @@ class TraceFiles {
   std::atomic<RingsHeader*> header_{nullptr};
   RingsHeader* parent_header_ = nullptr;
   uint64_t file_bytes_ = 0;
+  bool in_parts_ = false;
+  uint32_t part_ = 0;  // number of the newest one
+  LastingChunks lasting_;
   std::atomic<bool> failed_{false}, active_{false};
   bool quiet_ = false;
   char error_[512] = "";

@@ -1,5 +1,6 @@
 // open_file.h - files of a trace while they are read.
 #pragma once
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -8,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace strobe {
 
@@ -19,6 +22,7 @@ struct OpenFile {
   int fd = -1;
   size_t bytes = 0;
   int64_t changed_ns = 0;
+  ino_t inode = 0;
   // Throws std::system_error.
   OpenFile(const std::string& path, int flags) {
     fd = open(path.c_str(), flags | O_CLOEXEC);
@@ -28,7 +32,7 @@ struct OpenFile {
       if (fd >= 0) close(fd);
       throw std::system_error(error, std::generic_category(), path);
     }
-    bytes = size_t(info.st_size);
+    bytes = size_t(info.st_size), inode = info.st_ino;
     changed_ns = int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
   }
   ~OpenFile() { close(fd); }
@@ -48,6 +52,9 @@ class MappedFile {
     if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), path);
     data_ = {static_cast<const char*>(map), Unmap{file.bytes}};
   }
+  // A block file behind its earlier parts, if it has any (core/session/file_parts.h).
+  static MappedFile joined(const std::string& blocks_path);
+  size_t earlier_bytes() const { return earlier_bytes_; }  // of these parts
   std::string_view bytes() const { return {data_.get(), data_.get_deleter().bytes}; }
   int64_t changed_ns() const { return changed_ns_; }
   // Gives the memory of what has been read back; who reads it again gets it from the system's cache.
@@ -62,6 +69,7 @@ class MappedFile {
   };
   std::unique_ptr<const char, Unmap> data_;
   int64_t changed_ns_ = 0;
+  size_t earlier_bytes_ = 0;
 };
 
 // The name of a block file with another suffix.

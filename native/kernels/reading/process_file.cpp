@@ -1,5 +1,6 @@
 #include "kernels/reading/process_file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ std::vector<Snapshot> ProcessFile::map_with_snapshots(const std::string& blocks_
   auto newest = [](const std::vector<Snapshot>& snapshots) { return snapshots.empty() ? 0 : snapshots[0].sequence; };
   std::vector<Snapshot> before = read_snapshots(path);
   for (int attempt = 0; attempt < 20; attempt++) {
-    file_ = MappedFile(blocks_path);
+    file_ = MappedFile::joined(blocks_path);
     std::vector<Snapshot> after = read_snapshots(path);
     if (newest(after) == newest(before)) break;
     before = std::move(after);
@@ -97,7 +98,7 @@ static void check_references(ProcessFile& file) {
 ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
   std::vector<Snapshot> snapshots;
   if (rings_path.empty())
-    file_ = MappedFile(blocks_path);
+    file_ = MappedFile::joined(blocks_path);
   else
     snapshots = map_with_snapshots(blocks_path);
   const std::string_view bytes = file_.bytes();
@@ -124,8 +125,10 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
     recover_statistics(snapshots);
     recover(blocks_path, rings_path);
   }
-  for (auto& [id, location] : locations)
+  for (auto& [id, location] : locations) {
     if (location.last_ns > last_ns) last_ns = location.last_ns;
+    if (kept_from_ns_ && !location.blocks.empty()) location.left_out = location.blocks[0].first_row;
+  }
   for (auto& [id, metric] : metrics) in_order_of_time(metric);
   if (const uint64_t missing = next_iteration_ - iterations.size()) counters["iterations_lost"] += missing;
   check_references(*this);
@@ -154,9 +157,12 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
       if (crc32c(payload.data(), payload.size()) == header.crc_payload) {
         // A disk may leave a chunk there twice. (Of a block, its rows show that; notes are repeated on purpose.)
         const uint64_t content = uint64_t(header.crc_payload) << 32 | header.crc_header;
-        const bool may_repeat = !of_file || still_written_ || header.kind == kSpansChunk || header.kind == kNoteChunk;
-        if (!may_repeat && !known.insert(content).second) {
-          chunks_damaged++;
+        // Every part of a flight recorder's file begins with the definitions so far.
+        const bool may_repeat =
+            !of_file || (still_written_ && !in_parts_) || header.kind == kSpansChunk || header.kind == kNoteChunk;
+        const bool repeated = !may_repeat && !known.insert(content).second;
+        if (repeated || header.kind == kPaddingChunk) {
+          chunks_damaged += repeated && !in_parts_;
           continue;
         }
         if (of_file && still_written_ && header.kind == kTableChunk)
@@ -205,6 +211,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       end_json.emplace_back(payload);
       break;
     case kNoteChunk:
+      begins_part(payload);
       note_json.emplace_back(payload);
       break;
     case kRegionsChunk:
@@ -321,6 +328,16 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
     default:
       break;  // a kind of a later version: the format wants it skipped
   }
+}
+
+// {"part": [number, ns]}: the first of these that is there shows whether parts were removed.
+void ProcessFile::begins_part(std::string_view note) {
+  constexpr std::string_view kBegin = "{\"part\": [";
+  if (!note.starts_with(kBegin)) return;
+  if (!in_parts_ && process_json.empty())
+    if (const size_t comma = note.find(','); comma != note.npos)
+      kept_from_ns_ = strtoll(std::string(note.substr(comma + 1)).c_str(), nullptr, 10);
+  in_parts_ = true;
 }
 
 // What was folded is in the newest snapshot whose position the blocks of the location reach: the blocks were written
@@ -470,13 +487,14 @@ void ProcessFile::use_clock(ClockMap clock) {
   }
   for (auto& [device, known] : gpu_lanes) known.lanes.move([this](int64_t ns) { return clock_.at(ns); });
   move(last_ns);
+  if (kept_from_ns_) move(kept_from_ns_);
 }
 
 // Rows are numbered without a hole: a hole is where a block was.
 std::vector<ProcessFile::LostSpans> ProcessFile::lost_spans() const {
   std::vector<LostSpans> out;
   for (const auto& [id, location] : locations) {
-    uint64_t next = 0, found = 0;
+    uint64_t next = location.left_out, found = 0;
     int64_t last = INT64_MIN;
     for (const Block& block : location.blocks) {
       if (block.first_row > next) {
@@ -498,7 +516,7 @@ uint64_t ProcessFile::spans_before(int64_t ns) const {
   uint64_t spans = 0;
   for (const auto& [id, location] : locations) {
     const auto at = location.first_block_since(ns);
-    if (at != location.blocks.begin()) spans += std::prev(at)->first_row + std::prev(at)->count;
+    if (at != location.blocks.begin()) spans += std::prev(at)->first_row + std::prev(at)->count - location.left_out;
   }
   return spans;
 }

@@ -43,8 +43,9 @@ struct Location {
   int64_t device = -1;
   std::string name;
   std::vector<Block> blocks;
-  Ends ends;  // of spans that were open when their block was sealed
-  uint64_t spans = 0;
+  Ends ends;              // of spans that were open when their block was sealed
+  uint64_t spans = 0;     // rows, also of spans that are not in the file
+  uint64_t left_out = 0;  // of these: what a flight recorder has removed
   int64_t first_ns = 0, last_ns = 0;
 
   // The first block that begins at this moment or later.
@@ -117,6 +118,8 @@ class ProcessFile {
     uint64_t spans;
   };
   std::vector<LostSpans> lost_spans() const;
+  // Since when all is there, in a file whose beginning a flight recorder has removed; else 0.
+  int64_t kept_from_ns() const { return kept_from_ns_; }
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
@@ -127,7 +130,8 @@ class ProcessFile {
   std::string recovered_chunks() const { return kept_chunks_ + recovered_chunks_; }
   size_t bytes() const { return file_.bytes().size(); }
   void release() const { file_.release(); }
-  size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
+  // In the block file, or its newest part: recovered chunks go here.
+  size_t sound_bytes() const { return sound_bytes_ - std::min(sound_bytes_, file_.earlier_bytes()); }
   // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
   uint64_t damaged_later() const { return damaged_later_; }
 
@@ -171,8 +175,11 @@ class ProcessFile {
   void recover(const std::string& blocks_path, const std::string& rings_path);
   void note_trailer(const ChunkHeader& header, std::string_view payload, size_t offset);
   void drop_torn_rows();
+  void begins_part(std::string_view note);
   ClockMap clock_;
   uint32_t next_iteration_ = 0;
+  bool in_parts_ = false;
+  int64_t kept_from_ns_ = 0;
   std::string index_path_;
   BlockIndex index_;
   bool indexed_ = false, still_written_ = false;
@@ -196,8 +203,9 @@ class ProcessFile {
 };
 
 // Completes the block file of a process that ended without closing it, and removes the rings of any that has ended.
-// Returns how many records were recovered; throws as ProcessFile does.
-uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path);
+// Returns how many records were recovered; throws as ProcessFile does. `end_state`: how it ended, as far as is known.
+uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path,
+                         const std::string& end_state = "lost");
 
 // Appends a note (JSON) to the block file of a process that has ended. False: the process still writes, the end of the
 // file is damaged, or the disk is full; the file is as it was.

@@ -8,12 +8,13 @@
 
 namespace strobe {
 
-uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path) {
+uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path, const std::string& end_state) {
   uint64_t records = 0;
   if (ProcessFile file(blocks_path, rings_path); !file.ended()) {
     records = file.recovered_records;
     std::string chunks = file.recovered_chunks();
-    std::string json = "{\"end_state\": \"lost\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) +
+    std::string json = "{\"end_state\": \"" + end_state +
+                       "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) +
                        ", \"counters\": {\"records_recovered\": " + std::to_string(records);
     for (const auto& [name, value] : file.counters) json += ", \"" + name + "\": " + std::to_string(value);
     json += '}';

@@ -45,7 +45,7 @@ namespace {
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
            uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns,
            uint64_t min_duration_ns, const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent,
-           const std::string& clock_server) {
+           const std::string& clock_server, uint64_t flight_ns, uint64_t flight_bytes) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -61,6 +61,8 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.max_overhead = max_overhead;
   options.silent = silent;
   options.clock_server = clock_server.c_str();
+  options.flight_ns = flight_ns;
+  options.flight_bytes = flight_bytes;
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -241,7 +243,7 @@ NB_MODULE(_native, m) {
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
         nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("min_duration_ns") = 0,
         nb::arg("counters") = "", nb::arg("max_bytes") = 0, nb::arg("max_overhead") = 0.0, nb::arg("silent") = false,
-        nb::arg("clock_server") = "");
+        nb::arg("clock_server") = "", nb::arg("flight_ns") = 0, nb::arg("flight_bytes") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", [] { after_fork_call(strobe_resume); });

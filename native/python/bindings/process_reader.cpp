@@ -42,6 +42,7 @@ class Reader {
     out["note_json"] = notes;
     out["end_json"] = ended;
     out["last_ns"] = file_->last_ns;
+    out["kept_from_ns"] = file_->kept_from_ns();
     out["ring_state"] = file_->ring_state;
     out["failure"] = text(file_->failure);
     out["failed_ns"] = file_->failed_ns;
@@ -90,6 +91,7 @@ class Reader {
       uint64_t spans = 0;
       for (const Block& block : location.blocks) spans += block.count;
       d["span_count"] = spans;
+      d["left_out"] = location.left_out;
       d["first_ns"] = location.first_ns;
       d["last_ns"] = location.last_ns;
       out.append(d);
@@ -478,7 +480,7 @@ void register_reader(nb::module_& m) {
       .def("write_index", &Reader::write_index, Unlocked())
       .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"),
            nb::arg("width"), nb::arg("max_depth"));
-  m.def("recover", &recover_process, nb::arg("blocks_path"), nb::arg("rings_path"),
+  m.def("recover", &recover_process, nb::arg("blocks_path"), nb::arg("rings_path"), nb::arg("end_state") = "lost",
         "Complete the block file of a process that ended without closing it; returns the records recovered.");
   m.def("append_note", &append_note, nb::arg("blocks_path"), nb::arg("json"), Unlocked(),
         "Append a note to the block file of a process that has ended; False: it was not possible.");

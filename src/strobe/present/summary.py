@@ -432,6 +432,7 @@ def _tops(tables: Mapping[str, Table]) -> Iterator[Top]:
             yield Top(name, title, page, tuple(shown))
 
 
+_REMARKS = ("other_pythons", "other_programs", "gpus_not_read", "left_out", "written_for")
 # Rows of the quality table about GPUs that are not losses. Counters have sentences of their own.
 _NO_GPU_LOSS = ("gpu_recorded_with",)
 
@@ -444,7 +445,7 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
     notes = [(row["what"], str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
     losses += [text for what, text in notes if what in ("unreadable", "unrecorded")]
     losses += dict.fromkeys(text for what, text in notes if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
-    remarks = [text for what, text in notes if what in ("other_pythons", "other_programs", "gpus_not_read")]
+    remarks = [text for what, text in notes if what in _REMARKS]
     if usual:
         waited = waited_for_core_ns(trace, usual.steps.process, usual.steps.start_ns, usual.steps.end_ns)
         share = waited / max(1, int(usual.steps.duration_ns.sum()))

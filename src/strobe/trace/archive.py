@@ -42,7 +42,8 @@ class Job:
     `signal`, and `ended_ns`, once the run is over. `imported` describes the files that a trace was imported from, and
     `processes` has notes by name of the block file: `rank`, `clock_offset_ns`. `node` is the node of the trace's clock,
     `wall` a reading of the time of day (trace/clocks/node_clocks.py). `machine` has the model
-    of its `cpu` and the version of NVIDIA's `driver`.
+    of its `cpu` and the version of NVIDIA's `driver`. `flight` is of a trace of a flight recorder: `reason` and `event`
+    for which it was written, and `left_out_ns` of the run before its zero.
     """
 
     command: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class Job:
     node: str = ""
     wall: tuple[int, int, int] | None = None
     machine: Mapping[str, str] = field(default_factory=dict)
+    flight: Mapping[str, object] = field(default_factory=dict)
     lost: str = ""  # what is unknown of the run, because the manifest is damaged; a sentence
 
 
@@ -125,6 +127,7 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
         node=sound_text(raw.get("node", "")),
         wall=(_fitting(wall[0]), _fitting(wall[1]), _fitting(wall[2])) if len(wall) == 3 else None,
         machine={sound_text(name): sound_text(value) for name, value in (raw.get("machine") or {}).items()},
+        flight=dict(raw.get("flight") or {}),
         lost=sound_text(raw.get("lost", "")),
     )
 
@@ -161,8 +164,16 @@ def sizes(files: Sequence[ProcessFiles], known: Sequence[FileState] = ()) -> lis
     Rings are memory that happens to have a name. `known`: the states of the files, where they were asked for already.
     """
     found = {name: size for name, size, _ in known or states(files[0].blocks.parent)} if files else {}
+    in_parts: dict[str, int] = {}  # of a flight recorder: process-N.blocks.000007
+    for name, size in found.items():
+        if ".blocks." in name:
+            stem = name[: name.index("blocks.")]
+            in_parts[stem] = in_parts.get(stem, 0) + size
     stems = (each.blocks.name.removesuffix("blocks") for each in files)
-    return [sum(found.get(stem + kind, 0) for kind in ("blocks", "index", "tiles")) for stem in stems]
+    return [
+        in_parts.get(stem, 0) + sum(found.get(stem + kind, 0) for kind in ("blocks", "index", "tiles"))
+        for stem in stems
+    ]
 
 
 def states(folder: Path) -> list[FileState]:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from strobe.model.losses import sentence
+from strobe.model.units import format_ns
 from strobe.tables.table import Table, make_table
 from strobe.trace import archive
 from strobe.trace.after_run import process_starts
@@ -37,6 +38,7 @@ def quality_table(recorded: RecordedProcesses) -> Table:
     rows += [(None, pid, "unreadable", None, why) for pid, why in recorded.unreadable]
     checked = node_clocks.read_repairs(recorded.path).checked
     rows += [(None, None, name, count, sentence(name, count) or None) for name, count in checked.items()]
+    rows += [(None, None, name, None, text) for name, text in flight_facts(recorded).items()]
     if recorded.job.lost:
         rows.append((None, None, "unreadable", None, recorded.job.lost))
     notes = archive.notes(recorded.path)
@@ -55,6 +57,22 @@ def quality_table(recorded: RecordedProcesses) -> Table:
         if commands:
             rows.append((None, None, name, sum(commands.values()), listed(commands)))
     return make_table("quality", rows)
+
+
+def flight_facts(recorded: RecordedProcesses) -> dict[str, str]:
+    """Return what a flight recorder left out of the run, and why it wrote this trace, in words."""
+    flight, found = recorded.job.flight, {}
+    since = [each["started_ns"] - recorded.zero_ns for each in recorded.facts if each.get("left_out")]
+    if since:
+        first = min(each["started_ns"] - recorded.zero_ns for each in recorded.facts)
+        before = archive.whole_number(flight.get("left_out_ns")) or 0
+        text = f"a flight recorder left out the first {format_ns(before + first)} of the run"
+        if max(since) > first:
+            text += f"; all processes are complete from {format_ns(max(since))} on"
+        found["left_out"] = text
+    if event := archive.sound_text(flight.get("event", "")):
+        found["written_for"] = f"written for: {event}"
+    return found
 
 
 def counters(recorded: RecordedProcesses) -> Counter[str]:

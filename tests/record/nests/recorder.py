@@ -54,6 +54,8 @@ class Options(ctypes.Structure):
         ("min_duration_ns", ctypes.c_uint64),
         ("silent", ctypes.c_uint32),
         ("clock_server", ctypes.c_char_p),
+        ("flight_ns", ctypes.c_uint64),
+        ("flight_bytes", ctypes.c_uint64),
     )
 
 

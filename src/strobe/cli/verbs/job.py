@@ -15,6 +15,7 @@ List the recorded processes of a running job, or let all that are armed (strobe 
   strobe job                        processes on this machine: rank, steps, whether they record
   strobe job record --steps 20      20 steps of all ranks, from one common step on
   strobe job record --for 10s       10 seconds, from now on where no steps are counted
+  strobe job record                 of a flight recorder (strobe run --flight): the last minutes
 """
 _OPTIONS = (
     Option("steps", "Record this many steps.", int, least=1, metavar="N"),
@@ -35,6 +36,10 @@ def run(words: list[str]) -> int:
     trace = arguments.trace or job_control.newest_job()
     if arguments.action == "list":
         return _list(trace)
+    if job_control.is_flight(trace):
+        for path in job_control.request_flight(trace, arguments.wait):
+            talk(f"the flight recorder wrote {path}")
+        return exit_codes.OK
     if arguments.steps is None and arguments.seconds is None:
         raise UsageError("how much is to be recorded?", do="strobe job record --steps 20, or --for 10s")
     for_ns = round((arguments.seconds or 0) * 1e9)

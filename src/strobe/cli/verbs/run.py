@@ -54,9 +54,12 @@ def run(words: list[str]) -> int:
 
     check_script("run", program)
     output = expand(settings["output"].text, command)
-    result = run_program.run(program, output=output, adapters=chosen, options=settings)
+    result = run_program.run(program, output=output, adapters=chosen, options=settings, complete=_recover_flight)
     if result.folder is not None:
         _complete(result.folder, settings)
+        if not yes_or_no(settings["quiet"].text):
+            for flight in result.flights:
+                talk(f"the flight recorder wrote {flight}")
     return run_program.end_as(result)
 
 
@@ -81,6 +84,18 @@ def given(arguments: Namespace) -> dict[str, str]:
     """Return the text of the options that stood on the command line, by name."""
     values = {name: vars(arguments)[option.keyword] for name, option in OPTIONS.items()}
     return {name: text_of(OPTIONS[name], value) for name, value in values.items() if value is not None}
+
+
+def _recover_flight(folder: str) -> None:
+    """Complete a trace that a flight recorder has written while the program runs."""
+    if installed.missing_for_reading():
+        return  # whoever opens it will
+    from pathlib import Path
+
+    lean_imports.without_blas_threads()
+    from strobe.trace.after_run.closing import recover_flight
+
+    recover_flight(Path(folder))
 
 
 def _complete(folder: str, settings: Mapping[str, Setting]) -> None:

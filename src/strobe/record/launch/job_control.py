@@ -6,7 +6,9 @@ read. An armed one (`strobe run --armed`) takes requests there, and counts its s
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import json
 import math
 import os
 import time
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 
 from strobe.errors import RecordError
 from strobe.native import core
+from strobe.record import flight_requests
 
 _LOOK_S = 0.2  # how long the steps are watched, to know how many pass until a request has come
 _LEAST_AHEAD = 3  # steps
@@ -61,6 +64,39 @@ def leaders(trace: str) -> tuple[list[Leader], list[str]]:
             ranked = rank if armed and rank >= 0 else None
             found.append(Leader(file, int(pid), ranked, armed, steps, answered, is_open))
     return sorted(found, key=lambda each: (each.rank is None, each.rank or 0, each.pid)), sorted(hosts)
+
+
+def is_flight(trace: str) -> bool:
+    """Return whether a flight recorder records the job."""
+    try:
+        with open(os.path.join(trace, "job.json"), encoding="utf-8") as file:
+            return bool(json.load(file)["settings"]["options"]["flight"]["value"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def request_flight(trace: str, wait_s: float) -> list[str]:
+    """Ask the flight recorder of a job for a trace, and wait for it; return the paths of what was written meanwhile.
+
+    Raises RecordError if it is not answered in time, or wrote none.
+    """
+    before = set(glob.glob(_flights(trace)))
+    path = flight_requests.request(trace, "request", "strobe job record")
+    end = time.monotonic() + wait_s
+    while os.path.exists(path):
+        if time.monotonic() > end:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise RecordError(f"the flight recorder of '{trace}' has not answered for {wait_s:g} s", exit_code=5)
+        time.sleep(_PAUSE_S)
+    written = sorted(set(glob.glob(_flights(trace))) - before)
+    if not written:
+        raise RecordError(f"the flight recorder of '{trace}' has written as many traces as it may", exit_code=5)
+    return written
+
+
+def _flights(trace: str) -> str:
+    return f"{glob.escape(os.path.abspath(trace).removesuffix('.strobe'))}-request*.strobe"
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strobe.errors import RecordError
-from strobe.record.launch import clock_server, parallel_jobs
+from strobe.record.launch import clock_server, flight, parallel_jobs
 from strobe.record.launch.trace_folder import create, default_name, finish
 from strobe.record.options.all_options import ADAPTERS, job_settings, levels
 from strobe.record.options.filters import anchored_options
-from strobe.record.options.recorder_options import Setting
+from strobe.record.options.recorder_options import Setting, length, size
 from strobe.record.options.session_settings import SESSION_VARIABLE, Session, disabled
 
 # Sent by a person or a scheduler to the one process they know; the terminal's own go to the whole group already.
@@ -36,12 +36,13 @@ class RunResult:
     """How the program ended: `exit_code`, or the number of the `signal` that killed it.
 
     `folder` is None if nothing is left to do: with the kill switch on, and in a rank whose trace the first rank of
-    the job completes.
+    the job completes. `flights` are the traces that a flight recorder has written.
     """
 
     folder: str | None
     exit_code: int | None
     signal: int | None
+    flights: tuple[str, ...] = ()
 
 
 def python_command(words: Sequence[str]) -> list[str]:
@@ -67,10 +68,12 @@ def run(
     output: str | None = None,
     adapters: tuple[str, ...],
     options: Mapping[str, Setting],
+    complete: Callable[[str], None],
 ) -> RunResult:
     """Run a program under the recorder and wait for its end.
 
     `words` is what followed `strobe run`, `output` names the trace folder, `options` are all those of recording.
+    `complete` recovers what the rings of a trace hold that a flight recorder writes.
     Raises RecordError when the folder cannot be made (125) or the program cannot be started (126, 127).
     """
     command = python_command(words)
@@ -108,17 +111,25 @@ def run(
         levels=levels(options["trace"].text),
     )
     environment = child_environment(os.environ, settings)
+    recorder = None
+    if options["flight"].text and shared is None:
+        keep_ns, keep_bytes = length(options["flight"].text), size(options["flight-size"].text)
+        recorder = flight.FlightRecorder(folder, keep_ns, keep_bytes, complete)
     companions = [each for name in ADAPTERS if (each := ADAPTERS[name].companion(settings, environment))]
 
     def started() -> None:
         for companion in companions:
             companion.started()
+        if recorder is not None:
+            recorder.started()
 
     failed = True
     try:
         exit_code, number = wait_for(executable, command, environment, started)
         failed = exit_code != 0
     except RecordError:
+        if recorder is not None:
+            recorder.stop()
         if shared is None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -131,13 +142,17 @@ def run(
         return RunResult(None, exit_code, number)
     if leads and rank is not None:
         parallel_jobs.wait_for_others(folder, rank, failed=failed)
+    if recorder is not None:
+        recorder.stop()
+        with contextlib.suppress(OSError):  # what could not be joined is read in parts
+            flight.join(folder)
     # A process that was killed leaves behind what record/program/windows.py shares with children.
     for name in glob.glob(os.path.join(glob.escape(folder), "window-*")):
         with contextlib.suppress(OSError):
             os.unlink(name)
     clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
-    return RunResult(folder, exit_code, number)
+    return RunResult(folder, exit_code, number, tuple(recorder.written) if recorder else ())
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:

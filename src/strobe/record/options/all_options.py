@@ -110,6 +110,11 @@ def combined(layers: Iterable[Mapping[str, Setting]]) -> dict[str, Setting]:
     chosen = given["preset"].text if "preset" in given else OPTIONS["preset"].default_text
     of_preset = {name: Setting(text, f"preset {chosen}") for name, text in PRESET_OPTIONS[chosen].items()}
     settings = {name: Setting(option.default_text, "default") for name, option in OPTIONS.items()} | of_preset | given
+    if settings["flight"].text:
+        for name in ("max-size", "max-overhead", "min-duration", "armed"):
+            option = OPTIONS[name]
+            if option.read(settings[name].text) not in (option.read(option.default_text), 0):
+                raise ValueError(f"--flight keeps everything in detail for its time: --{name} does not go with it")
     start, stop = settings["start"], settings["stop"]
     if start.text and stop.text:
         begin, end = moment(start.text), moment(stop.text)

@@ -15,6 +15,7 @@ from strobe.model.durations import EXAMPLES, duration_ns
 from strobe.model.option import Option
 from strobe.model.private_files import PRIVATE, UMASK
 from strobe.record.adapter import described
+from strobe.record.flight_requests import AUTOMATIC, triggers
 from strobe.record.options.filters import filter_file
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
         throttle_ns: int
         max_bytes: int
         max_overhead: float
+        flight_ns: int
+        flight_bytes: int
 
 
 GROUPS = {
@@ -300,7 +303,7 @@ OWN_OPTIONS = (
     Option("for", "Stop recording after this time: 60s, 5min.", group="how much", parse=length, metavar="TIME"),
     Option(
         "signal",
-        "Let this signal to the program pause and resume recording: USR1, USR2.",
+        "Let this signal to the program pause and resume recording; of a flight recorder, write a trace: USR1, USR2.",
         group="how much",
         choices=("USR1", "USR2"),
         metavar="SIGNAL",
@@ -311,6 +314,31 @@ OWN_OPTIONS = (
         default="no",
         group="how much",
         type=bool,
+    ),
+    Option(
+        "flight",
+        "Flight recorder: keep only the last minutes, all in detail, and write a trace of them when something happens: "
+        "10min.",
+        group="how much",
+        parse=length,
+        metavar="TIME",
+    ),
+    Option(
+        "flight-size",
+        "Largest size of the folder of a flight recorder; it keeps less than --flight to stay below it.",
+        default="2G",
+        group="how much",
+        parse=size,
+        metavar="SIZE",
+    ),
+    Option(
+        "flight-on",
+        "What a flight recorder writes a trace for by itself: slow-step (of 3 times the median; slow-step:5), "
+        "exception, oom, none.",
+        default=",".join(AUTOMATIC),
+        group="how much",
+        parse=triggers,
+        metavar="LIST",
     ),
     Option(
         "max-size",
@@ -376,7 +404,11 @@ def core_settings(options: Mapping[str, str], adapters: Iterable[str]) -> CoreSe
         "throttle_ns": throttle_ns,
         "max_bytes": size(options["max-size"]) if options["max-size"] else 0,
         "max_overhead": share(options["max-overhead"]) if options["max-overhead"] else 0.0,
+        "flight_ns": length(options["flight"]) if options["flight"] else 0,
+        "flight_bytes": size(options["flight-size"]),
     }
     for name in adapters:
         settings.update(described(name).core)  # type: ignore[typeddict-item]
+    if settings["flight_ns"]:
+        settings["keep"] = 0  # statistics of folded iterations are of the whole run
     return settings

@@ -26,6 +26,7 @@ from strobe.native import core
 from strobe.record.options.recorder_options import Moment, length, moment
 from strobe.record.options.session_settings import SESSION_VARIABLE, Session, switch
 from strobe.record.program import call_watch, import_hooks, session
+from strobe.record.program.flight_triggers import FlightTriggers
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Windows:
         self.armed = yes_or_no(options.get("armed", "no"))
         if self.armed and self.start is None:
             self.start = Moment("paused")
+        self.flight = FlightTriggers(settings) if options.get("flight") else None
+        self.counts = self.armed or (self.flight is not None and self.flight.steps)  # all steps
         # Whether any option is about windows.
         self.asked = bool(self.start or self.stop or self.duration_ns or self.signal or self.armed)
         self.open = False
@@ -78,6 +81,8 @@ class Windows:
             self._follow(file)
         if self.leads:
             self._lead(os.path.join(self.settings.folder, own), rank)
+        if self.flight is not None:
+            self.flight.begin()
         _watch_forks()
 
     def _lead(self, file: str, rank: str) -> None:
@@ -101,6 +106,8 @@ class Windows:
             _signals().signal(number, self._signalled)
         if self.asked:
             self._await()
+        if self.counts:
+            self._count()
 
     def _follow(self, file: str) -> None:
         """Follow the leader. If it has ended, a window that was asked for stays closed; without one, we lead."""
@@ -140,7 +147,9 @@ class Windows:
 
     def end(self) -> None:
         """The session ends."""
-        self.armed = False
+        self.armed = self.counts = False
+        if self.flight is not None:
+            self.flight.end()
         self._forget()
         core.watch_run(False)
         if self.signal and self.leads:
@@ -189,13 +198,13 @@ class Windows:
         self._due_ns = min(due_ns, default=-1)
         core.watch_due(self._due_ns)
         core.watch_run(bool(due_ns) or self.armed)
-        if self.armed:
+        if self.counts:
             self._count()
 
     def _forget(self) -> None:
         self._due_ns = -1
         core.watch_due(-1)
-        if not self.armed:
+        if not self.counts:
             switch.on_step = None
             if self._hook is not None:
                 self._hook.remove()
@@ -236,6 +245,8 @@ class Windows:
         """A step has begun, or an optimizer has made one."""
         if self.armed:
             core.watch_steps(self.steps or self.optimizer_steps)
+        if self.flight is not None and self.counts:
+            self.flight.stepped()
         self._look()
 
     def _look(self) -> None:
@@ -273,7 +284,10 @@ class Windows:
         call_watch.start(awaited.name, came if begins else None, None if begins else came)
 
     def _signalled(self, number: int, frame: object) -> None:
-        self._turn_to(not self._wanted)
+        if self.flight is not None:
+            self.flight.signalled(self.signal)
+        else:
+            self._turn_to(not self._wanted)
         if callable(self._before):
             self._before(number, frame)
 

@@ -12,6 +12,18 @@ from strobe.trace.processes import job_in_blocks, process_reader
 from strobe.trace.trace import Trace
 
 
+def recover_flight(folder: Path) -> None:
+    """Recover what the rings hold that a flight recorder has copied. The processes run on, so that theirs are in use.
+
+    Errors are passed over, as by `close_trace`.
+    """
+    for files in process_files(folder):
+        with suppress(TraceError, OSError):
+            if files.rings is not None:
+                process_reader.recover(files, "left")
+    job_in_blocks.keep(folder)
+
+
 def close_trace(folder: Path) -> None:
     """Do the work that the first reader would otherwise do: recover the rings of dead processes, build tiles.
 

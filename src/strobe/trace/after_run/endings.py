@@ -34,7 +34,7 @@ def _ending(process: ProcessFacts, program: str, job: Job, zero_ns: int) -> str:
     if state == "closed":
         return f"ended with exit code {code}" if code is not None else "ended"
     if state == "left":
-        return LEFT
+        return f"ran on when this trace was written; complete up to {until}" if job.flight else LEFT
     if state == "exited":
         shown = f" with exit code {code}" if code is not None else ""
         return f"left by os._exit{shown}; complete up to {until}"

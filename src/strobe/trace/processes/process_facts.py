@@ -31,6 +31,7 @@ class ProcessFacts(TypedDict, total=False):
     device_properties: list[dict[str, object]]
     failure: str  # why recording had to stop while the process went on, and when
     failed_ns: int
+    left_out: bool  # a flight recorder has removed what came before started_ns
 
 
 class LocationFacts(TypedDict, total=False):
@@ -45,6 +46,7 @@ class LocationFacts(TypedDict, total=False):
     device: int | None
     stream: int | None
     span_count: int
+    left_out: int  # rows before these that a flight recorder has removed
     first_ns: int
     last_ns: int
 

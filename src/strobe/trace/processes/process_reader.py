@@ -224,6 +224,7 @@ class RecordedProcess:
             self._begun = [_checked(repeated, _NEEDED) if repeated else _unknown(files, self.core)]
         self._clock: Callable[[int], int] = int
         self._last_ns = int(raw["last_ns"])
+        self._kept_from_ns = int(raw["kept_from_ns"])  # 0: from the begin on
         self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
 
     def process(self) -> ProcessFacts:
@@ -243,7 +244,7 @@ class RecordedProcess:
         return {
             "pid": first["pid"],
             "parent_pid": first["parent_pid"],
-            "started_ns": self._clock(first["started_ns"]),
+            "started_ns": self._clock(max(first["started_ns"], self._kept_from_ns)),
             "ended_ns": self._clock(max(first["started_ns"], last.get("ended_ns", 0) or self._last_ns)),
             "end_state": sound_text(last.get("end_state", "lost")),
             "exit_code": exit_code if exit_code >= 0 else None,
@@ -261,6 +262,7 @@ class RecordedProcess:
             "device_properties": [each for each in devices if isinstance(each, dict)],
             "failure": sound_text(last.get("failure", self._failure)),
             "failed_ns": self._clock(last.get("failed_ns", self._failed_ns)),
+            "left_out": self._kept_from_ns > 0,
         }
 
     def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
@@ -298,7 +300,9 @@ class RecordedProcess:
         for location, written in self._written.items():
             facts = known.get(location)
             found = (facts["span_count"] if facts else 0) + sum(e.spans for e in lost if e.location == location)
-            if written > found:
+            found += facts["left_out"] if facts else 0
+            everything_left_out = self._kept_from_ns and not found
+            if written > found and not everything_left_out:
                 since = facts["last_ns"] if facts and facts["span_count"] else first
                 lost.append(LostSpans(location, since, max(since, last), written - found))
         return lost
@@ -444,14 +448,14 @@ def open_process(files: ProcessFiles) -> ProcessReader:
         ) from error
 
 
-def recover(files: ProcessFiles) -> int:
-    """Move the records in the rings of a dead process into its block file; return how many they were.
+def recover(files: ProcessFiles, end_state: str = "lost") -> int:
+    """Move the records in the rings of a dead process, or copies of those of a running one, into its block file.
 
-    Rings of a process that had written its end are only removed.
+    Return how many they were. Rings of a process that had written its end are only removed. `end_state`: how it ended.
     """
     from strobe import native
 
-    return int(native.recover(str(files.blocks), str(files.rings)))
+    return int(native.recover(str(files.blocks), str(files.rings), end_state))
 
 
 def is_alive(files: ProcessFiles) -> bool:
