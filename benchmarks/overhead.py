@@ -1,12 +1,15 @@
 """What recording a call costs, beside VizTracer and cProfile in the same rounds.
 
-./dev bench overhead calls [--pythons 3.11 3.13 3.15] [--rounds 5] [--workloads fib threads ...]
-./dev bench overhead instructions [--pythons ...]      instruction counts by callgrind, where valgrind is there
+./dev bench overhead calls [--pythons 3.11 3.13 3.15] [--rounds 7] [--workloads fib threads ...]
 ./dev bench overhead disk [--pythons ...]              bytes per call, CPU time of saving and of opening
 
-CPU time, not wall time: in each round every tool runs the workloads once, and each workload's least time of a few
-repetitions counts; the figures are medians over the rounds. Two clocks: "thread" is what the program's own threads pay,
-"process" counts the recorder's background thread too. Figures of a busy machine are only good as ratios within one run.
+Two figures beside each other. Nanoseconds of CPU time: in each round every tool runs the workloads once, and the least
+of a few repetitions counts; the median over the rounds is shown, and of the ratio the least and the greatest, too.
+Instructions, counted by callgrind: of three repetitions less those of one, so that starting and saving are apart. They
+are the same whatever else the machine does, so the limits are checked on them: the exit status is 1 if one is exceeded.
+
+"thread" is what the program's own threads pay, "process" counts the recorder's background thread, too.
+`--rounds 3 --workloads fib` takes less than two minutes.
 """
 
 import argparse
@@ -16,15 +19,28 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from statistics import median
 
-from measure import ROOT, checked, folder, interleaved, middle, table
+from measure import ROOT, checked, folder, interleaved, run, table
 
 WORKLOADS = str(ROOT / "benchmarks/workloads.py")
-FUNCTIONS_ONLY, WITH_C = "Python functions", "C functions, too"
-# What a call may add, as a share of what VizTracer adds for it.
-LIMITS = {FUNCTIONS_ONLY: {"3.11": 0.25}, WITH_C: {"3.11": 0.75}}
-LATER = {FUNCTIONS_ONLY: 0.45, WITH_C: 0.5}
-WAYS = ("plain", "strobe", "viztracer", "cprofile", "strobe +c", "viztracer +c")
+# What a call may add, as a share of the instructions that VizTracer adds for it: in the program's thread, and with the
+# recorder's own thread.
+LIMITS = {
+    "strobe": {"thread": {"3.11": 0.25, "later": 0.45}, "process": {"3.11": 0.5, "later": 0.5}},
+    "strobe +c": {"thread": {"3.11": 0.75, "later": 0.5}, "process": {"3.11": 0.75, "later": 0.5}},
+}
+PEERS = {"strobe": ("viztracer", "cprofile", "profiling.sampling"), "strobe +c": ("viztracer +c",)}
+MODULES = {"viztracer": "viztracer", "viztracer +c": "viztracer", "profiling.sampling": "profiling.sampling"}
+CLOCKS = ("thread", "process")
+# Of these no instructions are counted: nbody calls hardly anything, and callgrind does not name the threads.
+UNCOUNTED = ("nbody", "threads")
+# Beside these there is no limit, and of the second no instruction runs in the program.
+BY_TIME = ("cprofile", "profiling.sampling")
+REPETITIONS = 1, 3  # of which callgrind counts the difference
+
+# By workload, clock and way: one figure a round.
+Times = dict[tuple[str, str, str], list[float]]
 
 
 def python_of(version: str) -> Path:
@@ -34,6 +50,20 @@ def python_of(version: str) -> Path:
     return python
 
 
+def ways_of(python: Path, version: str) -> list[str]:
+    """What is compared on this Python; prints a sentence for each peer that is not there."""
+    ways = ["plain"]
+    for ours, peers in PEERS.items():
+        ways.append(ours)
+        for peer in peers:
+            module = MODULES.get(peer)
+            if not module or run([str(python), "-c", f"import {module}"], ROOT).returncode == 0:
+                ways.append(peer)
+            elif peer in ("viztracer", "profiling.sampling"):
+                print(f"{module} is not installed for Python {version}: its rows are left out.")
+    return ways
+
+
 def command(python: Path, way: str, trace: str, rest: list[str]) -> list[str]:
     """How the workloads are started so that `way` measures them."""
     if way.startswith("strobe"):
@@ -41,120 +71,121 @@ def command(python: Path, way: str, trace: str, rest: list[str]) -> list[str]:
         # Everything in detail, and nothing throttled: every call is recorded by all of them.
         options = ["--quiet", "--keep", "all", "--throttle", "off", *more, "-o", trace]
         return [str(python.with_name("strobe")), "run", *options, WORKLOADS, *rest]
+    if way == "profiling.sampling":
+        return [str(python), "-m", way, "run", "--pstats", "-o", trace, WORKLOADS, *rest]
     tool = {"plain": "none", "viztracer": "viztracer", "viztracer +c": "viztracer_c", "cprofile": "cprofile"}[way]
     return [str(python), WORKLOADS, *rest, "--tool", tool]
 
 
-def calls(rounds: int, pythons: list[str], names: list[str]) -> None:
-    """Nanoseconds that one call gains with each tool."""
-    for version in pythons:
-        python = python_of(version)
-        found: dict[tuple[str, str, str], list[float]] = {}
-        with folder() as place:
-            counts = json.loads(checked([str(python), WORKLOADS, *names, "--count"], place).stdout)
-            for number, way in interleaved(rounds, WAYS):
-                trace = f"{number}{way.replace(' ', '')}.strobe"
-                result = json.loads(checked(command(python, way, trace, names), place).stdout)
-                shutil.rmtree(place / trace, ignore_errors=True)
-                for name in counts:
-                    for clock, ns in result[name].items():
-                        found.setdefault((name, clock, way), []).append(ns)
-
-        def added(name: str, clock: str, way: str, per: int, found: dict = found) -> float:
-            return (middle(found[name, clock, way]) - middle(found[name, clock, "plain"])) / per
-
-        for what, ours, theirs in (
-            (FUNCTIONS_ONLY, "strobe", "viztracer"),
-            (WITH_C, "strobe +c", "viztracer +c"),
-        ):
-            limit = LIMITS[what].get(version, LATER[what])
-            rows = []
-            for name, n in counts.items():
-                per = n["python"] + (n["c"] if what == WITH_C else 0)
-                row = {"workload": name, "calls": per}
-                for clock in ("thread", "process"):
-                    mine, peer = (added(name, clock, way, per) for way in (ours, theirs))
-                    row |= {
-                        f"strobe, ns ({clock})": f"{mine:.0f}",
-                        f"VizTracer, ns ({clock})": f"{peer:.0f}",
-                        f"ratio ({clock})": f"{mine / peer:.2f}",
-                    }
-                if what == FUNCTIONS_ONLY:
-                    # cProfile sees the thread that switched it on.
-                    profile = added(name, "thread", "cprofile", per)
-                    row["to cProfile (thread)"] = "" if name == "threads" else f"{row_ratio(row, profile):.2f}"
-                rows.append(row)
-            print(f"\n## Python {version}: {what}, at most {limit} of VizTracer ({rounds} rounds, load {load()})\n")
-            print(table(rows), flush=True)
+def times(python: Path, ways: list[str], names: list[str], rounds: int, place: Path) -> Times:
+    """CPU nanoseconds of each workload in each round."""
+    found: Times = {}
+    for number, way in interleaved(rounds, ways):
+        trace = f"{number}{way.replace(' ', '')}.strobe"
+        done = checked(command(python, way, trace, names), place)
+        # A profiler may print more than the program.
+        result = json.loads(next(line for line in done.stdout.splitlines() if line.startswith('{"')))
+        shutil.rmtree(place / trace, ignore_errors=True)
+        for name in names:
+            for clock in CLOCKS:
+                found.setdefault((name, clock, way), []).append(result[name][clock])
+    return found
 
 
-def row_ratio(row: dict, other: float) -> float:
-    return float(row["strobe, ns (thread)"]) / other
-
-
-def load() -> str:
-    return f"{os.getloadavg()[0]:.0f}"
-
-
-def instructions(pythons: list[str], names: list[str]) -> None:
-    """Instructions that one call gains: the difference of two sizes, so that starting and saving count for nothing."""
+def instructions(python: Path, way: str, name: str, place: Path) -> dict[str, int]:
+    """Instructions of two repetitions of a workload, of its first thread and of all threads of the process."""
     valgrind = shutil.which("valgrind")
     if not valgrind:
         raise SystemExit("no valgrind here: apt-get install valgrind")
+    totals = []
+    for repetitions in REPETITIONS:
+        trace = f"{repetitions}{way.replace(' ', '')}.strobe"
+        words = command(python, way, trace, [name, "--rounds", str(repetitions)])
+        totals.append(collected(valgrind, words, python, place))
+        shutil.rmtree(place / trace, ignore_errors=True)
+    return {clock: more - less for clock, less, more in zip(CLOCKS, *totals, strict=True)}
+
+
+def ratio(mine: float, theirs: float) -> float:
+    return mine / theirs if theirs > 0 else float("inf")
+
+
+def shown_ratio(mine: list[float], theirs: list[float]) -> str:
+    """The ratio of the medians, and the least and the greatest ratio of a round."""
+    rounds = [ratio(a, b) for a, b in zip(mine, theirs, strict=True)]
+    return f"{ratio(median(mine), median(theirs)):.2f} ({min(rounds):.2f} to {max(rounds):.2f})"
+
+
+def calls(rounds: int, pythons: list[str], names: list[str]) -> int:
+    """What one call gains with each tool. Returns the number of limits that are exceeded."""
+    exceeded = []
     for version in pythons:
         python = python_of(version)
+        ways = ways_of(python, version)
         rows = []
-        for name in [n for n in names if n not in ("nbody", "threads", "fib", "raytrace")]:  # the last two: no sizes
-            per_call: dict[str, tuple[float, float]] = {}
-            with folder() as place:
-                sizes = [["--scale", "0.05"], ["--scale", "0.15"]]
-                n = [
-                    json.loads(checked([str(python), WORKLOADS, name, "--count", *size], place).stdout)[name]
-                    for size in sizes
-                ]
-                for way in WAYS:
-                    totals = []
-                    for index, size in enumerate(sizes):
-                        measured = [name, "--rounds", "1", *size]
-                        words = command(python, way, f"{index}{way.replace(' ', '')}.strobe", measured)
-                        totals.append(collected(valgrind, words, python, place))
-                    by = n[1]["python"] - n[0]["python"]
-                    if way.endswith("+c"):
-                        by += n[1]["c"] - n[0]["c"]
-                    per_call[way] = tuple((b - a) / by for a, b in zip(*totals, strict=True))
-                    if way == "plain":
-                        plain_python = (totals, by)
-                for way in WAYS[1:]:
-                    base, _ = plain_python
-                    by = n[1]["python"] - n[0]["python"] + (n[1]["c"] - n[0]["c"] if way.endswith("+c") else 0)
-                    bare = [(b - a) / by for a, b in zip(*base, strict=True)]
-                    program, process = (mine - b for mine, b in zip(per_call[way], bare, strict=True))
-                    rows.append(
-                        {
-                            "workload": name,
-                            "tool": way,
-                            "program's thread": f"{program:.0f}",
-                            "process": f"{process:.0f}",
-                        }
-                    )
-        print(f"\n## Python {version}: instructions added per call (callgrind)\n")
+        with folder() as place:
+            counts = json.loads(checked([str(python), WORKLOADS, *names, "--count"], place).stdout)
+            found = times(python, ways, names, rounds, place)
+            for name in names:
+                counted = [way for way in ways if name not in UNCOUNTED and way not in BY_TIME]
+                total = {way: instructions(python, way, name, place) for way in counted}
+                for ours in PEERS:
+                    per = counts[name]["python"] + (counts[name]["c"] if ours.endswith("+c") else 0)
+                    added = {
+                        (way, clock): [
+                            (mine - plain) / per
+                            for mine, plain in zip(found[name, clock, way], found[name, clock, "plain"], strict=True)
+                        ]
+                        for way in (ours, *PEERS[ours])
+                        if way in ways
+                        for clock in CLOCKS
+                    }
+                    gained = {
+                        (way, clock): (total[way][clock] - total["plain"][clock]) / (per * (REPETITIONS[1] - 1))
+                        for way, clock in added
+                        if way in total
+                    }
+                    for way in (each for each in (ours, *PEERS[ours]) if each in ways):
+                        row: dict[str, object] = {"workload": name, "calls": per, "tool": way}
+                        for clock in CLOCKS:
+                            # cProfile sees the thread that switched it on.
+                            partly = way == "cprofile" and name == "threads"
+                            counts_here = (way, clock) in gained
+                            row[f"ns ({clock})"] = f"{median(added[way, clock]):.0f}"
+                            row[f"instructions ({clock})"] = f"{gained[way, clock]:.0f}" if counts_here else ""
+                            row[f"ratio of ns ({clock})"] = row[f"of instructions ({clock})"] = ""
+                            if way == ours or partly:
+                                continue
+                            row[f"ratio of ns ({clock})"] = shown_ratio(added[ours, clock], added[way, clock])
+                            if not counts_here:
+                                continue
+                            share = ratio(gained[ours, clock], gained[way, clock])
+                            row[f"of instructions ({clock})"] = f"{share:.2f}"
+                            limit = LIMITS[ours][clock].get(version, LIMITS[ours][clock]["later"])
+                            if way.startswith("viztracer") and share > limit:
+                                exceeded.append(
+                                    f"Python {version}, {name}, {ours} ({clock}): {share:.2f} of VizTracer's "
+                                    f"instructions, at most {limit}"
+                                )
+                        rows.append(row)
+        print(f"\n## Python {version}: what a call gains ({rounds} rounds, load {os.getloadavg()[0]:.0f})\n")
         print(table(rows), flush=True)
+    print("\n" + "\n".join(exceeded or ["All limits hold."]))
+    return len(exceeded)
 
 
 def collected(valgrind: str, words: list[str], python: Path, place: Path) -> tuple[int, int]:
     """Instructions of the first thread and of all threads of the measured process."""
     tool = [valgrind, "--tool=callgrind", "--separate-threads=yes", "--callgrind-out-file=cg.%p"]
     at = words.index(WORKLOADS)
-    under = [*words[:at], "--", *tool, str(python), *words[at:]] if "strobe" in words[0] else [*tool, *words]
+    under = [*words[:at], "--", *tool, str(python), *words[at:]] if Path(words[0]).name == "strobe" else [*tool, *words]
     for old in place.glob("cg.*"):
         old.unlink()
     checked(under, place, {"PYTHONHASHSEED": "0"})
-    sums = {}
-    for path in place.glob("cg.*"):
-        total = re.search(r"^(?:totals|summary): (\d+)", path.read_text(errors="replace"), re.MULTILINE)
-        if total:
-            sums[path.name] = int(total[1])
-    parts = {name: total for name, total in sums.items() if re.search(r"-\d+$", name)}
+    parts = {}
+    for path in place.glob("cg.*-*"):
+        total = re.search(r"^totals: (\d+)", path.read_text(errors="replace"), re.MULTILINE)
+        parts[path.name] = int(total[1]) if total else 0
     first = next(total for name, total in parts.items() if name.endswith("-01"))
     return first, sum(parts.values())
 
@@ -191,7 +222,7 @@ def disk(rounds: int, pythons: list[str], names: list[str]) -> None:
                     "with tiles": f"{(theirs / 1e9 + viz_open) / (sum(ours) + mine_open):.0f} times",
                 }
             )
-    print(f"\n## On disk, saving, opening (load {load()})\n")
+    print(f"\n## On disk, saving, opening (load {os.getloadavg()[0]:.0f})\n")
     print(table(rows))
 
 
@@ -256,21 +287,22 @@ def save_time(python: Path, place: Path, rest: list[str]) -> tuple[float, float]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["calls", "instructions", "disk"], default=[])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("parts", nargs="*", choices=["calls", "disk"], default=[])
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--pythons", nargs="+", default=[Path(sys.executable).parents[1].name])
     parser.add_argument("--workloads", nargs="+", default=[])
     options = parser.parse_args()
     from benchmarks import workloads
 
     names = options.workloads or list(workloads.WORKLOADS)
+    exceeded = 0
     for part in options.parts or ["calls", "disk"]:
         if part == "calls":
-            calls(options.rounds, options.pythons, names)
-        elif part == "instructions":
-            instructions(options.pythons, names)
+            exceeded += calls(options.rounds, options.pythons, names)
         else:
             disk(options.rounds, options.pythons, names)
+    if exceeded:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

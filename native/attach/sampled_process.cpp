@@ -247,7 +247,7 @@ bool SampledProcess::read(uintptr_t at, Thread& t, bool had_processor) {
   // One that waits for a processor stays where it is, too: in C code only if that is the very place where it was
   // before.
   if (!had_processor && (t.stack.frames[0] != inner || t.stack.instruction != instruction)) inside = false;
-  t.state = stacks_.collects(interpreter_.main, at) ? kCollecting : inside ? kNative : kPython;
+  t.state = t.stack.collects ? kCollecting : inside ? kNative : kPython;
   if (!stacks_.codes(t.stack, t.checked, codes_)) return false;
   t.checked = t.stack.frames;
   t.line = stacks_.line(t.stack);
@@ -257,7 +257,7 @@ bool SampledProcess::read(uintptr_t at, Thread& t, bool had_processor) {
 }
 
 bool SampledProcess::read_python(uintptr_t at, Thread& t) {
-  return stacks_.read(at, t.stack) && (!t.stack.cut || t.stack.frames.size() == kMostFrames);
+  return stacks_.read(interpreter_.main, at, t.stack) && (!t.stack.cut || t.stack.frames.size() == kMostFrames);
 }
 
 // The functions of C code on the stack that was copied: those in the innermost function of Python, all without Python.

@@ -20,6 +20,12 @@ struct Thread {
 };
 constexpr char kSkipped = 3;
 constexpr size_t kFrames = 40;
+struct Interpreter {
+  int collecting;
+};
+// The thread that has the GIL.
+uintptr_t gil_holder;
+const Interpreter interpreter{.collecting = 1};
 
 frame_layout layout_of_these() {
   frame_layout layout{};
@@ -33,6 +39,8 @@ frame_layout layout_of_these() {
   layout.frame_instruction = offsetof(Frame, instruction);
   layout.frame_owner = offsetof(Frame, owner);
   layout.first_owner_skipped = kSkipped;
+  layout.collecting = offsetof(Interpreter, collecting);
+  layout.gil = uintptr_t(&gil_holder);
   return layout;
 }
 
@@ -48,7 +56,7 @@ struct Made {
 
 PythonStack stack_of(PythonStacks& stacks, const Made& made) {
   PythonStack stack;
-  stacks.read(uintptr_t(&made.thread), stack);
+  stacks.read(uintptr_t(&interpreter), uintptr_t(&made.thread), stack);
   return stack;
 }
 
@@ -68,6 +76,9 @@ int main() {
     const PythonStack stack = stack_of(stacks, made);
     CHECK(stack.frames.size() == kFrames - kFrames / 5 && !stack.cut);
     CHECK(stack.frames.back().code == 100 && stack.frames.front().code == 100 + kFrames - 2);
+    CHECK(!stack.collects);  // the collector runs, in another thread
+    gil_holder = uintptr_t(&made.thread);
+    CHECK(stack_of(stacks, made).collects);
   }
   // A frame before the last address there is: with the size of a frame, it lies at the beginning of memory.
   for (const uintptr_t beyond : {~uintptr_t(0), ~uintptr_t(15), ~uintptr_t(0) - sizeof(Frame) + 1, uintptr_t(1)}) {
@@ -92,7 +103,7 @@ int main() {
       const uintptr_t inside = uintptr_t(&made) + random() % sizeof made;
       word = random() % 3 == 0 ? random() : random() % 2 ? inside : ~uintptr_t(0) - random() % 4096;
     }
-    stacks.read(uintptr_t(&made.thread), stack);
+    stacks.read(uintptr_t(&interpreter), uintptr_t(&made.thread), stack);
     CHECK(stack.frames.size() <= PythonStacks::kMostFrames);
   }
 }

@@ -205,6 +205,34 @@ def test_who_waits_for_threads_of_native_code_that_compute_is_told_so(workshop: 
     assert states["held"]["lock"] > 0.9 * states["held"].total()
 
 
+def test_a_thread_without_a_frame_of_python_is_in_c_code_also_where_it_always_waits_for_a_processor(
+    workshop: Workshop,
+) -> None:
+    """The sampler takes the only processor from it whenever it looks. There it read a frame that was not there."""
+    program = workshop.write(
+        "bare.py",
+        """
+        import _thread, os, time, zlib
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        data = os.urandom(1 << 20) * 64
+        for _ in range(4):
+            _thread.start_new_thread(zlib.compress, (data, 6))
+        time.sleep(0.01)
+        begin = time.process_time()
+        while time.process_time() - begin < 0.6:
+            time.sleep(0.01)
+        os._exit(0)
+        """,
+    )
+    outcome = workshop.recorded("--preset", "sampling", str(program))
+    assert outcome.returncode == 0, outcome.stderr
+    cpu: Counter[object] = Counter()
+    for row in listed(strobe.open(outcome.trace).side_table("samples")):
+        if not row["call_stack"]:
+            cpu[row["state"]] += row["cpu_ns"]
+    assert cpu["native"] > 0.9 * cpu.total() > 0.2e9
+
+
 @pytest.mark.parametrize(("options", "per_second"), [((), 100), (("--trace=-samples",), 0)])
 def test_by_default_a_few_samples_are_taken_beside_the_calls(
     workshop: Workshop, options: tuple[str, ...], per_second: int

@@ -41,11 +41,11 @@ bool PythonStacks::threads(uintptr_t interpreter, std::vector<std::pair<uintptr_
   return true;
 }
 
-bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
+bool PythonStacks::read(uintptr_t interpreter, uintptr_t thread, PythonStack& stack) {
   constexpr size_t word = sizeof(uintptr_t);
   const uintptr_t before = stack.frames.empty() ? 0 : stack.frames[0].at;
   stack.frames.clear();
-  stack.instruction = 0, stack.cut = stack.moved = false;
+  stack.instruction = 0, stack.cut = stack.moved = stack.collects = false;
   for (int attempt = 0; attempt < 3; attempt++) {
     // Where 3.11 and 3.12 keep the frame is mostly where it was the last time: read along with the thread.
     if (!layout_.holder_is_pointer) stack.holder = thread + layout_.frame_holder;
@@ -58,9 +58,15 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
     const bool guess = before && stack.to > stack.from && attempt == 0;
     const size_t guessed = guess ? stack.to - stack.from : 0;
     const ForeignMemory::Part instruction{before + layout_.frame_instruction, word};
-    const ForeignMemory::Part begin[] = {instruction,           {thread, layout_.thread_bytes}, {stack.holder, word},
-                                         {stack.from, guessed}, {stack.holder, word},           instruction};
-    const char* state = memory_.read(begin + (guess ? 0 : 1), guess ? 6 : 2);
+    const ForeignMemory::Part begin[] = {instruction,
+                                         {thread, layout_.thread_bytes},
+                                         {layout_.gil + layout_.gil_holder, word},
+                                         {interpreter + layout_.collecting, sizeof(int)},
+                                         {stack.holder, word},
+                                         {stack.from, guessed},
+                                         {stack.holder, word},
+                                         instruction};
+    const char* state = memory_.read(begin + (guess ? 0 : 1), guess ? 8 : 4);
     if (!state && attempt == 0) {  // a C stack or a part of the Python stack that is gone
       if (layout_.holder_is_pointer) stack.holder = 0;
       stack.from = stack.to = 0;
@@ -74,14 +80,16 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
       stack.holder = 0;
       continue;
     }
-    const auto frame = load<uintptr_t>(state, layout_.thread_bytes);
+    const char* const behind = state + layout_.thread_bytes;
+    stack.collects = load<uintptr_t>(behind) == thread && load<int>(behind, word);
+    const auto frame = load<uintptr_t>(behind, word + sizeof(int));
     if (!frame) return true;
     const auto chunk = load<uintptr_t>(state, layout_.stack_chunk);
     uintptr_t from = chunk ? chunk + layout_.chunk_data : frame;
     uintptr_t to = std::max(load<uintptr_t>(state, layout_.stack_top), frame + layout_.frame_bytes);
     if (frame < from || frame > to || to - frame > kMostChunk) from = frame, to = frame + layout_.frame_bytes;
     if (to - from > kMostChunk) from = to - kMostChunk;
-    const char* copied = state + layout_.thread_bytes + word;
+    const char* copied = behind + word + sizeof(int) + word;
     if (guess && stack.from == from && stack.to >= frame + layout_.frame_bytes &&
         load<uintptr_t>(copied, guessed) == frame) {
       to = stack.to;
@@ -270,13 +278,6 @@ bool PythonStacks::is_own(const PythonStack& stack, const Code& code, bool packa
     default:
       return callee == CALLEE_OWN;
   }
-}
-
-bool PythonStacks::collects(uintptr_t interpreter, uintptr_t thread) {
-  const ForeignMemory::Part parts[] = {{interpreter + layout_.collecting, sizeof(int)},
-                                       {layout_.gil + layout_.gil_holder, sizeof(uintptr_t)}};
-  const char* found = memory_.read(parts, 2);
-  return found && load<int>(found) && load<uintptr_t>(found, sizeof(int)) == thread;
 }
 
 bool PythonStacks::still_there(const PythonStack& stack) {

@@ -39,6 +39,7 @@ struct PythonStack {
   uintptr_t instruction = 0;        // of the innermost frame
   bool cut = false;                 // deeper than what is read
   bool moved = false;               // the innermost frame went on to another instruction while it was read
+  bool collects = false;            // the thread collects garbage: the collector runs, and it holds the GIL
 };
 
 class PythonStacks {
@@ -52,7 +53,7 @@ class PythonStacks {
   // The threads of an interpreter: (state, thread id). False where the list changed meanwhile.
   bool threads(uintptr_t interpreter, std::vector<std::pair<uintptr_t, uint64_t>>& out);
   // False where it changed three times while it was read, or is gone.
-  bool read(uintptr_t thread, PythonStack& stack);
+  bool read(uintptr_t interpreter, uintptr_t thread, PythonStack& stack);
   // Code objects by frame, innermost first; null where one cannot be read. `known`: frames that were checked already.
   bool codes(const PythonStack& stack, const std::vector<PythonFrame>& known, std::vector<const Code*>& out);
   int32_t line(const PythonStack& stack);  // of the innermost frame, 0 unknown
@@ -62,8 +63,6 @@ class PythonStacks {
   // for something in one. That is Python's work, as the same in a loop would be. `packages`: whether there is other C
   // code behind operators and methods.
   bool is_own(const PythonStack& stack, const Code& code, bool packages) const;
-  // Whether the thread collects garbage: the collector runs, and it holds the GIL.
-  bool collects(uintptr_t interpreter, uintptr_t thread);
 
  private:
   Code* check(uintptr_t at, const char* copied);

@@ -42,7 +42,8 @@ constexpr int kMostUnseen = 4;
 constexpr unsigned kRunsNs = 20000;          // what a thread may run between two looks that take its processor
 constexpr uint64_t kMostBetweenLooks = 256;  // samples between two looks at the libraries that are loaded
 constexpr size_t kMapsBytes = 1 << 20;
-constexpr uint64_t kNativeEvery = 3;         // samples between two looks at what threads without Python do
+constexpr int64_t kNativeNs = 10000000;      // between two looks at what threads without Python do, at least ...
+constexpr int64_t kNativeSamples = 3;        // ... and as long as so many samples
 constexpr size_t kListEvery = 8;             // samples between two looks at the list of threads, or as many as threads
 constexpr int kResting = 16;                 // looks in a row at a thread that did nothing
 constexpr uint64_t kRestingEvery = 4;        // samples between two looks at such a thread
@@ -144,7 +145,7 @@ class Sampler {
           at = threads_.erase(at);
         }
       }
-      if (n % kNativeEvery == 0) count_native_threads();
+      if (now - counted_native_ns_ >= std::max(kNativeNs, kNativeSamples * period_ns_)) count_native_threads();
       look_for_packages(n);
       if (now - counted_ns > 1000000000) {
         counted_ns = now;
@@ -291,7 +292,9 @@ class Sampler {
       row(t, now, t.cpu);
       return true;
     }
-    bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
+    // Without a frame of Python there is nothing but C code.
+    const bool bare = t.stack.frames.empty();
+    bool same = bare || (t.stack.frames[0] == inner && t.stack.instruction == instruction);
     if (t.state == kNative && !same && state == kReady && !waited_) {
       waited_ = true;
       same = stays(t, cpu);
@@ -326,7 +329,7 @@ class Sampler {
   }
 
   bool read(uintptr_t at, Thread& t, int64_t cpu) {
-    if (!stacks_.read(at, t.stack)) return false;
+    if (!stacks_.read(interpreter_, at, t.stack)) return false;
     t.state = kNative;
     t.call_stack = 0, t.line = 0;
     if (t.stack.frames.empty()) {  // between Python's beginning and the thread's, or in C code that called PyEval_...
@@ -336,7 +339,7 @@ class Sampler {
     }
     bool inside = !t.stack.moved;
     for (int i = 0; inside && i < kLooks; i++) inside = stacks_.still_there(t.stack);
-    t.state = stacks_.collects(interpreter_, at) ? kCollecting : inside ? kNative : kPython;
+    t.state = t.stack.collects ? kCollecting : inside ? kNative : kPython;
     if (!stacks_.codes(t.stack, t.checked, codes_)) {
       t.checked.clear();
       return false;

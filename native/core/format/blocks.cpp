@@ -44,11 +44,12 @@ bool get_varint(const uint8_t*& at, const uint8_t* end, uint64_t& v) {
 
 // Level 1: higher levels buy nothing on these columns and cost four times the time. Returns the size of the frame.
 uint32_t append_frame(std::string& out, const uint8_t* raw, size_t raw_bytes) {
-  const size_t at = out.size();
-  out.resize(at + ZSTD_compressBound(raw_bytes));
-  size_t n = ZSTD_compressCCtx(compressor(), out.data() + at, out.size() - at, raw, raw_bytes, 1);
+  // Not into `out`: a string fills with zeros what it grows by, ten times what is needed.
+  const size_t room = ZSTD_compressBound(raw_bytes);
+  const std::unique_ptr<char[]> frame(new char[room]);
+  size_t n = ZSTD_compressCCtx(compressor(), frame.get(), room, raw, raw_bytes, 1);
   if (ZSTD_isError(n)) n = 0;  // cannot happen: the output has room by construction
-  out.resize(at + n);
+  out.append(frame.get(), n);
   return uint32_t(n);
 }
 

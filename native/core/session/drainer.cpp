@@ -17,6 +17,8 @@ constexpr uint32_t kMetricsPeriodMs = 200;
 // Reading many threads, or a large machine, takes long: metrics are read more rarely then, so that they cost no more
 // than 1 / 500 of a core.
 constexpr int64_t kMetricsRest = 500;
+// A wake-up costs as much as some hundred records. A round that finds less than this part of a ring can come later.
+constexpr uint64_t kLittle = 64;
 
 void Drainer::begin(const strobe_options& options, const std::string& folder) {
   paths_ = std::make_unique<PathTable>();
@@ -65,7 +67,7 @@ void Drainer::wake() { futex_wake(wake_); }
 
 void Drainer::run() {
   thread_id_ = uint32_t(thread_id());
-  // While nothing is recorded the drainer sleeps longer, up to 8 periods; a thread that fills a quarter of its ring
+  // While little is recorded the drainer sleeps longer, up to 8 periods; a thread that fills a quarter of its ring
   // wakes it.
   uint32_t period_us = period_us_;
   while (!quit_) {
@@ -216,8 +218,13 @@ bool Drainer::round(bool last) {
   const ClockPair now = clock_pair();
   if (!curve_.ends_with(header.last_pair)) curve_.begin(header.last_pair);
   curve_.add(now);
+  uint64_t bytes = 0;
+  bool ended = false;
   for (const Work& w : work) {
     Slot& slot = *w.slot;
+    bytes += (w.head - slot.read) * sizeof(uint64_t);
+    if (w.rows) bytes += (w.row_head - w.rows->read) * sizeof(RowRecord);
+    ended |= w.ended;
     if (collector_) watch(slot);
     feed(w, now);
     if (collector_ && !collector_->plain()) continue;
@@ -232,7 +239,7 @@ bool Drainer::round(bool last) {
   }
   header.last_pair = curve_.newest();
   if (last) samples_.save();
-  return !work.empty();
+  return ended || bytes >= ring_bytes_ / kLittle;
 }
 
 // Spans end where the recording rests; the ends that the program comes to later are expected.

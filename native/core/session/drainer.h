@@ -43,7 +43,8 @@ class Drainer {
   void measure_metrics_now(int64_t now_ns) { next_sample_ns_ = now_ns; }
 
   // The rest while the thread does not run.
-  // Reads what the rings hold. Returns whether there was anything; `last`: nothing follows.
+  // Reads what the rings hold; `last`: nothing follows. Returns whether the next round should come soon: much was
+  // there, or a thread has ended, whose ring the next one can have.
   bool round(bool last);
   void end_open_spans();
   void measure_clock();
