@@ -1,10 +1,14 @@
-"""Wheels for other machines: python tools/wheels.py [--pythons 3.11 3.13] [--native]
+"""Wheels for other machines: python tools/wheels.py [--pythons 3.11 3.13] [--target aarch64] [--native]
 
 For each Python, into dist/: the whole of strobe, and the recorder alone (`strobe-recorder`), which is cut out of it.
 Both run where glibc is 2.28 or newer: zig (from PyPI) compiles and links for that one, auditwheel checks it and names
 the wheel. Each wheel is then installed into a bare environment, with neither compiler nor node on PATH, and records
 a program there; the whole one shows it, too. With --native the compilers of this machine are used: quicker, and for
 machines with its glibc.
+
+Wheels for another architecture are compiled here, against the headers of this machine's Pythons: their pyconfig.h
+differs in no size and no alignment between 64-bit Linux machines. They are tried out with --try-with: Pythons of the
+other architecture, which the kernel starts through an emulator (binfmt_misc).
 """
 
 import argparse
@@ -18,6 +22,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -28,7 +33,10 @@ from pathlib import Path
 import smoke
 
 WORK = smoke.ROOT / "build/wheels"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 GLIBC = "2.28"  # RHEL 8 and Debian 10: what most clusters have by now
+# Wheels that such a machine takes, as pip does not derive them from the newest.
+PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014", "linux")
 # What the recorder alone consists of, below `strobe/`: whole packages, and single modules.
 RECORDER = (
     *("__init__.py", "__init__.pyi", "__main__.py", "_native", "errors.py", "native.py", "registry.py", "py.typed"),
@@ -52,10 +60,12 @@ exec {python} -m ziglang {language} -target {target} "$@" -Wno-error
 """
 
 
-def compilers(place: Path) -> dict[str, str]:
+def compilers(place: Path, machine: str) -> dict[str, str]:
     """Return variables of the environment in which CMake compiles for GLIBC on this architecture."""
-    target = f"{platform.machine()}-linux-gnu.{GLIBC}"
-    made = {}
+    target = f"{machine}-linux-gnu.{GLIBC}"
+    # The scripts are written anew each time: to ccache they are the same compiler. Symbols are left out by the linker,
+    # because strip(1) knows the files of this architecture only.
+    made = {"CCACHE_COMPILERCHECK": "content", "LDFLAGS": "-s"}
     for name, language in (("CC", "cc"), ("CXX", "c++")):
         script = place / f"zig-{language}"
         script.write_text(COMPILER.format(python=sys.executable, language=language, target=target))
@@ -64,15 +74,21 @@ def compilers(place: Path) -> dict[str, str]:
     return made
 
 
-def build(python: str, archive: Path, environment: Mapping[str, str], *, native: bool) -> Path:
+def build(python: str, archive: Path, environment: Mapping[str, str], machine: str, *, native: bool) -> Path:
     """Build the wheel of one Python from the source archive, repaired and named by auditwheel."""
     place = WORK / python
     smoke.run(interpreter(python), "-m", "venv", place / "pip")
-    environment = {**os.environ, **environment}
-    smoke.run(place / "pip/bin/pip", "wheel", "-q", "--no-deps", "-w", place / "raw", archive, env=environment)
+    environment = {**os.environ, **environment, "PATH": f"{place / 'pip/bin'}{os.pathsep}{os.environ['PATH']}"}
+    needs = tomllib.loads((smoke.ROOT / "pyproject.toml").read_text())["dependency-groups"]["build"]
+    smoke.run(place / "pip/bin/pip", "install", "-q", "-c", smoke.ROOT / "constraints.txt", *needs)
+    if machine != platform.machine():  # only here: for pip, these are its own machine
+        environment["_PYTHON_HOST_PLATFORM"] = f"linux-{machine}"
+        environment["SETUPTOOLS_EXT_SUFFIX"] = f".cpython-{python.replace('.', '')}-{machine}-linux-gnu.so"
+    options = ("-q", "--no-deps", "--no-build-isolation", "-w", place / "raw")
+    smoke.run(place / "pip/bin/pip", "wheel", *options, archive, env=environment)
     (raw,) = (place / "raw").glob("*.whl")
-    options = [] if native else ["--plat", f"manylinux_{GLIBC.replace('.', '_')}_{platform.machine()}"]
-    smoke.run(sys.executable, "-m", "auditwheel", "repair", "--strip", *options, "-w", place / "repaired", raw)
+    repair = ["--strip"] if native else ["--plat", f"manylinux_{GLIBC.replace('.', '_')}_{machine}"]
+    smoke.run(sys.executable, "-m", "auditwheel", "repair", *repair, "-w", place / "repaired", raw)
     (repaired,) = (place / "repaired").glob("*.whl")
     return repaired
 
@@ -127,38 +143,52 @@ def _digest(data: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-def try_out(python: str, whole: Path, recorder: Path, path: str) -> None:
-    """Install both wheels into bare environments: each records, and the whole one reads and shows both traces."""
-    place = WORK / python
+def environment_with(python: str, place: Path, wheel: Path, path: str) -> tuple[list[str], dict[str, str]]:
+    """Install a wheel into a bare environment of a Python; return the command of strobe there, and its variables."""
     environment = {key: value for key, value in os.environ.items() if key not in ("VIRTUAL_ENV", "PYTHONPATH")}
     environment["PATH"] = path
+    smoke.run(python, "-m", "venv", "--without-pip", place)
+    query = "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_python_version())"
+    folder, version = smoke.run(place / "bin/python", "-c", query, env=environment).split()
+    # This machine's pip: that of another architecture would be emulated, and slow.
+    machine = wheel.stem.rpartition("_2_28_")[2] or platform.machine()
+    kinds = [word for tag in PLATFORMS for word in ("--platform", f"{tag}_{machine}")]
+    options = ("-q", "--target", folder, "--only-binary", ":all:", "--python-version", version, *kinds)
+    smoke.run(WORK / version / "pip/bin/pip", "install", *options, wheel, env=environment)
+    return [str(place / "bin/python"), "-m", "strobe"], environment
+
+
+def try_out(python: str, place: Path, whole: Path, recorder: Path, path: str) -> None:
+    """Install both wheels into bare environments: each records, and the whole one reads and shows both traces."""
+    place.mkdir(exist_ok=True)
     (place / "program.py").write_text(smoke.PROGRAM)
+    commands = {}
     for name, wheel in (("whole", whole), ("recorder", recorder)):
-        smoke.run(interpreter(python), "-m", "venv", place / name)
-        smoke.run(place / name / "bin/pip", "install", "-q", wheel, env=environment)
-        command = (place / name / "bin/strobe", "run", "-o", f"{name}.strobe", "program.py")
+        commands[name], environment = environment_with(python, place / name, wheel, path)
+        command = (*commands[name], "run", "-o", f"{name}.strobe", "program.py")
         output = smoke.run(*command, cwd=place, env=environment)
         if output != "499500\n":
             sys.exit(f"{wheel.name}: the recorded program printed something else: {output}")
     for name in ("whole", "recorder"):
-        question = (place / "whole/bin/strobe", "sql", f"{name}.strobe", "select count(*) as n from spans", "--csv")
+        question = (*commands["whole"], "sql", f"{name}.strobe", "select count(*) as n from spans", "--csv")
         spans = int(smoke.run(*question, cwd=place, env=environment).split()[-1])
         if spans < 1000:
-            sys.exit(f"python {python}, {name}: the trace holds too little: {spans} spans")
-    asked = [place / "recorder/bin/strobe", "summary", "whole.strobe"]
+            sys.exit(f"{whole.name}, {name}: the trace holds too little: {spans} spans")
+    if "work" not in smoke.run(*commands["whole"], "summary", "recorder.strobe", cwd=place, env=environment):
+        sys.exit(f"{whole.name}: the summary does not name the function that was called")
+    asked = [*commands["recorder"], "summary", "whole.strobe"]
     refused = subprocess.run(asked, capture_output=True, text=True, cwd=place, env=environment, check=False)
     if refused.returncode == 0 or "only the recorder" not in refused.stderr:
         sys.exit(f"{recorder.name}: a question was answered with {refused.stderr or refused.stdout}")
-    with view(place / "whole/bin/strobe", place, environment) as address, urllib.request.urlopen(address) as answer:
+    with view(commands["whole"], place, environment) as address, urllib.request.urlopen(address) as answer:
         if b"<title>" not in answer.read():
             sys.exit(f"{whole.name}: strobe view shows no page")
-    print(f"{whole.name}: {whole.stat().st_size / 1e6:.1f} MB; {recorder.name}: {recorder.stat().st_size / 1e6:.1f} MB")
 
 
 @contextmanager
-def view(strobe: Path, place: Path, environment: Mapping[str, str]) -> Iterator[str]:
+def view(strobe: list[str], place: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Run `strobe view` while the block runs; yield its address."""
-    command = [str(strobe), "view", "whole.strobe", "--no-browser"]
+    command = [*strobe, "view", "whole.strobe", "--no-browser"]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=place, env=dict(environment), text=True, **output) as process:
         try:
@@ -171,22 +201,50 @@ def view(strobe: Path, place: Path, environment: Mapping[str, str]) -> Iterator[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pythons", nargs="+", default=["3.11"], metavar="3.N", help="Default: 3.11.")
+    parser.add_argument("--pythons", nargs="+", metavar="3.N", help="Default: all of 3.11 to 3.15 on PATH.")
+    parser.add_argument(
+        "--target", choices=("x86_64", "aarch64"), default=platform.machine(), help="Default: this machine."
+    )
+    parser.add_argument(
+        "--try-with", nargs="*", default=[], metavar="PYTHON", help="Pythons of the target, to try the wheels with."
+    )
     parser.add_argument("--native", action="store_true", help="compile with this machine's compilers, for its glibc")
     options = parser.parse_args()
+    foreign = options.target != platform.machine()
+    if foreign and options.native:
+        sys.exit(f"wheels: the compilers of this machine compile for {platform.machine()}: leave --native out")
+    pythons = options.pythons or [python for python in PYTHONS if shutil.which(f"python{python}")]
+    if missing := [python for python in PYTHONS if python not in pythons]:
+        print(f"no wheels for Python {', '.join(missing)}", file=sys.stderr)
+    tried = {version_of(path): path for path in options.try_with}
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     smoke.WORK = WORK
     (smoke.ROOT / "dist").mkdir(exist_ok=True)
     archive = smoke.build_sdist()
-    environment = {} if options.native else compilers(WORK)
+    environment = {} if options.native else compilers(WORK, options.target)
     path = smoke.path_without("gcc", "g++", "cc", "c++", "clang", "node", "npm", "npx")
-    for python in options.pythons:
-        whole = build(python, archive, environment, native=options.native)
+    for python in pythons:
+        whole = build(python, archive, environment, options.target, native=options.native)
         recorder = cut_recorder(whole, whole.parent)
-        try_out(python, whole, recorder, path)
+        runs_with = tried.get(python) if foreign else interpreter(python)
+        if runs_with:
+            try_out(runs_with, WORK / python / "tried", whole, recorder, path)
         for wheel in (whole, recorder):
             shutil.copy2(wheel, smoke.ROOT / "dist" / wheel.name)
+            state = "records, and shows what it has recorded" if wheel == whole else "records"
+            print(
+                f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB; {state if runs_with else 'not tried'}", flush=True
+            )
+
+
+def version_of(python: str) -> str:
+    """Return the version of a Python that is to be tried; ends with a message if it does not start here."""
+    asked = [python, "-c", "import sysconfig; print(sysconfig.get_python_version())"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"wheels: {python} does not start here (no emulator in binfmt_misc, or QEMU_LD_PREFIX?): {error}")
 
 
 if __name__ == "__main__":

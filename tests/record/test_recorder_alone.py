@@ -1,5 +1,6 @@
 """The recorder without the rest of strobe, as its wheel installs it: no package but the standard library."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -75,9 +76,22 @@ def test_a_question_to_the_recorder_alone_is_refused_with_a_sentence(alone: Path
 
 
 def test_doctor_and_config_of_the_recorder_alone_answer(alone: Path) -> None:
+    findings = {each["name"]: each for each in json.loads(ask(alone, "doctor", "--json").stdout)["findings"]}
+    assert findings["calls"]["state"] == "ok"
+    assert (findings["traces"]["state"], "page" in findings) == ("note", False)
+    assert "the recorder alone is installed" in findings["traces"]["found"]
     assert "limits" in ask(alone, "doctor").stdout
     assert "preset" in ask(alone, "config").stdout
     assert "strobe run" in ask(alone).stdout
+
+
+def test_doctor_names_the_packages_that_a_machine_lacks_for_viewing(alone: Path) -> None:
+    shutil.copytree(ROOT / "src/strobe/trace", alone / "strobe/trace")  # the whole, as far as it can be told
+    done = ask(alone, "doctor", "--json")
+    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    assert findings["traces"]["state"] == findings["page"]["state"] == "missing"
+    assert findings["traces"]["found"] == "not installed: numpy, pyarrow, duckdb. Traces cannot be read"
+    assert findings["page"]["mend"] == "pip install starlette uvicorn"
 
 
 def test_whoever_has_the_files_but_not_their_packages_is_told_which_one_is_missing(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,6 +111,61 @@ def test_another_user_reads_a_trace_only_where_that_is_asked_for(open_folder: Pa
         assert (read.returncode == 0) == (access == "umask"), name
         if access == "umask":
             path.parent.chmod(0o755)
+
+
+@as_root
+def test_another_user_can_neither_read_nor_ask_a_run_that_is_being_recorded(open_folder: Path) -> None:
+    (open_folder / "scratch").mkdir()
+    code = "import os, time, strobe\nwhile not os.path.exists('stop'):\n    strobe.step()\n    time.sleep(0.01)\n"
+    (open_folder / "program.py").write_text(code)
+    words = [STROBE, "run", "--quiet", "--armed", "program.py"]
+    variables = environment({"TMPDIR": str(open_folder / "scratch")})
+    with subprocess.Popen(words, cwd=open_folder, env=variables, umask=0) as process:
+        try:
+            trace = open_folder / "program.strobe"
+            while not list(trace.glob("window-*-node")):
+                time.sleep(0.05)
+                assert process.poll() is None
+            assert modes(trace) == {}
+            assert modes(open_folder / "scratch").keys() <= {str(open_folder / "scratch")}
+            trace.chmod(0o755)  # even where others may look into the folder
+            for file in trace.iterdir():
+                for action in ('cat "$0"', 'echo >> "$0"'):
+                    done = subprocess.run(["sh", "-c", action, str(file)], user=NOBODY, capture_output=True)
+                    assert done.returncode != 0, (action, file.name)
+        finally:
+            (open_folder / "stop").touch()
+            assert process.wait(60) == 0
+
+
+@as_root
+def test_another_user_reaches_neither_a_server_nor_what_was_sent_to_it(open_folder: Path) -> None:
+    (open_folder / "a.folded").write_text("main;solve 10\n")
+    variables = environment({"STROBE_CACHE": str(open_folder / "cache"), "TMPDIR": str(open_folder)})
+    words = [STROBE, "view", "a.folded", "--no-browser"]
+    server = subprocess.Popen(words, cwd=open_folder, env=variables, umask=0, stdout=subprocess.PIPE, text=True)
+    with server:
+        assert server.stdout is not None
+        try:
+            address = server.stdout.readline().strip()
+            site = "/".join(address.split("/")[:4])
+            request = urllib.request.Request(f"{site}/runs/upload?name=b.folded", b"main;solve 11\n", method="POST")
+            with urllib.request.urlopen(request) as answer:
+                assert answer.status == 200
+            # Without the token nothing is answered, and nobody else can look for it.
+            host, port = site.split("/")[2].split(":")
+            ask = f"exec 3<>/dev/tcp/{host}/{port}; printf 'GET / HTTP/1.0\\r\\nHost: {host}\\r\\n\\r\\n' >&3; cat <&3"
+            done = subprocess.run(["bash", "-c", ask], user=NOBODY, capture_output=True, text=True)
+            assert done.stdout.split()[1].startswith("40"), done
+            assert address.split("/")[3] not in done.stdout
+            assert modes(open_folder / "cache") == {}
+            assert [each.name for each in (open_folder / "cache").glob("b.folded-*")]
+            found = subprocess.run(["ls", str(open_folder / "cache")], user=NOBODY, capture_output=True)
+            assert found.returncode != 0
+            arguments = Path(f"/proc/{server.pid}/cmdline").read_bytes()
+            assert address.split("/")[3].encode() not in arguments
+        finally:
+            server.terminate()
 
 
 def test_secrets_of_command_lines_are_not_written(workshop: Workshop) -> None:

@@ -2,9 +2,10 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { listeners, within } from "./base/events";
-import { shortName, visible } from "./base/names";
+import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
+import { visible } from "./base/visibleText";
 import { countLocations, ranksOf } from "./data/run";
 import { addressOf, rootOf, upload } from "./data/runList";
 import { type Session, SessionContext, useSession } from "./data/session";

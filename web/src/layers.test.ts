@@ -79,3 +79,8 @@ test("no two modules share a name", () => {
 });
 
 test("the sources are found", () => expect(modules.length).toBeGreaterThan(100));
+
+test("a canvas is drawn on by what writes visible text only", () => {
+  const own = modules.filter((file) => readFileSync(join(root, file), "utf8").includes(".getContext("));
+  expect(own).toEqual([join("base", "visibleText.ts")]);
+});

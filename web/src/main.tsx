@@ -1,6 +1,7 @@
 // Entry point: finds the pages (every file in views/ that exports `view`) and mounts the application.
 import { render } from "preact";
 import { App } from "./app";
+import { showVisibleText } from "./base/visibleText";
 import { Session } from "./data/session";
 import { createApi } from "./data/wire/api";
 import { RunsPage } from "./runs";
@@ -18,6 +19,7 @@ import "./style/ranks.css";
 import "./style/runs.css";
 import "./style/comparison.css";
 
+showVisibleText();
 const root = document.getElementById("app");
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
 const pages = pagesOf(Object.values(found));

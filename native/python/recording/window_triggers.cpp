@@ -5,10 +5,8 @@
 #include <nanobind/stl/string.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,8 @@
 
 #include "core/system/clock.h"
 #include "core/system/threads.h"
+#include "python/recording/node_requests.h"
+#include "python/recording/window_page.h"
 extern "C" {
 #include "python/recording/after_fork.h"
 }
@@ -25,25 +25,15 @@ namespace nb = nanobind;
 
 namespace {
 
+using strobe::clock_ns;
 using strobe::monotonic_ns;
-
-constexpr size_t kPageBytes = 4096;
-
-// What the process that leads shares with its children, and with whoever asks it to record: `strobe job record`.
-struct Page {
-  std::atomic<uint32_t> word;      // the window: closed, open
-  std::atomic<uint32_t> request;   // number of the newest request
-  std::atomic<uint32_t> answered;  // number of the newest request that was taken
-  std::atomic<uint32_t> armed;     // whether requests are taken
-  std::atomic<int64_t> rank;       // below 0: none
-  std::atomic<int64_t> steps;      // that have begun
-  // The request: before which step the window opens (below 0: at once), for how many steps (0: no limit), for how long.
-  std::atomic<int64_t> begin_step, step_count, for_ns;
-};
+using strobe::NodeRequests;
+using strobe::WindowPage;
+using strobe::WindowRequest;
 
 struct Watch {
-  Page own{};
-  Page* page = &own;  // later the one that is shared with the processes of this program
+  WindowPage own{};
+  WindowPage* page = &own;  // later the one that is shared with the processes of this program
   std::atomic<int64_t> due_ns{INT64_MAX};
   std::atomic<bool> quit{false};
   bool runs = false, follows = false;
@@ -51,6 +41,7 @@ struct Watch {
   pthread_t thread{};
   std::atomic<uint32_t> thread_id{0};
   PyObject* call = nullptr;
+  NodeRequests nodes;  // of other nodes, while this process is armed
 };
 Watch watch;
 
@@ -69,18 +60,25 @@ void call_soon() {
 
 void wake() { syscall(SYS_futex, &watch.page->word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0); }
 
+bool takes_requests() { return !watch.follows && watch.page->armed; }
+
 void* sleep_and_tell(void*) {
   pthread_setname_np(pthread_self(), "strobe window");
   watch.thread_id = uint32_t(strobe::thread_id());
-  uint32_t seen = watch.page->word.load(), asked = watch.page->answered.load();
+  uint32_t seen = watch.page->word.load();
+  int64_t asked = watch.page->answered.load(), poll_ns = clock_ns(CLOCK_MONOTONIC);
   while (!watch.quit) {
-    const int64_t due = watch.due_ns.load();
-    timespec left{};
-    if (due != INT64_MAX) {
-      const int64_t ns = std::max<int64_t>(0, due - monotonic_ns());
-      left = {time_t(ns / 1000000000), long(ns % 1000000000)};
+    int64_t wait_ns = watch.due_ns.load();
+    if (wait_ns != INT64_MAX) wait_ns = std::max<int64_t>(0, wait_ns - monotonic_ns());
+    if (takes_requests()) {
+      if (clock_ns(CLOCK_MONOTONIC) >= poll_ns) {
+        poll_ns = clock_ns(CLOCK_MONOTONIC) + NodeRequests::kPeriodNs;
+        watch.nodes.poll();
+      }
+      wait_ns = std::min(wait_ns, std::max<int64_t>(0, poll_ns - clock_ns(CLOCK_MONOTONIC)));
     }
-    syscall(SYS_futex, &watch.page->word, FUTEX_WAIT, seen, due == INT64_MAX ? nullptr : &left, nullptr, 0);
+    const timespec left = {time_t(wait_ns / 1000000000), long(wait_ns % 1000000000)};
+    syscall(SYS_futex, &watch.page->word, FUTEX_WAIT, seen, wait_ns == INT64_MAX ? nullptr : &left, nullptr, 0);
     if (watch.quit) break;
     const uint32_t now = watch.page->word.load();
     const bool changed = now != seen;
@@ -90,7 +88,7 @@ void* sleep_and_tell(void*) {
       call_soon();
     } else if (changed && watch.follows) {
       call_soon();
-    } else if (!watch.follows && watch.page->armed && watch.page->request.load() != asked) {
+    } else if (takes_requests() && watch.page->request.load() != asked) {
       asked = watch.page->request.load();
       call_soon();
     }
@@ -125,60 +123,77 @@ void go_on() {
   if (std::exchange(watch.rests, false)) begin_thread();
 }
 
-// The page in a file. Who leads makes it. Raises OSError.
-Page* mapped(const std::string& file, bool leads) {
-  const int fd = open(file.c_str(), leads ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
-  void* map = MAP_FAILED;
-  // A page of a hole that finds no room on the disk is a SIGBUS: who leads has its page from the beginning.
-  int error = fd < 0 ? errno : leads ? posix_fallocate(fd, 0, kPageBytes) : 0;
-  if (!error) {
-    map = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    error = errno;
-  }
-  if (fd >= 0) close(fd);
-  if (map == MAP_FAILED && fd >= 0 && leads) unlink(file.c_str());
-  if (map == MAP_FAILED) {
-    errno = error;
-    PyErr_SetFromErrnoWithFilename(PyExc_OSError, file.c_str());
-    throw nb::python_error();
-  }
-  return static_cast<Page*>(map);
+[[noreturn]] void raise_os_error(const std::string& file) {
+  PyErr_SetFromErrnoWithFilename(PyExc_OSError, file.c_str());
+  throw nb::python_error();
+}
+
+// The page of a process of this node. Raises OSError.
+WindowPage* mapped(const std::string& file, bool leads) {
+  void* page = strobe::shared_page(file.c_str(), leads);
+  if (!page) raise_os_error(file);
+  return static_cast<WindowPage*>(page);
 }
 
 // `file` holds the shared page. Who leads makes it; who follows is woken by changes of the window.
 void watch_begin(const std::string& file, nb::object callback, bool leads) {
-  Page* page = mapped(file, leads);
-  if (watch.page != &watch.own) munmap(watch.page, kPageBytes);
+  WindowPage* page = mapped(file, leads);
+  if (watch.page != &watch.own) strobe::release_page(watch.page);
   watch.page = page;
   watch.follows = !leads;
   Py_XDECREF(watch.call);
   watch.call = callback.release().ptr();
 }
 
-// Of a process that leads: whether it takes requests, its rank, its steps, and whether the newest request was taken.
-nb::tuple window_state(const std::string& file) {
-  Page* page = mapped(file, false);
-  nb::tuple state = nb::make_tuple(page->armed.load() != 0, page->rank.load(), page->steps.load(),
-                                   page->answered.load() == page->request.load(), page->word.load() != 0);
-  munmap(page, kPageBytes);
-  return state;
+// Requests are taken from now on, also those of other nodes. Raises OSError.
+void watch_arm(const std::string& file, int64_t rank) {
+  watch.page->rank = rank, watch.page->armed = 1;
+  if (!watch.nodes.begin(file)) raise_os_error(file);
 }
 
-void window_request(const std::string& file, int64_t begin_step, int64_t step_count, int64_t for_ns) {
-  Page* page = mapped(file, false);
-  page->begin_step = begin_step, page->step_count = step_count, page->for_ns = for_ns;
-  page->request++;
-  syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
-  munmap(page, kPageBytes);
+void watch_tell(uint32_t word) {
+  WindowPage& page = *watch.page;
+  if (word) page.opened_step = page.steps.load(), page.opened_request = page.answered.load();
+  page.word = word;
+  wake();
 }
 
 nb::object watch_request() {
-  Page& page = *watch.page;
-  const uint32_t newest = page.request.load();
+  WindowPage& page = *watch.page;
+  const int64_t newest = page.request.load();
   if (page.answered.load() == newest) return nb::none();
   nb::tuple request = nb::make_tuple(page.begin_step.load(), page.step_count.load(), page.for_ns.load());
   page.answered = newest;
   return request;
+}
+
+// Of a process that leads: armed, rank, steps, newest request taken, request and step at which the window was opened
+// last, whether it is open, newest look that this was written for.
+nb::tuple window_state(const std::string& file) {
+  WindowPage page;
+  if (!strobe::read_page(file.c_str(), page)) raise_os_error(file);
+  return nb::make_tuple(page.armed.load() != 0, page.rank.load(), page.steps.load(), page.answered.load(),
+                        page.opened_request.load(), page.opened_step.load(), page.word.load() != 0, page.look.load());
+}
+
+// Raises OSError.
+void window_request(const std::string& file, int64_t number, int64_t begin_step, int64_t step_count, int64_t for_ns) {
+  WindowPage* page = mapped(file, false);
+  strobe::request_window(*page, number, begin_step, step_count, for_ns);
+  strobe::release_page(page);
+}
+
+int64_t nodes_look(const std::string& folder) {
+  const int64_t number = strobe::look_at_nodes(folder);
+  return number > 0 ? number : (raise_os_error(folder), 0);
+}
+
+int64_t nodes_request(const std::string& folder, const std::string& host, int64_t begin_step, int64_t step_count,
+                      int64_t for_ns) {
+  WindowRequest request{.begin_step = begin_step, .step_count = step_count, .for_ns = for_ns};
+  host.copy(request.host, sizeof request.host - 1);
+  const int64_t number = strobe::request_of_nodes(folder, request);
+  return number > 0 ? number : (raise_os_error(folder), 0);
 }
 
 }  // namespace
@@ -186,15 +201,20 @@ nb::object watch_request() {
 void register_windows(nb::module_& m) {
   m.def("watch_begin", &watch_begin, nb::arg("file"), nb::arg("callback"), nb::arg("leads"));
   m.def("watch_word", [] { return watch.page->word.load(); });
-  m.def("watch_tell", [](uint32_t value) { watch.page->word.store(value), wake(); });
-  // Requests of other processes are taken from now on: see `watch_request`. The callback is called when one has come.
-  m.def("watch_arm", [](int64_t rank) { watch.page->rank = rank, watch.page->armed = 1; });
+  m.def("watch_tell", &watch_tell);
+  // The callback is called when a request has come: see `watch_request`.
+  m.def("watch_arm", &watch_arm, nb::arg("file"), nb::arg("rank"));
+  m.def("watch_disarm", [] { watch.page->armed = 0, watch.nodes.end(); });
   m.def("watch_steps", [](int64_t steps) { watch.page->steps = steps; });
   // The newest request, once: the step before which the window opens, how many steps, and for how long (ns).
   m.def("watch_request", &watch_request);
   m.def("window_state", &window_state, nb::arg("file"));
-  m.def("window_request", &window_request, nb::arg("file"), nb::arg("begin_step"), nb::arg("step_count"),
-        nb::arg("for_ns"));
+  m.def("window_request", &window_request, nb::arg("file"), nb::arg("number"), nb::arg("begin_step"),
+        nb::arg("step_count"), nb::arg("for_ns"));
+  m.def("node_answer", &strobe::answer_of_node, nb::arg("folder"), nb::arg("host"));
+  m.def("nodes_look", &nodes_look, nb::arg("folder"));
+  m.def("nodes_request", &nodes_request, nb::arg("folder"), nb::arg("host"), nb::arg("begin_step"),
+        nb::arg("step_count"), nb::arg("for_ns"));
   // The callback is called soon after this moment of CLOCK_MONOTONIC; below 0: never.
   m.def("watch_due", [](int64_t ns) { watch.due_ns = ns < 0 ? INT64_MAX : ns, wake(); });
   // Whether the thread is to run.
@@ -204,5 +224,8 @@ void register_windows(nb::module_& m) {
   });
   m.def("watch_before_fork", &rest);
   m.def("watch_after_fork", [] { after_fork_call(go_on); });
-  m.def("watch_forked", [] { watch.runs = watch.rests = false, watch.follows = true; });  // in a child
+  m.def("watch_forked", [] {  // in a child
+    watch.runs = watch.rests = false, watch.follows = true;
+    watch.nodes.forget();
+  });
 }

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from strobe.errors import StrobeError
-
-_FOR_READING = ("strobe.trace", "numpy", "pyarrow", "duckdb")
+from strobe.model.installed import FOR_READING, READERS, is_whole, missing
 
 
 def missing_for_reading() -> str:
     """Return the first module without which no trace can be read here, "" if none is missing."""
-    return next((name for name in _FOR_READING if find_spec(name) is None), "")
+    return next(iter(missing(FOR_READING)), "") if is_whole() else READERS
 
 
 def cannot_read(missing: str) -> StrobeError:

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { capital, middleCut, shortName, visible } from "./names";
+import { capital, middleCut, shortName } from "./names";
 
 describe("names for people", () => {
   test.each([
@@ -16,10 +16,6 @@ describe("names for people", () => {
     const cut = middleCut("a_long_name_of_a_function_v2", 12);
     expect(cut).toHaveLength(12);
     expect(cut).toMatch(/^a_long_…n_v2$/);
-  });
-  test("show what cannot be seen", () => {
-    expect(visible("größer → 日本 🙂")).toBe("größer → 日本 🙂");
-    expect(visible("a\x1b]0;t\x07\u202eb\u200b")).toBe("a\\u{1b}]0;t\\u{7}\\u{202e}b\\u{200b}");
   });
 });
 

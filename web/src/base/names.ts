@@ -31,7 +31,3 @@ export const asSentence = (text: string): string => `${capital(text)}${text.ends
 /** "train.py:12"; "" where the file is not known. */
 export const lineText = (file: string | undefined, line: number | undefined): string =>
   file ? `${file}${line ? `:${line}` : ""}` : "";
-
-/** With what commands a window or reorders its text, or cannot be seen, as escapes: names come from files of others. */
-export const visible = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${(each.codePointAt(0) ?? 0).toString(16)}}`);

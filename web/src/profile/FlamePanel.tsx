@@ -1,7 +1,9 @@
 // A flame graph on the screen: one canvas that stays in place while its rows scroll, a tooltip, and what a click means.
+
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { GROUP_TITLES } from "../base/color";
+import { contextOf } from "../base/visibleText";
 import type { CallTree } from "../data/callTree";
 import { useSession } from "../data/session";
 import { LABEL_FONT, Labels } from "../timeline/drawing/labels";
@@ -55,7 +57,7 @@ export function FlamePanel(props: Props) {
   }, [flame, zoomed, up, height]);
 
   const tools = useMemo(() => {
-    const measure = new OffscreenCanvas(1, 1).getContext("2d");
+    const measure = contextOf(new OffscreenCanvas(1, 1));
     if (measure) measure.font = LABEL_FONT;
     const labels = new Labels((text) => measure?.measureText(text).width ?? 0);
     return { inks: new Inks(theme, region), faint: new Inks(theme, NOBODY), labels };

@@ -1,5 +1,7 @@
 // Draws the iteration stack: cells, the usual step above them, facts about each row beside them; on top what is chosen.
+
 import { CHROME, classColor, css, extraColor, outlierColor, partColor, type Theme } from "../base/color";
+import { contextOf } from "../base/visibleText";
 import type { Stack } from "../data/iterationStack";
 import type { StackMetric, StackSort } from "../state/address";
 import type { ColumnGroup } from "./columnGroups";
@@ -73,7 +75,7 @@ function drawCells(context: CanvasRenderingContext2D, scratch: OffscreenCanvas, 
   const rows = stack.step.length;
   const across = edges.at(-1) ?? 0;
   const widthPx = Math.round(across * pixelRatio);
-  const lines = scratch.getContext("2d");
+  const lines = contextOf(scratch);
   if (!rows || widthPx < 1 || !lines) return;
   scratch.width = widthPx;
   scratch.height = rows;

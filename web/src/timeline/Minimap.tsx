@@ -1,10 +1,12 @@
 // The whole run above the tracks: what main threads do, its steps, and the window, which is moved by dragging.
+
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { CHROME, css, outlierColor, type Theme } from "../base/color";
 import { plural } from "../base/quantity";
 import { formatDuration, length, sameRange, type TimeRange } from "../base/time";
 import { toNs, toPx } from "../base/viewport";
+import { contextOf } from "../base/visibleText";
 import type { Step } from "../data/runSteps";
 import { levelFor, tilesIn } from "../data/tiles/cells";
 import { rasterStore } from "../data/tiles/rasters";
@@ -134,7 +136,7 @@ type RunPicture = {
 const NO_LABELS = new Labels(() => Number.POSITIVE_INFINITY);
 
 function drawRun(picture: HTMLCanvasElement, { shares, steps, bounds, width, theme }: RunPicture): void {
-  const context = picture.getContext("2d");
+  const context = contextOf(picture);
   const ratio = devicePixelRatio;
   const [widthPx, tall] = [Math.round(width * ratio), Math.round(SHARES * ratio)];
   if (!context || widthPx < 1) return;

@@ -1,7 +1,9 @@
 // One pane of tracks: rows with their names, one canvas for all of them, scrolled by itself.
+
 import { effect, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { causeTitle } from "../base/idleCauses";
+import { contextOf } from "../base/visibleText";
 import { fitCanvas } from "../widgets/useSize";
 import { rowOfLocation } from "./drawing/drawLinks";
 import { drawTracks } from "./drawing/drawTracks";
@@ -104,7 +106,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   const drawn = useRef(false);
 
   useEffect(() => {
-    const [surface, context] = [canvas.current, canvas.current?.getContext("2d")];
+    const [surface, context] = [canvas.current, contextOf(canvas.current)];
     if (!surface || !context) return undefined;
     const kept = newKept();
     let frame = 0;

@@ -1,8 +1,10 @@
 // The tracks on the screen: ruler and steps, the pinned rows, all rows, tooltip.
+
 import { effect, useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { plural } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
+import { contextOf, visible } from "../base/visibleText";
 import { countLocations } from "../data/run";
 import type { Note } from "../data/wire/wire.generated";
 import { fitCanvas } from "../widgets/useSize";
@@ -22,7 +24,7 @@ import { Tooltip } from "./Tooltip";
 /** What drawing keeps between pictures, made anew for another theme or another region that stands out. */
 function drawingTools(model: TimelineModel): () => Tools {
   const mappings = new Mappings(model.run.meta.tile_cells);
-  const measuring = new OffscreenCanvas(1, 1).getContext("2d");
+  const measuring = contextOf(new OffscreenCanvas(1, 1));
   if (measuring) measuring.font = LABEL_FONT;
   const labels = new Labels((text) => measuring?.measureText(text).width ?? 0);
   let made: Tools | undefined;
@@ -44,7 +46,7 @@ function drawingTools(model: TimelineModel): () => Tools {
 /** Draws ruler and steps after every change of anything that they depend on, at most once a frame. */
 function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | null }, toolsFor: () => Tools) {
   useEffect(() => {
-    const [canvas, context] = [header.current, header.current?.getContext("2d")];
+    const [canvas, context] = [header.current, contextOf(header.current)];
     if (!canvas || !context) return undefined;
     const kept = newKept();
     let frame = 0;
@@ -135,7 +137,7 @@ export function Tracks({ model }: { model: TimelineModel }) {
           onClick={(event) => (model.draft.value = noteUnder(event))}
           onMouseMove={(event) => {
             const note = noteUnder(event);
-            event.currentTarget.title = note?.text ?? "";
+            event.currentTarget.title = visible(note?.text ?? "");
             event.currentTarget.style.cursor = note ? "pointer" : "";
           }}
         />

@@ -1,5 +1,7 @@
 // The timeline as it is seen, as a picture to keep: PNG from what is on the screen, SVG drawn once more.
+
 import { CHROME, css } from "../base/color";
+import { contextOf } from "../base/visibleText";
 import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
 import { drawTracks } from "./drawing/drawTracks";
 import { newKept, type Tools } from "./drawing/scene";
@@ -61,7 +63,7 @@ const canvasesIn = (box: HTMLElement) => {
 export async function asPng(model: TimelineModel, box: HTMLElement): Promise<Blob> {
   const scale = devicePixelRatio;
   const surface = new OffscreenCanvas(Math.round(box.clientWidth * scale), Math.round(box.clientHeight * scale));
-  const context = surface.getContext("2d");
+  const context = contextOf(surface);
   if (!context) throw new Error("this browser has no canvas");
   context.fillStyle = css(CHROME[model.session.theme.peek()].background);
   context.fillRect(0, 0, surface.width, surface.height);
@@ -87,13 +89,13 @@ function imageAddress(from: OffscreenCanvas, x: number, y: number, wide: number,
   const canvas = document.createElement("canvas");
   canvas.width = wide;
   canvas.height = tall;
-  canvas.getContext("2d")?.drawImage(from, x, y, wide, tall, 0, 0, wide, tall);
+  contextOf(canvas)?.drawImage(from, x, y, wide, tall, 0, 0, wide, tall);
   return canvas.toDataURL("image/png");
 }
 
 /** The same as SVG: ruler, names, spans and what is chosen as vectors and text, cells as images. */
 export function asSvg(model: TimelineModel, tools: Tools, box: HTMLElement): string {
-  const measuring = new OffscreenCanvas(1, 1).getContext("2d");
+  const measuring = contextOf(new OffscreenCanvas(1, 1));
   if (!measuring) throw new Error("this browser has no canvas");
   const { clientWidth: width, clientHeight: height } = box;
   const parts: string[] = [];

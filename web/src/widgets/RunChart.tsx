@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { CHROME, css, type Rgb, type Theme, toRgb } from "../base/color";
 import { formatQuantity } from "../base/quantity";
+import { visible } from "../base/visibleText";
 import { fetchReadings, type Series } from "../data/readings";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
@@ -81,7 +82,7 @@ function options(
         const usual = { l: theme === "dark" ? 0.75 : 0.55, c: 0.11, h: HUES[i % HUES.length] ?? 0 };
         const color = css(colors?.[i] ?? toRgb(usual));
         return {
-          label: one.metric.replace(/^(cpu|machine) /, ""),
+          label: visible(one.metric.replace(/^(cpu|machine) /, "")),
           stroke: color,
           ...(written && { fill: color }),
           width: 1.5,

@@ -1,5 +1,6 @@
 import { type ReadonlySignal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { contextOf } from "../base/visibleText";
 
 export type Size = { readonly width: number; readonly height: number };
 
@@ -28,7 +29,7 @@ export function useDrawing(
   inputs?: readonly unknown[],
 ): void {
   useEffect(() => {
-    const context = canvas.current?.getContext("2d");
+    const context = contextOf(canvas.current);
     if (!canvas.current || !context || !width) return;
     fitCanvas(canvas.current, width, height);
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);

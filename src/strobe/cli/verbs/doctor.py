@@ -10,8 +10,8 @@ from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Check this machine, this Python and this folder: what can be recorded, what is missing, and the command that repairs
-it. Nothing is changed, and the exit code is 0 whatever is found.
+Check this machine, this Python and this folder: what can be recorded and viewed, what is missing, and the command that
+repairs it. Nothing is changed, and the exit code is 0 whatever is found.
 """
 _MARKS = {"ok": "ok", "limited": "LIMITED", "missing": "MISSING", "note": "-"}
 
@@ -45,4 +45,4 @@ def run(words: list[str]) -> int:
     return 0
 
 
-VERB = Verb("doctor", "What can be recorded here, what is missing, and how to repair it", run)
+VERB = Verb("doctor", "What can be recorded and viewed here, what is missing, and how to repair it", run)

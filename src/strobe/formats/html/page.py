@@ -13,6 +13,7 @@ from strobe.errors import UsageError
 from strobe.formats.html import SECTIONS
 from strobe.formats.writing.output_files import new_file
 from strobe.model.kinds import GROUPS
+from strobe.model.terminal import visible
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 
@@ -106,4 +107,4 @@ def _tree(trace: Trace, notes: list[str]) -> dict[str, list[object]]:
     left = len(totals) - len(columns["name"])
     if left:
         notes.append(f"{left} of {len(totals)} call paths take too little time to be in the flame graph")
-    return {"names": list(names), **columns}
+    return {"names": [*map(visible, names)], **columns}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from strobe.model.units import format_count, format_ns
 from strobe.present.flow_graph.layout import Layout, Place, lay_out
+from strobe.present.html_parts import escape
 from strobe.steps.loops.folded_graph import FlowEdge, FlowNode, Graph
 
 _WIDTH, _HEIGHT = 236, 40  # of a node

@@ -1,4 +1,4 @@
-"""What can be recorded on this machine, with this Python, into this folder; and how to repair what cannot.
+"""What can be recorded and viewed on this machine, with this Python; and how to repair what cannot.
 
 Reads only: nothing is started, changed or written. Sources: proc(5), perf_event_open(2), cgroups(7), statfs(2).
 """
@@ -11,8 +11,9 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping
 
+from strobe.model.installed import FOR_READING, FOR_VIEWING, is_whole, missing
 from strobe.record.control_groups import cpu_limit, memory_limit, number_in, text_of
-from strobe.record.doctor.finding import LIMITED, MISSING, NOTE, OK, Finding
+from strobe.record.doctor.finding import LIMITED, MISSING, NOTE, OK, Finding, installed
 from strobe.record.options.all_options import ADAPTERS
 
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "lustre", "gpfs", "beegfs", "afs", "ceph")
@@ -34,6 +35,7 @@ def examine(folder: str, environment: Mapping[str, str]) -> list[Finding]:
     """Run all checks; `folder` is where traces would go."""
     parts = (
         _python(),
+        _viewing(),
         *(adapter.findings(environment) for adapter in ADAPTERS.values()),
         _kernel(),
         _clock(),
@@ -63,9 +65,23 @@ def _python() -> Iterator[Finding]:
             if os.access(path, os.X_OK) and os.path.realpath(path) != os.path.realpath(sys.executable):
                 others.append(path)
     if others:
-        mend = f"{others[0]} -m pip install strobe"
+        mend = f"{others[0]} -m pip install {'strobe' if is_whole() else 'strobe-recorder'}"
         found = f"Pythons that record only with strobe installed: {', '.join(dict.fromkeys(others))}"
         yield Finding("python", "others", NOTE, found, mend)
+
+
+def _viewing() -> Iterator[Finding]:
+    if not is_whole():
+        found = "the recorder alone is installed: traces are read and shown where all of strobe is"
+        yield Finding("viewing", "traces", NOTE, found, "pip uninstall strobe-recorder && pip install strobe")
+        return
+    for name, packages, purpose in (("traces", FOR_READING, "read"), ("page", FOR_VIEWING, "shown in a browser")):
+        if lacking := missing(packages):
+            found = f"not installed: {', '.join(lacking)}. Traces cannot be {purpose}"
+            yield Finding("viewing", name, MISSING, found, f"pip install {' '.join(lacking)}")
+        else:
+            versions = ", ".join(f"{package} {installed(package)}" for package in packages)
+            yield Finding("viewing", name, OK, f"{versions}: traces are {purpose}")
 
 
 def _kernel() -> Iterator[Finding]:

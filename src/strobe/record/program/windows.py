@@ -99,7 +99,7 @@ class Windows:
                 os.environ[SESSION_VARIABLE] = self.settings.to_text()
             core.watch_tell(OPEN if self.open else CLOSED)
             if self.armed:
-                core.watch_arm(int(rank.partition("=")[2] or -1))
+                core.watch_arm(file, int(rank.partition("=")[2] or -1))
         if self.signal:
             number = _number(self.signal)
             self._before = _signals().getsignal(number)
@@ -152,6 +152,8 @@ class Windows:
             self.flight.end()
         self._forget()
         core.watch_run(False)
+        if self.leads:
+            core.watch_disarm()
         if self.signal and self.leads:
             signals = _signals()
             number = _number(self.signal)

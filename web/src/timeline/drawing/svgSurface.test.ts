@@ -27,7 +27,7 @@ describe("a pen that writes SVG", () => {
       p.textBaseline = "middle";
       p.fillText('void f<int&>("x")\u0001', 5, 6);
     });
-    expect(text).toContain(">void f&lt;int&amp;&gt;(&quot;x&quot;)�</text>");
+    expect(text).toContain(">void f&lt;int&amp;&gt;(&quot;x&quot;)\\u{1}</text>");
     expect(text).toContain('dominant-baseline="central"');
   });
   test("closes what a clip opened when it is restored, and takes the looks back", () => {

@@ -1,4 +1,5 @@
 // A pen that writes SVG: rectangles, lines and names stay what they are, cells become small images.
+import { visible } from "../../base/visibleText";
 
 /** What the timeline draws with: a canvas, or what writes the same picture as SVG. It uses only what both have. */
 export type Pen = CanvasRenderingContext2D | SvgPen;
@@ -66,7 +67,7 @@ export class SvgPen {
     const anchor = ANCHORS[this.textAlign];
     const placed = `x="${n(x)}" y="${n(y)}"${baseline ? ` dominant-baseline="${baseline}"` : ""}${anchor ? ` text-anchor="${anchor}"` : ""}`;
     this.add(
-      `<text ${placed} fill="${this.fillStyle}" style="font:${escapeXml(this.font)}" xml:space="preserve">${escapeXml(text)}</text>`,
+      `<text ${placed} fill="${this.fillStyle}" style="font:${escapeXml(this.font)}" xml:space="preserve">${escapeXml(visible(text))}</text>`,
     );
   }
   measureText(text: string): TextMetrics {

@@ -1,5 +1,7 @@
 // Which cells of a tile lie in which pixels of a picture: for all rows the same, so it is made once. Pixels onto a canvas.
+
 import { length, type TimeRange } from "../../base/time";
+import { contextOf } from "../../base/visibleText";
 import { type TileKey, tileRange } from "../../data/tiles/cells";
 
 /** What a cell weighs that lies in a pixel as a whole. */
@@ -74,5 +76,5 @@ export function transfer(
   if (onto.width < widthPx) onto.width = widthPx;
   if (onto.height < lines) onto.height = lines;
   const bytes = new Uint8ClampedArray(pixels.buffer, 0, 4 * widthPx * lines);
-  onto.getContext("2d")?.putImageData(new ImageData(bytes, widthPx, lines), 0, 0);
+  contextOf(onto)?.putImageData(new ImageData(bytes, widthPx, lines), 0, 0);
 }

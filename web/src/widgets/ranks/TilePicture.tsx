@@ -1,9 +1,11 @@
 // A picture of tiles, brighter for more: walked by the pointer or by keys, and each can be opened.
+
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { css, pack, radarColor } from "../../base/color";
 import { formatDuration } from "../../base/time";
+import { contextOf } from "../../base/visibleText";
 import { useSession } from "../../data/session";
 import { Scale } from "../figures";
 
@@ -35,7 +37,7 @@ export function TilePicture({ columns, rows, valuesNs, left, below, none, toolti
   const cursor = useSignal<Place | undefined>(undefined);
   const most = valuesNs.reduce((most, ns) => (ns > most ? ns : most), 0);
   useEffect(() => {
-    const context = canvas.current?.getContext("2d");
+    const context = contextOf(canvas.current);
     if (!context) return;
     const image = context.createImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
