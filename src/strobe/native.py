@@ -28,6 +28,7 @@ Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
 ProcessReader = core.ProcessReader
 Pyramid = core.Pyramid
+RemoteScript = core.RemoteScript
 SampledProcess = core.SampledProcess
 TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream

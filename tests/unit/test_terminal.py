@@ -106,6 +106,7 @@ def test_no_verb_sends_a_terminal_a_command_from_a_trace(tmp_path: Path) -> None
         "mcp": others[1:],
         "job": ["record", "--for", "1s", "--trace", *others[1:]],
         "repair": [file],
+        "attach": others[1:],
         "sample": others[1:],
         "top": [file],
     }

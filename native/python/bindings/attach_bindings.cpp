@@ -1,6 +1,7 @@
-// Samples of another process.
+// Samples of another process, and scripts that it is asked to run.
 #include <nanobind/stl/string.h>
 
+#include "attach/remote_script.h"
 #include "attach/sampled_process.h"
 #include "python/bindings/conversions.h"
 
@@ -21,4 +22,11 @@ void register_attach(nb::module_& m) {
       .def("finish", &SampledProcess::finish, Unlocked(), nb::arg("over"))
       .def_prop_ro("version", &SampledProcess::version)
       .def_prop_ro("samples", &SampledProcess::samples);
+  nb::class_<RemoteScript>(m, "RemoteScript")
+      .def(nb::init<pid_t>(), nb::arg("pid"))
+      .def("request", &RemoteScript::request, nb::arg("path"))
+      .def("taken", &RemoteScript::taken)
+      .def("withdraw", &RemoteScript::withdraw)
+      .def("runs", &RemoteScript::runs)
+      .def_prop_ro("minor", &RemoteScript::minor);
 }

@@ -70,9 +70,10 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   }
 }
 
-void calls_start(nb::sequence excluded, nb::sequence rules, bool strings, bool imports, bool c_functions) {
+void calls_start(nb::sequence excluded, nb::sequence rules, bool strings, bool imports, bool c_functions,
+                 bool whole_stacks) {
   const CodeOptions options{excluded.ptr(), rules.ptr(), strings, imports};
-  if (code_regions_setup(&options) != 0 || python_calls_start(c_functions) != 0) throw nb::python_error();
+  if (code_regions_setup(&options) != 0 || python_calls_start(c_functions, whole_stacks) != 0) throw nb::python_error();
 }
 
 void call_watch(nb::str name, nb::object at_begin, nb::object at_end) {
@@ -262,6 +263,10 @@ NB_MODULE(_native, m) {
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
+  m.def("name_location", [](uint64_t thread_id, const std::string& name) { strobe_location(thread_id, name.c_str()); });
+  // While this is on, no tool of the program (sys.settrace, sys.setprofile, sys.monitoring) sees what this thread runs.
+  m.def("hide_from_tools",
+        [](bool on) { (on ? PyThreadState_EnterTracing : PyThreadState_LeaveTracing)(PyThreadState_Get()); });
   m.def("attach_torch", [](const std::string& path) { return strobe_attach_torch(path.c_str()) != 0; });
   m.def("name_process", [](const std::string& name) { strobe_name_process(name.c_str()); });
   m.def("metric",
@@ -293,7 +298,7 @@ NB_MODULE(_native, m) {
   });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),
-        nb::arg("imports"), nb::arg("c_functions"));
+        nb::arg("imports"), nb::arg("c_functions"), nb::arg("whole_stacks") = false);
   m.def("python_calls_stop", &python_calls_stop);
   m.def("text", &text, nb::arg("value"), "Intern a text of a row; 0 is none.");
   m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),

@@ -48,8 +48,9 @@ static inline int is_throttled(uint32_t region) {
 #endif
 
 /* Start and stop of the mechanism that suits this interpreter: frame evaluation hook (3.11) or sys.monitoring (3.12 and
- * later). With `c_functions`, calls of C functions by recorded code, too. 0, or -1 with a Python exception set. */
-int python_calls_start(int c_functions);
+ * later). With `c_functions`, calls of C functions by recorded code, too; with `whole_stacks` (3.12 and later), each
+ * thread begins with the calls that it is in. 0, or -1 with a Python exception set. */
+int python_calls_start(int c_functions, int whole_stacks);
 void python_calls_stop(void);
 /* The budget allows no recording of functions any more: the mechanism ends if it costs something nevertheless. */
 void python_calls_give_up(void);

@@ -210,7 +210,8 @@ CallState python_calls_switch(CallState next) {
   return was;
 }
 
-int python_calls_start(int with_c_functions) {
+int python_calls_start(int with_c_functions, int whole_stacks) {
+  (void)whole_stacks; /* nobody asks for it: programs of this version cannot be attached to */
   PyInterpreterState* interpreter = PyThreadState_Get()->interp;
   if (_PyInterpreterState_GetEvalFrameFunc(interpreter) != _PyEval_EvalFrameDefault) {
     PyErr_SetString(PyExc_RuntimeError, "another tool evaluates frames in this process");

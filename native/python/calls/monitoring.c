@@ -27,16 +27,20 @@ static uint64_t lines_ns; /* what following the lines of loops has cost */
 static uint32_t* open_calls;
 enum { REGION_LIMIT = 1 << 22 };
 
-/* A module is called; its call is of the function that runs. */
-static void module_begin(void) {
+/* A module is called; its call is of the function that runs. Returns its region, 0: it is not recorded. */
+static uint32_t module_begins(PyFrameObject* frame) {
   if (now_of != code_base) now.modules = (ModuleCalls){0}, now_of = code_base; /* what had begun ended unseen */
-  if (now.modules.depth++ > 0 || now.importing) return;
-  PyFrameObject* frame = PyEval_GetFrame(); /* borrowed */
+  if (now.modules.depth++ > 0 || now.importing) return 0;
   PyObject* module = frame ? PyFrame_GetVarString(frame, "self") : NULL;
   now.modules.region = module ? module_region(module) : 0;
   if (!module) PyErr_Clear();
   Py_XDECREF(module);
-  if (now.modules.region) strobe_enter(now.modules.region);
+  return now.modules.region;
+}
+
+static void module_begin(void) {
+  const uint32_t region = module_begins(PyEval_GetFrame());
+  if (region) strobe_enter(region);
 }
 
 static void module_end(void) {
@@ -45,7 +49,56 @@ static void module_end(void) {
   now.modules.region = 0;
 }
 
+/* Recordings that begin in the middle of a program: at its first event, a thread opens the calls that it is in, as of
+ * when the recording began. No other thread can do that for it. */
+static uint64_t stacks_of;         /* the recording that does so; 0: none */
+static FAST_TLS uint64_t stack_of; /* the recording in which this thread has done so */
+static uint64_t stacks_since;      /* ticks */
+enum { MOST_OPENED = 4096 };       /* the innermost ones */
+
+static void open_call(PyFrameObject* frame) {
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  PyObject* globals = PyFrame_GetGlobals(frame);
+  const uintptr_t known = code_region(code, globals);
+  uint32_t region = 0;
+  if (known == CODE_IMPORT) {
+    now.importing++;
+  } else if (known == CODE_MODULE) {
+    region = module_begins(frame);
+  } else if (known >= CODE_FIRST && !now.importing && !is_throttled((uint32_t)(known - CODE_FIRST))) {
+    region = (uint32_t)(known - CODE_FIRST);
+    open_calls[region]++;
+  }
+  if (region) strobe_enter_at(region, stacks_since);
+  Py_XDECREF(globals), Py_DECREF(code);
+}
+
+/* `begins`: the event is the beginning of the innermost call, which is not yet one that the thread was in. */
+static void open_stack(int begins) {
+  stack_of = stacks_of;
+  now = (CallState){0}, now_of = code_base;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyFrameObject** frames = malloc(MOST_OPENED * sizeof *frames);
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  size_t count = 0;
+  while (frames && frame && count < MOST_OPENED) {
+    frames[count++] = frame;
+    frame = PyFrame_GetBack(frame);
+  }
+  Py_XDECREF(frame);
+  for (size_t i = count; i-- > 0; Py_DECREF(frames[i]))
+    if (i > 0 || !begins) open_call(frames[i]);
+  free(frames);
+  PyErr_Restore(type, value, trace);
+}
+
+static inline void see_stack(int begins) {
+  if (__builtin_expect(stacks_of != 0, 0) && stack_of != stacks_of) open_stack(begins);
+}
+
 static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disable) {
+  see_stack(1);
   PyCodeObject* code = (PyCodeObject*)args[0];
   LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of(code) : NULL;
   if (lines) lines_begin(lines, args[0], args[1], goes_on), may_disable = 0;
@@ -75,6 +128,7 @@ static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disabl
 }
 
 static inline PyObject* end(PyObject* const* args, int may_disable) {
+  see_stack(0);
   PyCodeObject* code = (PyCodeObject*)args[0];
   LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of(code) : NULL;
   if (lines) lines_end(lines), may_disable = 0;
@@ -112,6 +166,7 @@ CALLBACK(on_unwind) { return UNUSED, end(args, 0); }
 /* CALL reports every callable, its C_RETURN or C_RAISE of all but Python functions. */
 CALLBACK(on_call) {
   UNUSED;
+  see_stack(0);
   if (code_region((PyCodeObject*)args[0], NULL) < CODE_FIRST) return Py_NewRef(disable);
   if (!now.importing) c_function_begin(args[2]);
   Py_RETURN_NONE;
@@ -188,7 +243,7 @@ static int prepare(PyObject* monitoring) {
   return 0;
 }
 
-int python_calls_start(int c_functions) {
+int python_calls_start(int c_functions, int whole_stacks) {
   PyObject* monitoring = PySys_GetObject("monitoring"); /* borrowed */
   if (!monitoring) return PyErr_SetString(PyExc_RuntimeError, "sys.monitoring is missing"), -1;
   if (prepare(monitoring) != 0) return -1;
@@ -203,13 +258,17 @@ int python_calls_start(int c_functions) {
   if (tool_id < 3)
     return PyErr_SetString(PyExc_RuntimeError, "no free tool id in sys.monitoring (3 and 4 are taken)"), -1;
   now.importing = 0;
+  stacks_of = whole_stacks ? code_base : 0;
+  stacks_since = strobe_ticks();
   if (!c_functions) {
     strobe_hook_cost(&lines_ns, 1);
     loops_start(&lines_ns, 1);
   }
   if (set_callbacks(monitoring, 1, c_functions) != 0 || lines_events_start(monitoring, tool_id) != 0) return -1;
-  /* What an earlier recording in this process had switched off. */
-  PyObject* done = PyObject_CallMethod(monitoring, "restart_events", NULL);
+  /* What an earlier recording in this process had switched off. Tools of the program see again what they had switched
+   * off: not without need. */
+  static int again;
+  PyObject* done = again++ ? PyObject_CallMethod(monitoring, "restart_events", NULL) : Py_NewRef(Py_None);
   Py_XDECREF(done);
   running = done != NULL;
   return done ? 0 : -1;

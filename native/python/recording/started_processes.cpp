@@ -138,8 +138,9 @@ enum Which {
 };
 struct Function {
   const char *module, *name;
-  PyObject* original = nullptr;
+  PyObject* original = nullptr;  // stays when ours is taken away again: a thread may be in it
   PyMethodDef definition{};
+  bool replaced = false;
 };
 Function functions[] = {{"_posixsubprocess", "fork_exec"},
                         {"posix", "posix_spawn"},
@@ -268,16 +269,32 @@ void replace(nb::module_ module) {
   for (Function& function : functions) {
     if (name != function.module || !nb::hasattr(module, function.name)) continue;
     nb::object found = module.attr(function.name);
-    if (!PyCFunction_CheckExact(found.ptr()) || function.original) continue;
+    if (!PyCFunction_CheckExact(found.ptr()) || function.replaced) continue;
     auto* of = reinterpret_cast<PyCFunctionObject*>(found.ptr());
     function.definition.ml_name = of->m_ml->ml_name;
     function.definition.ml_doc = of->m_ml->ml_doc;
     function.definition.ml_flags = METH_FASTCALL | METH_KEYWORDS;
     nb::object ours = nb::steal(PyCFunction_NewEx(&function.definition, of->m_self, of->m_module));
-    function.original = PyCFunction_NewEx(of->m_ml, of->m_self, of->m_module);
+    if (!function.original) function.original = PyCFunction_NewEx(of->m_ml, of->m_self, of->m_module);
     if (!ours || !function.original) throw nb::python_error();
+    function.replaced = true;
     of->m_ml = &function.definition;
     of->vectorcall = reinterpret_cast<PyCFunctionObject*>(ours.ptr())->vectorcall;
+  }
+}
+
+// The functions of a module are its own again.
+void restore(nb::module_ module) {
+  std::string name = nb::cast<std::string>(module.attr("__name__"));
+  for (Function& function : functions) {
+    if (name != function.module || !function.replaced) continue;
+    nb::object found = module.attr(function.name);
+    auto* of = reinterpret_cast<PyCFunctionObject*>(found.ptr());
+    if (!PyCFunction_CheckExact(found.ptr()) || of->m_ml != &function.definition) continue;
+    auto* original = reinterpret_cast<PyCFunctionObject*>(function.original);
+    of->m_ml = original->m_ml;
+    of->vectorcall = original->vectorcall;
+    function.replaced = false;
   }
 }
 
@@ -286,4 +303,5 @@ void replace(nb::module_ module) {
 void register_starts(nb::module_& m) {
   m.def("watch_starts", &watch, nb::arg("file"), nb::arg("inject"));
   m.def("replace_starts", &replace, nb::arg("module"));
+  m.def("restore_starts", &restore, nb::arg("module"));
 }

@@ -1,4 +1,5 @@
 // torch_gpu_events.cpp - what torch.profiler has recorded of GPUs, from its own event objects to streams of the trace.
+#include <dlfcn.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -11,6 +12,8 @@
 #include "include/strobe.h"
 
 namespace nb = nanobind;
+
+extern "C" int InitializeInjection();  // adapters/cupti
 
 namespace {
 
@@ -92,6 +95,13 @@ void register_torch_events(nb::module_& m) {
   m.def("gpu_take_back", [] { return strobe_gpu_take_back() != 0; }, nb::call_guard<nb::gil_scoped_release>());
   m.def("gpu_recorded", [] { return strobe_gpu_recorded() != 0; });
   m.def("gpu_yielded", [] { return strobe_gpu_yielded() != 0; });
+  // For a program whose CUDA has begun without us: libcuda looks for a tool only then. Without CUDA: nothing.
+  m.def("gpu_begin_late", [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!driver) return;
+    dlclose(driver);
+    InitializeInjection();
+  });
   m.def("gpu_say",
         [](const std::string& what, const std::string& sentence) { strobe_gpu_say(what.c_str(), sentence.c_str()); });
   m.def("streams_told", [](int64_t launched_ns) { strobe_streams_told(launched_ns); });

@@ -47,9 +47,16 @@ Watch watch;
 
 int called(void*) {
   if (!watch.call) return 0;
+#if PY_VERSION_HEX >= 0x030C0000  // tools of the program see nothing of it; before, ours would see nothing, either
+  PyThreadState* thread = PyThreadState_Get();
+  PyThreadState_EnterTracing(thread);
+#endif
   PyObject* result = PyObject_CallNoArgs(watch.call);
   if (!result) PyErr_Clear();  // the callback reports its own errors; none goes into the program
   Py_XDECREF(result);
+#if PY_VERSION_HEX >= 0x030C0000
+  PyThreadState_LeaveTracing(thread);
+#endif
   return 0;
 }
 

@@ -53,6 +53,7 @@ class Session:
         leader: str = "",
         clock: str = "",
         levels: tuple[str, ...] = (),
+        attached: bool = False,
     ) -> None:
         self.folder = folder
         self.adapters = adapters
@@ -64,6 +65,7 @@ class Session:
         self.began_ns = began_ns  # of the job, CLOCK_MONOTONIC
         self.leader = leader  # record/program/windows.py
         self.levels = levels  # requested of adapters: cuda+memory
+        self.attached = attached  # the program was started without us, and goes on without us
         self.clock = clock  # record/launch/clock_server.py: address of the clock for other nodes
 
     def to_text(self) -> str:

@@ -14,6 +14,11 @@ from strobe.record.options.session_settings import Session
 from strobe.record.program import threads
 from strobe.record.program.import_hooks import after_import
 
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
 # Started by multiprocessing with `-c` and a line of code that begins like this, since 3.14 behind an import of sys.
 _HELPERS = {
     "from multiprocessing.resource_tracker ": "resource tracker of multiprocessing",
@@ -25,13 +30,7 @@ _named = (0, "")
 def start(settings: Session) -> None:
     """Name this process if it is a worker, and note what it starts from now on."""
     core.watch_starts(os.path.join(settings.folder, f"started-{os.uname().nodename}.jsonl"), settings.inject)
-    import posix
-
-    takes_fd = posix.execve in os.supports_fd
-    os.supports_fd.discard(posix.execve)
-    core.replace_starts(posix)
-    if takes_fd:  # its hash is another now
-        os.supports_fd.add(posix.execve)
+    _change_posix(core.replace_starts)
     if "_posixsubprocess" in sys.builtin_module_names:
         import _posixsubprocess
 
@@ -48,6 +47,23 @@ def start(settings: Session) -> None:
 def stop() -> None:
     """Note no more starts."""
     core.watch_starts("", "")
+
+
+def give_back() -> None:
+    """Give the standard library its own functions back, which `start` has put ours behind."""
+    _change_posix(core.restore_starts)
+    if (module := sys.modules.get("_posixsubprocess")) is not None:
+        core.restore_starts(module)
+
+
+def _change_posix(change: Callable[[ModuleType], None]) -> None:
+    import posix
+
+    takes_fd = posix.execve in os.supports_fd
+    os.supports_fd.discard(posix.execve)
+    change(posix)
+    if takes_fd:  # its hash is another now
+        os.supports_fd.add(posix.execve)
 
 
 def _name_worker() -> None:

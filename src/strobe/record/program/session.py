@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 
+from strobe.model.private_files import opener
 from strobe.model.terminal import talk
 from strobe.native import core
 from strobe.record.adapter import described
@@ -35,6 +36,18 @@ def notebook() -> list[str]:
         return []
     of_vscode = getattr(sys.modules["__main__"], "__vsc_ipynb_file__", "")
     return [str(of_vscode or os.environ.get("JPY_SESSION_NAME") or "notebook.ipynb")]
+
+
+def tell(message: str) -> None:
+    """Let the user know: on stderr, which is ours, too, or in the trace where the program was started without us."""
+    if _settings is None or not _settings.attached:
+        talk(message)
+        return
+    try:
+        with open(os.path.join(_settings.folder, "notes.txt"), "a", encoding="utf-8", opener=opener) as notes:
+            notes.write(message.replace("\n", " ") + "\n")
+    except (OSError, UnicodeError):
+        pass  # the trace is gone, or its disk is full
 
 
 def begun() -> bool:
@@ -87,7 +100,7 @@ def _start_adapters(settings: Session) -> None:
             _running.append(hooks)
         except Exception as error:
             core.count(f"not_recorded_{name}", 1)
-            talk(f"{name} is not recorded: {error}")
+            tell(f"{name} is not recorded: {error}")
 
 
 def _hooks(settings: Session) -> dict[str, Hooks]:
@@ -137,11 +150,25 @@ def stop_at_exit() -> None:
     os._exit = core._exit
 
 
+def forget_exit() -> None:
+    """Undo `stop_at_exit`."""
+    import posix
+
+    atexit.unregister(core.stop_at_exit)
+    if os._exit == core._exit:
+        os._exit = posix._exit
+
+
+_rests_while_forking = False
+
+
 def rest_while_forking() -> None:
     """Keep the core's own thread out of the way of forks.
 
     CPython 3.12 and later warn after a fork in a process of several threads, and count them in /proc; the program has
     done nothing to deserve it. The thread starts again with the first record that comes after the fork.
     """
-    if sys.version_info >= (3, 12):
+    global _rests_while_forking
+    if sys.version_info >= (3, 12) and not _rests_while_forking:
+        _rests_while_forking = True
         os.register_at_fork(before=core.pause, after_in_parent=core.resume)

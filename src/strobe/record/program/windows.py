@@ -21,7 +21,6 @@ import os
 import time
 
 from strobe.model.option import yes_or_no
-from strobe.model.terminal import talk
 from strobe.native import core
 from strobe.record.options.recorder_options import Moment, length, moment
 from strobe.record.options.session_settings import SESSION_VARIABLE, Session, switch
@@ -219,7 +218,7 @@ class Windows:
             switch.on_step = self._step
             import_hooks.after_import("torch.optim.optimizer", self._optimizers)
 
-    def _requested(self, begin_step: int, step_count: int, for_ns: int) -> None:
+    def request(self, begin_step: int, step_count: int, for_ns: int) -> None:
         """Another process asks for a window: from a step on (below 0: from now on), for so many steps, for so long."""
         first = begin_step if begin_step >= 0 else (self.steps or self.optimizer_steps)
         self.start = Moment("step", first)
@@ -298,7 +297,7 @@ class Windows:
         try:
             if self.leads:
                 if self.armed and (request := core.watch_request()):
-                    self._requested(*request)
+                    self.request(*request)
                 if 0 <= self._due_ns <= _now_ns():
                     self._turn()
             elif core.watch_word() == OPEN:
@@ -306,18 +305,18 @@ class Windows:
             else:
                 self.close()
         except Exception as error:
-            talk(f"the recording window is not as asked for: {error}")
+            session.tell(f"the recording window is not as asked for: {error}")
 
 
 _current: Windows | None = None
 
 
-def begin(settings: Session, main: bool) -> None:
-    """Record this process in the windows of the options. Raises OSError, and records nothing, if its files cannot be
-    made.
+def begin(settings: Session, main: bool, kind: type[Windows] = Windows) -> None:
+    """Record this process in the windows of the options, of this `kind`. Raises OSError, and records nothing,
+    if its files cannot be made.
     """
     global _current
-    windows = Windows(settings)
+    windows = kind(settings)
     _current = windows
     try:
         session.start(settings, main, recording=windows.start is None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from strobe.errors import RecordError
 from strobe.native import SampledProcess
@@ -76,22 +77,33 @@ def sampled(pid: int, blocks: str, *, native: bool) -> SampledProcess:
 
     native: with functions of C code; then a process without Python can be sampled, too.
     """
+    with refusals(pid, "sample", "sampled"):
+        return SampledProcess(pid, blocks, native)
+
+
+@contextmanager
+def refusals(pid: int, verb: str, done: str) -> Iterator[None]:
+    """Raise RecordError with the reason where the block finds that something cannot be done to a process.
+
+    `verb` is that of the command line, `done` its participle.
+    """
     if not 0 < pid < 1 << 31:
         raise RecordError(f"there is no process {pid}")
     if pid == os.getpid():
         raise RecordError(f"process {pid} is this strobe itself")
     try:
-        return SampledProcess(pid, blocks, native)
+        yield
     except ProcessLookupError as error:
         raise RecordError(f"there is no process {pid}") from error
     except PermissionError as error:
-        raise RecordError(f"process {pid} may not be read: {_refusal(pid)}", do=_way_out(pid)) from error
+        raise RecordError(f"process {pid} may not be read: {_refusal(pid)}", do=_way_out(pid, verb)) from error
     except ValueError as error:
         name = os.path.basename(program(pid)) or "its program"
-        raise RecordError(f"process {pid} cannot be sampled: {name} {error}") from error
+        raise RecordError(f"process {pid} cannot be {done}: {name} {error}") from error
 
 
-def _owner(pid: int) -> int:
+def owner(pid: int) -> int:
+    """Return the user that a process belongs to, -1 if it is gone."""
     try:
         return os.stat(f"/proc/{pid}").st_uid
     except OSError:
@@ -106,14 +118,14 @@ def _scope() -> int:
 
 
 def _refusal(pid: int) -> str:
-    if os.geteuid() and _owner(pid) != os.geteuid():
-        return f"it belongs to user {_owner(pid)}, and this strobe runs as user {os.geteuid()}"
+    if os.geteuid() and owner(pid) != os.geteuid():
+        return f"it belongs to user {owner(pid)}, and this strobe runs as user {os.geteuid()}"
     if os.geteuid() and _scope():
         return f"kernel.yama.ptrace_scope is {_scope()}, so that only its parent and root may"
     return "the kernel refuses it; a container may lack the capability SYS_PTRACE"
 
 
-def _way_out(pid: int) -> str:
+def _way_out(pid: int, verb: str) -> str:
     if os.geteuid():
-        return f"As root: sudo strobe sample {pid}"
+        return f"As root: sudo strobe {verb} {pid}"
     return "Of docker: run the container of strobe with --cap-add SYS_PTRACE --pid host"

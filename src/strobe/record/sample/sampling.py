@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import random
 import re
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from strobe.errors import RecordError
@@ -17,6 +16,7 @@ from strobe.record.launch import trace_folder
 from strobe.record.launch.parallel_jobs import Rank, rank_of
 from strobe.record.options.session_settings import json_text
 from strobe.record.sample import processes
+from strobe.record.sample.stop_signals import stop_asked
 
 _CHILDREN_S = 0.25  # between two looks for new children
 _JOB_S = 1.0  # between two looks at all processes of the machine
@@ -195,7 +195,7 @@ def sample(
     except BaseException:
         trace_folder.remove(folder)
         raise
-    with _stop_asked() as asked:
+    with stop_asked() as asked:
         _loop(sampling, rate_hz, duration_s, asked)
     sampling.finish()
     trace_folder.finish(folder, {})
@@ -226,25 +226,3 @@ def _loop(sampling: Sampling, rate_hz: float, duration_s: float | None, asked: C
             sampling.look()
             break
         time.sleep(next_s - now_s)
-
-
-@contextmanager
-def _stop_asked() -> Iterator[Callable[[], bool]]:
-    """Give a function that returns whether a signal asked for the end; a second one ends strobe as usual."""
-    arrived: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        arrived.append(number)
-        restore()
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, note) for number in numbers]
-
-    def restore() -> None:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-    try:
-        yield lambda: bool(arrived)
-    finally:
-        restore()

@@ -53,6 +53,8 @@ class _Cuda(Hooks):
                 os.environ[LEVELS] = ",".join(settings.levels)
             if found := of_packages(sys.path):
                 os.environ[CANDIDATES] = os.pathsep.join(found)
+            if settings.attached:
+                core.gpu_begin_late()
         after_import("torch", self._torch_imported)
 
     def stop(self) -> None:

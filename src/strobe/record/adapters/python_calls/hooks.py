@@ -32,6 +32,8 @@ class _PythonCalls(Hooks):
             os.path.join(os.path.expanduser("~"), ".local", "lib", ""),
         }
         excluded |= {os.path.join(path, "") for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
+        if settings.attached:  # what the program was asked to run
+            excluded.add(os.path.join(settings.folder, ""))
         rules = rules_of(settings.options)
         if rules:  # the recorder itself is never recorded
             rules.append((PATH, False, os.path.dirname(strobe.__file__)))
@@ -41,6 +43,7 @@ class _PythonCalls(Hooks):
             strings=settings.strings,
             imports=yes_or_no(settings.options.get("include-imports", "no")),
             c_functions="c_calls" in settings.adapters,
+            whole_stacks=settings.attached,
         )
         greenlets.start()
 

@@ -13,11 +13,11 @@ import os
 import sys
 import weakref
 
-from strobe.model.terminal import talk
 from strobe.native import core
 from strobe.record.adapter import Hooks
 from strobe.record.adapters.torch_distributed.messages import Messages
 from strobe.record.options.session_settings import Session
+from strobe.record.program import session
 from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -124,7 +124,7 @@ class _TorchDistributed(Hooks):
             self._put_in(c10d)
         except Exception as error:  # never into the program
             core.count("not_recorded_torch_distributed", 1)
-            talk(f"torch.distributed is not recorded: {error}")
+            session.tell(f"torch.distributed is not recorded: {error}")
 
     def _put_in(self, c10d: Any) -> None:
         import torch  # type: ignore[import-not-found, unused-ignore]  # part of what is being imported

@@ -1,0 +1,1 @@
+"""`strobe attach`: the recorder in a program that was started without it."""
