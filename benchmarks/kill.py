@@ -1,6 +1,9 @@
 """Kill programs at random moments, and compare what their traces hold with what they themselves counted.
 
-./dev bench kill [--times 20] [--seed 1] [--crowd]
+./dev bench kill [--times 20] [--seed 1] [--crowd | --launcher]
+
+With `--launcher`: `strobe run` of a small program is killed, the program, or both, one after the other, from its first
+line on. A program ends with `strobe run`. Every counted call must be there, and no page for windows be left.
 
 With `--crowd`: processes that fork while their threads call, all killed at once. Every thread of every process counts
 its calls in memory that survives; spans must nest, and every call that was counted must be there, or be stated as lost.
@@ -13,6 +16,7 @@ every one of these calls; the last may be missing, because the kill can hit betw
 """
 
 import argparse
+import mmap
 import os
 import random
 import shutil
@@ -93,16 +97,75 @@ def kill_crowd(place: Path, number: int, moments: random.Random) -> dict[str, ob
     return {**facts, "sound": not wrong and code == -signal.SIGKILL}
 
 
+SMALL = """
+import mmap, os, sys, time
+file = os.open("small.bin", os.O_RDWR)
+count = memoryview(mmap.mmap(file, 24)).cast("q")
+count[1] = os.getpid()
+def tick(n):
+    count[0] = n
+until = time.monotonic() + 1.2
+n = 0
+while time.monotonic() < until:
+    n += 1
+    tick(n)
+    time.sleep(0.0002)
+count[2] = 1
+"""
+
+
+def kill_launcher(place: Path, number: int, moments: random.Random) -> dict[str, object]:
+    """Start a small program, kill it, `strobe run`, or both, and compare what is left with its own count."""
+    whom = ("launcher", "both", "program")[number % 3]
+    (place / "small.bin").write_bytes(bytes(24))
+    command = [STROBE, "run", "--quiet", "--keep", "all", "--throttle", "off", "-o", f"{number}.strobe", "-c", SMALL]
+    launcher = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    counted = memoryview(mmap.mmap(os.open(place / "small.bin", os.O_RDWR), 24)).cast("q")
+    while not counted[1]:
+        time.sleep(0.001)
+    pid, delay_s = counted[1], moments.choice([moments.uniform(0.0, 0.1), moments.uniform(0.1, 1.1)])
+    time.sleep(delay_s)
+    if whom != "program":
+        launcher.kill()
+    if whom != "launcher":
+        os.kill(pid, signal.SIGKILL)
+    code = launcher.wait(timeout=120)
+    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    folder_ = place / f"{number}.strobe"
+    with strobe.open(folder_) as trace:
+        ticks = trace.sql("select count(*) as n from spans where name = 'tick'").to_pylist()[0]["n"]
+        process = trace.processes.to_pylist()[0]
+        lost = dict(trace.ask("info").rows())["lost"]
+        ended = trace.info.ended
+    left = sorted(each.name for each in folder_.glob("window-*"))
+    whole = counted[0] - 1 <= ticks <= counted[0] and lost == "nothing"
+    shutil.rmtree(folder_)
+    return {
+        "killed": whom,
+        "after s": f"{delay_s:.3f}",
+        "calls counted": counted[0],
+        "calls in the trace": ticks,
+        "end": ended,
+        "exit": code,
+        "left": ", ".join(left),
+        "sound": whole and not counted[2] and process["end_state"] == "lost" and not left and code == -signal.SIGKILL,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--crowd", action="store_true")
+    parser.add_argument("--launcher", action="store_true")
     options = parser.parse_args()
     moments = random.Random(options.seed)
     with folder() as place:
         if options.crowd:
             rows = [kill_crowd(place, number, moments) for number in range(options.times)]
+        elif options.launcher:
+            rows = [kill_launcher(place, number, moments) for number in range(options.times)]
         else:
             rows = [kill_once(place, number, moments.uniform(0.0, 6.0)) for number in range(options.times)]
     print(f"\n## Killed at {options.times} random moments\n")

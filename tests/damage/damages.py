@@ -1,8 +1,10 @@
-"""Damage to block files as disks, copies and kills do it: bits, bursts, cut ends, zeros, chunks in another place."""
+"""Damage to traces as disks, copies and kills do it: bits, bursts, cut ends, zeros, chunks in another place."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 from tests.unit.blocks_twin import HEADER, MAGIC
@@ -53,6 +55,17 @@ def _twice(data: bytes, random: Random) -> bytes:
     return data[:at] + data[begin:end] + data[at:]
 
 
+def _head(data: bytes, random: Random) -> bytes:
+    at = random.choice(chunks_of(data))[0] + random.randrange(HEADER.size)
+    return data[:at] + bytes([data[at] ^ random.randint(1, 255)]) + data[at + 1 :]
+
+
+def _last(data: bytes, random: Random) -> bytes:
+    begin, end = chunks_of(data)[-1 - random.randrange(3)]
+    at = random.randrange(begin, end)
+    return data[:at] + bytes([data[at] ^ random.randint(1, 255)]) + data[at + 1 :]
+
+
 DAMAGES: dict[str, Callable[[bytes, Random], bytes]] = {
     "flip": _flip,
     "burst": _burst,
@@ -60,6 +73,22 @@ DAMAGES: dict[str, Callable[[bytes, Random], bytes]] = {
     "zeros": _zeros,
     "swapped": _swapped,
     "twice": _twice,
+    "head": _head,
+    "last": _last,
 }
 # What is only in another place, or there twice, is all there.
 HARMLESS = ("swapped", "twice")
+# These need chunks; other files than those of blocks have none.
+_OF_CHUNKS = (*HARMLESS, "head", "last")
+
+
+def damage(folder: Path, kind: str, random: Random) -> Path:
+    """Damage one file of a trace as a disk does: its time of change stays. Return which."""
+    files = sorted(each for each in folder.iterdir() if each.is_file() and each.stat().st_size)
+    blocks = [each for each in files if each.suffix == ".blocks"]
+    others = [each for each in files if each.suffix != ".blocks"]
+    path = random.choice(blocks if kind in _OF_CHUNKS or random.random() < 0.7 else others)
+    state = path.stat()
+    path.write_bytes(DAMAGES[kind](path.read_bytes(), random))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -9,11 +10,13 @@ from random import Random
 import pytest
 
 import strobe
+from strobe.trace.archive import process_files
 from strobe.trace.derived.repair import repair
+from strobe.trace.processes.process_reader import RecordedProcess
 from strobe.trace.quality import counters
-from tests.damage.damages import DAMAGES, HARMLESS, chunks_of
-from tests.damage.every_answer import findings
-from tests.unit.blocks_twin import HEADER, LOOPS, PROCESS, SPANS
+from tests.damage.damages import DAMAGES, HARMLESS, chunks_of, damage
+from tests.damage.every_answer import answers_of, findings
+from tests.unit.blocks_twin import END, HEADER, LOOPS, PROCESS, SPANS, STATISTICS
 
 Copied = Callable[[str], Path]
 
@@ -42,11 +45,11 @@ def answers(folder: Path) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_every_question_to_a_damaged_trace_has_an_answer_or_one_sentence(copied: Copied, kind: str) -> None:
+    sound = answers_of(copied("whole"), all_of_them=False)
     for seed in range(6):
-        folder, random = copied(str(seed)), Random(seed)
-        path = random.choice(sorted(folder.glob("*.blocks")))
-        path.write_bytes(DAMAGES[kind](path.read_bytes(), random))
-        assert findings(folder, all_of_them=False, stated=kind not in HARMLESS) == []
+        folder = copied(str(seed))
+        damage(folder, kind, Random(seed))
+        assert findings(folder, sound, all_of_them=False) == []
 
 
 @pytest.mark.parametrize("header", [False, True], ids=["payload", "header"])
@@ -62,6 +65,45 @@ def test_lost_spans_are_counted_exactly_wherever_their_block_was(copied: Copied,
         assert sum(each.spans for each in lost) == rows
         assert all(each.begin_ns <= each.end_ns for each in lost)
         assert f"{rows:,}".replace(",", " ") in dict(trace.ask("info").rows())["lost"].replace("\u202f", " ")
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["payload", "header"])
+def test_lost_statistics_are_counted_in_executions(copied: Copied, header: bool) -> None:
+    folder = copied("lost")
+    with strobe.open(folder) as trace:
+        folded = trace.folded_count
+        left = sum(int(each.count.sum()) for process, each in trace.folded.items() if process)
+        main = trace.files[0].blocks
+    damage_chunk(main, -1, STATISTICS, header=header)
+    with strobe.open(folder) as trace:
+        assert trace.folded_count == left
+        assert counters(trace)["executions_lost"] == folded - left > 1000
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["payload", "header"])
+def test_a_damaged_end_is_stated_as_such_and_not_as_a_kill(copied: Copied, header: bool) -> None:
+    folder = copied("end")
+    for path in folder.glob("*.blocks"):
+        damage_chunk(path, -1, END, header=header)
+    with strobe.open(folder) as trace:
+        assert counters(trace)["ends_lost"] == 2
+        assert trace.endings[0].startswith("ended with exit code 0; the end of its file is damaged or missing; ")
+        assert trace.endings[1].startswith("ended; the end of its file is damaged or missing; ")
+        assert [row["end_state"] for row in trace.processes.to_pylist()] == ["cut", "cut"]
+        assert dict(trace.ask("info").rows())["lost"].startswith("2 processes whose end is lost")
+
+
+def test_a_lost_block_of_a_file_with_an_index_is_stated_before_anything_is_read(copied: Copied) -> None:
+    folder = copied("indexed")
+    path = blocks_of(folder)
+    assert RecordedProcess(process_files(folder)[0]).core.write_index()
+    state = path.stat()
+    rows = damage_chunk(path, 0, SPANS)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    with strobe.open(folder) as trace:
+        assert counters(trace)["spans_lost"] == rows
+        (lost,) = trace.lost_spans
+        assert (lost.spans, lost.begin_ns <= lost.end_ns) == (rows, True)
 
 
 def test_steps_stay_those_of_the_whole_where_the_description_of_their_loop_is_lost(copied: Copied) -> None:

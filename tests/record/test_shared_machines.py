@@ -283,3 +283,19 @@ def test_the_path_of_what_was_made_is_exact_where_a_program_reads_it(tmp_path: P
     (tmp_path / "a\x1b.folded").write_text("main;solve 10\n")
     done = subprocess.run([STROBE, "import", "a\x1b.folded"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("a\x1b.folded.strobe\n", 0), done.stderr
+
+
+def test_an_exported_file_is_for_its_user_unless_it_was_there(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    run(tmp_path, "run", "--quiet", "program.py")
+    before = os.umask(0o022)
+    try:
+        with strobe.open(tmp_path / "program.strobe") as trace:
+            for form in ("chrome", "collapsed", "cube4", "html", "perfetto", "pprof", "speedscope"):
+                old, new = tmp_path / f"old.{form}", tmp_path / f"new.{form}"
+                old.touch(0o644)
+                trace.export(old, form)
+                trace.export(new, form)
+                assert [stat.S_IMODE(each.stat().st_mode) for each in (old, new)] == [0o644, 0o600], form
+    finally:
+        os.umask(before)

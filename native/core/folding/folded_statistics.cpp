@@ -55,8 +55,15 @@ std::string FoldedStatistics::take_ended() {
   ended_not_taken_ = ended_.size();
   rows_not_taken_ = rows();
   std::string chunk;
-  append_statistics(chunk, taken);
+  write(chunk, taken);
   return chunk;
+}
+
+// With how many executions there were until now: what a damaged chunk held is known by it.
+void FoldedStatistics::write(std::string& out, const StatisticsTable& table) {
+  append_statistics(out, table);
+  written_ += table.executions();
+  append_execution_count(out, writer_, written_);
 }
 
 void FoldedStatistics::append_chunks(std::string& out) const {
@@ -65,7 +72,7 @@ void FoldedStatistics::append_chunks(std::string& out) const {
 }
 
 void FoldedStatistics::take_last_chunk(std::string& out) {
-  append_statistics(out, decided_);
+  write(out, decided_);
   decided_.clear();
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/format/span_statistics.h"
 #include "core/spans/location_builder.h"
+#include "core/system/clock.h"
 
 namespace strobe {
 
@@ -38,6 +39,7 @@ class FoldedStatistics {
   uint64_t without_room() const { return without_room_; }  // spans that were counted together
 
  private:
+  void write(std::string& out, const StatisticsTable& table);
   StatisticsKey room_for(const StatisticsTable& table, const StatisticsKey& key);
   size_t rows() const { return decided_.size() + pending_.size(); }
   PathTable& paths_;
@@ -47,6 +49,8 @@ class FoldedStatistics {
   size_t ended_not_taken_ = 0;  // of these, and of all rows, when it was last tried to write some
   size_t rows_not_taken_ = 0;
   uint64_t without_room_ = 0;
+  const uint64_t writer_ = uint64_t(clock_pair().ns);  // a process may record several times
+  uint64_t written_ = 0;                               // executions
 };
 
 }  // namespace strobe

@@ -72,6 +72,12 @@ uint64_t StatisticsTable::short_spans() const {
   return count;
 }
 
+uint64_t StatisticsTable::executions() const {
+  uint64_t count = 0;
+  for (const Row& row : rows_) count += row.totals.count;
+  return count;
+}
+
 void StatisticsTable::clear() {
   keys_.clear(), rows_.clear(), parts_.clear();
   slots_ = {};
@@ -81,6 +87,12 @@ void StatisticsTable::clear() {
 // Columns: location, path, class + 1, count, total, own, min, max - min, sum of squares (its bits), buckets in use;
 // then their numbers and their counts, of all rows one after the other. Only the column that is being written takes
 // memory.
+void append_execution_count(std::string& out, uint64_t writer, uint64_t executions) {
+  if (!executions) return;
+  append_chunk(out, kNoteChunk, 0, 1,
+               "{\"executions\": [" + std::to_string(writer) + ", " + std::to_string(executions) + "]}");
+}
+
 void append_statistics(std::string& out, const StatisticsTable& table, const std::function<bool(uint32_t)>& chosen) {
   std::vector<uint32_t> rows;
   for (uint32_t i = 0; i < table.size(); i++)

@@ -82,6 +82,7 @@ class StatisticsTable {
   size_t bytes() const;  // memory held
   void clear();
   uint64_t short_spans() const;  // executions in entries of short classes
+  uint64_t executions() const;   // in all entries
 
  private:
   static constexpr uint32_t kPart = 8;  // buckets
@@ -111,6 +112,9 @@ class StatisticsTable {
 // Appends a statistics chunk with the entries of these locations (by default all), if there are any.
 void append_statistics(std::string& out, const StatisticsTable& table,
                        const std::function<bool(uint32_t location)>& chosen = {});
+// Appends a note: so many executions are in the statistics chunks that `writer` (a number of its own) has written so
+// far.
+void append_execution_count(std::string& out, uint64_t writer, uint64_t executions);
 bool decode_statistics(std::string_view payload, uint32_t count, StatisticsTable& into);  // false: damaged
 
 // The file process-<pid>.statistics: two slots that are written in turn, so that one of them is always whole. A

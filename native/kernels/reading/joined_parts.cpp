@@ -47,6 +47,7 @@ MappedFile MappedFile::joined(const std::string& blocks_path) {
   void* map = mmap(nullptr, all, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), blocks_path);
   out.data_ = {static_cast<const char*>(map), Unmap{all}};
+  out.stored_.push_back({0, all});
   char* at = static_cast<char*>(map);
   for (const auto& file : files) {
     if (aligned && file->bytes && mmap(at, file->bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, file->fd, 0) == MAP_FAILED)

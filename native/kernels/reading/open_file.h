@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace strobe {
@@ -23,6 +24,7 @@ struct OpenFile {
   size_t bytes = 0;
   int64_t changed_ns = 0;
   ino_t inode = 0;
+  size_t stored = 0;  // bytes, without holes
   // Throws std::system_error.
   OpenFile(const std::string& path, int flags) {
     fd = open(path.c_str(), flags | O_CLOEXEC);
@@ -32,7 +34,7 @@ struct OpenFile {
       if (fd >= 0) close(fd);
       throw std::system_error(error, std::generic_category(), path);
     }
-    bytes = size_t(info.st_size), inode = info.st_ino;
+    bytes = size_t(info.st_size), inode = info.st_ino, stored = size_t(info.st_blocks) * 512;
     changed_ns = int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
   }
   ~OpenFile() { close(fd); }
@@ -51,6 +53,23 @@ class MappedFile {
     void* map = mmap(nullptr, file.bytes, PROT_READ, sharing, file.fd, 0);
     if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), path);
     data_ = {static_cast<const char*>(map), Unmap{file.bytes}};
+    if (file.bytes <= file.stored + kHoles) {
+      stored_.push_back({0, file.bytes});
+      return;
+    }
+    for (off_t at = 0, end; (at = lseek(file.fd, at, SEEK_DATA)) >= 0; at = end) {
+      if ((end = lseek(file.fd, at, SEEK_HOLE)) <= at) break;
+      stored_.push_back({size_t(at), size_t(end)});
+    }
+  }
+  // Where a text is, from a byte on: holes of a sparse file are not read. npos: nowhere.
+  size_t find(std::string_view text, size_t from) const {
+    for (const auto& [begin, end] : stored_) {
+      if (end <= from) continue;
+      const size_t at = bytes().substr(0, end + text.size() - 1).find(text, std::max(from, begin));
+      if (at != std::string_view::npos) return at;
+    }
+    return std::string_view::npos;
   }
   // A block file behind its earlier parts, if it has any (core/session/file_parts.h).
   static MappedFile joined(const std::string& blocks_path);
@@ -68,6 +87,8 @@ class MappedFile {
     void operator()(const char* data) const { munmap(const_cast<char*>(data), bytes); }
   };
   std::unique_ptr<const char, Unmap> data_;
+  static constexpr size_t kHoles = 1 << 20;        // bytes: fewer are read as fast as they are skipped
+  std::vector<std::pair<size_t, size_t>> stored_;  // all but the holes of a sparse file
   int64_t changed_ns_ = 0;
   size_t earlier_bytes_ = 0;
 };

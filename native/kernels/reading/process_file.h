@@ -3,8 +3,8 @@
 #pragma once
 #include <stdint.h>
 #include <algorithm>
-#include <atomic>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -121,6 +121,7 @@ class ProcessFile {
   // Since when all is there, in a file whose beginning a flight recorder has removed; else 0.
   int64_t kept_from_ns() const { return kept_from_ns_; }
   uint64_t recovered_records = 0;
+  uint64_t recovered_executions = 0;         // in statistics
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
   std::string failure;    // why recording stopped while the program went on; from the rings
@@ -133,7 +134,10 @@ class ProcessFile {
   // In the block file, or its newest part: recovered chunks go here.
   size_t sound_bytes() const { return sound_bytes_ - std::min(sound_bytes_, file_.earlier_bytes()); }
   // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
-  uint64_t damaged_later() const { return damaged_later_; }
+  uint64_t damaged_later() const;
+  uint64_t damaged_later_bytes() const;
+  // Compares all blocks and tables of a file that was opened by its index, once; of a large one, only what is read is.
+  void check_blocks() const;
 
   // Writes the index that the next opening uses, unless this one used it or the file is damaged or still written.
   // False: there is none; nor where it cannot be written.
@@ -187,7 +191,10 @@ class ProcessFile {
   MappedFile file_;
   std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables, as they are read
   std::map<uint32_t, uint64_t> damaged_spans_;  // by location, in blocks whose header is sound
-  mutable std::atomic<uint64_t> damaged_later_ = 0;
+  bool is_damaged(std::string_view payload) const;
+  mutable std::mutex damaged_lock_;
+  mutable std::map<const char*, size_t> damaged_later_;  // payloads of an indexed file and their bytes
+  mutable std::once_flag checked_;
   size_t sound_bytes_ = 0;        // up to the chunk that was being written when the process was killed
   size_t torn_bytes_ = 0;         // behind the last sound chunk: the beginning of one
   std::string kept_chunks_;       // of the file, behind its sound bytes

@@ -23,6 +23,7 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
       append_json_text(json, file.failure);
       json += ", \"failed_ns\": " + std::to_string(file.failed_ns);
     }
+    append_execution_count(chunks, 0, file.recovered_executions);
     append_chunk(chunks, kEndChunk, 0, 1, json + "}");
     OpenFile out(blocks_path, O_WRONLY | O_APPEND);
     // Left there, the header of a torn chunk would claim what is appended as its own.

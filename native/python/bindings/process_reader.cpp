@@ -52,13 +52,15 @@ class Reader {
   nb::dict quality() const {
     nb::dict out;
     for (const auto& [name, value] : file_->counters) out[name.c_str()] = value;
-    out["bytes_lost"] = file_->bytes_lost;
+    file_->check_blocks();
+    out["bytes_lost"] = file_->bytes_lost + file_->damaged_later_bytes();
     out["chunks_damaged"] = file_->chunks_damaged + file_->damaged_later();
     out["records_recovered"] = file_->recovered_records;
     return out;
   }
 
   nb::list lost_spans() const {
+    file_->check_blocks();
     nb::list out;
     for (const auto& lost : file_->lost_spans())
       out.append(nb::make_tuple(lost.location, lost.begin_ns, lost.end_ns, lost.spans));

@@ -12,6 +12,7 @@ from strobe.errors import StrobeError, UsageError
 from strobe.model import exit_codes
 from strobe.model.durations import duration_ns
 from strobe.model.option import Option
+from strobe.model.private_files import private_opener
 from strobe.model.terminal import as_it_is, talk, visible
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
@@ -309,7 +310,7 @@ def write(rendered: str, path: str | None, to: TextIO | None = None, *, data: bo
             to.write(shown[at : at + _PIECE])
         return
     try:
-        with open(path, "w", encoding="utf-8") as stream:
+        with open(path, "w", encoding="utf-8", opener=private_opener) as stream:
             stream.write(rendered if data else visible(rendered))
     except OSError as error:
         raise StrobeError(f"cannot write '{path}': {error.strerror}") from error

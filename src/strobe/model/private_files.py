@@ -15,6 +15,11 @@ def folder_mode(access: str = "") -> int:
     return 0o777 if (access or os.environ.get("STROBE_ACCESS")) == UMASK else 0o700
 
 
+def private_opener(path: str, flags: int) -> int:
+    """Open a file for `open(path, "w", opener=private_opener)`: a new one has the mode of new traces."""
+    return os.open(path, flags, 0o666 & folder_mode())
+
+
 def opener(path: str, flags: int) -> int:
     """Open a file for `open(path, "w", opener=opener)`: with the mode that its folder gives to new files."""
     return os.open(path, flags, 0o666 & os.stat(os.path.dirname(path) or ".").st_mode)

@@ -47,7 +47,7 @@ PROCESSES = TABLES["processes"] = (
         "string",
         "",
         "closed (orderly), exited (os._exit), replaced (exec), lost (killed or crashed), left (sampling from outside "
-        "ended before the process), running",
+        "ended before the process), cut (the end of its file is damaged or missing), running",
     ),
     Column("exit_code", "int64", "", "exit code of the process, null where unknown", nullable=True),
     Column("argv", "string", "", "command line"),

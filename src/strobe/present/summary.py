@@ -42,6 +42,7 @@ from strobe.trace.definition_rows import process_rows, ranks_of
 from strobe.trace.derived.beginning_of_run import beginning_of
 from strobe.trace.info import Info
 from strobe.trace.quality import counters
+from strobe.trace.quality import losses as missing
 from strobe.trace.trace import Trace
 
 # Spans read while the user waits: steps and sums of a million spans take about 0.7 s of CPU time.
@@ -441,9 +442,8 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
     info = trace.info
     total = counters(trace)
     processes, quality = rows_of(trace.processes), rows_of(trace.quality)
-    losses = loss_sentences(total)
+    losses = missing(trace)
     notes = [(row["what"], str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
-    losses += [text for what, text in notes if what in ("unreadable", "unrecorded")]
     losses += dict.fromkeys(text for what, text in notes if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
     remarks = [text for what, text in notes if what in _REMARKS]
     if usual:

@@ -215,7 +215,9 @@ def _corrections(trace: Trace, selection: Selection, process: int, rows: Folded)
             of_class = folded_ns * (iterations.class_id == class_id)
             until = np.column_stack((np.cumsum(of_class) - of_class, np.cumsum(of_class))).ravel()
             starts = spans["start_ns"]
-            weight = np.interp(starts + spans["duration_ns"], moments, until) - np.interp(starts, moments, until)
+            weight = spans["duration_ns"].astype(np.float64)  # where the records of iterations are lost
+            if len(moments):
+                weight = np.interp(starts + spans["duration_ns"], moments, until) - np.interp(starts, moments, until)
             everything = np.bincount(spans["call_path"], weights=weight, minlength=paths)
             selected = np.bincount(spans["call_path"], weights=weight * (1 if mask is None else mask), minlength=paths)
             here = (rows.location == location) & (rows.class_id == class_id)

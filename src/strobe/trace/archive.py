@@ -6,6 +6,7 @@ import fnmatch
 import json
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,10 +15,13 @@ from typing import Any
 
 from strobe.errors import TraceError, UsageError
 from strobe.model import manifest
+from strobe.model.units import format_bytes
 
 SUFFIX = ".strobe"
 FileState = tuple[str, int, int]  # name, bytes, time of the last change (ns)
 FORMAT_VERSION = 1
+_TEXTS = ("job.json", "notes.txt", "symbols.json", "summary.json", "notes.json", "clocks.json")
+_MOST_TEXT = 256 << 20  # bytes of one of them
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ def read_job(folder: Path) -> Job:
     may not be read, or if the trace has a later version.
     """
     path = folder / "job.json"
+    require_files(folder)
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -86,6 +91,29 @@ def read_job(folder: Path) -> Job:
     except _NOT_A_JOB:
         pass
     return Job(lost="" if data is None else "job.json is damaged: times count from the start of the first process")
+
+
+def require_files(folder: Path) -> None:
+    """Raise TraceError for what cannot be read to its end in a trace folder: a pipe, a device, a text without one."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            is_text = entry.name in _TEXTS
+            if not (entry.is_file(follow_symlinks=False) and not is_text) and (why := _why_unreadable(entry, is_text)):
+                raise TraceError(f"'{entry.name}' {why}", where=str(folder), do="Move it away; the rest may be sound.")
+
+
+def _why_unreadable(entry: os.DirEntry[str], is_text: bool) -> str:
+    try:
+        state = entry.stat()
+    except FileNotFoundError:
+        return ""  # a link to nothing, or a file that its writer has renamed
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
+        return "is a pipe, a socket or a device, not a file"
+    if is_text and state.st_size > _MOST_TEXT:
+        return f"has {format_bytes(state.st_size)}, more than strobe writes"
+    return ""
 
 
 _NOT_A_JOB = (TypeError, ValueError, AttributeError, KeyError, OverflowError, RecursionError)

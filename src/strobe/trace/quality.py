@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from strobe.model.losses import sentence
+from strobe.model.losses import loss_sentences, sentence
 from strobe.model.units import format_ns
 from strobe.tables.table import Table, make_table
 from strobe.trace import archive
@@ -73,6 +73,12 @@ def flight_facts(recorded: RecordedProcesses) -> dict[str, str]:
     if event := archive.sound_text(flight.get("event", "")):
         found["written_for"] = f"written for: {event}"
     return found
+
+
+def losses(recorded: RecordedProcesses) -> list[str]:
+    """Return a sentence for everything that is missing: counted, unreadable or not recorded."""
+    texts = [str(text) for *_, what, _, text in recorded.quality.rows() if what in ("unreadable", "unrecorded")]
+    return loss_sentences(counters(recorded)) + texts
 
 
 def counters(recorded: RecordedProcesses) -> Counter[str]:

@@ -30,7 +30,7 @@ from strobe.trace.metrics.readings import Readings, metrics_table, readings_of
 from strobe.trace.missing_data import first_missing
 from strobe.trace.pictures.matching_locations import Place, find_places
 from strobe.trace.pictures.pyramid import Pyramid
-from strobe.trace.processes.process_reader import ProcessReader, RecordedProcess
+from strobe.trace.processes.process_reader import LostSpans, ProcessReader, RecordedProcess
 from strobe.trace.processes.recorded_processes import RecordedProcesses, Workers, open_processes
 from strobe.trace.spans import (
     PathSums,
@@ -149,6 +149,17 @@ class Trace(RecordedProcesses):
     def location_of(self, process: int, local_id: int) -> int | None:
         """Return the location with this id in a process."""
         return self._local_locations[process].get(local_id)
+
+    @cached_property
+    def lost_spans(self) -> list[LostSpans]:
+        """The spans that are known to be lost to damage, with locations of the trace, in ns since its zero."""
+        return [
+            each._replace(location=location, begin_ns=each.begin_ns - zero, end_ns=each.end_ns - zero)
+            for process, reader in enumerate(self.readers)
+            for zero in (self.zero_of(process),)
+            for each in reader.lost_spans()
+            if (location := self.location_of(process, each.location)) is not None
+        ]
 
     def home(self, location: int) -> LocalLocation:
         """Return process and local id of a location of the trace. Raises UsageError if it does not exist."""

@@ -7,7 +7,7 @@ import { contextOf } from "../base/visibleText";
 import { fitCanvas } from "../widgets/useSize";
 import { rowOfLocation } from "./drawing/drawLinks";
 import { drawTracks } from "./drawing/drawTracks";
-import { type CellSource, type Ground, type Kept, newKept, type Scene, type Tools } from "./drawing/scene";
+import { type CellSource, type Ground, type Kept, type Losses, newKept, type Scene, type Tools } from "./drawing/scene";
 import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
 import type { TimelineModel } from "./model/timelineModel";
@@ -31,6 +31,12 @@ export const groundOf = (model: TimelineModel, pane: PaneModel): Ground & CellSo
   height: pane.height.value,
 });
 
+/** The stretches in which spans are lost, and which rows they are in. */
+export const lossesOf = (model: TimelineModel): Losses => ({
+  lost: model.run.meta.lost,
+  stands: (row, location) => model.rows.stands(row, location),
+});
+
 /** All that a picture of a pane shows. */
 export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined, kept: Kept, idle?: Idle): Scene {
   const { state } = model.session;
@@ -45,6 +51,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     steps: model.steps.value,
     stepsOf: model.data.stepsOf.value,
     foldedProcesses: model.run.meta.folded_processes,
+    losses: lossesOf(model),
     chosenStep: state.value.step,
     readings: model.data.readings.value,
     selection: span && {

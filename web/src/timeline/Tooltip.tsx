@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { css, GROUP_TITLES } from "../base/color";
 import { causeTitle } from "../base/idleCauses";
-import { formatQuantity } from "../base/quantity";
+import { formatQuantity, plural } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
 import { toNs } from "../base/viewport";
 import { fetchSpan } from "../data/spans";
@@ -12,11 +12,12 @@ import { GAP } from "../data/tiles/cells";
 import type { IdleGap } from "../data/wire/wire.generated";
 import { Swatch } from "../widgets/figures";
 import { RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
+import { lostAt } from "./drawing/drawLost";
 import { markAt, type PlacedMark } from "./drawing/drawMarks";
 import { readingAt, seriesColor } from "./drawing/drawMetrics";
 import { nameOf } from "./Gutter";
 import type { TimelineModel } from "./model/timelineModel";
-import { groundOf } from "./Pane";
+import { groundOf, lossesOf } from "./Pane";
 import { rowAt } from "./pointing/hitTest";
 import type { Idle } from "./pointing/idleAt";
 import { rasterFacts } from "./rasterFacts";
@@ -79,9 +80,14 @@ export function Tooltip({ model }: { model: TimelineModel }) {
   const row = pointer && rowAt(groundOf(model, pointer.pane), pointer.y);
   const facts = pointer && row && rasterFacts(model, row, pointer.x);
   const mark = pointer && row && markAt(groundOf(model, pointer.pane), row, pointer.x);
+  const lost = pointer && row ? lostAt(lossesOf(model), groundOf(model, pointer.pane), row, pointer.x) : [];
   const long = useMarked(model, row, mark);
   const gap = useGap(model, idle);
-  if (!pointer || model.pointer.dragging.value || (!hit && !idle && !facts?.length && !mark && row?.kind !== "metric"))
+  if (
+    !pointer ||
+    model.pointer.dragging.value ||
+    (!hit && !idle && !facts?.length && !mark && !lost.length && row?.kind !== "metric")
+  )
     return null;
   const theme = model.session.theme.value;
   const right = pointer.x > model.size.value.width * 0.62;
@@ -157,6 +163,14 @@ export function Tooltip({ model }: { model: TimelineModel }) {
   };
   return (
     <div class="tooltip" style={style} role="tooltip">
+      {lost.map((stretch) => (
+        <div key={stretch.start_ns}>
+          {plural(stretch.spans, "span")} lost
+          <span class="weak">
+            {` in ${formatDuration(stretch.end_ns - stretch.start_ns)}: this part of the file is damaged`}
+          </span>
+        </div>
+      ))}
       {content()}
     </div>
   );

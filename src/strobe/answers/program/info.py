@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from strobe.analyses.program.info import ANALYSIS
-from strobe.model.losses import loss_sentences
 from strobe.model.units import format_bytes, format_ns
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import representativeness, usual_steps
 from strobe.tables.table import Table, make_table
-from strobe.trace.quality import counters
+from strobe.trace.quality import losses
 from strobe.trace.trace import Trace
 
 
@@ -40,7 +39,7 @@ def run(trace: Trace) -> Table:
         ("recorded", ", ".join(sorted({str(name) for name in trace.regions.column("paradigm")}))),
         ("size", f"{format_bytes(info.size_bytes)}, {_density(info.size_bytes, info.span_count, info.folded_count)}"),
         ("size_bytes", str(info.size_bytes)),
-        ("lost", "; ".join(loss_sentences(counters(trace))) or "nothing"),
+        ("lost", "; ".join(losses(trace)) or "nothing"),
         ("format_version", str(info.format_version)),
     ]
     return make_table(ANALYSIS.columns, rows)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, Function, ProfileProcess
 from strobe.formats.reading.text_input import lines_of
+from strobe.formats.writing.output_files import new_file
 from strobe.formats.writing.profile_export import Profile
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.trace.trace import Trace
@@ -96,7 +97,7 @@ def write(trace: Trace, path: Path) -> None:
     for _, totals in profile.totals():
         for each in profile.weighted(totals):
             summed[each.path] = summed.get(each.path, 0) + each.own_ns
-    with open(path, "w", encoding="utf-8", newline="\n") as out:
+    with new_file(path) as work, open(work, "w", encoding="utf-8", newline="\n") as out:
         for call_path, own_ns in sorted(summed.items()):
             out.write(";".join(names[region] for region in profile.regions_of(call_path)) + f" {max(own_ns, 0)}\n")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from strobe.formats.reading import protobuf
 from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight, read_whole
+from strobe.formats.writing.output_files import new_file
 from strobe.formats.writing.profile_export import Profile, weight_is_time
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.trace.trace import Trace
@@ -257,7 +258,7 @@ def write(trace: Trace, path: Path) -> None:
     types = [("calls", "count"), *kinds, *([("time", "nanoseconds")] if weight_is_time(trace) else [])]
     modules = {module: i + 1 for i, module in enumerate(dict.fromkeys(f.module for f in profile.frames if f.module))}
     numbers = [protobuf.varint(region + 1) for region in range(len(profile.frames))]
-    with gzip.open(path, "wb", compresslevel=6) as out:
+    with new_file(path) as work, gzip.open(work, "wb", compresslevel=6) as out:
         for name, unit in types:
             out.write(protobuf.message(1, {1: texts[name], 2: texts[unit]}))
         for location, totals in profile.totals():

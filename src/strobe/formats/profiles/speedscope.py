@@ -18,6 +18,7 @@ import numpy as np
 
 from strobe.formats.reading.json_input import exact_number, read_json
 from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight
+from strobe.formats.writing.output_files import new_file
 from strobe.formats.writing.profile_export import Profile, weight_is_time
 from strobe.model.option import Option
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
@@ -191,7 +192,7 @@ def write(trace: Trace, path: Path, *, events: bool = False) -> None:
         {"name": each.name, **({"file": each.file} if each.file else {}), **({"line": each.line} if each.line else {})}
         for each in profile.frames
     ]
-    with open(path, "w", encoding="utf-8") as out:
+    with new_file(path) as work, open(work, "w", encoding="utf-8") as out:
         beginning = {"$schema": _SCHEMA, "exporter": "strobe", "name": trace.path.name, "shared": {"frames": frames}}
         out.write(json.dumps(beginning, ensure_ascii=False)[:-1] + ', "profiles": [')
         if events:

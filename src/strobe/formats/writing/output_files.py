@@ -17,6 +17,7 @@ from strobe.model.private_files import folder_mode
 def new_file(path: Path) -> Iterator[Path]:
     """Give a name to write to: the file appears under its own name when it is complete, or not at all.
 
+    It is for its user only (strobe.model.private_files); one that was there keeps its mode.
     A pipe or a device (`/dev/stdout`) gets the bytes of the complete file, and stays what it is.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -26,7 +27,9 @@ def new_file(path: Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, target)
         return
     work = path.with_name(f".{path.name}.writing-{os.getpid()}")
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & folder_mode()
     try:
+        os.close(os.open(work, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode))
         yield work
         work.replace(path)
     finally:

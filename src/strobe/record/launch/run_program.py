@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strobe.errors import RecordError
-from strobe.record.launch import clock_server, flight, parallel_jobs
+from strobe.record.launch import clock_server, first_sync, flight, parallel_jobs
 from strobe.record.launch.trace_folder import create, default_name, finish
 from strobe.record.options.all_options import ADAPTERS, job_settings, levels
 from strobe.record.options.filters import anchored_options
@@ -117,7 +117,11 @@ def run(
         recorder = flight.FlightRecorder(folder, keep_ns, keep_bytes, complete)
     companions = [each for name in ADAPTERS if (each := ADAPTERS[name].companion(settings, environment))]
 
+    syncs = []
+
     def started() -> None:
+        if shared is None:
+            syncs.append(first_sync.start(folder))
         for companion in companions:
             companion.started()
         if recorder is not None:
@@ -134,6 +138,8 @@ def run(
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
+        for sync in syncs:
+            sync.set()
         for companion in companions:
             companion.stop()
         if shared is not None and rank is not None:

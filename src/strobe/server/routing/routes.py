@@ -61,6 +61,16 @@ from strobe.steps.loops.structure import StructureDict
 
 _MOST_STEPS = 4000
 _MOST_WORDS, _MOST_WORD = 100, 1000
+_MOST_LOST = 4000  # more are not told apart on a screen
+
+
+class LostStretch(TypedDict):
+    """Spans of a location that are lost to damage: they began in these ns since the trace's zero."""
+
+    location: int
+    start_ns: int
+    end_ns: int
+    spans: int
 
 
 class Meta(TypedDict):
@@ -85,6 +95,7 @@ class Meta(TypedDict):
     sampled: list[int]
     size_bytes: int
     tile_cells: int
+    lost: list[LostStretch]
 
 
 @route("meta", most_bytes=MB)
@@ -108,6 +119,10 @@ def meta(context: TraceContext) -> Meta:
         "sampled": sorted(context.sampled.locations),
         "size_bytes": info.size_bytes,
         "tile_cells": TILE_CELLS,
+        "lost": [
+            {"location": each.location, "start_ns": each.begin_ns, "end_ns": each.end_ns, "spans": each.spans}
+            for each in context.trace.lost_spans[:_MOST_LOST]
+        ],
     }
 
 

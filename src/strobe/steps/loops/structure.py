@@ -177,6 +177,8 @@ def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Struc
         return replace(found, reason=official.reason, kept_steps=_kept(official))
     if official is None or official.recorded is None or stream != "auto":
         return structure_of(streams[process], process, stream, run_ns)
+    if not events_of(streams[process]):  # the spans of its steps are lost
+        return structure_of(streams[process], process, stream, run_ns)
     return _of_records(trace, streams[process], official, run_ns)
 
 

@@ -40,6 +40,9 @@ def _ending(process: ProcessFacts, program: str, job: Job, zero_ns: int) -> str:
         return f"left by os._exit{shown}; complete up to {until}"
     if state == "running":
         return f"{STILL_RUNNING}; complete up to {until}"
+    if state == "cut":
+        how = f"ended with exit code {code}" if code is not None else f"killed by {killed}" if killed else "ended"
+        return f"{how}; the end of its file is damaged or missing; recorded up to {until}"
     if program:
         return f"became {program}; complete up to {until}"
     if killed:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from strobe.trace.folded import no_iterations
 from strobe.trace.processes.process_facts import LocationFacts, MetricReadings, ProcessFacts
-from strobe.trace.processes.process_reader import ALWAYS, ProcessReader
+from strobe.trace.processes.process_reader import ALWAYS, LostSpans, ProcessReader
 
 _Array = npt.NDArray[Any]
 
@@ -79,6 +79,14 @@ class PartReader:
         )
         left = len(self._whole.statistics()["count"])
         return {**self._whole.quality(), "spans_cut": cut, **({"statistics_left_out": left} if left else {})}
+
+    def lost_spans(self) -> list[LostSpans]:
+        """Return those that may have begun in the part."""
+        return [
+            each._replace(begin_ns=max(each.begin_ns, self._begin), end_ns=min(each.end_ns, self._end))
+            for each in self._whole.lost_spans()
+            if each.begin_ns < self._end and each.end_ns > self._begin
+        ]
 
     def loops(self) -> list[dict[str, Any]]:
         """Return nothing: loops are looked for in the spans that are there."""

@@ -101,6 +101,9 @@ class ProcessReader(Protocol):
     def quality(self) -> dict[str, int]:
         """Return what was lost, cut, or spent, by name."""
 
+    def lost_spans(self) -> list[LostSpans]:
+        """Return the spans that are known to be missing."""
+
     def loops(self) -> list[dict[str, Any]]:
         """Return the loops that were found while the program ran.
 
@@ -189,6 +192,8 @@ class RecordedProcess:
         from strobe import native
 
         self._alive = files.rings is not None and is_alive(files)
+        # Rings go when the end is in the file, whoever writes it.
+        self._cut = files.rings is None and not native.is_held(str(files.blocks))
         self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
         self.window = ALWAYS
         self.gpus: NodeGpus | None = None
@@ -203,6 +208,7 @@ class RecordedProcess:
         self.call_sites: symbols.CallSites = {}
         self.job: dict[str, Any] = {}
         self._written: dict[int, int] = {}
+        self._executions: dict[int, int] = {}
         repeated: dict[str, Any] = {}
         for text in raw["note_json"]:
             facts = _facts(text)
@@ -217,6 +223,9 @@ class RecordedProcess:
             if "spans_of" in facts:
                 location, count = _pair(facts.pop("spans_of"))
                 self._written[location] = count
+            if "executions" in facts:
+                writer, count = _pair(facts.pop("executions"))
+                self._executions[writer] = max(count, self._executions.get(writer, 0))
             self._notes.update(facts)
         self._bytes_lost = int(self._notes.get("bytes_lost", 0))  # of a trace that was repaired
         self._described = bool(self._begun or repeated)
@@ -231,12 +240,15 @@ class RecordedProcess:
         """Return the facts about the process; `ended_ns` is the last moment known to be recorded."""
         return self._facts_of_process
 
+    @property
+    def _finished(self) -> bool:
+        return len(self._ended) >= len(self._begun)
+
     @cached_property
     def _facts_of_process(self) -> ProcessFacts:
         first, description = self._begun[0], self._begun[0].get("description") or {}
-        finished = len(self._ended) >= len(self._begun)
-        unfinished: dict[str, Any] = {"end_state": "running" if self._alive else "lost"}
-        last = self._ended[-1] if finished else unfinished
+        unfinished: dict[str, Any] = {"end_state": "running" if self._alive else "cut" if self._cut else "lost"}
+        last = self._ended[-1] if self._finished else unfinished
         exit_code = last.get("exit_code", -1)
         argv = description.get("argv", [])
         listed = self._notes.get("deviceProperties")
@@ -282,12 +294,27 @@ class RecordedProcess:
             total["spans_missing_ms"] = -(-joined_ns(lost) // 1_000_000)
         if not self._described:
             total["processes_not_described"] = 1
+        if self._cut and not self._finished:
+            total["ends_lost"] = 1
+        folded, known = self._executions_folded()
+        if folded > known:
+            total["executions_lost"] = folded - known
         # An enter and a leave per execution, at the price that the recorder measured when it started.
         spans = sum(int(location["span_count"]) for location in self.core.locations())
-        executions = spans + int(self.statistics()["count"].sum())
+        executions = spans + known
         total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
         total["estimated_cost_ns"] += total["hook_cost_ns"]
         return dict(total)
+
+    def _executions_folded(self) -> tuple[int, int]:
+        """Return how many executions were folded, and of how many the statistics, call path and thread are there."""
+        import numpy as np
+
+        rows = self.statistics()
+        here = np.isin(rows["location"], [each["id"] for each in self.core.locations()])
+        here &= rows["call_path"] < len(self.core.call_paths()["region"])
+        in_file = int(rows["count"].sum())
+        return max(in_file, sum(self._executions.values())), int(rows["count"][here].sum())
 
     def lost_spans(self) -> list[LostSpans]:
         """Return the spans that are known to be missing: rows of a location are numbered, and counted at its end."""
@@ -466,12 +493,12 @@ def is_alive(files: ProcessFiles) -> bool:
     from strobe import native
 
     until = time.monotonic() + _DIES_WITHIN_S
-    while not (runs := _runs(files.pid)) and native.is_held(str(files.blocks)) and time.monotonic() < until:
+    while not (lives := runs(files.pid)) and native.is_held(str(files.blocks)) and time.monotonic() < until:
         time.sleep(0.001)
-    return runs or native.is_held(str(files.blocks))
+    return lives or native.is_held(str(files.blocks))
 
 
-def _runs(pid: int) -> bool:
+def runs(pid: int) -> bool:
     """Return whether there is a process that is not about to end: a killed one keeps its number for a while."""
     try:
         os.kill(pid, 0)

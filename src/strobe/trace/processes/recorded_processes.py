@@ -15,6 +15,7 @@ from strobe.tables.table import Table
 from strobe.trace import archive
 from strobe.trace.after_run import process_starts
 from strobe.trace.after_run.endings import endings
+from strobe.trace.after_run.leftovers import remove_windows
 from strobe.trace.clocks import node_clocks
 from strobe.trace.info import Info
 from strobe.trace.metrics import gpu_readings
@@ -46,6 +47,8 @@ def open_processes(folder: Path) -> Opened:
             readable.append(each)
     if not readers:
         raise failures[0][1]
+    if not any(reader.process()["end_state"] == "running" for reader in readers):
+        remove_windows(folder)
     job = node_clocks.apply(readers, readable, job, folder)
     attach_gpus(folder, readers, job.node)
     return Opened(job, readers, readable, [(pid, error.what) for pid, error in failures])

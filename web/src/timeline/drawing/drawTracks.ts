@@ -1,6 +1,6 @@
 // Draws the tracks: cells as pixels, few spans as rectangles with names, metrics as lines; on top what is chosen.
 
-import { CHROME, css, type Theme } from "../../base/color";
+import { CHROME, css, outlierColor, type Theme } from "../../base/color";
 import { length, type TimeRange, ticks } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import { tileRange } from "../../data/tiles/cells";
@@ -13,6 +13,7 @@ import { criticalBoxes, drawCritical } from "./drawCritical";
 import { foldedRows, foldedStretches, hatch } from "./drawFolded";
 import { drawSteps } from "./drawHeader";
 import { arrowsOf, drawArrows, drawGap, messageArrows } from "./drawLinks";
+import { drawLost } from "./drawLost";
 import { drawMarks, NOTCHED } from "./drawMarks";
 import { drawMetric } from "./drawMetrics";
 import { drawNoteBands } from "./drawNotes";
@@ -71,6 +72,7 @@ export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number
   drawRasters(context, scene, tools);
   drawMarks(context, scene, tools);
   drawFolded(context, scene, tools);
+  drawLost(context, scene.losses, scene, css(outlierColor(tools.theme)));
   if (scene.critical?.parts.length) drawCritical(context, criticalBoxes(scene.critical, scene), scene, tools.theme);
   for (const gap of scene.gaps) drawGap(context, gap, scene, tools.theme);
   drawNoteBands(context, scene, tools.theme);

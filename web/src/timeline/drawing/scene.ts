@@ -7,7 +7,7 @@ import type { CriticalPath, Step } from "../../data/runSteps";
 import type { TileKey } from "../../data/tiles/cells";
 import type { TileStore } from "../../data/tiles/locationTiles";
 import type { RasterStore } from "../../data/tiles/rasters";
-import type { Link, MessageLines, Note, RowPlace, SpanEnd } from "../../data/wire/wire.generated";
+import type { Link, LostStretch, MessageLines, Note, RowPlace, SpanEnd } from "../../data/wire/wire.generated";
 import type { SpanKey } from "../../state/address";
 import type { Painter, PlacedRow } from "../pixels/cellPainter";
 import { Lines } from "../pixels/paintedLines";
@@ -43,7 +43,11 @@ export type RowContent = {
   readonly stepsOf: ReadonlyMap<number, readonly Step[]>;
   readonly foldedProcesses: readonly number[];
   readonly readings: ReadonlyMap<number, Readings>;
+  readonly losses: Losses;
 };
+
+/** The stretches in which spans are lost, and which rows they are in. */
+export type Losses = { readonly lost: readonly LostStretch[]; readonly stands: Stands };
 
 export type ShownGap = {
   readonly location: number;

@@ -57,6 +57,7 @@ const run: Run = {
     sampled: [],
     size_bytes: 0,
     tile_cells: 4,
+    lost: [],
   },
   bounds: { startNs: 0, endNs: 10 },
   processes: [child(0), child(1), child(2)],
