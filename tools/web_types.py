@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from strobe.model.kinds import GROUPS, LOCATION_KINDS, PARTS
+from strobe.model.kinds import GROUPS, HOST_KINDS, LOCATION_KINDS, PARTS
 from strobe.model.option import Option
 from strobe.model.schema import Column
 from strobe.server.routing.analysis_routes import TableOption
@@ -17,8 +17,20 @@ from strobe.trace.folded import DETAILS
 
 NOTE = "// Written by ./dev gen: do not edit.\n"
 WIDTH = 120
-KINDS = {"GROUPS": GROUPS, "PARTS": PARTS, "LOCATION_KINDS": LOCATION_KINDS, "DETAILS": DETAILS}
-TYPES = {"GROUPS": "Group", "PARTS": "StepPart", "LOCATION_KINDS": "LocationKind", "DETAILS": "Detail"}
+KINDS = {
+    "GROUPS": GROUPS,
+    "PARTS": PARTS,
+    "HOST_KINDS": HOST_KINDS,
+    "LOCATION_KINDS": LOCATION_KINDS,
+    "DETAILS": DETAILS,
+}
+TYPES = {
+    "GROUPS": "Group",
+    "PARTS": "StepPart",
+    "HOST_KINDS": "HostKind",
+    "LOCATION_KINDS": "LocationKind",
+    "DETAILS": "Detail",
+}
 PLAIN = {str: "text", bool: "flag", int: "number", float: "number"}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import strobe
+from strobe.model.kinds import RANK_PARADIGMS
 from strobe.model.units import format_share
 from strobe.present.summary import Summary, summarise
 from strobe.trace.trace import Trace
@@ -139,3 +140,67 @@ def test_gpus_and_ranks_are_what_the_verdict_calls_them(found: tuple[Trace, Summ
     if told := re.search(r"ranks wait (\d+(?:\.\d+)? %) of their steps", text):
         assert summary.ranks is not None
         assert "wait" not in summary.ranks.text or told[1] in summary.ranks.text
+
+
+def test_communication_has_one_share(found: tuple[Trace, Summary]) -> None:
+    """Of the main thread of each rank in its steady steps: verbs, the page's heat map and steps, the verdict."""
+    trace, summary = found
+    page, steps = served(trace), rows(trace, "steps")
+    divided = [row for row in rows(trace, "breakdown") if row["part"] == "step"]
+    if not divided or any(row["communication_ns"] is None for row in divided):
+        return
+    by_step = [row for row in rows(trace, "breakdown", by="step") if row["part"] == "step"]
+    steady = {(row["process"], row["step"]) for row in steps if row["steady"]}
+    for row in divided:
+        own = [each["communication_ns"] for each in by_step if each["process"] == row["process"]
+               and (each["process"], each["step"]) in steady]  # fmt: skip
+        assert row["communication_ns"] == pytest.approx(sum(own) / len(own), abs=ROUNDED)
+    regions = trace.regions.to_pylist()
+    of_ranks = {each["name"] for each in regions if each["paradigm"] in RANK_PARADIGMS}
+    if of_ranks and not rows(trace, "overlap"):
+        # All of MPI is communication, whoever sums it up: a wait in MPI_Waitall, a barrier, MPI_Init.
+        assert {each["group"] for each in regions if each["paradigm"] in RANK_PARADIGMS} == {"communication"}
+        told = {row["process"]: row["communication_ns"] for row in rows(trace, "step_time")}
+        assert told == {row["process"]: pytest.approx(row["communication_ns"], abs=ROUNDED) for row in divided}
+    for process in {row["process"] for row in divided}:
+        sent = page.table(f"steps?process={process}").to_pylist()
+        kinds = {name for name in sent[0] if name.startswith("rest_") and name != "rest_ns"}
+        if any(row["forward_ns"] + row["backward_ns"] + row["optimizer_ns"] + row["validation_ns"] for row in sent):
+            assert not any(row[kind] for row in sent for kind in kinds)
+            continue
+        assert all(sum(row[kind] for kind in kinds) == row["rest_ns"] for row in sent)
+        of_rest = {(row["process"], row["step"]): row["communication_ns"]
+                   for row in rows(trace, "breakdown", by="step") if row["part"] == "rest"}  # fmt: skip
+        assert all(row["rest_communication_ns"] == of_rest.get((process, row["step"]), 0) for row in sent)
+    if told := re.search(r"in calls that communicate (\d+(?:\.\d+)? %)", summary.verdict.text):
+        whole = sum(row["duration_ns"] * row["steps"] for row in divided)
+        assert told[1] == format_share(sum(row["communication_ns"] * row["steps"] for row in divided) / whole)
+
+
+def test_waits_for_other_ranks_have_one_share(found: tuple[Trace, Summary]) -> None:
+    """Of all ranks in their steady steps: `waits`, `efficiency`, `breakdown`, the verdict, the advice."""
+    trace, summary = found
+    told = {
+        "waits": re.findall(r"(\d+(?:\.\d+)? %) of their steady steps", trace.ask("waits").note),
+        "verdict": re.findall(r"ranks wait (\d+(?:\.\d+)? %) of their steps", summary.verdict.text),
+        "ranks": re.findall(r"wait (\d+(?:\.\d+)? %) of their steps", summary.ranks.text if summary.ranks else ""),
+        "advice": [share for each in summary.findings if each.rule == "rank.waits"
+                   for share in re.findall(r"of a step for one another, (\d+(?:\.\d+)? %) of it", each.what)],
+    }  # fmt: skip
+    assert len({share for shares in told.values() for share in shares}) <= 1, told
+    assert told["waits"] or not (told["advice"] or told["verdict"]), told
+    beside = [re.findall(r"(\d+(?:\.\d+)? %) of their steps on other threads", trace.ask(question).note)
+              for question in ("efficiency", "breakdown", "step_time")]  # fmt: skip
+    assert beside[0] == beside[1] == beside[2]
+
+
+def test_shares_of_ranks_are_of_ranks(found: tuple[Trace, Summary]) -> None:
+    """What starts ranks is none of them: not in clusters, not in the mean over main threads."""
+    trace, _ = found
+    processes, page = trace.processes.to_pylist(), served(trace)
+    ranks = [each["process"] for each in processes if each["rank"] is not None] or range(len(processes))
+    start_ns, end_ns = page.get("meta").json()["start_ns"], page.get("meta").json()["end_ns"]
+    window = f"start_ns={start_ns}&end_ns={end_ns}"
+    bars = page.get(f"window/bars?{window}&of=ranks").json()
+    assert {each["process"] for each in bars["bars"]} <= set(ranks)
+    assert page.get(f"window/wall?{window}").json()["main_threads"] <= len(ranks)

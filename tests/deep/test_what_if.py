@@ -119,3 +119,26 @@ def test_a_thread_alone_is_replayed_without_an_error():
     row = asked(make_trace({"main": train_steps(60)}), "host=0.5")
     assert row["error"] == 0.0
     assert row["gain_low_ns"] > 0
+
+
+def test_proposals_are_of_what_the_steps_consist_of_and_each_gains_what_it_gains_when_asked(tmp_path):
+    trace = steps_that_wait(tmp_path)
+    rows = trace.what_if(by="change").to_pylist()
+    proposed = {row["change"]: row for row in rows}
+    # The path: 400 us of gemm, 100 of relu, 200 of the host, waits of 8. No copies, collectives, loader, second rank.
+    assert {"gemm=0.5", "computation=0.5", "host=0.5"} <= set(proposed)
+    assert not {"no-copies", "overlap", "no-straggler", "workers=1"} & set(proposed)
+    assert [row["gain_high_ns"] + row["gain_low_ns"] for row in rows] == sorted(
+        (row["gain_high_ns"] + row["gain_low_ns"] for row in rows), reverse=True
+    )
+    for change, row in proposed.items():
+        alone = asked(trace, change)
+        assert {name: row[name] for name in alone} == alone
+        assert row["gain_high_ns"] > 0
+
+
+def test_no_change_is_proposed_where_none_is_known_to_gain():
+    """Nothing but one call on one thread, which is what the loop is for."""
+    trace = make_trace({"main": [span("idle", 0, MS)]})
+    table = trace.what_if(by="change")
+    assert (len(table), bool(table.note)) == (0, True)

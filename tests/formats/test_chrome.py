@@ -291,6 +291,7 @@ def test_a_torn_gzip_opens_up_to_where_it_is_torn(tmp_path: Path) -> None:
     [
         (b"", "not in a known format"),
         (b"hello", "not in a known format"),
+        (b'{"model": {"inner": 1}, "layers": [{"name": "x"}], "a:b": "c: d"}', "(JSON?). Keys: model, layers, a:b"),
         (b'{"traceEvents": 5}', "no traceEvents"),
         (b'{"traceEvents" [', "a colon was expected here"),
         (gzip.compress(b"hello", mtime=0), "not in a known format"),

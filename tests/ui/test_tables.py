@@ -195,9 +195,11 @@ def test_a_run_without_a_gpu_says_what_is_missing(page: Page, address: str) -> N
 
 def test_what_if_answers_what_is_typed(training: Page) -> None:
     training.keyboard.press("Shift+Digit2")
-    # Nothing was changed yet: no row of zeros, but what can be typed.
-    training.get_by_role("button", name="no-sync").click()
-    expect(training).to_have_url(re.compile("table.what_if=inside%3Dno-sync"))
+    # Nothing was changed yet: what may gain something in these steps, with its gain.
+    proposed = training.get_by_role("region", name="What may gain something in these steps").get_by_role("listitem")
+    expect(proposed.first).to_contain_text(re.compile(r"\d (ns|µs|ms) to .* of 1\.00 ms"))
+    proposed.first.get_by_role("button").click()
+    expect(training).to_have_url(re.compile("table.what_if=inside"))
     assert len(rows(training, "What if")) == 1
     field = training.get_by_role("searchbox", name="What changes")
     field.fill("*conv*=0.5")

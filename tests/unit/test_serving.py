@@ -313,7 +313,7 @@ def test_what_the_page_asks_first_is_answered_once_and_before_it_is_asked(
         return sums.answer(context, **question)
 
     monkeypatch.setitem(routes.ROUTES, "window/bars", dataclasses.replace(sums, answer=slow))
-    question = f"GET /{TOKEN}/api/window/bars?start_ns=0&end_ns=1002&limit=0 HTTP/1.1\r\nHost: localhost\r\n"
+    question = f"GET /{TOKEN}/api/window/bars?start_ns=0&end_ns=1002&of=ranks&limit=0 HTTP/1.1\r\nHost: localhost\r\n"
     with served(app) as port, ThreadPoolExecutor(1) as executor:
         warmed = executor.submit(asyncio.run, app.warm())
         assert begun.wait(FOREVER_S)
@@ -323,7 +323,7 @@ def test_what_the_page_asks_first_is_answered_once_and_before_it_is_asked(
         late = asked(port, f"{question}Accept-Encoding: gzip\r\n\r\n".encode())
         for each in (early, late):
             assert b'"processes": 3' in b"".join(iter(lambda from_=each: from_.recv(1 << 16), b"")), "an answer"
-    assert questions == [{"start_ns": 0, "end_ns": 1002, "by": "group", "clusters": 0, "limit": 0}]
+    assert questions == [{"start_ns": 0, "end_ns": 1002, "by": "group", "of": "ranks", "clusters": 0, "limit": 0}]
 
 
 @pytest.fixture(scope="module")

@@ -88,4 +88,4 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     )
 
 
-RULE = Rule("data.wait", "The loop waits for data", run, needs=("torch",))
+RULE = Rule("data.wait", "The loop waits for data", run, needs=("torch",), of_waits=True)

@@ -79,4 +79,4 @@ def _other_threads(trace: Trace, process: int) -> str:
     return f"; thread {others[location]} is in {name}{f' ({file}:{line})' if file else ''} most"
 
 
-RULE = Rule("host.wait", "The main thread waits", run)
+RULE = Rule("host.wait", "The main thread waits", run, of_waits=True)

@@ -42,4 +42,4 @@ def run(trace: Trace) -> Iterator[Finding]:
     )
 
 
-RULE = Rule("rank.barrier", "Ranks wait at a barrier that nothing needs", run)
+RULE = Rule("rank.barrier", "Ranks wait at a barrier that nothing needs", run, of_waits=True)

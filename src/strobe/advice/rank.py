@@ -47,12 +47,14 @@ def judged(trace: Trace) -> tuple[list[Finding], list[Checked]]:
     """Return the findings as `findings` does, and the rules that measured too little, the nearest to one first."""
     found: list[Finding] = []
     checked: list[Checked] = []
+    of_waits: set[str] = set()
     for name in pieces(list(registry.names("advice"))):
         rule = registry.load("advice", name)
         assert isinstance(rule, Rule)
         results = [] if trace.missing(rule.needs) else list(rule.run(trace))
         own = [each for each in results if isinstance(each, Finding)]
         found += own
+        of_waits |= {rule.id} if rule.of_waits else set()
         # Nothing at all of what a rule is about: it does not apply to the run.
         below = [] if own else [each for each in results if isinstance(each, Below) and each.share > 0]
         if below:
@@ -61,7 +63,7 @@ def judged(trace: Trace) -> tuple[list[Finding], list[Checked]]:
     checked.sort(key=lambda one: -one.share / one.least)
     usual, cost = usual_steps(trace), recording_cost(trace)
     if cost is not None:
-        found = [each if each.informative else _with_cost(each, cost) for each in found]
+        found = [each if each.informative else _with_cost(each, cost, each.rule in of_waits) for each in found]
     if usual is not None:
         # A GPU may be behind its host: its steps are then longer.
         gpu = gpu_step(trace)
@@ -79,14 +81,15 @@ def _within_step(found: Finding, step_ns: int) -> Finding:
     return replace(found, gain_low_ns=min(found.gain_low_ns, step_ns), gain_high_ns=min(found.gain_high_ns, step_ns))
 
 
-def _with_cost(found: Finding, cost: float) -> Finding:
+def _with_cost(found: Finding, cost: float, of_wait: bool) -> Finding:
     """Return a finding whose interval holds what it gains without our recorder, wherever the cost of that lies.
 
     It may be a part of what goes, or of the rest: then a step without a recorder is shorter, and gains a larger part.
-    What is left of the step may get faster, too.
+    What is left of the step may get faster, too. of_wait: the gain is a wait that goes; it is no longer than that.
     """
     cost = min(cost, 0.5)
     low, high = found.gain_low_ns * (1 - cost), found.gain_high_ns / (1 - cost) * BESIDE
+    high = found.gain_high_ns if of_wait else high
     return replace(found, gain_low_ns=round(low), gain_high_ns=round(high))
 
 

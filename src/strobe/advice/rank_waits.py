@@ -61,8 +61,8 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     found = step_waits(trace)
     if found is None or found.barrier is not None:
         return
-    if found.wait_ns < LEAST_SHARE * found.duration_ns:
-        yield Below(found.wait_ns / found.duration_ns, LEAST_SHARE)
+    if found.share < LEAST_SHARE:
+        yield Below(found.share, LEAST_SHARE)
         return
     waits, ranks, count = found.waits, ranks_of(trace), len(found.processes)
     step_ns = found.wait_ns / count / found.steps
@@ -85,7 +85,7 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     yield Finding(
         rule="rank.waits",
         what=f"ranks wait {format_ns(step_ns)} of a step for one another, "
-        f"{format_share(found.wait_ns / found.duration_ns)} of it (mean of {count} ranks): {why}",
+        f"{format_share(found.share)} of it (mean of {count} ranks): {why}",
         do=do,
         where=where,
         gain_low_ns=low_ns,
@@ -154,7 +154,8 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
     least_ns = min(float(waited[found.processes == each][0]) for each in others)
     uneven = own_ns < _UNEVEN * mean_ns and cost_ns[of_rank].sum() > _MOSTLY * total
     if uneven or (stands_out and cost_ns[of_rank].sum() == by_rank[-1] and own_ns < _MUCH_LESS * least_ns):
-        own = f"{rank} itself waits {format_ns(own_ns / found.steps)}"
+        others_ns = (float(waited.sum()) - own_ns) / (len(waited) - 1)
+        own = f"{rank} itself waits {format_ns(own_ns / found.steps)}, the others {format_ns(others_ns / found.steps)}"
         if causes.is_before(np.array([number]))[0]:
             usual = np.median([_gaps(trace, causes, each, number)[1].sum() for each in others])
             alone = bool(usual < _ALONE * _gaps(trace, causes, process, number)[1].sum())
@@ -168,7 +169,6 @@ def _cause(trace: Trace, found: StepWaits) -> _Cause | None:
             if longer is not None:
                 why = f"{for_it}; {own}"
             do = f"give {rank} less of {task}, or divide that among the ranks"
-        others_ns = (float(waited.sum()) - own_ns) / (len(waited) - 1)
         return _Cause(why, do, where, delayed, share, others_ns - own_ns, _LEAST * (mean_ns - own_ns))
     share = float(on_ranks.sum()) / total
     if not stands_out and longer is None and _rotates(found, state):
@@ -283,4 +283,4 @@ def _most(group: Ints, amount: Ints) -> tuple[int, float]:
     return int(numbers[sums.argmax()]), float(sums.max() / max(1, sums.sum()))
 
 
-RULE = Rule("rank.waits", "Ranks wait for one another, and why", run)
+RULE = Rule("rank.waits", "Ranks wait for one another, and why", run, of_waits=True)

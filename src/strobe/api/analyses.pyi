@@ -2211,7 +2211,7 @@ class Analyses:
         self,
         *,
         change: str = "",
-        by: Literal["class", "stretch"] = "class",
+        by: Literal["class", "stretch", "change"] = "class",
         rank: str = "all",
     ) -> Table:
         """How long would a step take if something in it took another time?
@@ -2244,28 +2244,34 @@ class Analyses:
         are cores; alone. Where the trace does not show what comes of a change, there is no row, and a
         sentence why.
 
+        by=change without a change: those that may gain something in these steps, the best first; what is
+        changed is what their critical path goes through, and the loader.
+
         The gain is an interval: the range of the factors, widened by the error of the replay (the largest
         of the stretches, as a part of the new time) and by how much the stretches differ (1.96 standard
         errors), added as squares. A gain below 1 % of a step, or below three median deviations of the
-        stretches by the root of their number, counts as none.
+        stretches by the root of their number, counts as none. No gain of waits (data, sync, communication,
+        workers, prefetch) is longer than these.
 
         Options:
             change: What changes: 'nccl*=0.5', 'gemm*=0.4..0.6,no-sync'. Default: nothing.
-            by: One row of all stretches, or one per stretch of steps.
+            by: One row of all stretches, one per stretch of steps, or one per change that may gain
+                something here.
             rank: all: all ranks together; or the number of a rank.
 
         Columns:
+            change (string): what changes, as `change` takes it [by=change]
             class (string): class of the steps
             step (int64): first step of the stretch [by=stretch]
             steps (int64): steps that were replayed
             recorded_ns (int64, ns): how long a step took, until its last work on a GPU was done
             replayed_ns (int64, ns): how long its replay takes without a change
             error (float64): by how much a replay is off, as a part of the recorded time: the mean
-            largest_error (float64): the largest of these of all stretches [by=class]
+            largest_error (float64): the largest of these of all stretches [by=class or change]
             predicted_ns (int64, ns): how long a step takes with the change: the middle of its factors
             gain_ns (int64, ns): how much shorter it is than the replay; negative: longer
-            gain_low_ns (int64, ns): at least so much; 0 where that is within the error [by=class]
-            gain_high_ns (int64, ns): at most so much [by=class]
+            gain_low_ns (int64, ns): at least so much; 0 where that is within the error [by=class or change]
+            gain_high_ns (int64, ns): at most so much [by=class or change]
 
         Raises:
             UsageError: where the trace has no such rank, or `change` is not a change of something in the

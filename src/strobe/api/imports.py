@@ -36,6 +36,7 @@ from strobe.trace.trace import Trace
 
 # What an import writes may change: a cache of another version is made anew.
 IMPORT_VERSION = 7
+_MOST_KEYS = 8  # that are named of JSON which nothing reads
 _BUFFER_BYTES = 64 << 20
 _PROPERTIES_BYTES = 1 << 20
 # Imports in the user's cache are at most so large together, beside those that were used within a day.
@@ -406,7 +407,19 @@ def _first_bytes(source: Input) -> str:
         return "none (the file is empty)"
     meaning = {b"\x7fELF": "a program", b"{": "JSON?", b"[": "JSON?", b"SQLite": "SQLite"}
     hint = next((f" ({text})" for prefix, text in meaning.items() if first.startswith(prefix)), "")
-    return first.hex(" ") + hint
+    keys = ", ".join(_json_keys(source.head()))
+    return first.hex(" ") + hint + (f". Keys: {keys}" if keys else "")
+
+
+def _json_keys(head: bytes) -> list[str]:
+    """Return the first keys of the outermost object of JSON, as far as they are in the head of a file."""
+    found, depth = list[str](), 0
+    for token in re.finditer(rb'"((?:[^"\\]|\\.)*)"(\s*:)?|[\[\]{}]', head if head.startswith(b"{") else b""):
+        if token[0] in b"[]{}":
+            depth += 1 if token[0] in b"[{" else -1
+        elif depth == 1 and token[2]:
+            found.append(token[1].decode(errors="replace"))
+    return found[:_MOST_KEYS]
 
 
 @contextmanager

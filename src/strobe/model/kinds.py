@@ -51,8 +51,6 @@ _GROUP_OF_ROLE = {
     "loop": "host",
 }
 _GROUP_OF_PARADIGM = {
-    "mpi": "communication",
-    "shmem": "communication",
     "python": "host",
     "onednn": "compute",
     "user": "host",
@@ -94,6 +92,8 @@ def communicates(kernel: str) -> bool:
 
 def group_of(name: str, paradigm: str, role: str) -> str:
     """Return the group of a region: one of GROUPS."""
+    if paradigm in RANK_PARADIGMS:  # all of it, as cells of steps have it: a wait in MPI is a wait for other ranks
+        return "communication"
     if role == "data" or name.startswith(_DATA_PREFIXES):
         return "data"
     if role == "kernel" and communicates(name):

@@ -97,13 +97,15 @@ class Below:
 class Rule:
     """One kind of advice. The file `advice/NAME.py` holds it; `run(trace)` yields findings.
 
-    A rule that has one main figure yields it as `Below` where it is too small for a finding.
+    A rule that has one main figure yields it as `Below` where it is too small for a finding. of_waits: its gains are
+    waits that go, and no gain is longer than the wait that it comes from.
     """
 
     id: str
     title: str
     run: Callable[..., Iterable[Finding | Below]]
     needs: tuple[str, ...] = ()
+    of_waits: bool = False
 
 
 class ImportSource(Protocol):

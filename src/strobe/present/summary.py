@@ -19,6 +19,7 @@ from strobe.advice.rank import Checked
 from strobe.answers.ask import ask
 from strobe.breakdown.growth import waited_for_core_ns
 from strobe.breakdown.lost_data import sure_with_losses
+from strobe.breakdown.outside_of_calls import outside_of_calls
 from strobe.breakdown.recording_cost import recording_cost
 from strobe.model.cancellation import piece, pieces
 from strobe.model.kinds import Group
@@ -341,7 +342,7 @@ def _ranks(trace: Trace) -> Ranks | None:
     waits = step_waits(trace)
     if waits is None or not waits.wait_ns:
         return Ranks("", "duration")
-    return Ranks(f"ranks wait {format_share(waits.wait_ns / waits.duration_ns)} of their steps for one another", "wait")
+    return Ranks(f"ranks wait {format_share(waits.share)} of their steps for one another", "wait")
 
 
 def _hot_unit(trace: Trace) -> str:
@@ -451,6 +452,7 @@ def _quality(trace: Trace, usual: Usual | None) -> Quality:
         share = waited / max(1, int(usual.steps.duration_ns.sum()))
         if share >= _LEAST_WAIT:
             remarks.append(f"other programs ran: the main thread waited for a core {format_share(share)} of its time")
+    remarks += filter(None, [outside_of_calls(trace) if trace.span_count else ""])
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")

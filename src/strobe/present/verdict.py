@@ -117,9 +117,9 @@ def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:
 def _of_waits(trace: Trace, times: Sequence[HostTime], found: Verdict) -> Verdict:
     """The verdict of ranks that mostly wait for one another, where no other cause is known; else the one found."""
     waits = step_waits(trace) if found.kind in ("host-bound", "communication-bound") else None
-    if waits is None or waits.wait_ns < UNEVEN * waits.duration_ns:
+    if waits is None or waits.share < UNEVEN:
         return found
-    text = f"communication-bound: ranks wait {format_share(waits.wait_ns / waits.duration_ns)} of their steps for one "
+    text = f"communication-bound: ranks wait {format_share(waits.share)} of their steps for one "
     text += f"another; {found.text.partition(': ')[2]}"
     whole = sum(each.duration_ns for each in times)
     communicates = sum(each.kinds_ns["communication"] for each in times) / max(1, whole)

@@ -14,7 +14,7 @@ from strobe.steps.selection import select
 from strobe.sums.attributes import integers
 from strobe.sums.path_statistics import process_sums
 from strobe.tables.column_arrays import Bools, Floats, Ints, alike
-from strobe.trace.definition_rows import path_tree, process_rows, region_rows
+from strobe.trace.definition_rows import path_tree, process_rows, rank_processes, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -76,8 +76,7 @@ def rank_profiles(trace: Trace) -> RankProfiles:
     process, own = (np.concatenate([integers(sums[of].column(name)) for of in sums]) for name in ("process", "own_ns"))
     function = of_region[1:][path_tree(trace)[1]][integers(sums["rows"].column("call_path"))]
     function = np.append(function, np.full(len(sums["outside"]), of_region[0]))
-    order = sorted(range(len(processes)), key=lambda at: (processes[at].rank or 0, at))
-    there = [at for at in order if processes[at].rank is not None] or order
+    there = rank_processes(trace)
     place = np.full(len(processes), -1)
     place[there] = np.arange(len(there))
     inside = place[process] >= 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.model.units import format_share
 from strobe.ranks.delays.delay_costs import Costs, delays
 from strobe.ranks.delays.timelines import Causes
 from strobe.ranks.needless_barriers import NeedlessBarrier, needless_barrier
@@ -19,6 +20,7 @@ from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
 MOST_ROWS = 500_000  # of messages and collectives: about a second
+LEAST_BESIDE = 0.05  # of the steps: from here on, what main threads do is not all that there is to know about waits
 _LOG = ("messages", "collective_spans", "folded_collectives")
 
 
@@ -45,6 +47,11 @@ class StepWaits:
     def wait_ns(self) -> int:
         """Of all ranks together."""
         return int(self.waits.wait_ns.sum())
+
+    @property
+    def share(self) -> float:
+        """Which part of their steady steps ranks wait for one another, 0 to 1, in the mean of all ranks."""
+        return self.wait_ns / max(1, self.duration_ns)
 
 
 @cached_on_trace
@@ -93,3 +100,16 @@ def share_beside(trace: Trace) -> float:
     beside = np.array([each.kind == "thread" for each in location_rows(trace)], dtype=bool)
     beside[[main_location(trace, process) or 0 for process in found.processes.tolist()]] = False
     return float(found.waits.wait_ns[beside[found.waits.location]].sum()) / max(1, found.duration_ns)
+
+
+def waits_beside(trace: Trace, left_out: str) -> str:
+    """Return a sentence about waits on other threads than the main ones, if they are much of the steps; else "".
+
+    left_out: what does not count them, with a verb: "no factor counts".
+    """
+    share = share_beside(trace)
+    if share < LEAST_BESIDE:
+        return ""
+    where = "on other threads than the main ones"
+    text = f"ranks wait for one another {format_share(share)} of their steps {where}, which {left_out}"
+    return f"{text}: strobe waits, strobe delays"

@@ -78,6 +78,16 @@ def process_rows(trace: Trace) -> list[Process]:
     return _rows(trace.processes, Process)
 
 
+def rank_processes(trace: Trace) -> list[int]:
+    """Return the processes that have a rank, in order of rank; all of them where none has.
+
+    What starts ranks (mpirun, torchrun) and what these start (workers of a loader) has none.
+    """
+    rows = process_rows(trace)
+    of_ranks = [row for row in rows if row.rank is not None]
+    return [row.process for row in sorted(of_ranks, key=lambda row: (row.rank, row.process))] or [*range(len(rows))]
+
+
 @cached_on_trace
 def location_rows(trace: Trace) -> list[Location]:
     """Return the locations of a trace, by number."""

@@ -1,6 +1,7 @@
 // Every colour of data: hue is the group (Okabe–Ito: colour-blind people see the difference, too), lightness the name in a group.
 // Chrome around the data (text, borders, surfaces) is in style/base.css.
-import { GROUPS, type Group, type StepPart } from "./kinds.generated";
+import { GROUPS, type Group } from "./kinds.generated";
+import type { StepPiece } from "./stepPieces";
 
 export type Theme = "dark" | "light";
 
@@ -34,21 +35,31 @@ const GROUP_HUES: Readonly<Record<Group, Oklch>> = {
 /** Number of lightness steps inside a group. */
 export const SHADES = 7;
 
-export const PART_TITLES: Readonly<Record<StepPart, string>> = {
+export const PART_TITLES: Readonly<Record<StepPiece, string>> = {
   data_wait: "data",
   forward: "forward",
   backward: "backward",
   optimizer: "optimizer",
   validation: "validation",
   rest: "rest",
+  communication: "communication",
+  gpu_wait: "waiting for the GPU",
+  gpu_call: "calls of the GPU’s interface",
+  operators: "operators",
+  host: "other host code",
 };
-const PART_COLORS: Readonly<Record<StepPart, Oklch>> = {
+const PART_COLORS: Readonly<Record<StepPiece, Oklch>> = {
   data_wait: GROUP_HUES.data,
   forward: { l: 0.72, c: 0.11, h: 240 },
   backward: { l: 0.54, c: 0.15, h: 262 },
   optimizer: { l: 0.68, c: 0.12, h: 170 },
   validation: { l: 0.64, c: 0.13, h: 305 },
   rest: { l: 0.6, c: 0.015, h: 260 },
+  communication: GROUP_HUES.communication,
+  gpu_wait: GROUP_HUES.sync,
+  gpu_call: GROUP_HUES.copy,
+  operators: GROUP_HUES.compute,
+  host: GROUP_HUES.host,
 };
 
 // The most frequent class is calm, so that the others stand out.
@@ -197,7 +208,7 @@ export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb =>
   dim ? mix(color, CHROME[theme].background, 0.78) : color;
 
 export const groupColor = (group: Group, theme: Theme): Rgb => toRgb(themed(GROUP_HUES[group], theme));
-export const partColor = (phase: StepPart, theme: Theme): Rgb => toRgb(themed(PART_COLORS[phase], theme));
+export const partColor = (phase: StepPiece, theme: Theme): Rgb => toRgb(themed(PART_COLORS[phase], theme));
 export const waitColor = (state: string, theme: Theme): Rgb =>
   toRgb(themed(WAIT_COLORS[state] ?? GROUP_HUES.other, theme));
 export const outlierColor = (theme: Theme): Rgb => toRgb(themed(OUTLIER, theme));

@@ -1,5 +1,6 @@
 // The steps of a run, where they lie, and the critical path of one.
-import { PARTS, type StepPart } from "../base/kinds.generated";
+import { HOST_KINDS, PARTS } from "../base/kinds.generated";
+import { PIECES, type StepPiece } from "../base/stepPieces";
 import type { TimeRange } from "../base/time";
 import type { SpanKey } from "../state/address";
 import { type Api, aboutOf, type RowOfRoute } from "./wire/api";
@@ -10,19 +11,25 @@ type StepRow = RowOfRoute<"steps">;
 /** One iteration of the dominant loop; where `count` is above 1, it stands for its neighbours too. */
 export type Step = Omit<
   StepRow,
-  "dataWaitNs" | "forwardNs" | "backwardNs" | "optimizerNs" | "validationNs" | "restNs"
+  `${"dataWait" | "forward" | "backward" | "optimizer" | "validation"}Ns` | Extract<keyof StepRow, `rest${string}`>
 > & {
-  readonly parts: Readonly<Record<StepPart, number>>;
+  readonly parts: Readonly<Record<StepPiece, number>>;
 };
 
-/** A value for each part of a step. */
-export const byPart = <T>(of: (part: StepPart) => T): Record<StepPart, T> =>
-  Object.fromEntries(PARTS.map((part) => [part, of(part)])) as Record<StepPart, T>;
+/** A value for each piece of a step. */
+export const byPiece = <T>(of: (piece: StepPiece) => T): Record<StepPiece, T> =>
+  Object.fromEntries(PIECES.map((piece) => [piece, of(piece)])) as Record<StepPiece, T>;
 
-/** The rows of the table of steps, in order of start. */
+/** The rows of the table of steps, in order of start. Of the rest of a step, what kinds of work are known is not rest. */
 function stepsIn(table: RouteTable<(typeof TABLES)["steps"]>): Step[] {
-  const times = byPart((part) => table.numbers(`${part}_ns`));
-  return table.rowsOf().map((row, i) => ({ ...row, parts: byPart((part) => times[part][i] ?? 0) }));
+  const parts = PARTS.map((part) => ({ piece: part as StepPiece, times: table.numbers(`${part}_ns`) }));
+  const kinds = HOST_KINDS.map((kind) => ({ piece: kind as StepPiece, times: table.numbers(`rest_${kind}_ns`) }));
+  return table.rowsOf().map((row, i) => {
+    const pieces = byPiece(() => 0);
+    for (const { piece, times } of [...parts, ...kinds]) pieces[piece] += times[i] ?? 0;
+    for (const { times } of kinds) pieces.rest -= times[i] ?? 0;
+    return { ...row, parts: pieces };
+  });
 }
 
 /** Facts about all steps, however few of them are fetched; `reason`: how they were found, or why there are none. */

@@ -1,7 +1,8 @@
 // What would a step take if something in it took another time? A field for changes, the answer, and its interval.
 import { asSentence } from "../base/names";
+import { formatDuration } from "../base/time";
 import { useSession } from "../data/session";
-import { fetchAnalysis } from "../data/tables/analysisTable";
+import { type AnalysisTable, fetchAnalysis, numberIn, textIn } from "../data/tables/analysisTable";
 import type { View } from "../state/view";
 import { Button, TableSearch } from "../widgets/controls";
 import { Table } from "../widgets/tables/Table";
@@ -28,7 +29,7 @@ function WhatIfPage() {
   const [view, onView] = useTableView(NAME);
   const change = view.inside;
   const { value, failure, waiting } = useRested(`change: ${change}`, () =>
-    fetchAnalysis(session.api, NAME, change ? { change } : {}),
+    fetchAnalysis(session.api, NAME, change ? { change } : { by: "change" }),
   );
   const table = failure.value ? undefined : value.value;
   return (
@@ -42,7 +43,9 @@ function WhatIfPage() {
         />
         <span class="weak">{waiting.value ? "Replaying …" : table?.about}</span>
       </div>
-      {!change && <Examples onChoose={(inside) => onView({ ...view, inside })} />}
+      {!change && table && table.rows > 0 && (
+        <Proposals of={table} onChoose={(inside) => onView({ ...view, inside })} />
+      )}
       {failure.value && (
         <p class="empty" role="alert">
           {failure.value}
@@ -62,20 +65,41 @@ function WhatIfPage() {
           onOpen={ignored}
         />
       )}
+      {!change && <Syntax />}
     </div>
   );
 }
 
-/** Without a change there is no gain to show: what can be changed instead. */
-const Examples = ({ onChoose }: { onChoose: (change: string) => void }) => (
+/** Changes that may gain something in the steps of this run, the best first. */
+function Proposals({ of, onChoose }: { of: AnalysisTable; onChoose: (change: string) => void }) {
+  const changes = Array.from({ length: of.rows }, (_, row) => textIn(of, "change", row));
+  const time = (name: string, row: number): string => formatDuration(numberIn(of, name, row) ?? 0);
+  return (
+    <section class="changes rows gap-6" aria-labelledby="proposals-title">
+      <h2 id="proposals-title">What may gain something in these steps</h2>
+      <ul class="rows gap-6">
+        {changes.map((change, row) => (
+          <li key={change} class="row gap-12">
+            <Button class="chip row" onClick={() => onChoose(change)}>
+              {change}
+            </Button>
+            <span class="weak">
+              {time("gain_low_ns", row)} to {time("gain_high_ns", row)} of {time("replayed_ns", row)}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const Syntax = () => (
   <section class="changes rows gap-6" aria-labelledby="changes-title">
-    <h2 id="changes-title">What can be changed</h2>
+    <h2 id="changes-title">What can be typed</h2>
     <ul class="rows gap-6">
       {EXAMPLES.map(([change, meaning]) => (
         <li key={change} class="row gap-12">
-          <Button class="chip row" onClick={() => onChoose(change)}>
-            {change}
-          </Button>
+          <code>{change}</code>
           <span class="weak">{meaning}</span>
         </li>
       ))}

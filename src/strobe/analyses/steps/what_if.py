@@ -26,10 +26,14 @@ longer (from their bytes to the steps of a ring), and their last rank comes late
 batches of a DataLoader as a queue, served by so many workers, each so many ahead, as long as there are cores; alone.
 Where the trace does not show what comes of a change, there is no row, and a sentence why.
 
+by=change without a change: those that may gain something in these steps, the best first; what is changed is what their
+critical path goes through, and the loader.
+
 The gain is an interval: the range of the factors, widened by the error of the replay (the largest of the
 stretches, as a part of the new time) and by how much the stretches differ (1.96 standard errors), added as
 squares. A gain below 1 % of a step, or below three median deviations of the stretches by the root of their
-number, counts as none.
+number, counts as none. No gain of waits (data,
+sync, communication, workers, prefetch) is longer than these.
 """
 
 from strobe.model.columns import Column, when
@@ -41,24 +45,29 @@ ANALYSIS = Analysis(
     "How long would a step take if something in it took another time?",
     options=(
         Option("change", "What changes: 'nccl*=0.5', 'gemm*=0.4..0.6,no-sync'. Default: nothing.", default=""),
-        one_of("by", "One row of all stretches, or one per stretch of steps.", "class", "stretch"),
+        one_of(
+            "by",
+            "One row of all stretches, one per stretch of steps, or one per change that may gain something here.",
+            *("class", "stretch", "change"),
+        ),
         Option("rank", "all: all ranks together; or the number of a rank.", default="all"),
     ),
     raises=("the trace has no such rank, or `change` is not a change of something in the steps",),
     columns=(
+        *when(Column("change", "string", "", "what changes, as `change` takes it"), by="change"),
         Column("class", "string", "", "class of the steps"),
         *when(Column("step", "int64", "", "first step of the stretch"), by="stretch"),
         Column("steps", "int64", "", "steps that were replayed"),
         Column("recorded_ns", "int64", "ns", "how long a step took, until its last work on a GPU was done"),
         Column("replayed_ns", "int64", "ns", "how long its replay takes without a change"),
         Column("error", "float64", "", "by how much a replay is off, as a part of the recorded time: the mean"),
-        *when(Column("largest_error", "float64", "", "the largest of these of all stretches"), by="class"),
+        *when(Column("largest_error", "float64", "", "the largest of these of all stretches"), by=("class", "change")),
         Column("predicted_ns", "int64", "ns", "how long a step takes with the change: the middle of its factors"),
         Column("gain_ns", "int64", "ns", "how much shorter it is than the replay; negative: longer"),
         *when(
             Column("gain_low_ns", "int64", "ns", "at least so much; 0 where that is within the error"),
             Column("gain_high_ns", "int64", "ns", "at most so much"),
-            by="class",
+            by=("class", "change"),
         ),
     ),
 )

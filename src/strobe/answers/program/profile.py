@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from strobe.analyses.program.profile import ANALYSIS
+from strobe.breakdown.outside_of_calls import outside_of_calls
 from strobe.model.kinds import RANK_PARADIGMS
 from strobe.steps.selection import select
 from strobe.sums.path_statistics import PathStatistics, one_for_each_name, path_statistics
@@ -21,10 +22,9 @@ def run(trace: Trace, *, form: str, step: str, step_class: str | None, min_share
     """Return the answer; see `strobe.analyses.program.profile`."""
     selection = select(trace, step, step_class)
     sums = path_statistics(trace, selection)
+    note = "; ".join(filter(None, (selection.note, outside_of_calls(trace, step, step_class))))
     rows = {"flat": _flat, "tree": _tree, "inverted": _inverted}[form](trace, sums, selection.step_count, min_share)
-    return make_table(
-        ANALYSIS.columns_with(form=form), rows, about=selection.about, note=selection.note, source=selection.source
-    )
+    return make_table(ANALYSIS.columns_with(form=form), rows, about=selection.about, note=note, source=selection.source)
 
 
 def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Rows:

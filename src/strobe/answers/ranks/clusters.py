@@ -81,7 +81,7 @@ def _note(profiles: RankProfiles, found: Clusters) -> str:
     named += [f"{sum(sizes[_SHOWN:])} others"] * (count > _SHOWN)
     first = next(_separating(profiles, found, 0, 1), None)
     why = first and (
-        f"; the first spend {format_share(float(str(first['inside_share'])))} of their time in {first['function']},"
-        f" the others {format_share(float(str(first['outside_share'])))}"
+        f"; the first spend {format_share(float(str(first['inside_share'])))} of the time of their threads in"
+        f" {first['function']}, the others {format_share(float(str(first['outside_share'])))}"
     )
     return f"ranks behave in {count} ways: {', '.join(named)}{why or '; they differ in whom they talk to'}{odd}"

@@ -10,12 +10,12 @@ import numpy as np
 
 from strobe.analyses.ranks.efficiency import ANALYSIS
 from strobe.model.schema import Column
-from strobe.model.units import format_count, format_ns, format_share
+from strobe.model.units import format_count, format_ns
 from strobe.ranks import efficiencies
 from strobe.ranks.efficiencies import Factor, PerStep
 from strobe.ranks.ideal_network import MOST_ROWS, ideal_elapsed_ns
 from strobe.ranks.rank_times import RankTimes, rank_times
-from strobe.ranks.step_waits import share_beside
+from strobe.ranks.step_waits import waits_beside
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -48,7 +48,8 @@ def run(trace: Trace, *, by: str, model: str) -> Table:
     times = rank_times(trace, by)
     factors = _factors(trace, times, model)
     rows = _rows(times, factors)
-    costliest = _beside(trace) or _costliest(times if by == "run" else rank_times(trace, "run"))
+    of_run = times if by == "run" else rank_times(trace, "run")
+    costliest = waits_beside(trace, "no factor counts") or _costliest(of_run)
     notes = [costliest, *_missing(times, model, factors)]
     note = "; ".join(filter(None, notes)) if rows else _NOTHING
     return make_table(ANALYSIS.columns_with(by=by, model=model), rows, about=_about(times), note=note)
@@ -66,7 +67,7 @@ def scaling(traces: Sequence[tuple[str, Trace]], *, by: str, model: str, weak: b
         parallel, *others = factors = _factors(trace, times, model)
         scaled = efficiencies.scaling(parallel, _per_step(times, times), _per_step(first, times), weak=weak)
         answers.append([{"trace": name, **row} for row in _rows(times, (*scaled, *others))])
-        costliest = _beside(trace) or _costliest(rank_times(trace, "run"))
+        costliest = waits_beside(trace, "no factor counts") or _costliest(rank_times(trace, "run"))
         notes += [f"{name}: {each}" for each in (costliest, *times.missing) if each]
         notes += _missing(replace(times, missing=()), model, factors)
         notes += [_NO_COUNTERS] * bool(np.isnan(times.counts).any())
@@ -134,17 +135,6 @@ def _per_step(times: RankTimes, windows: RankTimes) -> PerStep:
     means = (times.host.useful_ns.sum(axis=0), times.host.elapsed_ns, *times.counts) / times.steps
     useful, elapsed, instructions, cycles = np.concatenate((means, np.full((4, 1), np.nan)), axis=1)[:, at]
     return PerStep(useful, elapsed, instructions, cycles, len(times.ranks))
-
-
-def _beside(trace: Trace) -> str:
-    """Return a sentence about waits of ranks on other threads than the main ones, if they are much of the steps."""
-    share = share_beside(trace)
-    if share < 1 - _CHEAP:
-        return ""
-    return (
-        f"ranks wait for one another {format_share(share)} of their steps on other threads than the main ones, which "
-        "no factor counts: strobe waits, strobe delays"
-    )
 
 
 def _costliest(times: RankTimes) -> str:

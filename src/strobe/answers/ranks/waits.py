@@ -11,6 +11,7 @@ import numpy as np
 from strobe.analyses.ranks.waits import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.ranks.call_path_texts import call_path_text
+from strobe.ranks.step_waits import step_waits
 from strobe.ranks.waits.thread_waits import function_and_callers, thread_waits
 from strobe.ranks.waits.wait_columns import STATES, Waits
 from strobe.ranks.waits.wait_states import Found, wait_parts
@@ -72,7 +73,9 @@ def _answer(trace: Trace, by: str, *, whole: bool) -> Table:
         about += f", {format_number_of(count['epochs'], 'epoch')} of one-sided communication"
     lasted_ns = sum(row.ended_ns - row.started_ns for row in process_rows(trace) if row.rank is not None)
     left_out = 0 if names else note.waits - len(rows["wait_ns"])
-    notes = [note.text(lasted_ns), *([_LEFT_OUT.format(format_count(left_out))] if left_out else [])]
+    in_steps = step_waits(trace)
+    notes = [note.text(lasted_ns, in_steps.share if in_steps else 0.0)]
+    notes += [_LEFT_OUT.format(format_count(left_out))] if left_out else []
     columns = ANALYSIS.columns_with(by=by)
     cells = {"start_ns": "time_ns", "place": "call_path"}
     shown = {each.name: keys.shown(each.name, rows[cells.get(each.name, each.name)]) for each in columns}
@@ -198,7 +201,7 @@ def note_of(trace: Trace, found: Found, lasted_ns: int) -> str:
     """
     note = _Note(trace)
     note.add(found)
-    return note.text(lasted_ns)
+    return note.text(lasted_ns, 0.0)
 
 
 class _Note:
@@ -224,8 +227,8 @@ class _Note:
         add_at(self._by_state, found.waits.state[at], wait_ns)
         add_at(self._by_rank, other, wait_ns)
 
-    def text(self, lasted_ns: int) -> str:
-        """Return the sentences."""
+    def text(self, lasted_ns: int, in_steps: float) -> str:
+        """Return the sentences. lasted_ns: of all ranks. in_steps: which part of their steady steps ranks wait."""
         if not (self.count["messages"] + self.count["collectives"] + self.count["epochs"] or self.waits):
             return _NOTHING
         total = int(self._by_state.sum())
@@ -234,7 +237,8 @@ class _Note:
                   (self._of_hosts_ns, "GPUs waited {} for their hosts"))  # fmt: skip
         notes = ["no rank is known to have waited for another"]
         if total:
-            part = f", {format_share(total / lasted_ns)} of their time" if lasted_ns > total else ""
+            part = f", {format_share(total / lasted_ns)} of the run" if lasted_ns > total else ""
+            part += f", {format_share(in_steps)} of their steady steps" if in_steps else ""
             worst, awaited = int(self._by_state.argmax()), int(self._by_rank.argmax())
             text = f"ranks waited {format_ns(total)} for one another{part}, most in {STATES[worst]}:"
             text += f" {format_ns(float(self._by_state[worst]))}"

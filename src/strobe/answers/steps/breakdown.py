@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from strobe.analyses.steps.breakdown import ANALYSIS
 from strobe.model.kinds import HOST_KINDS, PARTS
+from strobe.ranks.step_waits import waits_beside
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.tables.column_arrays import Ints
@@ -31,7 +32,8 @@ def run(trace: Trace, *, by: str) -> Table:
         tables.append(make_table(columns, values))
     if not any(map(len, tables)):
         return make_table(columns, [], note=_NO_STEPS)
-    return Table(pa.concat_tables([table.to_arrow() for table in tables]))
+    note = waits_beside(trace, "no kind counts")
+    return Table(pa.concat_tables([table.to_arrow() for table in tables]), note=note)
 
 
 def _rows(steps: ProcessSteps, by: str) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def loader_replays(trace: Trace, usual: Usual, what_if: Sequence[Change]) -> lis
         Replay(
             int(steps.first_number + at[part[0] // batches]),
             len(part) // batches,
-            *(round(float(each[part].sum())) for each in (duration, replayed, least, most)),
+            *(round(float(each[part].sum())) for each in (duration, replayed, least, most, duration - rest)),
         )
         for part in np.split(np.arange(len(rest)), _bounds(len(at)) * batches)
     ]

@@ -15,13 +15,15 @@ import numpy as np
 from strobe.breakdown.what_if.changes import Change
 from strobe.breakdown.what_if.weights import changed, in_threads
 from strobe.ranks.critical_path.graph import Window, graph
-from strobe.ranks.critical_path.longest_path import HOST, LAUNCH, QUEUE, SYNC, UNEXPLAINED, Edges, longest_path
+from strobe.ranks.critical_path.longest_path import HOST, LAUNCH, QUEUE, SYNC, UNEXPLAINED, Edges, Graph, longest_path
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
 from strobe.tables.column_arrays import Ints, rows_by
 from strobe.trace.trace import Trace
 
 _FEWEST = 5
+# Kinds of time that are waits. Who waits less gains no more than that, however sure the replay is.
+_WAITS = ("data", "communication", "sync")
 # A call that launches takes some microseconds; this long it waits for a place in the queue of the GPU.
 _BLOCKED_NS = 200_000
 
@@ -57,7 +59,8 @@ def usual_weights(trace: Trace, edges: Edges) -> Ints:
 class Replay:
     """A stretch of consecutive steps of all its processes, replayed. Times of the stretch, ns.
 
-    least_ns, most_ns: with the change, by its least and its most factors; without one as replayed.
+    least_ns, most_ns: with the change, by its least and its most factors; without one as replayed. most_gain_ns: of a
+    change of waits, how long these are in the replayed path; None: not known, or it changes something else.
     """
 
     first: int
@@ -66,18 +69,16 @@ class Replay:
     replayed_ns: int
     least_ns: int
     most_ns: int
+    most_gain_ns: int | None = None
 
 
-def replays(
-    trace: Trace,
-    usual: Usual,
-    processes: Sequence[int],
-    stretches: Sequence[tuple[int, int]],
-    what_if: Sequence[Change],
-) -> Iterator[Replay]:
-    """Yield a replay of each stretch of steps, from one to another (places in `usual.steps`), of some processes.
+def windows_of(
+    trace: Trace, usual: Usual, processes: Sequence[int], stretches: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, Graph]]:
+    """Yield the number of the first step of each stretch, how many steps it has, and the graph of some processes in it.
 
-    A process has the same steps in its own time; those of others where it has none.
+    stretches: places in `usual.steps`, from one to another. A process has the same steps in its own time; those of
+    others where it has none.
     """
     steps = {each.process: each for each in find_steps(trace).processes}
     for first, last in stretches:
@@ -87,12 +88,20 @@ def replays(
             at = [number + usual.steps.first_number - own.first_number for number in (first, last)]
             own, at = (own, at) if at[0] >= 0 and at[1] < len(own.start_ns) else (usual.steps, [first, last])
             windows.append(Window(process, int(own.start_ns[at[0]]), int(own.end_ns[at[1]])))
-        found = graph(trace, windows)
-        weights = usual_weights(trace, found.edges)
-        replayed = longest_path(found, weights).length_ns
-        least = most = replayed
-        if what_if:
-            both = changed(trace, found, what_if, weights, option="CHANGE")
-            least, most = sorted(longest_path(found, each).length_ns for each in both)
-        recorded = longest_path(found).length_ns
-        yield Replay(first + usual.steps.first_number, last - first + 1, recorded, replayed, least, most)
+        yield first + usual.steps.first_number, last - first + 1, graph(trace, windows)
+
+
+def replay(trace: Trace, first: int, steps: int, whole: Graph, what_if: Sequence[Change]) -> Replay:
+    """Return a replay of a stretch of steps: see `windows_of`. Raises what `changed` raises."""
+    weights = usual_weights(trace, whole.edges)
+    before = longest_path(whole, weights)
+    recorded, replayed = longest_path(whole).length_ns, before.length_ns
+    if not what_if:
+        return Replay(first, steps, recorded, replayed, replayed, replayed, 0)
+    both = changed(trace, whole, what_if, weights, option="CHANGE")
+    least, most = sorted(longest_path(whole, each).length_ns for each in both)
+    if any(change.pattern not in _WAITS for change in what_if):
+        return Replay(first, steps, recorded, replayed, least, most)
+    # The path as it was is a way through the changed graph, too.
+    after = min(int(each[before.edges].sum()) for each in both)
+    return Replay(first, steps, recorded, replayed, least, most, max(0, replayed - after))

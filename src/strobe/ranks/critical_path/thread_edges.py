@@ -148,6 +148,6 @@ def _kind(group: str, role: str, paradigm: str) -> int:
     """The kind of time in a region of a thread; PyTorch's communicating operators only launch communication."""
     if group == "data":
         return DATA
-    if role in ("sync", "wait") and paradigm not in RANK_PARADIGMS:
-        return SYNC
-    return COMMUNICATION if paradigm in RANK_PARADIGMS and group in ("communication", "sync") else HOST
+    if paradigm in RANK_PARADIGMS:
+        return COMMUNICATION
+    return SYNC if role in ("sync", "wait") else HOST

@@ -158,7 +158,7 @@ class Application:
         if len(ranks) < 2 or not await self._queued(request, *has_sums, slow=False):
             return await self._nothing(request)
         start_ns, end_ns = context.bounds
-        return await self._answer(_asked("window/bars", f"start_ns={start_ns}&end_ns={end_ns}&limit=0"))
+        return await self._answer(_asked("window/bars", f"start_ns={start_ns}&end_ns={end_ns}&of=ranks&limit=0"))
 
     async def _answer(self, request: Request) -> Response:
         """Answer a question to a trace."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib.stride_tricks import sliding_window_view
 
+from strobe.model.kinds import HOST_KINDS
 from strobe.model.schema import Column
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.training_activities import PARTS
@@ -34,7 +35,12 @@ COLUMNS = (
     Column("loop", "uint32", "", "number of the main loop that it is an iteration of"),
     Column("detail", "string", "", "which of its spans are in the trace: all, those of its end, none", values=DETAILS),
     *(Column(f"{part}_ns", "int64", "ns", f"time of its part {part}") for part in PARTS),
+    *(
+        Column(f"rest_{kind}_ns", "int64", "ns", f"of its part rest, time of the kind {kind}; 0 if steps have passes")
+        for kind in HOST_KINDS
+    ),
 )
+_PASSES = [PARTS.index(part) for part in ("forward", "backward", "optimizer", "validation")]
 KINDS = ("at", "next", "previous", "outlier")
 
 
@@ -113,6 +119,17 @@ def typical_rows(main: ProcessSteps) -> range:
     return range(0)
 
 
+def _rest(main: ProcessSteps, rows: Ints) -> Ints:
+    """Return what passes the rest of some steps: an array (rows, HOST_KINDS), as `strobe breakdown` divides it.
+
+    All 0 where steps have passes of a training, of which the rest is what is left, and where kinds are not known.
+    """
+    if main.cells.columns is None or main.parts_ns[:, _PASSES].any():
+        return np.zeros((len(rows), len(HOST_KINDS)), dtype=np.int64)
+    kinds: Ints = main.cells.table()[rows, PARTS.index("rest")]
+    return kinds
+
+
 class StepList:
     """The steps of a process, in order of start; of the one that has most: what the page calls "the steps"."""
 
@@ -157,6 +174,7 @@ class StepList:
             "loop": main.loop[rows].astype(np.uint32),
             "detail": [DETAILS[main.recorded.detail[row]] if main.recorded else "all" for row in rows],
             **{f"{name}_ns": main.parts_ns[rows, part] for part, name in enumerate(PARTS)},
+            **{f"rest_{name}_ns": times for name, times in zip(HOST_KINDS, _rest(main, rows).T, strict=True)},
         }
         return pa.table(columns, schema=arrow_schema(COLUMNS)).replace_schema_metadata(about)
 

@@ -12,8 +12,10 @@ from strobe.server.routing.endpoints import MB, TIME_RANGE, parameter, route
 from strobe.server.time_range.range_sums import process_sums
 from strobe.server.trace_context import TraceContext
 from strobe.tables.column_arrays import Bools, Floats, Ints
+from strobe.trace.definition_rows import rank_processes
 
 BY = ("group", "region")
+ALL, RANKS = "all", "ranks"
 # Bars that are sent at most; the clusters are of all processes.
 MOST_BARS = 2000
 _MOST_PARTS = 11
@@ -71,12 +73,19 @@ class Bars(TypedDict):
     "window/bars",
     *TIME_RANGE,
     parameter("by", "what bars are made of", str, "group", choices=BY),
+    parameter("of", "which processes; ranks: without those that have none, if some have one", str, ALL, (ALL, RANKS)),
     parameter("clusters", "number of clusters; 0: as many as stand out", default=0, most=MOST_CLUSTERS),
     parameter("limit", "bars at most", default=MOST_BARS, most=MOST_BARS),
     most_bytes=8 * MB,
 )
 def bars(
-    context: TraceContext, start_ns: int, end_ns: int, by: str = "group", clusters: int = 0, limit: int = MOST_BARS
+    context: TraceContext,
+    start_ns: int,
+    end_ns: int,
+    by: str = "group",
+    of: str = ALL,
+    clusters: int = 0,
+    limit: int = MOST_BARS,
 ) -> Bars:
     """Where the time of every process went in a time range, and clusters of those that are alike.
 
@@ -85,7 +94,7 @@ def bars(
     all. clusters: see `strobe.ranks.clusters`, which compares times by region whatever `by` is; `ns` is the mean of
     the members, and `differs` names the regions in which their mean differs most from that of all others.
     """
-    process, profiles, folded = _profiles(context, start_ns, end_ns)
+    process, profiles, folded = _profiles(context, start_ns, end_ns, of)
     regions = np.flatnonzero(profiles.any(axis=0)) if len(process) else np.zeros(0, dtype=np.int64)
     profiles = profiles[:, regions]
     parts, shown = _parts(context, regions, profiles, folded, by)
@@ -120,7 +129,7 @@ def bars(
     }
 
 
-def _profiles(context: TraceContext, start_ns: int, end_ns: int) -> tuple[Ints, Floats, Floats]:
+def _profiles(context: TraceContext, start_ns: int, end_ns: int, of: str) -> tuple[Ints, Floats, Floats]:
     """Return which processes did anything, their exclusive times by region, and times of folded steps by part."""
     own, _, found = process_sums(context, start_ns, end_ns)
     names = sorted({name for each in found.values() for name in each.folded})
@@ -128,6 +137,8 @@ def _profiles(context: TraceContext, start_ns: int, end_ns: int) -> tuple[Ints, 
     for at, each in found.items():
         folded[at] = [each.folded.get(name, 0) for name in names]
     process = np.flatnonzero(own.any(axis=1) | folded.any(axis=1))
+    if of == RANKS:
+        process = process[np.isin(process, rank_processes(context.trace))]
     return process, own[process], folded[process]
 
 

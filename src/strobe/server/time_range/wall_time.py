@@ -19,7 +19,7 @@ from strobe.server.time_range.range_sums import clipped_self_ns, spans_in
 from strobe.server.trace_context import TraceContext
 from strobe.steps.thread_spans import main_location
 from strobe.tables.column_arrays import Floats
-from strobe.trace.definition_rows import location_rows
+from strobe.trace.definition_rows import location_rows, rank_processes
 
 # Threads beside the main ones that are listed.
 _MOST_THREADS = 5
@@ -58,11 +58,11 @@ class WallTime(TypedDict):
 def wall_time(context: TraceContext, start_ns: int, end_ns: int) -> WallTime:
     """What the wall-clock time of a time range went into: on main threads, on GPUs, and in communication.
 
-    host: the mean over the main threads of all processes, by group of what runs innermost; the parts add up to 1.
-    `idle` is time in which nothing recorded ran, `folded` is in steps of which only the time is known. others: the
-    threads beside them on which most ran, of processes without folded steps. gpu: the mean over all GPUs: computation,
-    communication without computation beside it, copies beside neither, idle; they add up to 1. gpu_communication: all
-    communication on GPUs; hidden_communication: that with computation beside it.
+    host: the mean over the main threads of all ranks, of all processes where there are none, by group of what runs
+    innermost; the parts add up to 1. `idle` is time in which nothing recorded ran, `folded` is in steps of which only
+    the time is known. others: the threads beside them on which most ran, of processes without folded steps. gpu: the
+    mean over all GPUs: computation, communication without computation beside it, copies beside neither, idle; they add
+    up to 1. gpu_communication: all communication on GPUs; hidden_communication: that with computation beside it.
     """
     wall = end_ns - start_ns
     own, folded, threads = _main_threads(context, start_ns, end_ns)
@@ -109,7 +109,7 @@ def _main_threads(context: TraceContext, start_ns: int, end_ns: int) -> tuple[Fl
     own, folded_ns = np.zeros(len(context.names.names)), 0
     plain: list[int] = []
     count = 0
-    for process in range(len(trace.processes)):
+    for process in rank_processes(trace):
         main = main_location(trace, process)
         if main is None:
             continue

@@ -241,7 +241,9 @@ const STACK = { row: "number", start_ns: "number", duration_ns: "number", self_n
 const STEPS = { process: "number", step: "number", start_ns: "number", duration_ns: "number", class: "text",
   class_rank: "number", outlier: "flag", warm_up: "flag", cause: "text", count: "number", loop: "number",
   detail: DETAILS, data_wait_ns: "number", forward_ns: "number", backward_ns: "number", optimizer_ns: "number",
-  validation_ns: "number", rest_ns: "number" } as const;
+  validation_ns: "number", rest_ns: "number", rest_communication_ns: "number", rest_gpu_wait_ns: "number",
+  rest_gpu_call_ns: "number", rest_operators_ns: "number", rest_data_wait_ns: "number",
+  rest_host_ns: "number" } as const;
 const TREE = { parent: "number", call_path: "number", device: "number", calls: "number", total_ns: "number",
   self_ns: "number", gpu_ns: "number", region: "number", line: "number", name: "text", group: GROUPS,
   file: "text" } as const;
@@ -371,8 +373,8 @@ export type Routes = {
   readonly start_ns?: number; readonly end_ns?: number; readonly locations?: string | number;
   readonly processes?: string | number; readonly level?: string };
   window: { readonly start_ns: number; readonly end_ns: number };
-  "window/bars": { readonly start_ns: number; readonly end_ns: number; readonly by?: "group" | "region"; readonly clusters?: number;
-  readonly limit?: number };
+  "window/bars": { readonly start_ns: number; readonly end_ns: number; readonly by?: "group" | "region"; readonly of?: "all" | "ranks";
+  readonly clusters?: number; readonly limit?: number };
   "window/durations": { readonly start_ns: number; readonly end_ns: number; readonly name: string; readonly low_ns?: number;
   readonly high_ns?: number };
   "window/message_lines": { readonly start_ns: number; readonly end_ns: number };

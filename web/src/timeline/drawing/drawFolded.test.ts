@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Detail } from "../../base/kinds.generated";
-import type { Step } from "../../data/runSteps";
+import { byPiece, type Step } from "../../data/runSteps";
 
 import type { Row } from "../rows/rowLayout";
 import { foldedRows, foldedStretches } from "./drawFolded";
@@ -15,7 +15,7 @@ const step = (number: number, detail: Detail): Step => ({
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: 99 },
+  parts: { ...byPiece(() => 0), rest: 99 },
   detail,
   loop: 0,
   warmUp: false,

@@ -46,11 +46,11 @@ export function ProcessBars({ run, range }: Props) {
   return <Chart run={run} range={range} bars={bars} view={view} old={waiting.value} />;
 }
 
-/** Clusters of processes, without the bars of each: they are sums, which are there long before waits and steps are. */
+/** Clusters of ranks, without the bars of each: they are sums, which are there long before waits and steps are. */
 export function ClusterBars({ run, range, onAnswer }: Props & { readonly onAnswer: () => void }) {
   const session = useSession();
   const { value, failure } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
-    session.api.json("window/bars", { ...stretchOf(range), limit: 0 }, signal),
+    session.api.json("window/bars", { ...stretchOf(range), of: "ranks", limit: 0 }, signal),
   );
   const bars = value.value;
   const answered = Boolean(bars || failure.value);

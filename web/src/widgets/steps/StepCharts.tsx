@@ -3,8 +3,8 @@
 import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { CHROME, classColor, css, outlierColor, PART_TITLES, partColor } from "../../base/color";
-import { PARTS } from "../../base/kinds.generated";
 import { formatCount, plural } from "../../base/quantity";
+import { PIECES } from "../../base/stepPieces";
 import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
@@ -86,7 +86,7 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
       <figcaption class="wraps">
         <h2>What every step was made of</h2>
         <PartList
-          parts={PARTS.filter((phase) => steps.some((step) => step.parts[phase] > 0)).map((phase) => ({
+          parts={PIECES.filter((phase) => steps.some((step) => step.parts[phase] > 0)).map((phase) => ({
             name: phase,
             title: PART_TITLES[phase],
             color: partColor(phase, theme),

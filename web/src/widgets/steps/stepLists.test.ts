@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Step } from "../../data/runSteps";
+import { byPiece, type Step } from "../../data/runSteps";
 
 import { binsOf, filterSteps, histogramOf, partsOf, sortSteps } from "./stepLists";
 
@@ -13,7 +13,7 @@ const step = (number: number, durationNs: number, more: Partial<Step> = {}): Ste
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: durationNs, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: 0 },
+  parts: { ...byPiece(() => 0), data_wait: durationNs },
   detail: "all",
   loop: 0,
   warmUp: false,
@@ -70,8 +70,14 @@ describe("pictures of all steps", () => {
     expect(histogramOf([step(0, 50)], 4).most).toBe(1);
   });
   test("parts without time are not drawn", () =>
-    expect(partsOf({ data_wait: 0, forward: 5, backward: 0, optimizer: 2, validation: 0, rest: 0 })).toEqual([
+    expect(partsOf({ ...byPiece(() => 0), forward: 5, optimizer: 2 })).toEqual([
       { phase: "forward", ns: 5 },
       { phase: "optimizer", ns: 2 },
+    ]));
+  test("of a step without passes the kinds of its rest are drawn, and what is not known last", () =>
+    expect(partsOf({ ...byPiece(() => 0), rest: 1, communication: 7, host: 2 })).toEqual([
+      { phase: "communication", ns: 7 },
+      { phase: "host", ns: 2 },
+      { phase: "rest", ns: 1 },
     ]));
 });

@@ -1,7 +1,7 @@
 // Which steps a list shows, in which order, and what they are compared with. Pure.
 
-import { PARTS, type StepPart } from "../../base/kinds.generated";
-import { byPart, type Step } from "../../data/runSteps";
+import { PIECES, type StepPiece } from "../../base/stepPieces";
+import { byPiece, type Step } from "../../data/runSteps";
 import type { StepFilter } from "../../state/address";
 
 export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] {
@@ -38,7 +38,7 @@ export function sortSteps(steps: readonly Step[], order: StepOrder, medians: Rea
 type Bin = {
   readonly from: number;
   readonly to: number;
-  readonly parts: Readonly<Record<StepPart, number>>;
+  readonly parts: Readonly<Record<StepPiece, number>>;
   readonly outlier: Step | undefined;
 };
 
@@ -49,10 +49,10 @@ export function binsOf(steps: readonly Step[], count: number): Bin[] {
     const [from, to] = [Math.floor((i * steps.length) / bins), Math.floor(((i + 1) * steps.length) / bins)];
     const members = steps.slice(from, to);
     const weight = members.reduce((sum, step) => sum + step.count, 0);
-    const mean = (phase: StepPart): number =>
+    const mean = (phase: StepPiece): number =>
       members.reduce((sum, step) => sum + step.parts[phase] * step.count, 0) / Math.max(1, weight);
     const outliers = members.filter((step) => step.outlier).sort((a, b) => b.durationNs - a.durationNs);
-    return { from, to, parts: byPart(mean), outlier: outliers[0] };
+    return { from, to, parts: byPiece(mean), outlier: outliers[0] };
   });
 }
 
@@ -85,8 +85,8 @@ export function histogramOf(steps: readonly Step[], bars: number): Histogram {
   return { lowNs, highNs, classes: sorted, most: Math.max(1, ...sums) };
 }
 
-/** The parts of a step that take any time, in order. */
+/** The pieces of a step that take any time, in order. */
 export const partsOf = (
-  parts: Readonly<Record<StepPart, number>>,
-): { readonly phase: StepPart; readonly ns: number }[] =>
-  PARTS.map((phase) => ({ phase, ns: parts[phase] })).filter(({ ns }) => ns > 0);
+  parts: Readonly<Record<StepPiece, number>>,
+): { readonly phase: StepPiece; readonly ns: number }[] =>
+  PIECES.map((phase) => ({ phase, ns: parts[phase] })).filter(({ ns }) => ns > 0);

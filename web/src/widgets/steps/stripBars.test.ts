@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Step } from "../../data/runSteps";
+import { byPiece, type Step } from "../../data/runSteps";
 
 import { barAt, barPlace, bars, barTexts, CUT_AT_MEDIANS, median, scaleTop, stepsIn, stretchOf } from "./stripBars";
 
@@ -13,7 +13,7 @@ const step = (number: number, durationNs: number, more: Partial<Step> = {}): Ste
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: 0 },
+  parts: byPiece(() => 0),
   detail: "all",
   loop: 0,
   warmUp: false,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Detail } from "../../base/kinds.generated";
-import type { Step } from "../../data/runSteps";
+import { byPiece, type Step } from "../../data/runSteps";
 
 import { typicalStep } from "./typicalStep";
 
@@ -14,7 +14,7 @@ const step = (number: number, durationNs: number, detail: Detail = "all", name =
   outlier: false,
   cause: "",
   count: 1,
-  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, validation: 0, rest: durationNs },
+  parts: { ...byPiece(() => 0), rest: durationNs },
   detail,
   loop: 0,
   warmUp: number === 0,
