@@ -164,7 +164,7 @@ def _wait_for_end(
     closing = False
     while True:
         try:
-            steps = core.window_state(page)[2]
+            _, _, steps, answered, *_ = core.window_state(page)
         except OSError:
             break
         if not remote.runs():
@@ -176,7 +176,7 @@ def _wait_for_end(
             closing = True
             due = time.monotonic()
             with suppress(OSError):
-                core.window_request(page, -1, 0, 0)
+                core.window_request(page, answered + 1, -1, 0, 0)
         if time.monotonic() > due + _CLOSES_S:
             endings.append(f"process {pid} records until its main thread returns from C code")
             break
