@@ -8,6 +8,7 @@
 #include "formats/chrome/chrome_document.h"
 #include "formats/chrome/chrome_hosts.h"
 #include "formats/chrome/chrome_tables.h"
+#include "formats/chrome/graph_captures.h"
 #include "formats/encoding/json_scan.h"
 #include "formats/encoding/json_strings.h"
 #include "formats/importing/exported_process.h"
@@ -28,8 +29,16 @@ constexpr std::string_view kAscendHardware = "Ascend Hardware";
 constexpr std::string_view kKeys[] = {"ph",   "cat", "name", "pid", "tid", "ts", "dur",
                                       "args", "id",  "reg",  "met", "cut", "sf"};
 
+// Numbers of calls and operators in the file of a capture: far from those of the file that it belongs to.
+constexpr int64_t kNumbersOfCaptures = int64_t(1) << 40;
+constexpr size_t kMostGraphKernels = size_t(1) << 20;  // that wait for the end
+
 class ChromeReader final : public TraceReader {
  public:
+  struct Row {
+    uint32_t process, location;
+  };
+
   std::string folder;
   uint32_t next_number;
   size_t buffer_bytes;
@@ -43,7 +52,17 @@ class ChromeReader final : public TraceReader {
   std::vector<std::string> npus;             // process ids of Ascend's hardware; their places are the devices' numbers
   std::map<std::string, uint64_t> counters;  // of no process
   RecordCounts records{counters};            // the same
-  ChromeDocument<ChromeReader> document{*this, counters};
+  std::optional<ChromeDocument<ChromeReader>> document{std::in_place, *this, counters};
+  GraphCaptures captures;
+  bool of_capture = false;  // the file that is being read has captures of graphs that the next one replays
+  struct GraphKernel {      // its capture is known at the end
+    Row row;
+    int64_t start_ns, duration_ns;
+    uint32_t region;
+    const Category* category;
+    std::string attributes;
+  };
+  std::vector<GraphKernel> graph_kernels;
 
   struct Process {
     std::string pid_text, path;
@@ -60,9 +79,6 @@ class ChromeReader final : public TraceReader {
   ChromeHosts hosts;
   uint32_t unclaimed = kNoTable;  // the process of rows that came before any host's
 
-  struct Row {
-    uint32_t process, location;
-  };
   std::unordered_map<std::string, Row> rows;
   std::map<std::pair<std::string, uint32_t>, Row> shared_rows;  // of GPUs that several processes use
   // Definitions that our own exports have as metadata events, numbered as they come: events refer to them.
@@ -101,7 +117,7 @@ class ChromeReader final : public TraceReader {
     // Kineto's categories are called cuda for AMD's devices, too.
     if (key == "\"deviceProperties\"" && (json.find("AMD") != json.npos || json.find("Radeon") != json.npos))
       on_hip = true;
-    if (key == "\"strobe\"") tables.of_our_own(), document.of_our_own();
+    if (key == "\"strobe\"") tables.of_our_own(), document->of_our_own();
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
       const bool known = integer(raw(yyjson_obj_get(value, "world_size")), ranks);
@@ -299,9 +315,22 @@ class ChromeReader final : public TraceReader {
         int64_t duration_ns = 0;
         if (dur && !time(dur, duration_ns)) return records.left_out("events_without_time");
         const int64_t correlation = category.gpu || category.keys == kCalls ? correlation_of(args) : -1;
+        if (of_capture && (category.gpu || raw(name).starts_with("ProfilerStep#"))) return records.taken();
         const Row row = row_of(raw(pid), raw(tid), category, correlation);
-        if (correlation > 0 && !category.gpu) hosts.called({correlation, row.process});
         Process& p = processes[row.process];
+        if (correlation > 0 && !category.gpu) {
+          hosts.called({correlation, row.process});
+          captures.call(uint64_t(row.process) << 32 | row.location, start_ns,
+                        correlation + (of_capture ? kNumbersOfCaptures : 0), raw(name),
+                        raw(yyjson_obj_get(args, "kernel")));
+        } else if (correlation > 0 && category.role == STROBE_ROLE_KERNEL && captures.wants(correlation) &&
+                   graph_kernels.size() < kMostGraphKernels) {
+          captures.kernel(correlation, start_ns, raw(name));
+          GraphKernel kernel{row, start_ns, duration_ns, region(p, category, category_name, raw(name)), &category, {}};
+          append_json(kernel.attributes, args);
+          graph_kernels.push_back(std::move(kernel));
+          return p.out->records().taken();
+        }
         tables.attributes(into(p), category, args);
         int64_t own;
         if (cut) p.out->next_is_cut();
@@ -334,6 +363,7 @@ class ChromeReader final : public TraceReader {
       case 's':
       case 't':
       case 'f': {
+        if (of_capture) return records.taken();
         // From a launch to what it started: its end is on a GPU, unless the host's row is known by then.
         const bool to_gpu = phase[0] == 'f' && (raw(name) == "ac2g" || raw(name) == "async_gpu");
         const Category& where = to_gpu ? known_category("kernel") : category;
@@ -586,16 +616,56 @@ class ChromeReader final : public TraceReader {
 
   void feed(std::string_view bytes) override {
     try {
-      document.feed(bytes);
+      document->feed(bytes);
     } catch (const std::runtime_error&) {
       // What came before is sound: it is kept, and the file ends here.
       if (processes.empty()) throw;
-      document.end_here();
+      document->end_here();
+    }
+  }
+
+  void begin_capture() override {
+    of_capture = true;
+    tables.numbers_from(kNumbersOfCaptures);
+  }
+
+  void end_capture() override {
+    document->finish();
+    document.emplace(*this, counters);
+    of_capture = false;
+    tables.numbers_from(0);
+    rank_json.clear();
+    for (Process& p : processes) p.out->work_elsewhere(uint64_t(kNumbersOfCaptures));
+    counters["capture_files"]++;
+    // The process of the capture is that of the replay.
+    if (processes.size() == 1) unclaimed = 0;
+    current_host = kNoTable;
+    last_key.clear();
+  }
+
+  void write_graph_kernels() {
+    const std::vector<int64_t> captured = captures.captured();
+    for (size_t k = 0; k < graph_kernels.size(); k++) {
+      GraphKernel& kernel = graph_kernels[k];
+      Process& p = processes[kernel.row.process];
+      if (captured[k] && kernel.attributes.size() > 2) {
+        kernel.attributes.back() = ',';
+        kernel.attributes += '"' + std::string(kCapturedBy) + "\":" + std::to_string(captured[k]) + "}";
+      } else {
+        counters["graph_kernels_without_capture"]++;
+      }
+      const size_t size = kernel.attributes.size();
+      kernel.attributes.append(kPadding, '\0');
+      if (const Doc doc{yyjson_read_opts(kernel.attributes.data(), size, kFlags, nullptr, nullptr)})
+        tables.attributes(into(p), *kernel.category, yyjson_doc_get_root(doc.get()));
+      p.out->span(kernel.row.location, kernel.start_ns, kernel.duration_ns, kernel.region);
+      std::string().swap(kernel.attributes);
     }
   }
 
   std::string finish(const std::string& source) override {
-    document.finish();
+    document->finish();
+    write_graph_kernels();
     records.save();
     for (auto& [key, stack] : open_begins)
       if (const auto found = rows.find(key); found != rows.end())
@@ -644,7 +714,7 @@ class ChromeReader final : public TraceReader {
       p.out.reset();
     }
     report += ']';
-    about.key("properties") += document.properties() + "}";
+    about.key("properties") += document->properties() + "}";
     about.numbers("counters", counters);
     about.end();
     return report;

@@ -15,6 +15,8 @@ struct Key {
   std::string_view column;
 };
 constexpr std::string_view kGrid = "grid", kBlock = "block";  // lists of three, for the column and the two behind it
+constexpr std::string_view kCorrelation = "correlation", kExternalId = "external id";  // numbers of calls and operators
+constexpr std::string_view kCapturedBy = "strobe captured by";                         // graph_captures.h found it
 constexpr Key kGpuKeys[] = {
     {"correlation", "correlation"},
     {"external id", "external_id"},
@@ -31,6 +33,7 @@ constexpr Key kGpuKeys[] = {
     {"est. achieved occupancy %", "occupancy_percent"},
     {"graph id", "graph"},
     {"graph node id", "graph_node"},
+    {kCapturedBy, "captured_by"},
     {"priority", "priority"},
 };
 constexpr Key kCopyKeys[] = {

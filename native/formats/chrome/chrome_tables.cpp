@@ -9,7 +9,8 @@ ChromeTables::ChromeTables() {
       const uint8_t column = schema_.column(tables_[i], key.column);
       const CellType type = schema_.layouts()[tables_[i]].columns[column].type;
       const bool three = i == kKernels && (key.json == kGrid || key.json == kBlock);
-      keys_[i].push_back({key.json, tables_[i], column, type, three});
+      keys_[i].push_back(
+          {key.json, tables_[i], column, type, three, key.json == kCorrelation || key.json == kExternalId});
     }
   }
 }
@@ -101,6 +102,12 @@ bool ChromeTables::own_arguments(Into into, yyjson_val* list) {
 }
 
 bool ChromeTables::cell(Into into, TableRow& row, const Known& known, yyjson_val* value) {
+  if (numbers_from_ && known.numbers) {
+    int64_t number;
+    if (!yyjson_is_raw(value) || !integer(raw(value), number)) return false;
+    row.set(known.column, number > 0 ? number + numbers_from_ : number);
+    return true;
+  }
   if (!known.three) return cell(into, row, known.column, known.type, value);
   if (yyjson_arr_size(value) != 3) return false;
   int64_t sides[3];

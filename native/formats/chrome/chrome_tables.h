@@ -28,6 +28,8 @@ class ChromeTables {
   // Names of our own count from here on: the file is one of our exports.
   void of_our_own() { own_ = true; }
   bool own() const { return own_; }
+  // What numbers of calls and operators are counted from: those of two files must differ.
+  void numbers_from(int64_t first) { numbers_from_ = first; }
 
   uint32_t text(Into into, std::string_view value);
   // Rows for the next span.
@@ -47,7 +49,8 @@ class ChromeTables {
     uint32_t table;
     uint8_t column;
     CellType type;
-    bool three;  // a list, for this column and the two behind it
+    bool three;    // a list, for this column and the two behind it
+    bool numbers;  // calls or operators
   };
   struct Rows {  // of one event
     TableRow own, collective, other;
@@ -67,6 +70,7 @@ class ChromeTables {
   RecentTexts<uint32_t> recent_;
   std::string scratch_;
   bool own_ = false;
+  int64_t numbers_from_ = 0;
 };
 
 }  // namespace strobe::chrome

@@ -139,6 +139,7 @@ class ImportedProcess {
   void sample(uint32_t metric, int64_t time_ns, double value);
   // On a TPU an operation holds others: what overlaps there is sound.
   void work_nests() { checks_.work_nests(); }
+  void work_elsewhere(uint64_t first_correlation) { checks_.work_elsewhere(first_correlation); }
   void count(const std::string& what, uint64_t n = 1) { counters_[what] += n; }
   // Of the records that are known to be of this process.
   RecordCounts& records() { return records_; }

@@ -245,7 +245,7 @@ void TraceChecks::add_to(std::map<std::string, uint64_t>& counters) const {
     of.kernels += (is & kKernel) != 0, of.copies += (is & kCopy) != 0;
     if (!(is & kCalled)) orphan_kernels += of.kernels, orphan_copies += of.copies;
     if ((is & kCalled) && !(is & kInOperator)) kernels_outside += of.kernels;
-    orphan_launches += (is & kLaunched) && !(is & (kKernel | kCopy));
+    orphan_launches += (is & kLaunched) && !(is & (kKernel | kCopy)) && id < work_elsewhere_from_;
     same_correlations += (is & kCalledTwice) || ((is & kLaunched) && !(is & kGraph) && of.kernels > 1);
   });
   for (const auto& [name, seen] : steps_) {

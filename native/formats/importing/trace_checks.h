@@ -62,6 +62,8 @@ class TraceChecks {
 
   // Work inside of work is not counted as overlapping.
   void work_nests() { work_nests_ = true; }
+  // The work of calls with these correlations and higher ones is not in the file.
+  void work_elsewhere(uint64_t first_correlation) { work_elsewhere_from_ = first_correlation; }
   // A span, in the order of the file.
   void seen(int64_t start_ns, uint32_t region) {
     if (region < classes_.size() && (classes_[region] & kCapture)) capture(start_ns, region);
@@ -141,6 +143,7 @@ class TraceChecks {
   uint64_t calls_ = 0, activities_ = 0, operators_seen_ = 0, overlaps_ = 0, same_operators_ = 0, same_flows_ = 0;
   uint64_t not_compared_ = 0, not_utf8_ = 0;
   bool work_nests_ = false;
+  uint64_t work_elsewhere_from_ = UINT64_MAX;
 };
 
 }  // namespace strobe

@@ -183,6 +183,8 @@ void register_formats(nb::module_& m) {
   nb::class_<TraceReader>(m, "TraceReader")
       .def(
           "feed", [](TraceReader& self, const nb::bytes& bytes) { self.feed(view(bytes)); }, Unlocked())
+      .def("begin_capture", &TraceReader::begin_capture)
+      .def("end_capture", &TraceReader::end_capture)
       .def("finish", [](TraceReader& self, const std::string& source) {
         return bytes_of(unlocked([&] { return self.finish(source); }));
       });

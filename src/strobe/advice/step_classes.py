@@ -45,6 +45,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     mean = float(steps.duration_ns[steps.steady].mean())
     of_loop = steps.steady & (steps.loop == usual.loop)
     for name in dict.fromkeys(names[of_loop].tolist()):
+        if "+" not in name:  # nothing beyond the usual; those of an engine (prefill, decode) are different work
+            continue
         rows = np.flatnonzero(of_loop & (names == name))
         less = usual.class_name if name != usual.class_name else name.rpartition("+")[0]
         others = steps.duration_ns[of_loop & (names == less)]

@@ -27,6 +27,8 @@ DATA, SYNC, COPY, HOST, KERNEL, OTHER = range(6)
 NO_CALL = np.iinfo(np.int64).min
 # A gap that is longer than this between two launched kernels is not the GPU's own.
 KERNEL_GAP_NS = 30_000
+# A kernel that was launched onto an idle GPU begins after some 10 us. Later, it waits for something.
+_HELD_NS = 1_000_000
 _SLOW_COPY = re.compile(r"(cuda|hip|cu)Memcpy(?!.*Async)")
 
 
@@ -34,7 +36,8 @@ _SLOW_COPY = re.compile(r"(cuda|hip|cu)Memcpy(?!.*Async)")
 class Gaps:
     """Gaps between activities: equally long columns. `time_ns[k]`: the part of each gap that CAUSES[k] takes.
 
-    `location`, `row`: the activity that ends the gap. `key`: 0, or the number of its stream's location.
+    `location`, `row`: the activity that ends the gap. `key`: 0, or the number of its stream's location. queued_ns: of
+    each gap, the time for which that activity had been launched.
     """
 
     key: Ints
@@ -43,6 +46,7 @@ class Gaps:
     location: Ints
     row: Ints
     time_ns: Ints  # (causes, gaps)
+    queued_ns: Ints
 
     @property
     def cause(self) -> Ints:
@@ -84,13 +88,15 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
                 launched[key] = int(latest[-1])
                 idle &= (np.diff(folded.before(latest)) == 0) | (called == NO_CALL) | (called > before[:-1])
             at, begin, start, called = at[idle], before[:-1][idle], start[idle], called[idle]
+            returned = who.call.end_ns[at]
             if known is not None:
                 gap, begin, until = known.pieces(begin, start)
                 # What follows such a piece was folded: it had not been launched by then.
                 called = np.where((until < start[gap]) & (called[gap] != NO_CALL), until, called[gap])
-                at, start = at[gap], until
+                at, start, returned = at[gap], until, returned[gap]
             time = host.causes(begin, start, who.call.location[at], called, kernel_gap_ns)
-            yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time)
+            queued = np.where(called == NO_CALL, 0, np.maximum(0, start - np.maximum(begin, returned)))
+            yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time, queued)
 
 
 class LongestGap(NamedTuple):
@@ -104,11 +110,15 @@ class LongestGap(NamedTuple):
 
 @dataclass
 class IdleSums:
-    """Gaps summed by cause (CAUSES): their time, how many have most of theirs by it, and the longest of these."""
+    """Gaps summed by cause (CAUSES): their time, how many have most of theirs by it, and the longest of these.
+
+    held_ns: the time for which work was launched and did not begin, of gaps in which that is long.
+    """
 
     time_ns: Floats = field(default_factory=lambda: np.zeros(len(CAUSES)))
     gaps: Ints = field(default_factory=lambda: np.zeros(len(CAUSES), dtype=np.int64))
     longest: dict[int, LongestGap] = field(default_factory=dict)
+    held_ns: float = 0.0
 
 
 def idle_sums(
@@ -129,6 +139,7 @@ def idle_sums(
         for key in np.unique(found.key[weight > 0]).tolist():
             own, of_key = (found.key == key) & (weight > 0), sums.setdefault(key, IdleSums())
             of_key.time_ns += (found.time_ns * (weight * own)).sum(axis=1)
+            of_key.held_ns += float((found.queued_ns * weight)[own & (found.queued_ns >= _HELD_NS)].sum())
             of_key.gaps += np.bincount(found.cause[own], minlength=len(CAUSES))
             for cause in np.unique(found.cause[own]).tolist():
                 at = np.flatnonzero(own & (found.cause == cause))

@@ -83,6 +83,8 @@ LOSSES = {
     # From native/formats/importing/trace_checks.cpp, for files of every format.
     "orphan_kernels": "kernels without their launch in the trace (kept, not linked)",
     "orphan_copies": "copies and memory sets without their call in the trace (kept, not linked)",
+    "graph_kernels_without_capture": "kernels of CUDA graphs without an operator (their capture is not certain)",
+    "capture_files": "captures of CUDA graphs read from beside the file: its kernels have their operators",
     "orphan_launches": "launches without their kernel in the trace (kept, not linked)",
     "overlaps_on_streams": (
         "kernels and copies that begin before an earlier one on their stream ends (kept; those that do not nest have "

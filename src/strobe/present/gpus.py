@@ -41,6 +41,7 @@ class Gpu:
 
     computation: a kernel computes; communication, copy: nothing else runs; idle: nothing runs. They add up to 1.
     steps: how many steps `duration_ns` is of, 0: the whole run. causes: what the idle time is split into.
+    held: of it, the share in which work had been launched and did not begin for long: it waited for what is not here.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Gpu:
     idle: float
     steps: int = 0
     causes: tuple[IdleCause, ...] = ()
+    held: float = 0.0
 
 
 def gpus(trace: Trace) -> tuple[Gpu, ...]:
@@ -72,24 +74,25 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
         alone = sums[COMMUNICATION] + sums[COMMUNICATION | COPY]
         parts = (computes, int(alone), int(sums[COPY]), int(sums[0]))
         computation, communication, copy, idle = (part / duration for part in parts)
-        causes = _causes(trace, device, count > 0)
-        found.append(Gpu(device.name, device.rank, duration, computation, communication, copy, idle, count, causes))
+        causes, held_ns = _causes(trace, device, count > 0)
+        of_whole = (computation, communication, copy, idle)
+        found.append(Gpu(device.name, device.rank, duration, *of_whole, count, causes, min(idle, held_ns / duration)))
     return tuple(found)
 
 
-def _causes(trace: Trace, device: Device, in_steps: bool) -> tuple[IdleCause, ...]:
-    """Return what a GPU was idle for, the main cause first."""
+def _causes(trace: Trace, device: Device, in_steps: bool) -> tuple[tuple[IdleCause, ...], float]:
+    """Return what a GPU was idle for, the main cause first, and for how long launched work did not begin, ns."""
     steps = next((each for each in step_spans(trace) if each.process == device.process and in_steps), None)
     sums = idle_sums(trace, device, weights=steps.weights_at if steps is not None and len(steps) else None)
     if not sums or not (whole := float(sums[0].time_ns.sum())):
-        return ()
+        return (), 0.0
     of_cause = []
     for number in np.argsort(-sums[0].time_ns, kind="stable").tolist():
         if time := float(sums[0].time_ns[number]):
             longest = sums[0].longest.get(number)
             place = (longest.start_ns, longest.longest_ns) if longest else (None, None)
             of_cause.append(IdleCause(CAUSES[number], time / whole, *place))
-    return tuple(of_cause)
+    return tuple(of_cause), sums[0].held_ns
 
 
 def _in_steady_steps(trace: Trace, device: Device, steps: ProcessSteps | None) -> Ints:

@@ -28,6 +28,7 @@ from strobe.model.plugins import Finding
 from strobe.model.private_files import opener
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
+from strobe.present.engine import EngineRow, engine_rows
 from strobe.present.gpus import Gpu, gpus
 from strobe.present.run_facts import Fact, run_facts
 from strobe.present.step_lanes import Lane, step_lanes
@@ -197,6 +198,7 @@ class Summary:
     `part` describes the part of the run that was read, if the run is too long to be read while the user waits; else "".
     `checked` are rules that found too little for a finding. `lanes` are of the typical step; without steps, of the run.
     `top` are the tables of kernels, operators, functions and source lines that have rows.
+    `engine` has a row for each class of steps that a serving engine marks.
     `hot_unit` is ns, or what a profile without times counts (samples, bytes, ...; "units" if that is unknown).
     """
 
@@ -223,6 +225,7 @@ class Summary:
     checked: tuple[Checked, ...] = ()
     top: tuple[Top, ...] = ()
     ranks: Ranks | None = None
+    engine: tuple[EngineRow, ...] = ()
     part: str = ""
 
     def to_json(self) -> str:
@@ -281,13 +284,14 @@ def summarise(trace: Trace) -> Summary:
     with piece(0.73, 1.0):
         on_gpus = gpus(trace)
         found, checked = rank.judged(trace)
+        engine = engine_rows(trace)
     return Summary(
         schema_version=SCHEMA_VERSION,
         name=trace.path.name,
         path=str(trace.path.absolute()),
         **{name: getattr(info, name) for name in _OF_RUN},
         verdict=_verdict(trace, usual, on_gpus, hot),
-        step=_step(trace, usual) if usual else None,
+        step=_step(trace, usual, bool(engine)) if usual else None,
         gpus=on_gpus,
         classes=_classes(usual) if usual else (),
         findings=tuple(found),
@@ -299,6 +303,7 @@ def summarise(trace: Trace) -> Summary:
         lanes=step_lanes(trace, usual, on_gpus),
         checked=tuple(checked),
         top=tuple(_tops(tables)),
+        engine=engine,
         ranks=_ranks(trace) if info.process_count > 1 else None,
     )
 
@@ -350,14 +355,14 @@ def _hot_unit(trace: Trace) -> str:
     return "ns" if unit is None else unit or "units"
 
 
-def _step(trace: Trace, usual: Usual) -> StepSummary:
+def _step(trace: Trace, usual: Usual, of_engine: bool) -> StepSummary:
     steps = usual.steps
     duration = steps.duration_ns[usual.members]
     begins = np.arange(min(len(steps), _STRIP)) * len(steps) // min(len(steps), _STRIP)
     parts = tuple(
         Part(name, _GROUP_OF_PART[name], round(part), part / usual.mean_ns)
         for name, part in usual.parts_ns.items()
-        if part or name != "validation"  # few steps have one
+        if part or (name != "validation" and not of_engine)  # few steps have one; engines do not train
     )
     return StepSummary(
         count=len(steps),

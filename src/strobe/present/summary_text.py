@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_number_of, format_share
+from strobe.present.engine import engine_lines
 from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
 from strobe.present.text_page import WIDTH, as_shown, bar, page, processes, steps
@@ -32,16 +33,17 @@ def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) 
     blocks = [
         [*_head(summary, width)],
         [*(_step(summary.step, width) if summary.step else []), *_gpus(summary.gpus, width)],
+        [_cut(line, width) for line in engine_lines(summary.engine)],
         _findings(summary, width),
         _hot(summary, width),
         _tail(summary, width),
     ]
     # If it is too long, drop the table of functions first, then findings from the end.
-    while 2 + sum(len(block) + 1 for block in blocks if block) > LINES and (blocks[3] or blocks[2]):
-        if blocks[3]:
-            blocks[3] = []
+    while 2 + sum(len(block) + 1 for block in blocks if block) > LINES and (blocks[4] or blocks[3]):
+        if blocks[4]:
+            blocks[4] = []
         else:
-            blocks[2].pop()
+            blocks[3].pop()
     return page(blocks, width, unicode=unicode)
 
 

@@ -87,6 +87,11 @@ def _of_steps(
         if (late := _late_gpu(on_gpus)) is not None:
             return late
         kind, text, share, margin = gpu_verdict(on_gpus)
+        held = sum(each.held for each in on_gpus) / len(on_gpus)
+        if kind == "host-bound" and held >= BESIDE * share:
+            text = f"waiting: {format_share(held)} of the time work is launched and does not begin, while the GPU runs"
+            text += " nothing that is in the trace: it waits for work from before the recording, or of another program"
+            return Verdict("waiting", text, held, "low")
         if kind == "host-bound":
             text += f"; {_of_host(trace, times, '').text.partition(': ')[2]}"
         return Verdict(kind, text, share, confidence_of(margin))

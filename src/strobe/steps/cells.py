@@ -56,6 +56,20 @@ class Cells:
             low += len(piece.parts_ns)
         return Cells(parts, out)
 
+    def moved(self, source: int, target: int) -> Cells:
+        """Return the same with the time of one part, of every kind, in another part."""
+        parts = self.parts_ns.copy()
+        parts[:, target] += parts[:, source]
+        parts[:, source] = 0
+        if self.columns is None:
+            return Cells(parts, None)
+        out = dict[int, Ints]()
+        for number, values in self.columns.items():
+            part, kind = divmod(number, len(HOST_KINDS))
+            number = (target if part == source else part) * len(HOST_KINDS) + kind
+            out[number] = out[number] + values if number in out else values
+        return Cells(parts, out)
+
     def first(self, count: int) -> Cells:
         """Return the cells of the first steps."""
         columns = self.columns and {number: values[:count] for number, values in self.columns.items()}

@@ -26,6 +26,7 @@ import { showRange } from "../widgets/showOnTimeline";
 import { StepLanes } from "../widgets/steps/StepLanes";
 import { StepStrip } from "../widgets/steps/StepStrip";
 import { typicalStep } from "../widgets/steps/typicalStep";
+import { EngineSteps } from "../widgets/tables/EngineSteps";
 import { TopTables } from "../widgets/tables/TopTables";
 import { useProgress } from "../widgets/useAnswer";
 
@@ -132,6 +133,7 @@ function Overview({ summary }: { summary: Summary }) {
         <Missing what="There is nothing to show. Record functions and operators with" option="--preset auto SCRIPT" />
       )}
       {summary.lanes.length > 0 && <StepLanes summary={summary} onTypical={showTypical} onEvidence={showEvidence} />}
+      {summary.engine.length > 0 && <EngineSteps rows={summary.engine} />}
       <div class="columns rows gap-14">
         <Findings findings={summary.findings} checked={summary.checked} onEvidence={showEvidence} />
         <div class="rows gap-14">

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from strobe import native
 from strobe.formats.chrome.export import Output, Writer
@@ -15,6 +16,11 @@ from strobe.formats.writing.output_files import new_file
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.tables.lazy_pyarrow import pa
 from strobe.trace.trace import Trace
+
+# The folder beside a profile in which the captures of its graphs are.
+_CAPTURES = "capture_traces"
+_RANK = re.compile(r"rank[-_]?(\d+)")
+_SNIFFED = 1 << 12
 
 
 def sniff(head: bytes) -> bool:
@@ -28,6 +34,11 @@ def sniff(head: bytes) -> bool:
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file, in pieces as they come."""
     reader = native.chrome_reader(str(target.folder), target.next_number(), target.buffer_bytes)
+    for capture in _captures(source):
+        reader.begin_capture()
+        for chunk in capture.chunks():
+            reader.feed(chunk)
+        reader.end_capture()
     for chunk in source.chunks():
         reader.feed(chunk)
     report = json.loads(reader.finish(source.name).decode("utf-8", "replace"))
@@ -49,6 +60,34 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         properties=properties,
         counters=report["counters"],
     )
+
+
+def _captures(source: ImportSource) -> list[ImportSource]:
+    """Return the profiles of captures of CUDA graphs that lie beside a profile: vLLM and SGLang are profiled so.
+
+    Where they are of several ranks, those whose name has the rank that the name of the profile has.
+    """
+    names = dict.fromkeys(name for suffix in FORMAT.suffixes for name in source.around(f"{_CAPTURES}/*{suffix}"))
+    beside = {name: source.beside(name) for name in names}
+    found = {name: each for name, each in beside.items() if each is not None and sniff(_beginning(each))}
+    if len({_rank_in(name) for name in found}) > 1:
+        found = {name: each for name, each in found.items() if _rank_in(name) == _rank_in(source.name)}
+    return list(found.values())
+
+
+def _rank_in(name: str) -> str:
+    """Return the rank that the name of a file has, "" for none."""
+    match = _RANK.search(PurePath(name).name)
+    return match[1] if match else ""
+
+
+def _beginning(source: ImportSource) -> bytes:
+    head = b""
+    for chunk in source.chunks():
+        head += chunk
+        if len(head) >= _SNIFFED:
+            break
+    return head[:_SNIFFED]
 
 
 def _integer(members: object, key: str) -> int | None:

@@ -21,7 +21,8 @@ from strobe.steps.thread_spans import Bools, Ints, Stream
 class LoopSteps:
     """Steps of one loop that follow each other; the arrays are those of `ProcessSteps`.
 
-    extras: what they do beyond the usual, by which they are named.
+    extras: what they do beyond the usual, by which they are named; named: the classes that their marks name, if these
+    are marks of an engine.
     recorded: what their records hold, None where they were found in spans. recorded_loop: number of the loop among the
     recorded ones, None where it is not one of them.
     """
@@ -34,6 +35,7 @@ class LoopSteps:
     extras: Extras
     recorded: Recorded | None = None
     recorded_loop: int | None = None
+    named: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -103,6 +105,6 @@ def classes_of(stream: Stream, pieces: Sequence[LoopSteps]) -> tuple[str, ...]:
     classes = []
     for loop, piece in zip(number, pieces, strict=True):
         of_set = list(islice(names[loop], len(piece.extras.sets)))
-        of_step = map(of_set.__getitem__, piece.extras.set_of_step.tolist())
+        of_step = piece.named or map(of_set.__getitem__, piece.extras.set_of_step.tolist())
         classes += [name if whole else PARTIAL for name, whole in zip(of_step, piece.complete.tolist(), strict=True)]
     return tuple(classes)

@@ -11,13 +11,13 @@ from strobe.steps.cells import Cells
 from strobe.steps.finding.cuts import cut
 from strobe.steps.finding.loop_steps import LoopSteps, classes_of, joined_steps, main_pieces
 from strobe.steps.finding.requested_steps import Asked, asked_loops
-from strobe.steps.finding.step_classes import extras_of
+from strobe.steps.finding.step_classes import engine_classes, extras_of
 from strobe.steps.finding.step_parts import split
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Stream
-from strobe.steps.training_activities import PARTS, work_of
+from strobe.steps.training_activities import DATA_WAIT, PARTS, REST, work_of
 from strobe.trace.folded import ALL, PART
 
 
@@ -77,9 +77,12 @@ def steps_of_loop(
     if folded is not None and folded.is_inside(cuts.start_ns):
         ends = folded.until_folded(cuts.start_ns, cuts.end_ns)
         cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
+    named = engine_classes(stream, loop)
     extras, rare = extras_of(stream, cuts, acts)
     rare_ns = np.stack([stream.start_ns[rare], stream.end_ns[rare]], axis=1)
     cells = split(stream, work, cuts, rare_ns, cut_anywhere=loop.kind == "structure")
+    if named:
+        cells = cells.moved(DATA_WAIT, REST)  # engines have their requests already: they schedule them
     reason, recorded = loop.reason, None
     if folded is not None:
         cells = Cells(folded.with_parts(cells.parts_ns, cuts.start_ns, cuts.end_ns), None)
@@ -94,4 +97,5 @@ def steps_of_loop(
         complete=cuts.complete,
         extras=extras,
         recorded=recorded,
+        named=named,
     )

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.model.engine_steps import engine_step
 from strobe.native import core
 from strobe.steps.finding.cuts import Cuts
+from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.thread_spans import Ints, Stream
 from strobe.steps.training_activities import BACKWARD, OPTIMIZER, Activities
 from strobe.trace.folded import OF_REGION, OTHER, VALIDATION
 
 PARTIAL = "partial"
-_BASES = ("train", "inference", "step")
+INFERENCE = "inference"
+_BASES = ("train", INFERENCE, "step")
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SYNONYMS = {
@@ -79,6 +82,14 @@ def extras_of(stream: Stream, cuts: Cuts, acts: Activities) -> tuple[Extras, Int
     )
     trains = bool(np.isin(acts.part, (BACKWARD, OPTIMIZER)).any())
     return Extras(base_class(trains, len(acts) > 0), set_of_step.astype(np.int64), sets, uses), rare
+
+
+def engine_classes(stream: Stream, loop: MainLoop) -> tuple[str, ...] | None:
+    """Return what the marks of an engine name its steps (prefill, decode, ...); None for all other loops."""
+    if loop.kind != "range":
+        return None
+    steps = [engine_step(stream.names[region]) for region in stream.region[loop.rows].tolist()]
+    return tuple(step.step_class if step else INFERENCE for step in steps) if any(steps) else None
 
 
 def base_class(trains: bool, works: bool) -> str:

@@ -154,7 +154,8 @@ export type StepSummary = ReturnType<typeof stepSummary>;
 const idleCause = object({ cause: text, share: number, start_ns: maybe(number), longest_ns: maybe(number) });
 export type IdleCause = ReturnType<typeof idleCause>;
 const gpu = object({ name: text, rank: maybe(number), duration_ns: number, computation: number, communication: number,
-  copy: number, idle: number, steps: orElse(number, 0), causes: orElse(list(idleCause), []) });
+  copy: number, idle: number, steps: orElse(number, 0), causes: orElse(list(idleCause), []), held: orElse(number,
+  0.0) });
 export type Gpu = ReturnType<typeof gpu>;
 const stepClass = object({ name: text, count: number, median_ns: number });
 export type StepClass = ReturnType<typeof stepClass>;
@@ -185,11 +186,16 @@ const top = object({ name: text, title: text, page: text, rows: list(topRow) });
 export type Top = ReturnType<typeof top>;
 const ranks = object({ text: text, value: text });
 export type Ranks = ReturnType<typeof ranks>;
+const engineRow = object({ rank: maybe(number), step_class: text, steps: number, requests: maybe(number),
+  tokens: maybe(number), prefill_tokens: maybe(number), duration_ns: number, gpu_ns: maybe(number),
+  gpu_ns_per_token: maybe(number), tokens_per_second: maybe(number) });
+export type EngineRow = ReturnType<typeof engineRow>;
 const summary = object({ schema_version: number, name: text, path: text, program: text, command: list(text),
   host: text, process_count: number, started_unix_ns: number, duration_ns: number, verdict: verdict,
   step: maybe(stepSummary), gpus: list(gpu), classes: list(stepClass), findings: list(finding), hot_kind: text,
   hot_unit: text, hot: list(hot), quality: quality, facts: orElse(list(fact), []), lanes: orElse(list(lane), []),
-  checked: orElse(list(checked), []), top: orElse(list(top), []), ranks: maybe(ranks), part: orElse(text, "") });
+  checked: orElse(list(checked), []), top: orElse(list(top), []), ranks: maybe(ranks), engine: orElse(list(engineRow),
+  []), part: orElse(text, "") });
 export type Summary = ReturnType<typeof summary>;
 const treeAbout = object({ about: text, note: text, nodes: number, unit: text });
 export type TreeAbout = ReturnType<typeof treeAbout>;

@@ -1,0 +1,54 @@
+"""What the steps of a serving engine compute and how fast: prefill and decode, tokens, batch, work of attention.
+
+Sum the steps that an engine marks (vLLM, SGLang) by what their marks hold: requests and tokens of each, and where the
+mark has them the lengths of the contexts. Steps are those of `strobe steps`; the class is what the mark names: prefill
+computes prompts, decode a token of each request, mixed both; speculative verifies several guessed tokens of a request,
+draft makes such guesses, idle computes none. A step lasts until the next one begins, as everywhere: what is launched
+between two marks (sampling, copies) belongs to the first.
+
+The GPU time of a step is that in which anything runs that the step launched, whenever it runs: engines launch ahead,
+and a step may end on the host long before its kernels begin. Several GPUs of a process add up. Attention, matrix
+products and communication are kernels of that type (`strobe kernels --by type`), each kernel counted in full.
+Tokens per second are those of the steps that another one follows, over the time from the begin of each to the begin of
+the next. Rows of classes are means over the steps that are complete and not part of the warm-up.
+
+By layer: what is launched inside of the modules that a model repeats (the outermost `nn.Module` of which there are
+several of one class beside each other); kernels of a graph count where the captured call is in the trace.
+"""
+
+from strobe.model.columns import RANK, STEP, Column, when
+from strobe.model.option import one_of
+from strobe.model.plugins import Analysis
+
+ANALYSIS = Analysis(
+    __name__,
+    "What does a serving engine compute in its steps, and how fast is it?",
+    options=(
+        one_of("by", "One row per class of steps, per step, or per layer of the model.", "class", "step", "layer"),
+    ),
+    columns=(
+        RANK,
+        Column("process", "uint32", "", "process that runs the steps", extra=True),
+        *when(STEP, Column("start_ns", "int64", "ns", "begin of the step", extra=True), by="step"),
+        Column("class", "string", "", "prefill, decode, mixed, speculative, draft, idle, or the mark's own word"),
+        *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("class", "layer")),
+        *when(Column("layer", "string", "", "the module"), by="layer"),
+        *when(
+            Column("requests", "float64", "", "requests in the batch"),
+            Column("prefill_requests", "float64", "", "of them those whose prompt is computed", extra=True),
+            Column("tokens", "float64", "", "tokens that are computed, of prompts and of answers"),
+            Column("prefill_tokens", "float64", "", "of them those of prompts"),
+            Column("context_tokens", "float64", "", "tokens that all requests have by then, together"),
+            Column("attention_pairs", "float64", "", "computed tokens times tokens of the context, over requests"),
+            Column("duration_ns", "int64", "ns", "how long the step takes on the host"),
+            Column("tokens_per_second", "float64", "1/s", "tokens over the time to the next step; null: none follows"),
+            by=("class", "step"),
+        ),
+        Column("gpu_ns", "int64", "ns", "time in which anything runs that it launched"),
+        Column("gpu_ns_per_token", "float64", "ns", "the same for each token that is computed"),
+        Column("kernels", "float64", "", "kernels that it launched"),
+        Column("attention_ns", "int64", "ns", "kernels of attention"),
+        Column("matrix_product_ns", "int64", "ns", "kernels of matrix products"),
+        Column("communication_ns", "int64", "ns", "kernels that communicate"),
+    ),
+)
