@@ -101,7 +101,8 @@ def test_captures_that_are_alike_come_in_turns(tmp_path: Path) -> None:
 def test_only_what_is_certain_is_attributed(tmp_path: Path, replayed: list[str], known: list[str | None]) -> None:
     trace = kernels(tmp_path, replay(replayed, at=9000, correlation=5000), graph=captured(["a", "b", "b", "c"]))
     rows = trace.sql(
-        "select c.start_ns from kernel_spans k left join call_spans c on c.correlation = k.captured_by order by k.start_ns"
+        "select c.start_ns from kernel_spans k left join call_spans c on c.correlation = k.captured_by"
+        " order by k.start_ns"
     ).to_pylist()
     begin = min(int(str(row["start_ns"])) for row in trace.sql("select start_ns from call_spans").to_pylist())
     # The calls are 20 us apart, the first 15 us behind the begin of the capture.
