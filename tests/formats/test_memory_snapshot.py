@@ -110,7 +110,7 @@ def test_events_are_allocations_with_exact_levels(tmp_path: Path, protocol: int)
     marks = trace.sql("select name, time_ns, arguments from marks order by 2").rows()
     assert [(name, time, json.loads(about)) for name, time, about in marks] == [
         ("## forward ##", 1000, {"stage": "START"}),
-        ("out of memory", 5000, {"size_bytes": 99 * KB, "free_bytes": 5 * KB}),
+        ("out of memory", 5000, {"size_bytes": 99 * KB, "free_bytes": 5 * KB, "event_index": 6}),
         ("snapshot", 7000, {"size_bytes": 0}),
     ]
 
@@ -160,7 +160,8 @@ def test_files_of_pytorch_2_0_have_histories_and_no_times(tmp_path: Path) -> Non
             "device_traces": [[event("alloc", None, A, 300, BACKWARD)]]}  # fmt: skip
     trace = dump(tmp_path / "t.pickle", body)
     assert by_path(trace)["train;backward"] == 300
-    assert quality(trace)["events_without_time"] == 1
+    assert quality(trace)["events_in_order_only"] == 1
+    assert trace.sql("select time_ns, size_bytes from allocations").rows() == [(0, 300)]
 
 
 class _Harmful:

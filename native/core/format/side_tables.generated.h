@@ -206,13 +206,31 @@ inline constexpr SchemaColumn correlation{"correlation", CellType::integer, 9};
 inline constexpr SchemaColumn memory_kind{"memory_kind", CellType::text, 10};
 inline constexpr SchemaColumn program_counter{"program_counter", CellType::integer, 11};
 inline constexpr SchemaColumn name{"name", CellType::text, 12};
+inline constexpr SchemaColumn total_active_bytes{"total_active_bytes", CellType::integer, 13};
+inline constexpr SchemaColumn largest_free_bytes{"largest_free_bytes", CellType::integer, 14};
 inline TableLayout layout() { return {table, {time_ns, address, size_bytes, total_allocated_bytes,
-    total_reserved_bytes, device_type, device, event_index, context, correlation, memory_kind, program_counter, name},
-    false}; }
+    total_reserved_bytes, device_type, device, event_index, context, correlation, memory_kind, program_counter, name,
+    total_active_bytes, largest_free_bytes}, false}; }
 }  // namespace allocations
+namespace memory_blocks {
+inline constexpr const char* table = "memory_blocks";
+inline constexpr uint32_t number = 11;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn duration_ns{"duration_ns", CellType::integer, 1};
+inline constexpr SchemaColumn event_index{"event_index", CellType::integer, 2};
+inline constexpr SchemaColumn freed_index{"freed_index", CellType::integer, 3};
+inline constexpr SchemaColumn address{"address", CellType::integer, 4};
+inline constexpr SchemaColumn size_bytes{"size_bytes", CellType::integer, 5};
+inline constexpr SchemaColumn device_type{"device_type", CellType::integer, 6};
+inline constexpr SchemaColumn device{"device", CellType::integer, 7};
+inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 8};
+inline constexpr SchemaColumn category{"category", CellType::text, 9};
+inline TableLayout layout() { return {table, {time_ns, duration_ns, event_index, freed_index, address, size_bytes,
+    device_type, device, call_path, category}, false}; }
+}  // namespace memory_blocks
 namespace samples {
 inline constexpr const char* table = "samples";
-inline constexpr uint32_t number = 11;
+inline constexpr uint32_t number = 12;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 1};
 inline constexpr SchemaColumn cpu{"cpu", CellType::integer, 2};
@@ -226,7 +244,7 @@ inline TableLayout layout() { return {table, {time_ns, call_stack, cpu, state, w
 }  // namespace samples
 namespace sample_totals {
 inline constexpr const char* table = "sample_totals";
-inline constexpr uint32_t number = 12;
+inline constexpr uint32_t number = 13;
 inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 0};
 inline constexpr SchemaColumn state{"state", CellType::text, 1};
 inline constexpr SchemaColumn samples{"samples", CellType::integer, 2};
@@ -236,7 +254,7 @@ inline TableLayout layout() { return {table, {call_stack, state, samples, total_
 }  // namespace sample_totals
 namespace messages {
 inline constexpr const char* table = "messages";
-inline constexpr uint32_t number = 13;
+inline constexpr uint32_t number = 14;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn direction{"direction", CellType::text, 1};
 inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer, 2};
@@ -254,7 +272,7 @@ inline TableLayout layout() { return {table, {time_ns, direction, peer_rank, pee
 }  // namespace messages
 namespace folded_collectives {
 inline constexpr const char* table = "folded_collectives";
-inline constexpr uint32_t number = 14;
+inline constexpr uint32_t number = 15;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn duration_ns{"duration_ns", CellType::integer, 1};
 inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 2};
@@ -289,7 +307,7 @@ inline TableLayout layout() { return {table, {time_ns, duration_ns, call_path, c
 }  // namespace folded_collectives
 namespace message_totals {
 inline constexpr const char* table = "message_totals";
-inline constexpr uint32_t number = 15;
+inline constexpr uint32_t number = 16;
 inline constexpr SchemaColumn function{"function", CellType::text, 0};
 inline constexpr SchemaColumn communicator{"communicator", CellType::text, 1};
 inline constexpr SchemaColumn peer_rank{"peer_rank", CellType::integer, 2};
@@ -304,7 +322,7 @@ inline TableLayout layout() { return {table, {function, communicator, peer_rank,
 }  // namespace message_totals
 namespace marks {
 inline constexpr const char* table = "marks";
-inline constexpr uint32_t number = 16;
+inline constexpr uint32_t number = 17;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn name{"name", CellType::text, 1};
 inline constexpr SchemaColumn category{"category", CellType::text, 2};
@@ -313,7 +331,7 @@ inline TableLayout layout() { return {table, {time_ns, name, category, arguments
 }  // namespace marks
 namespace flows {
 inline constexpr const char* table = "flows";
-inline constexpr uint32_t number = 17;
+inline constexpr uint32_t number = 18;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn flow{"flow", CellType::integer, 1};
 inline constexpr SchemaColumn flow_name{"flow_name", CellType::text, 2};
@@ -324,7 +342,7 @@ inline TableLayout layout() { return {table, {time_ns, flow, flow_name, phase, n
 }  // namespace flows
 namespace lines {
 inline constexpr const char* table = "lines";
-inline constexpr uint32_t number = 18;
+inline constexpr uint32_t number = 19;
 inline constexpr SchemaColumn file{"file", CellType::text, 0};
 inline constexpr SchemaColumn line{"line", CellType::integer, 1};
 inline constexpr SchemaColumn function{"function", CellType::text, 2};
@@ -338,7 +356,7 @@ inline TableLayout layout() { return {table, {file, line, function, function_lin
 }  // namespace lines
 namespace call_edges {
 inline constexpr const char* table = "call_edges";
-inline constexpr uint32_t number = 19;
+inline constexpr uint32_t number = 20;
 inline constexpr SchemaColumn caller{"caller", CellType::text, 0};
 inline constexpr SchemaColumn caller_file{"caller_file", CellType::text, 1};
 inline constexpr SchemaColumn caller_line{"caller_line", CellType::integer, 2};
@@ -354,7 +372,7 @@ inline TableLayout layout() { return {table, {caller, caller_file, caller_line, 
 }  // namespace call_edges
 namespace path_metrics {
 inline constexpr const char* table = "path_metrics";
-inline constexpr uint32_t number = 20;
+inline constexpr uint32_t number = 21;
 inline constexpr SchemaColumn call_path{"call_path", CellType::integer, 0};
 inline constexpr SchemaColumn metric{"metric", CellType::text, 1};
 inline constexpr SchemaColumn unit{"unit", CellType::text, 2};
@@ -364,7 +382,7 @@ inline TableLayout layout() { return {table, {call_path, metric, unit, self_valu
 }  // namespace path_metrics
 namespace io_totals {
 inline constexpr const char* table = "io_totals";
-inline constexpr uint32_t number = 21;
+inline constexpr uint32_t number = 22;
 inline constexpr SchemaColumn function{"function", CellType::text, 0};
 inline constexpr SchemaColumn file{"file", CellType::text, 1};
 inline constexpr SchemaColumn calls{"calls", CellType::integer, 2};
@@ -377,7 +395,7 @@ inline TableLayout layout() { return {table, {function, file, calls, read_bytes,
 }  // namespace io_totals
 namespace thread_waits {
 inline constexpr const char* table = "thread_waits";
-inline constexpr uint32_t number = 22;
+inline constexpr uint32_t number = 23;
 inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
 inline constexpr SchemaColumn state{"state", CellType::text, 1};
 inline constexpr SchemaColumn call_stack{"call_stack", CellType::text, 2};
@@ -391,9 +409,9 @@ inline TableLayout layout() { return {table, {time_ns, state, call_stack, cause,
 inline std::vector<TableLayout> side_tables() {
   return {kernel_spans::layout(), copy_spans::layout(), call_spans::layout(), operator_spans::layout(),
 sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_spans::layout(), io_spans::layout(),
-arguments::layout(), allocations::layout(), samples::layout(), sample_totals::layout(), messages::layout(),
-folded_collectives::layout(), message_totals::layout(), marks::layout(), flows::layout(), lines::layout(),
-call_edges::layout(), path_metrics::layout(), io_totals::layout(), thread_waits::layout()};
+arguments::layout(), allocations::layout(), memory_blocks::layout(), samples::layout(), sample_totals::layout(),
+messages::layout(), folded_collectives::layout(), message_totals::layout(), marks::layout(), flows::layout(),
+lines::layout(), call_edges::layout(), path_metrics::layout(), io_totals::layout(), thread_waits::layout()};
 }
 
 }  // namespace strobe::schema

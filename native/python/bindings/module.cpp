@@ -34,6 +34,7 @@ void register_structure(nb::module_& m);
 void register_cuts(nb::module_& m);
 void register_classes(nb::module_& m);
 void register_messages(nb::module_& m);
+void register_memory(nb::module_& m);
 void register_replay(nb::module_& m);
 void register_templates(nb::module_& m);
 void register_torch_events(nb::module_& m);
@@ -339,6 +340,7 @@ NB_MODULE(_native, m) {
   register_cuts(m);
   register_classes(m);
   register_messages(m);
+  register_memory(m);
   register_replay(m);
   register_templates(m);
   register_torch_events(m);

@@ -1295,13 +1295,13 @@ class Analyses:
     def memory(
         self,
         *,
-        by: Literal["device", "step", "time"] = "device",
+        by: Literal["device", "step", "time", "category"] = "device",
         points: int = 500,
     ) -> Table:
         """How much memory of GPUs and of the host is in use, when is it most, and in which step?
 
         Show how much memory is in use: at most, in each step, or over time; by process, GPU and kind of
-        memory.
+        memory, or category.
 
         `memory`: GPU and host are what PyTorch's allocators give out; Device, Managed, Pinned, ... are
         allocations of CUDA (`--trace +cuda+memory`, Nsight Systems), where reserved counts what pools hold;
@@ -1309,10 +1309,15 @@ class Analyses:
         for that. Where a trace has sizes only, allocated counts from the first event on: it was at least
         that much (`exact` is false). by step: from the start of a step to its end, with what was in use
         when it began. by time: a row is what was in use from then on; the highest of each of `points` equal
-        parts of the time, 0: every change.
+        parts of the time, 0: every change. largest_free is the largest free piece of what is reserved: an
+        allocation that is larger needs more memory from the GPU, however much is free in all. by category:
+        at the same moments, a row for each category that PyTorch's memory profiler has, `workspace`, and
+        `cache` (reserved, but not active). Files of PyTorch have categories, or the stacks or operators
+        that allocated: then it follows from these, and from what outlives its pass. `unknown` is what
+        nothing is known of.
 
         Options:
-            by: One row per kind of memory, per step, or its curve over time.
+            by: One row per kind of memory, per step, or its curve over time, in all or by category.
             points: Most rows of a curve, each the maximum of an interval (0: all).
 
         Columns:
@@ -1346,8 +1351,63 @@ class Analyses:
             time_ns (int64, ns): when [by=time]
             allocated_bytes (int64, bytes): in use from then on [by=time]
             reserved_bytes (int64, bytes): held by the allocator, null where unknown [by=time]
+            active_bytes (int64, bytes): allocated, or freed but awaited by a stream, null where unknown
+                [by=time]
+            largest_free_bytes (int64, bytes): largest free piece of what is reserved, null where unknown
+                [by=time]
             change_bytes (int64, bytes): allocated then, below 0 freed [by=time]
             location (uint32): thread that did it, null where unknown [by=time]
+            step (int64): step of its process at that time, null outside of all [by=category]
+            time_ns (int64, ns): when [by=category]
+            category (string): what the memory is for [by=category]
+            allocated_bytes (int64, bytes): in use from then on; of the cache, free but held by the
+                allocator [by=category]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def memory_owners(
+        self,
+        *,
+        by: Literal["line", "module", "function", "category"] = "line",
+        at: Literal["peak", "end", "oom"] = "peak",
+    ) -> Table:
+        """Who owns the memory that is in use at its peak, and whose part of it grows from step to step?
+
+        Show who allocated the memory that is in use at one moment: at the peak, at the end, or when an
+        allocation failed.
+
+        Rows are of one memory, owner and category; their bytes add up to what is in use then. by line: the
+        innermost function of the user, in snapshots of PyTorch with the line that allocates, in profiles
+        with its first line. by module: the innermost module of PyTorch that is called, where its calls were
+        recorded, else the innermost function `forward`. by function: what was running, whoever it belongs
+        to. growth is from the median of the first quarter of the steps' ends to that of the last, without
+        the steps that warm up; without 12 steps, of equal parts of the recording. It is steady if each
+        quarter is above the one before, by a sixth of the growth at least: then the owner keeps allocating
+        what it never frees. (unknown) is what was allocated before the recording, or where nothing was
+        recorded. Needs the address of every block: profiles of PyTorch with profile_memory=True, its
+        snapshots, allocations of CUDA.
+
+        Options:
+            by: What an owner is.
+            at: Of which moment; oom: when the last allocation failed.
+
+        Columns:
+            rank (int64): rank of the process, null if it has none
+            process (uint32): process
+            device (int64): number of the GPU, null for the host
+            memory (string): kind of memory
+            owner (string): who allocated it
+            function (string): function at that line, null for other owners
+            category (string): what it is for, see strobe memory --by category
+            allocated_bytes (int64, bytes): of it in use then
+            share (float64): part of all that is in use then, 0 to 1
+            blocks (int64): number of blocks in use then
+            growth_bytes (int64, bytes): how much more it is late than early, null where parts are too few
+            step_growth_bytes (float64, bytes): the same for each step, null without steps
+            steady (bool): whether it grows throughout
+            time_ns (int64, ns): when: the moment
 
         Raises:
             UsageError: where an option has no such choice.

@@ -234,7 +234,7 @@ class _Host:
         correlation, new = correlation[launching], new[launching]
         start = calls["start_ns"][new]
         # What a call beside its thread lies in may itself be the operator.
-        around = new if location == thread else _innermost_at(spans, start)
+        around = new if location == thread else innermost_at(spans, start)
         parent = enclosing(spans)
         first = np.append(parent, -1)[around] if location == thread else around
         operator = _chosen(thread, spans, path, innermost(parent, self._is_operator[spans["region"]], first))
@@ -273,7 +273,7 @@ def _numbered(correlation: Ints, external: Ints) -> Ints:
     return np.where(correlation > 0, correlation, external)
 
 
-def _innermost_at(spans: SpanArrays, times: Ints) -> Ints:
+def innermost_at(spans: SpanArrays, times: Ints) -> Ints:
     """Return the index of the innermost span of a thread at each of the times, -1 if there is none."""
     end = spans["start_ns"] + spans["duration_ns"]
     at = np.searchsorted(spans["start_ns"], times, "right") - 1

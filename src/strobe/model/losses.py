@@ -54,6 +54,7 @@ LOSSES = {
     "events_of_other_kinds": "events of unsupported kinds",
     "damaged_tables": "tables of the imported file read only up to a damaged place",
     "truncated_files": "imported files that end early",
+    "events_in_order_only": "imported events without a time (shown a microsecond apart, in their order)",
     "events_without_time": "imported events left out (no time)",
     "times_out_of_range": "imported events left out (impossible time)",
     "spans_without_end": "imported spans without an end (shown with no duration)",

@@ -355,6 +355,24 @@ TABLES["allocations"] = (
     Column("memory_kind", "string", "", "kind of the memory: Device, Managed, Pinned, ...", extra=True),
     Column("program_counter", "int64", "", "address of the code that allocated or freed", extra=True),
     Column("name", "string", "", "what the program calls the memory", extra=True),
+    Column(
+        "total_active_bytes", "int64", "bytes", "allocated, or freed but awaited by a stream, afterwards", extra=True
+    ),
+    Column("largest_free_bytes", "int64", "bytes", "largest free piece of what is reserved, afterwards", extra=True),
+)
+# Of snapshots of an allocator only: elsewhere, blocks follow from `allocations`.
+TABLES["memory_blocks"] = (
+    Column("location", "uint32", "", "the memory, or the thread that allocated it"),
+    Column("time_ns", "int64", "ns", "when it was allocated; of earlier blocks, when the recording began"),
+    Column("duration_ns", "int64", "ns", "until it was freed, null where it was in use at the end"),
+    Column("event_index", "int64", "", "number of the event that allocated it, null of what was there before"),
+    Column("freed_index", "int64", "", "number of the event that freed it, null where it was in use at the end"),
+    Column("address", "int64", "", "address"),
+    Column("size_bytes", "int64", "bytes", "bytes that were asked for"),
+    Column("device_type", "int64", "", "0 host, 1 GPU (as PyTorch counts)"),
+    Column("device", "int64", "", "number of the device, -1 for the host"),
+    Column("call_path", "uint32", "", "who allocated it, null where unknown"),
+    Column("category", "string", "", "what it is for, where the file has it"),
 )
 TABLES["samples"] = (
     Column("location", "uint32", "", "thread that was running"),
@@ -511,6 +529,6 @@ TABLES["quality"] = (
 # Rows of the first kind belong to spans, those of the second have a time of their own, or none.
 SPAN_TABLES = tuple(name for name, columns in TABLES.items() if columns[:2] == _OF_SPAN)
 EVENT_TABLES = (
-    *("allocations", "samples", "sample_totals", "messages", "folded_collectives", "message_totals"),
+    *("allocations", "memory_blocks", "samples", "sample_totals", "messages", "folded_collectives", "message_totals"),
     *("marks", "flows", "lines", "call_edges", "path_metrics", "io_totals", "thread_waits"),
 )

@@ -293,12 +293,12 @@ def labels_by(trace: Trace, by: str) -> Labels:
         )
     if by == "module":
         named = any(region.name.startswith(MODULE) for region in regions)
-        modules = [_module_of(each) if each.name.startswith(MODULE) or not named else None for each in regions]
+        modules = [module_of(each) if each.name.startswith(MODULE) or not named else None for each in regions]
         if any(modules):
             return ForwardLabels(trace, Labels(trace, [(each,) if each else None for each in modules], _there(modules)))
         return AttributeLabels(trace, "module_hierarchy", lambda _, text: (text or None,), names=False, inherited=True)
     if by == "line":
-        lines = [_line_of(region) for region in regions]
+        lines = [line_of(region) for region in regions]
         if any(lines):
             return Labels(trace, lines, _there(lines))
         return AttributeLabels(trace, "call_stack", lambda _, text: line_of_stack(text), names=False, inherited=True)
@@ -322,13 +322,13 @@ def innermost_line(trace: Trace, path: int) -> str:
     parent, region = path_tree(trace)
     regions = region_rows(trace)
     while path >= 0:
-        if found := _line_of(regions[region[path]]):
+        if found := line_of(regions[region[path]]):
             return found[0] or ""
         path = int(parent[path])
     return ""
 
 
-def _module_of(region: Region) -> str | None:
+def module_of(region: Region) -> str | None:
     """Return the module that a region is a call of: as PyTorch names it, else the class of a function `forward`."""
     name = region.name
     if region.paradigm != "python" or region.role != "function":
@@ -338,7 +338,7 @@ def _module_of(region: Region) -> str | None:
     return name.removesuffix(".forward") if name.endswith(".forward") else None
 
 
-def _line_of(region: Region) -> Cells | None:
+def line_of(region: Region) -> Cells | None:
     """Return file, line and name of a function of the user, None for others."""
     file = region.file
     if region.paradigm != "python" or region.role != "function" or not is_users(file):

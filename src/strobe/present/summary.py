@@ -21,6 +21,7 @@ from strobe.breakdown.growth import waited_for_core_ns
 from strobe.breakdown.lost_data import sure_with_losses
 from strobe.breakdown.outside_of_calls import outside_of_calls
 from strobe.breakdown.recording_cost import recording_cost
+from strobe.gpu.out_of_memory import failures, in_words
 from strobe.model.cancellation import piece, pieces
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences, records_sentence
@@ -290,7 +291,7 @@ def summarise(trace: Trace) -> Summary:
         name=trace.path.name,
         path=str(trace.path.absolute()),
         **{name: getattr(info, name) for name in _OF_RUN},
-        verdict=_verdict(trace, usual, on_gpus, hot),
+        verdict=_with_failures(trace, _verdict(trace, usual, on_gpus, hot)),
         step=_step(trace, usual, bool(engine)) if usual else None,
         gpus=on_gpus,
         classes=_classes(usual) if usual else (),
@@ -331,6 +332,12 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
     if loss_sentences(counted):
         return Verdict("empty", "nothing of what was recorded is left: see what is lost")
     return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
+
+
+def _with_failures(trace: Trace, found: Verdict) -> Verdict:
+    """Return a verdict that begins with the last allocation that failed."""
+    failed = failures(trace)
+    return replace(found, text=f"{in_words(failed[-1])}. {found.text}") if failed else found
 
 
 def _ranks(trace: Trace) -> Ranks | None:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from strobe.api.trace import Trace
 from strobe.breakdown.step_phases import Phases, phases
 from strobe.breakdown.step_spans import step_spans
-from strobe.gpu.memory import allocator_curves, steps_of
+from strobe.gpu.memory import allocator_curves, corners_of, steps_of
+from strobe.gpu.memory_categories import CATEGORIES, category_levels
 from strobe.gpu.stack_bands import bands_of
 from strobe.model.kinds import CHILDREN_CPU, CORES, MACHINE_CORES
 from strobe.present.summary import SOON_SPANS, Summary, summarise_part, written_summary
@@ -39,6 +40,8 @@ from strobe.trace.spans import SpanArrays
 
 # Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
 _KEPT_SPANS = 4_000_000
+# Changes that a picture of memory by category has.
+_CATEGORY_CORNERS = 1 << 14
 # Loop levels whose iterations somebody looked at instead of the steps.
 _KEPT_LEVELS = 8
 # Times of rows of tables in steps that are kept, 8 bytes each.
@@ -293,6 +296,19 @@ class TraceContext:
             time_ns, allocated = steps_of(curve, processes[curve.process].ended_ns)
             values = allocated.astype(np.float64)
             found.append(Series(f"{gpu}allocated ({who})", "bytes", curve.process, None, time_ns, values))
+        return found + self._by_category()
+
+    def _by_category(self) -> list[Series]:
+        """Memory in use over time by category, where blocks are known: all of a memory have the same times."""
+        found = []
+        for curve in allocator_curves(self.trace):
+            shown = corners_of(curve, _CATEGORY_CORNERS)
+            for category, level in (category_levels(self.trace, curve, shown) or {}).items():
+                if curve.memory not in CATEGORIES:  # else it is among the curves
+                    where = curve.memory if curve.device is None else f"GPU {curve.device}"
+                    name = f"{where} memory: {category}"
+                    values = level.astype(np.float64)
+                    found.append(Series(name, "bytes", curve.process, None, curve.time_ns[shown], values))
         return found
 
     @cached_property

@@ -228,6 +228,10 @@ export function classColor(rank: number, theme: Theme): Rgb {
   return toRgb(themed(color ?? OUTLIER, theme));
 }
 
+/** Colour of number `rank` of `count` areas that lie on each other: all hues are different, neighbours in lightness, too. */
+export const areaColor = (rank: number, count: number, theme: Theme): Rgb =>
+  toRgb(themed({ l: rank % 2 ? 0.78 : 0.64, c: 0.12, h: 145 + (360 * rank) / count }, theme));
+
 /** Colours of what is drawn on a canvas around the data. */
 type Chrome = { readonly background: Rgb } & Readonly<
   Record<"grid" | "gridStrong" | "text" | "textWeak" | "accent" | "accentFill" | "band" | "note" | "noteFill", string>

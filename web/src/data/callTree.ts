@@ -45,16 +45,23 @@ export function partOf({ profile, step, window, level }: Chosen): TreePart {
 /** Fetches the tree of a part of the run. */
 export async function fetchTree(api: Api, part: TreePart, signal?: AbortSignal): Promise<CallTree> {
   const table = await api.table("tree", part, signal);
-  const columns = table.columns();
-  return {
-    ...columns,
-    count: table.rows,
-    parent: Int32Array.from(columns.parent),
-    callPath: Int32Array.from(columns.callPath),
-    region: Int32Array.from(columns.region),
-    about: aboutOf("tree", table.metadata("about")),
-  };
+  return treeOf(table.columns(), table.rows, table.metadata("about"));
 }
+
+/** Fetches the tree of the memory that is in use at its peak: bytes in place of times. */
+export async function fetchMemoryTree(api: Api): Promise<CallTree> {
+  const table = await api.table("memory_tree", {});
+  return treeOf(table.columns(), table.rows, table.metadata("about"));
+}
+
+const treeOf = (columns: ColumnsOfRoute<"tree">, count: number, about: string | undefined): CallTree => ({
+  ...columns,
+  count,
+  parent: Int32Array.from(columns.parent),
+  callPath: Int32Array.from(columns.callPath),
+  region: Int32Array.from(columns.region),
+  about: aboutOf("tree", about),
+});
 
 /** The name of a node in the address. */
 export const frameOf = (tree: CallTree, node: number): string =>

@@ -82,7 +82,7 @@ function options(
         const usual = { l: theme === "dark" ? 0.75 : 0.55, c: 0.11, h: HUES[i % HUES.length] ?? 0 };
         const color = css(colors?.[i] ?? toRgb(usual));
         return {
-          label: visible(one.metric.replace(/^(cpu|machine) /, "")),
+          label: visible(one.metric.replace(/^(cpu |machine |.* memory: )/, "")),
           stroke: color,
           ...(written && { fill: color }),
           width: 1.5,

@@ -1,4 +1,4 @@
-"""How much memory of GPUs and of the host is in use over time, when it is most, and in which step."""
+"""How much memory of GPUs and of the host is in use over time, when it is most, in which step, and for what."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from strobe.analyses.gpu.memory import ANALYSIS
 from strobe.gpu.capabilities import gpu_memory_bytes
 from strobe.gpu.devices import devices
 from strobe.gpu.memory import Curve, curves
+from strobe.gpu.memory_categories import category_levels
 from strobe.steps.step_times import step_of_process, step_times
 from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
@@ -20,7 +21,10 @@ _NOTHING = (
     " PyTorch with profile_memory=True and of Nsight Systems with --cuda-memory-usage=true hold them, and strobe run"
     " records the resident memory of processes"
 )
-_NO_STEPS = "no steps were found in this trace; --by device and --by time need none"
+_WITHOUT = {
+    "step": "no steps were found in this trace; --by device and --by time need none",
+    "category": "which blocks were allocated is not known; --by device and --by time need sizes only",
+}
 
 
 def run(trace: Trace, *, by: str, points: int) -> Table:
@@ -28,11 +32,13 @@ def run(trace: Trace, *, by: str, points: int) -> Table:
     found = curves(trace)
     if by == "step":
         rows = [row for curve in found for row in _by_step(trace, curve)]
+    elif by == "category":
+        rows = [row for curve in found for row in _by_category(trace, curve, points)]
     elif by == "time":
         rows = [row for curve in found for row in _by_time(trace, curve, points)]
     else:
         rows = [_by_device(trace, curve) for curve in found]
-    note = "" if rows else _NO_STEPS if found else _NOTHING
+    note = "" if rows else _WITHOUT[by] if found and by in _WITHOUT else _NOTHING
     if rows and devices(trace) and all(curve.device is None for curve in found):
         note = "allocations of CUDA were not recorded: strobe run --trace +cuda+memory"
     return make_table(ANALYSIS.columns_with(by=by), rows, about="memory of GPUs and processes", note=note)
@@ -94,26 +100,48 @@ def _by_step(trace: Trace, curve: Curve) -> Iterator[Mapping[str, object]]:
         }
 
 
+def _shown(curve: Curve, points: int) -> Ints:
+    """Return which changes a curve of so many points has: the highest of each part of the time; 0: all."""
+    if points <= 0:
+        return np.arange(len(curve.time_ns))
+    first, last = int(curve.time_ns[0]), int(curve.time_ns[-1])
+    part = (curve.time_ns - first) // (-(-(last - first + 1) // points))
+    order = np.lexsort((curve.time_ns, -curve.allocated, part))
+    return np.sort(order[np.flatnonzero(np.diff(part[order], prepend=-1))])
+
+
 def _by_time(trace: Trace, curve: Curve, points: int) -> Iterator[Mapping[str, object]]:
-    shown = np.arange(len(curve.time_ns))
-    if points > 0:
-        first, last = int(curve.time_ns[0]), int(curve.time_ns[-1])
-        part = (curve.time_ns - first) // (-(-(last - first + 1) // points))
-        order = np.lexsort((curve.time_ns, -curve.allocated, part))
-        shown = np.sort(order[np.flatnonzero(np.diff(part[order], prepend=-1))])
-    columns = (curve.time_ns, curve.allocated, curve.reserved, curve.change, curve.location)
+    shown = _shown(curve, points)
+    columns = (
+        *(curve.time_ns, curve.allocated, curve.reserved, curve.active, curve.largest_free),
+        *(curve.change, curve.location),
+    )
     cells = (column[shown].tolist() for column in columns)
     steps = _steps_at(trace, curve, curve.time_ns[shown])
-    for step, time, allocated, reserved, change, location in zip(steps, *cells, strict=True):
+    for step, time, allocated, reserved, active, free, change, location in zip(steps, *cells, strict=True):
         yield {
             **vars(curve),
             "step": step,
             "time_ns": time,
             "allocated_bytes": allocated,
             "reserved_bytes": _known(reserved),
+            "active_bytes": _known(active),
+            "largest_free_bytes": _known(free),
             "change_bytes": change,
             "location": _known(location),
         }
+
+
+def _by_category(trace: Trace, curve: Curve, points: int) -> Iterator[Mapping[str, object]]:
+    shown = _shown(curve, points)
+    levels = category_levels(trace, curve, shown)
+    times = curve.time_ns[shown]
+    if levels is None:
+        return
+    for at, (step, time) in enumerate(zip(_steps_at(trace, curve, times), times.tolist(), strict=True)):
+        for category, level in levels.items():
+            about = {"step": step, "time_ns": time, "category": category, "allocated_bytes": int(level[at])}
+            yield {**vars(curve), **about}
 
 
 def _steps_at(trace: Trace, curve: Curve, time: Ints) -> list[int | None]:

@@ -1,33 +1,46 @@
 """PyTorch's memory snapshots (`torch.cuda.memory._dump_snapshot`): what its allocator did, and what it holds.
 
-The events of a GPU become `allocations`, with what is allocated and reserved in all: this follows backwards from the
-segments, which are the state at the end. Memory counts as freed once that is requested, as in PyTorch's statistics;
-when the allocator may use it again (`free_completed`) is not kept. By call stack: bytes allocated, bytes at the end,
-and bytes at the peak, which are the weight of the profile. Without events, there are bytes at the end only. Sizes are
-those that were asked for, if the file has them. Not kept: streams, and pools.
+The events of a GPU become `allocations`, with what is allocated, active, reserved and free in all: this follows
+backwards from the segments, which are the state at the end. Memory counts as freed once that is requested, as in
+PyTorch's statistics; it is active until the allocator may use it again. Each block is a row of `memory_blocks`. By call
+stack: bytes allocated, bytes at the end, and bytes at the peak, which are the weight of the profile. Without events,
+there are bytes at the end only. Sizes are those that were asked for, if the file has them. Annotations that begin and
+end are spans. Files without times have their events a microsecond apart. Not kept: streams, and pools.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import accumulate
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
+from strobe.formats.reading import allocator_events as allocator
+from strobe.formats.reading.allocator_events import AllocatorEvents, Held, Segment
 from strobe.formats.reading.import_process import present
 from strobe.formats.reading.plain_pickle import plain_values
 from strobe.formats.reading.profile_import import ROOT, CallTree, Function, ProfileProcess, Weight, clean, read_whole
 from strobe.formats.reading.sqlite_input import NONE
+from strobe.gpu.block_lifetimes import BEFORE, NEVER
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.tables.column_arrays import Ints
 
 _Record = Mapping[object, object]
 _LARGEST = 1 << 62
 _MOST_DEVICES = 1024
-_RESERVES = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
-_CHANGES = ("alloc", "free_requested", *_RESERVES)
+_KINDS = {
+    "alloc": allocator.ALLOC,
+    "free_requested": allocator.FREE,
+    "free_completed": allocator.COMPLETED,
+    "segment_alloc": allocator.SEGMENT,
+    "segment_map": allocator.MAP,
+    "segment_free": allocator.RELEASE,
+    "segment_unmap": allocator.RELEASE,
+}
+_WEIGHTS = ("allocated", "at the end", "at the peak")
 _BEFORE = Function("<allocated before the recording>")
+_NO_STACK = Function("<no call stack>")
 
 
 def sniff(head: bytes) -> bool:
@@ -44,43 +57,31 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         raise ValueError("it has no segments")
     process = ProfileProcess(source, target)
     stacks = _Stacks(process, len(data))
-    held: dict[int, dict[int, _Block]] = {}
-    reserved: dict[int, int] = {}
+    held: dict[int, dict[int, Held]] = {}
+    reserved: dict[int, list[Segment]] = {}
     for segment in stacks.records(segments):
         device = segment.get("device", 0)
         if not _is_size(device) or device >= _MOST_DEVICES:
             process.core.count("events_not_understood")
             continue
-        reserved[device] = reserved.get(device, 0) + _size(segment.get("total_size"))
-        held.setdefault(device, {}).update(_blocks(segment, stacks))
+        blocks, free = _blocks(segment, stacks)
+        expandable = bool(segment.get("is_expandable"))
+        found = Segment(_size(segment.get("address")), _size(segment.get("total_size")), expandable, free)
+        reserved.setdefault(device, []).append(found)
+        held.setdefault(device, {}).update(blocks)
     for device, trace in enumerate(traces if isinstance(traces, list) else ()):
         if device < _MOST_DEVICES and isinstance(trace, list) and trace:
-            events = _events(trace, stacks)
-            _Device(process, device, held.pop(device, {}), reserved.get(device, 0)).with_events(events, stacks)
-    for device, blocks in held.items():
-        _Device(process, device, blocks, reserved.get(device, 0)).without_events()
+            found_here = _Device(process, device, held.pop(device, {}), reserved.get(device, []))
+            found_here.with_events(_Trace(trace, stacks), stacks)
+    for device, left in held.items():
+        _Device(process, device, left, reserved.get(device, [])).without_events()
     _annotations(process, body.get("external_annotations"), stacks)
     settings = body.get("allocator_settings")
     plain = (
         {str(key): value for key, value in settings.items() if _is_plain(value)} if isinstance(settings, dict) else {}
     )
-    return process.finish({"reserved_bytes": {f"GPU {k}": v for k, v in reserved.items()}, "allocator_settings": plain})
-
-
-class _Block(NamedTuple):
-    size: int
-    path: int
-
-
-class _Event(NamedTuple):
-    """Something that the allocator did; time_ns is NONE in files of PyTorch before 2.1."""
-
-    action: str
-    address: int
-    size: int
-    path: int
-    time_ns: int
-    text: str
+    sums = {f"GPU {k}": sum(each.size for each in found) for k, found in reserved.items()}
+    return process.finish({"reserved_bytes": sums, "allocator_settings": plain})
 
 
 class _Stacks:
@@ -102,9 +103,9 @@ class _Stacks:
                 self._process.core.count("events_not_understood")
 
     def path(self, frames: object) -> int:
-        """Return the call path of frames, innermost first, or ROOT."""
+        """Return the call path of frames, innermost first, or that of memory without frames."""
         if not isinstance(frames, list):
-            return ROOT
+            return self.named(_NO_STACK)
         if id(frames) not in self._known:
             path = ROOT
             for frame in reversed(list(self.records(frames))):
@@ -113,165 +114,207 @@ class _Stacks:
                 path = self._process.path(
                     path, self._process.region(Function(str(name), where, line if _is_size(line) else 0))
                 )
-            self._known[id(frames)] = path
+            self._known[id(frames)] = self.named(_NO_STACK) if path == ROOT else path
         return self._known[id(frames)]
 
-    def before(self) -> int:
-        """Return the call path of memory whose allocation was not recorded."""
-        return self._process.path(ROOT, self._process.region(_BEFORE))
+    def named(self, function: Function) -> int:
+        """Return the call path of memory whose frames are not in the file."""
+        return self._process.path(ROOT, self._process.region(function))
 
 
-def _blocks(segment: _Record, stacks: _Stacks) -> Iterator[tuple[int, _Block]]:
-    """Return the blocks of a segment that are in use, by their address."""
-    at = _size(segment.get("address"))
+def _blocks(segment: _Record, stacks: _Stacks) -> tuple[dict[int, Held], int]:
+    """Return the blocks of a segment that are in use, by their address, and the bytes of the largest free one."""
+    at, free, found = _size(segment.get("address")), 0, {}
     for block in stacks.records(segment.get("blocks")):
         history = block.get("history")  # before PyTorch 2.1; else the block has frames and size itself
         latest = history[0] if isinstance(history, list) and history and isinstance(history[0], dict) else {}
-        size = _size(block.get("size"))
-        if block.get("state") == "active_allocated":
+        size, state = _size(block.get("size")), block.get("state")
+        if state == "active_allocated":
             asked = _size(block.get("requested_size", latest.get("real_size", size)))
-            yield _size(block.get("address", at)), _Block(asked, stacks.path(block.get("frames", latest.get("frames"))))
+            path = stacks.path(block.get("frames", latest.get("frames")))
+            found[_size(block.get("address", at))] = Held(asked, size, path)
+        elif state == "inactive":
+            free = max(free, size)
         at += size
+    return found, free
 
 
-def _events(trace: object, stacks: _Stacks) -> list[_Event]:
-    found = []
-    for each in stacks.records(trace):
-        time_us = each.get("time_us")
-        time_ns = time_us * 1000 if isinstance(time_us, int) and abs(time_us) < _LARGEST // 1000 else NONE
-        text = each.get("user_metadata")
-        address = each.get("addr", each.get("device_free"))
-        found.append(
-            _Event(
-                str(each.get("action")),
-                address if isinstance(address, int) else 0,
-                _size(each.get("size")),
-                stacks.path(each.get("frames")),
-                time_ns,
-                text if isinstance(text, str) else "",
-            )
-        )
-    return found
+class _Trace:
+    """The events of a device; texts by the number of the event, and the events that are not about blocks or segments.
+
+    ordered_only: the file has no times, those of `events` have the order.
+    """
+
+    def __init__(self, trace: object, stacks: _Stacks) -> None:
+        rows: list[tuple[int, int, int, int, int]] = []
+        self.names: dict[int, str] = {}
+        self.categories: dict[int, str] = {}
+        self.others: list[tuple[int, str, _Record]] = []
+        for number, each in enumerate(stacks.records(trace)):
+            action = each.get("action")
+            kind = _KINDS.get(action, allocator.OTHER) if isinstance(action, str) else allocator.OTHER
+            time_us = each.get("time_us")
+            time_ns = time_us * 1000 if isinstance(time_us, int) and abs(time_us) < _LARGEST // 1000 else NONE
+            address, size, path = each.get("addr"), _size(each.get("size")), ROOT
+            if kind == allocator.ALLOC:
+                path = stacks.path(each.get("frames"))
+                if isinstance(category := each.get("category"), str):
+                    self.categories[number] = category.replace("_", " ")
+            elif kind == allocator.OTHER:
+                self.others.append((number, str(action), each))
+            if isinstance(name := each.get("user_metadata"), str) and name:
+                self.names[number] = name
+            rows.append((kind, address if _is_size(address) else 0, size, path, time_ns))
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T.copy()
+        self.ordered_only = bool((columns[4] == NONE).all())
+        if self.ordered_only:
+            columns[4] = np.arange(len(rows), dtype=np.int64) * 1000
+        self.events = AllocatorEvents(*columns)
 
 
 class _Device:
-    """One GPU: the blocks in use at the end by their address, and the bytes of its segments then."""
+    """One GPU: the blocks in use at the end by their address, and its segments then."""
 
-    def __init__(self, process: ProfileProcess, number: int, held: Mapping[int, _Block], reserved: int) -> None:
-        self._process, self._number, self._held, self._reserved = process, number, held, reserved
+    def __init__(self, process: ProfileProcess, number: int, held: Mapping[int, Held], segments: list[Segment]) -> None:
+        self._process, self._number, self._held, self._segments = process, number, held, segments
         self._location = process.core.location(("memory", number), f"GPU {number} memory", 0, "task", number)
 
     def without_events(self) -> None:
         """Write what is in use at the end, by call stack."""
         tree = CallTree(self._process, self._location, [Weight("at the end", "bytes")])
         for block in self._held.values():
-            self._add(tree, block.path, [block.size], 1)
+            tree.add(block.path, [block.size], 1)
         tree.save()
 
-    def with_events(self, events: list[_Event], stacks: _Stacks) -> None:
+    def with_events(self, trace: _Trace, stacks: _Stacks) -> None:
         """Write what happened, and by call stack what was allocated, and in use at the peak and at the end."""
-        weights = [Weight(name, "bytes") for name in ("allocated", "at the end", "at the peak")]
-        tree = CallTree(self._process, self._location, weights)
-        live = self._at_the_beginning(events, stacks)
-        level = highest = sum(block.size for block in live.values())
-        at_peak, peak = dict(live), -1
-        levels = []
-        for i, each in enumerate(events):
-            if each.action == "alloc":
-                self._add(tree, each.path, [each.size, 0, 0], 1)
-                level += each.size - (live[each.address].size if each.address in live else 0)
-                live[each.address] = _Block(each.size, each.path)
-            elif each.action == "free_requested":
-                freed = live.pop(each.address, None)
-                level -= 0 if freed is None else freed.size
-            levels.append(level)
-            if level > highest:
-                highest, peak = level, i
-        for each in events[: peak + 1]:
-            if each.action == "alloc":
-                at_peak[each.address] = _Block(each.size, each.path)
-            elif each.action == "free_requested":
-                at_peak.pop(each.address, None)
-        for blocks, place in ((self._held, 1), (at_peak, 2)):
-            for block in blocks.values():
-                self._add(tree, block.path, [block.size * (i == place) for i in range(3)], 0)
+        events, core = trace.events, self._process.core
+        core.count("events_in_order_only", len(events.kind) if trace.ordered_only else 0)
+        blocks = allocator.blocks_of(events, self._held, stacks.named(_BEFORE))
+        levels = allocator.levels_of(events, blocks, self._held, self._segments)
+        tree = CallTree(self._process, self._location, [Weight(n, "bytes") for n in _WEIGHTS])
+        peak = int(levels.allocated.argmax())
+        peak = peak if levels.allocated[peak] > levels.before else BEFORE
+        held = np.array([(each.path, each.size) for each in self._held.values()], dtype=np.int64).reshape(-1, 2).T
+        new, alive = events.kind == allocator.ALLOC, blocks.alive_after(peak)
+        self._add(tree, events.path[new], events.size[new], 0)
+        self._add(tree, held[0], held[1], 1)
+        self._add(tree, blocks.path[alive], blocks.size[alive], 2)
         tree.save()
         # Events that end before the snapshot do not lead to its state.
-        exact = level == sum(block.size for block in self._held.values())
-        self._rows(events, levels if exact else [NONE] * len(events))
+        exact = int(levels.allocated[-1]) == int(held[1].sum())
+        self._rows(trace, levels, exact)
+        self._write_blocks(trace, blocks)
         # The timeline has no other curve of this.
-        times, values = np.array([each.time_ns for each in events], dtype=np.int64), np.array(levels, dtype=np.float64)
-        timed = times != NONE
-        self._process.core.samples(f"GPU {self._number} allocated memory", "bytes", times[timed], values[timed])
-        self._marks([each for each in events if each.action not in (*_CHANGES, "free_completed")])
+        timed = events.time_ns != NONE
+        name = f"GPU {self._number} allocated memory"
+        core.samples(name, "bytes", events.time_ns[timed], levels.allocated[timed].astype(np.float64))
+        for number, action, each in trace.others:
+            about = {"size_bytes": _size(each.get("size"))}
+            if action == "oom":
+                about |= {"free_bytes": _size(each.get("device_free")), "event_index": number}
+            called = "out of memory" if action == "oom" else action
+            _mark(self._process, self._location, int(events.time_ns[number]), called, about)
 
-    def _at_the_beginning(self, events: list[_Event], stacks: _Stacks) -> dict[int, _Block]:
-        """Return what was in use before the first event: what is freed first, and what nothing happened to."""
-        found: dict[int, _Block] = {}
-        seen = set()
-        for each in events:
-            if each.action in ("alloc", "free_requested") and each.address not in seen:
-                seen.add(each.address)
-                if each.action == "free_requested":
-                    found[each.address] = _Block(each.size, stacks.before())
-        return found | {address: block for address, block in self._held.items() if address not in seen}
+    def _add(self, tree: CallTree, path: Ints, size: Ints, weight: int) -> None:
+        paths, group, count = np.unique(path, return_inverse=True, return_counts=True)
+        sums = np.zeros(len(paths), dtype=np.int64)
+        np.add.at(sums, group, size)
+        for of, total, n in zip(paths.tolist(), sums.tolist(), count.tolist(), strict=True):
+            given = [total * (i == weight) for i in range(len(_WEIGHTS))]
+            tree.add(of, given, n if weight == 0 else 0, records=n if weight == 0 else 0)
 
-    def _add(self, tree: CallTree, path: int, sizes: list[int], count: int) -> None:
-        if path == ROOT:  # recorded without stacks
-            path = self._process.path(ROOT, self._process.region(Function("<no call stack>")))
-        tree.add(path, sizes, count)
-
-    def _rows(self, events: list[_Event], levels: list[int]) -> None:
-        changes = [_RESERVES.get(each.action, 0) * each.size for each in events]
-        # What it was after an event is what it is at the end, without the changes that follow.
-        reserved = [self._reserved - later for later in accumulate([0, *changes[:0:-1]])][::-1]
-        if min(reserved) < 0:
-            reserved = [NONE] * len(events)
-        chosen = [i for i, each in enumerate(events) if each.action in _CHANGES and each.time_ns != NONE]
-        core = self._process.core
-        core.count("events_without_time", sum(each.action in _CHANGES for each in events) - len(chosen))
-        if not chosen:
+    def _rows(self, trace: _Trace, levels: allocator.Levels, exact: bool) -> None:
+        events, core = trace.events, self._process.core
+        kind, address = events.kind, events.address
+        # A free that is completed at once is one event.
+        at_once = np.append(False, (kind[:-1] == allocator.FREE) & (address[1:] == address[:-1]))
+        wanted = (kind != allocator.OTHER) & ~((kind == allocator.COMPLETED) & at_once)
+        chosen = np.flatnonzero(wanted & (events.time_ns != NONE))
+        core.count("events_without_time", int(wanted.sum()) - len(chosen))
+        if not len(chosen):
             return
-        rows = [events[i] for i in chosen]
-        sizes = {"alloc": 1, "free_requested": -1}
-        text = np.array([core.text(clean(each.text)) if each.text else 0 for each in rows], dtype=np.int64)
-        addresses = [each.address if 0 < each.address < _LARGEST else NONE for each in rows]
-        given = [sizes[each.action] * each.size if each.action in sizes else NONE for each in rows]
-
-        def whole(values: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-            return np.array(values, dtype=np.int64)
-
+        sign = np.array([1, -1, *[0] * 5], dtype=np.int64)[kind[chosen]]
+        # The state after a free is that after its completion, where that follows at once.
+        after = np.where((sign < 0) & np.append(at_once, False)[chosen + 1], chosen + 1, chosen)
+        named = [core.text(clean(trace.names[i])) if i in trace.names else 0 for i in chosen.tolist()]
+        text = np.array(named, dtype=np.int64)
+        count, largest = len(chosen), levels.largest_free[after]
         core.rows(
             "allocations",
-            np.full(len(rows), self._location, dtype=np.uint32),
+            np.full(count, self._location, dtype=np.uint32),
             {
-                "time_ns": (whole([each.time_ns for each in rows]), None),
-                "address": present(whole(addresses)),
-                "size_bytes": present(whole(given)),
-                "total_allocated_bytes": present(whole([levels[i] for i in chosen])),
-                "total_reserved_bytes": present(whole([reserved[i] for i in chosen])),
-                "device_type": (whole([1] * len(rows)), None),
-                "device": (whole([self._number] * len(rows)), None),
-                "event_index": (whole(chosen), None),
-                "name": (text, np.array([bool(each.text) for each in rows], dtype=np.uint8)),
+                "time_ns": (events.time_ns[chosen], None),
+                "address": present(np.where(address[chosen] > 0, address[chosen], NONE)),
+                "size_bytes": present(np.where(sign != 0, sign * events.size[chosen], NONE)),
+                "total_allocated_bytes": present(levels.allocated[chosen] if exact else np.full(count, NONE)),
+                "total_reserved_bytes": present(levels.reserved[chosen]),
+                "total_active_bytes": present(levels.active[after] if exact else np.full(count, NONE)),
+                "largest_free_bytes": present(np.where(largest < 0, NONE, largest)),
+                "device_type": (np.ones(count, dtype=np.int64), None),
+                "device": (np.full(count, self._number, dtype=np.int64), None),
+                "event_index": (chosen, None),
+                "name": (text, (text > 0).astype(np.uint8)),
             },
         )
 
-    def _marks(self, events: list[_Event]) -> None:
-        for each in events:
-            about = {"size_bytes": each.size, **({"free_bytes": each.address} if each.action == "oom" else {})}
-            name = "out of memory" if each.action == "oom" else each.action
-            _mark(self._process, self._location, each.time_ns, name, about)
+    def _write_blocks(self, trace: _Trace, blocks: allocator.Blocks) -> None:
+        core, times = self._process.core, trace.events.time_ns
+        count, first = len(blocks.size), int(times[times != NONE].min(initial=NEVER))
+        if not count or first == NEVER:
+            return
+        earlier = blocks.alive_from == BEFORE
+        begin = np.where(earlier, first, times[blocks.alive_from])
+        freed = blocks.alive_until != NEVER
+        end = np.append(times, NONE)[np.where(freed, blocks.alive_until, len(times))]
+        known = [trace.categories.get(i) for i in blocks.alive_from.tolist()]
+        category = np.array([0 if each is None else core.text(clean(each)) for each in known], dtype=np.int64)
+        there = np.array([each is not None for each in known], dtype=np.uint8)
+        path = self._process.numbers(blocks.path)
+        core.rows(
+            "memory_blocks",
+            np.full(count, self._location, dtype=np.uint32),
+            {
+                "time_ns": (begin, None),
+                "duration_ns": present(np.where((end == NONE) | (begin == NONE), NONE, end - begin)),
+                "event_index": present(np.where(earlier, NONE, blocks.alive_from)),
+                "freed_index": present(np.where(freed, blocks.alive_until, NONE)),
+                "address": present(np.where(blocks.address > 0, blocks.address, NONE)),
+                "size_bytes": (blocks.size, None),
+                "device_type": (np.ones(count, dtype=np.int64), None),
+                "device": (np.full(count, self._number, dtype=np.int64), None),
+                "call_path": (path, None),
+                "category": (category, there),
+            },
+        )
 
 
 def _annotations(process: ProfileProcess, found: object, stacks: _Stacks) -> None:
-    for each in stacks.records(found):
-        device, time_us, name = each.get("device"), each.get("time_us"), each.get("name")
+    """Write what begins and ends as spans, anything else as marks."""
+    core = process.core
+    open_ones: dict[tuple[int, str], list[int]] = {}
+    spans: list[tuple[int, int, int, int]] = []
+    marks: dict[int, tuple[int, int, str, object]] = {}
+    for at, each in enumerate(stacks.records(found)):
+        device, time_us, name = each.get("device"), each.get("time_us"), str(each.get("name"))[:1000]
         number = device if _is_size(device) and device < _MOST_DEVICES else 0
-        location = process.core.location(("memory", number), f"GPU {number} memory", 0, "task", number)
         time_ns = time_us * 1000 if isinstance(time_us, int) and abs(time_us) < _LARGEST // 1000 else NONE
         stage = each.get("stage")
-        _mark(process, location, time_ns, str(name)[:1000], {"stage": stage} if isinstance(stage, str) else {})
+        begun = open_ones.setdefault((number, name), [])
+        if stage == "END" and begun:
+            start_ns = marks.pop(begun.pop())[1]
+            where = core.location(("annotations", number), f"GPU {number} annotations", 0, "thread")
+            spans.append((where, start_ns, time_ns, core.region(clean(name), "torch", "range")))
+            continue
+        if stage == "START":
+            begun.append(at)
+        marks[at] = number, time_ns, name, stage
+    if spans:
+        where, start, end, region = np.array(sorted(spans, key=lambda each: each[1]), dtype=np.int64).T.copy()
+        core.spans(where.astype(np.uint32), start, end, region.astype(np.uint32))
+    for number, time_ns, name, stage in marks.values():
+        location = core.location(("memory", number), f"GPU {number} memory", 0, "task", number)
+        _mark(process, location, time_ns, name, {"stage": stage} if isinstance(stage, str) else {})
 
 
 def _mark(process: ProfileProcess, location: int, time_ns: int, name: str, about: Mapping[str, object]) -> None:

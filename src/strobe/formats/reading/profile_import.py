@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from strobe.formats.reading.import_process import NO_PATH, Cells, ImportProcess
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
@@ -131,6 +132,10 @@ class ProfileProcess:
     def parent(self, path: int) -> int:
         """Return the path that a path is called from, or ROOT."""
         return self._parent_of[path]
+
+    def numbers(self, paths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the numbers that the core has for paths, as columns `call_path` hold them."""
+        return np.array(self._path_of, dtype=np.int64)[paths]
 
     def totals(self, location: int, path: int, count: int, total_ns: int, own_ns: int) -> None:
         """Add the sums of all executions of a path in a location."""

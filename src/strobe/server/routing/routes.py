@@ -36,6 +36,7 @@ from strobe.server.run import (  # noqa: F401
     comparison,
     critical_path_parts,
     gpu_list,
+    memory_tree,
     notes,
     over_steps,
     query,

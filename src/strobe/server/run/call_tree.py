@@ -152,7 +152,7 @@ def call_tree(context: TraceContext, part: Part, most: int = _MOST_NODES) -> pa.
     place = np.full(len(parent) + 1, -1, dtype=np.int64)  # the last one: of -1
     place[kept] = np.arange(len(kept))
     device = kept >= paths
-    table = _named(context, region[kept], {
+    table = named(context, region[kept], {
         "parent": place[parent[kept]].astype(np.int32),
         "call_path": np.where(device, parent[kept], kept).astype(np.int32),
         "device": device.astype(np.uint8),
@@ -312,7 +312,7 @@ def _kept(parent: Ints, weight: Ints, gpu: Ints, calls: Ints, most: int) -> Ints
     return np.sort(there[np.argsort(-share[there], kind="stable")[:most]])
 
 
-def _named(context: TraceContext, region: Ints, columns: Mapping[str, npt.NDArray[np.generic]]) -> pa.Table:
+def named(context: TraceContext, region: Ints, columns: Mapping[str, npt.NDArray[np.generic]]) -> pa.Table:
     """Return columns with number, name, group, file and line of each row's region."""
     texts = region_texts(context, region, "name", "group", "file")
     name = texts["name"]

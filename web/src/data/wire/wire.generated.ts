@@ -85,6 +85,8 @@ const link = object({ location: number, start_ns: number, duration_ns: number, d
 export type Link = ReturnType<typeof link>;
 const links = object({ links: list(link), count: number, inside: flag, left_out: list(text) });
 export type Links = ReturnType<typeof links>;
+const treeAbout = object({ about: text, note: text, nodes: number, unit: text });
+export type TreeAbout = ReturnType<typeof treeAbout>;
 const lostStretch = object({ location: number, start_ns: number, end_ns: number, spans: number });
 export type LostStretch = ReturnType<typeof lostStretch>;
 const meta = object({ name: text, program: text, command: list(text), host: text, python: text, ended: text,
@@ -197,8 +199,6 @@ const summary = object({ schema_version: number, name: text, path: text, program
   checked: orElse(list(checked), []), top: orElse(list(top), []), ranks: maybe(ranks), engine: orElse(list(engineRow),
   []), part: orElse(text, "") });
 export type Summary = ReturnType<typeof summary>;
-const treeAbout = object({ about: text, note: text, nodes: number, unit: text });
-export type TreeAbout = ReturnType<typeof treeAbout>;
 const barPart = object({ name: text, group: text });
 export type BarPart = ReturnType<typeof barPart>;
 const bar = object({ process: number, cluster: number, distance: number, ns: list(number) });
@@ -231,6 +231,9 @@ const BEHIND = { row: "number", start_ns: "number", duration_ns: "number", self_
   depth: "number", complete: "number", name: "text", group: GROUPS, location: "number" } as const;
 const LOCATIONS = { location: "number", process: "number", name: "text", thread_id: "number", kind: LOCATION_KINDS,
   device: "number?", span_count: "number", first_ns: "number", last_ns: "number" } as const;
+const MEMORY_TREE = { parent: "number", call_path: "number", device: "number", calls: "number", total_ns: "number",
+  self_ns: "number", gpu_ns: "number", region: "number", line: "number", name: "text", group: GROUPS,
+  file: "text" } as const;
 const OVER_STEPS = { row: "number", first_step: "number", last_step: "number", in_detail: "number",
   step_ns: "number?" } as const;
 const PROCESSES = { process: "number", pid: "number", parent_pid: "number", main: "flag", started_ns: "number",
@@ -253,9 +256,6 @@ const STEPS = { process: "number", step: "number", start_ns: "number", duration_
   validation_ns: "number", rest_ns: "number", rest_communication_ns: "number", rest_gpu_wait_ns: "number",
   rest_gpu_call_ns: "number", rest_operators_ns: "number", rest_data_wait_ns: "number",
   rest_host_ns: "number" } as const;
-const TREE = { parent: "number", call_path: "number", device: "number", calls: "number", total_ns: "number",
-  self_ns: "number", gpu_ns: "number", region: "number", line: "number", name: "text", group: GROUPS,
-  file: "text" } as const;
 const WINDOW = { kind: ["group", "name", "folded"] as const, name: "text", group: "text", self_ns: "number",
   count: "number" } as const;
 const WINDOW_MESSAGES = { sender: "number", receiver: "number", messages: "number", most_messages: "number",
@@ -296,6 +296,7 @@ export const ANSWERS = {
 export const TABLES = {
   behind: BEHIND,
   locations: LOCATIONS,
+  memory_tree: MEMORY_TREE,
   over_steps: OVER_STEPS,
   processes: PROCESSES,
   "ranks/steps": RANKS_STEPS,
@@ -308,7 +309,7 @@ export const TABLES = {
   series: SERIES,
   stack: STACK,
   steps: STEPS,
-  tree: TREE,
+  tree: MEMORY_TREE,
   "tree/spans": BEHIND,
   window: WINDOW,
   "window/messages": WINDOW_MESSAGES,
@@ -319,6 +320,7 @@ export const TABLES = {
 /** JSON that comes with a table or a picture. */
 export const ABOUTS = {
   iterations: stackHeader,
+  memory_tree: treeAbout,
   "ranks/steps": gridAbout,
   steps: stepsAbout,
   tree: treeAbout,
@@ -344,6 +346,7 @@ export type Routes = {
   readonly fold?: string; readonly level?: string };
   links: { readonly location: number; readonly start_ns: number; readonly depth: number };
   locations: Record<never, never>;
+  memory_tree: Record<never, never>;
   meta: Record<never, never>;
   neighbour: { readonly location: number; readonly start_ns: number; readonly depth: number;
   readonly way: "next" | "previous" | "parent" | "child"; readonly level?: string };
