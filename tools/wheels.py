@@ -6,9 +6,9 @@ the wheel. Each wheel is then installed into a bare environment, with neither co
 a program there; the whole one shows it, too. With --native the compilers of this machine are used: quicker, and for
 machines with its glibc.
 
-Wheels for another architecture are compiled here, against the headers of this machine's Pythons: their pyconfig.h
-differs in no size and no alignment between 64-bit Linux machines. They are tried out with --try-with: Pythons of the
-other architecture, which the kernel starts through an emulator (binfmt_misc).
+Wheels for another architecture are compiled here, against the headers of this machine's Pythons: the pyconfig.h of
+Debian's 3.11 for arm64 differs from that for x86-64 in no size and no alignment. They are tried out with --try-with:
+Pythons of the other architecture, which the kernel starts through an emulator (binfmt_misc).
 """
 
 import argparse
