@@ -14,8 +14,8 @@ from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Record a Python program that was started without strobe: its calls, operators and GPUs, as strobe run does. CPython 3.14
-and later; strobe sample looks at older ones from outside.
+Record a Python program that was started without strobe: its calls, operators and GPUs, as strobe run does. It needs
+CPython 3.14 or later; strobe sample looks at older ones from outside.
 
   strobe attach 24950                    20 seconds
   strobe attach 24950 --steps 20         20 steps: calls of strobe.step(), or of an optimizer of PyTorch
