@@ -47,6 +47,7 @@ const SIZES = {
   sampled: [],
   size_bytes: 0,
   tile_cells: 1,
+  lost: [],
 };
 
 /** The run that the page reads from a server that has processes with these names and command lines. */
