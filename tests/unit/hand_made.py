@@ -23,7 +23,7 @@ from strobe import native
 from strobe.api.trace import Trace
 from strobe.model.kinds import PARADIGMS, PARTS, ROLES
 from strobe.trace.archive import Job
-from strobe.trace.processes.process_reader import ALWAYS, NO_REGION
+from strobe.trace.processes.process_reader import ALWAYS, NO_REGION, LostSpans
 
 ZERO_NS = 5_000_000  # CLOCK_MONOTONIC at the zero of every hand-made trace: nothing may depend on it
 
@@ -194,6 +194,9 @@ class HandMadeProcess:
             }
             for metric in self._metrics
         ]
+
+    def lost_spans(self) -> list[LostSpans]:
+        return []
 
     def quality(self) -> dict[str, int]:
         return self._quality

@@ -127,7 +127,7 @@ def encode(events, block_rows):
 
 def sums_are_those_of_the_spans(reader):
     """Sums by call path, which need not know what is inside of what, beside sums over spans, which tell it."""
-    spans, found = reader.spans(0, *FOREVER), reader.path_sums(0)
+    spans, found = reader.spans(0, *FOREVER), reader.path_sums([0])
     for path in range(len(found["calls"])):
         here = spans["call_path"] == path
         lasting = spans["duration_ns"][here]

@@ -82,6 +82,58 @@ def test_a_part_is_summed_like_a_loop_over_its_rows(small: Trace) -> None:
     assert same(small.path_sums(0, (begin, end)), one_by_one(small, 0, chosen))
 
 
+@pytest.mark.parametrize("stretches", [None, [(100 * UNIT, 333 * UNIT)]])
+@pytest.mark.parametrize("which", ["trace", "small"])
+def test_locations_that_are_read_together_have_the_sum_of_their_sums(
+    request: pytest.FixtureRequest, which: str, stretches: list[tuple[int, int]] | None
+) -> None:
+    trace = request.getfixturevalue(which)
+    chosen = None if stretches is None else tuple(np.array(stretches).T)
+    first, second = (trace.path_sums(location, chosen) for location in range(2))
+    both = trace.path_sums([0, 1], chosen)
+    assert sum(first["calls"])
+    assert sum(second["calls"])
+    for name in ("calls", "total_ns", "own_ns"):
+        assert np.array_equal(both[name], first[name] + second[name])
+    assert np.array_equal(both["max_ns"], np.maximum(first["max_ns"], second["max_ns"]))
+    for path in np.flatnonzero(both["calls"]):
+        lasting = [each["min_ns"][path] for each in (first, second) if each["calls"][path]]
+        assert both["min_ns"][path] == min(lasting)
+
+
+@pytest.fixture(scope="module")
+def many_threads(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """A process with 500 threads that made three calls each, of 2 us, one after the other."""
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "short", "pid": 1, "tid": 1 + thread, "ts": 10 * thread + 3 * n, "dur": 2}
+        for thread in range(500)
+        for n in range(3)
+    ]
+    path = tmp_path_factory.mktemp("threads") / "many.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return strobe.open(path)
+
+
+def test_threads_that_did_little_are_summed_in_one_call(many_threads: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[object]()
+    path_sums = Trace.path_sums
+    monkeypatch.setattr(Trace, "path_sums", lambda *asked: read.append(asked[1]) or path_sums(*asked))
+    (row,) = many_threads.profile(step="all").to_pylist()
+    assert (row["name"], row["calls"], row["total_ns"]) == ("short", 1500, 1500 * 2 * UNIT)
+    assert len(read) == 1
+
+
+def test_steps_are_found_without_reading_threads_that_hold_none(
+    many_threads: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[int]()
+    span_arrays = Trace.span_arrays
+    monkeypatch.setattr(Trace, "span_arrays", lambda *asked: read.append(asked[1]) or span_arrays(*asked))
+    trace = many_threads.without_results()
+    assert len(trace.steps()) == 0
+    assert set(read) == {0}, "of the main thread alone"
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(-5, CALLS * 10 + 5), min_size=2, max_size=8, unique=True))
 def test_stretches_of_a_file_are_summed_as_those_of_its_spans(trace: Trace, edges: list[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import gc
 import http.client
 import json
 import os
@@ -14,6 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,7 +34,7 @@ from strobe.server.http.app import Application
 from strobe.server.http.connections import Connections
 from strobe.server.http.launch_token import LaunchToken
 from strobe.server.http.serve import configured
-from strobe.server.http.trace_library import Source
+from strobe.server.http.trace_library import Library, Source
 from strobe.server.routing import routes
 from strobe.server.routing.bodies import Body
 from strobe.server.trace_context import TraceContext
@@ -392,6 +394,24 @@ def test_strobe_view_has_answers_before_it_is_asked_and_sends_small_ones_at_once
             took.append(time.monotonic() - begun)
         # Head and body of a small answer are two packets: Linux confirms the first one after 40 ms.
         assert min(took[1:]) < 0.03
+
+
+def test_a_run_that_is_opened_anew_leaves_nothing_behind(runs: Path) -> None:
+    """While it is being recorded that is once a second; nobody collects garbage so often."""
+    library = Library(sources([str(runs / "runs/first.strobe")]))
+    name = library.names[0]
+    gc.disable()
+    try:
+        context = library.open(name)
+        assert context.summary_json
+        assert context.trace.pyramid.has_tiles(of_rows=False) in (True, False)
+        assert context.trace.rows
+        before = weakref.ref(context.trace)
+        context = library.open(name)
+        assert before() is None
+        assert context.trace.rows
+    finally:
+        gc.enable()
 
 
 def test_names_of_runs_are_shown_once_and_a_wrong_one_beside_them(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

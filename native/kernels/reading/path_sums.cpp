@@ -66,7 +66,7 @@ class SummingAll {
     return true;
   }
 
-  PathSums result() const { return columns_of(sums_); }
+  const std::vector<Sum>& result() const { return sums_; }
 
  private:
   bool sound(size_t path) const {
@@ -145,7 +145,7 @@ class Summing {
     }
   }
 
-  PathSums result() const { return columns_of(sums_); }
+  const std::vector<Sum>& result() const { return sums_; }
 
  private:
   // Whether nothing that begins in [begin, end] is chosen, or lies inside of what is.
@@ -190,19 +190,35 @@ class Summing {
   size_t depth_ = 0, range_ = 0;
 };
 
-}  // namespace
+void add(std::vector<Sum>& whole, const std::vector<Sum>& part) {
+  for (size_t path = 0; path < whole.size(); path++) {
+    Sum& sum = whole[path];
+    const Sum& added = part[path];
+    sum.calls += added.calls, sum.total_ns += added.total_ns, sum.inside_ns += added.inside_ns;
+    sum.min_ns = std::min(sum.min_ns, added.min_ns), sum.max_ns = std::max(sum.max_ns, added.max_ns);
+  }
+}
 
-PathSums sum_paths(const ProcessFile& file, uint32_t id, const std::vector<TimeRange>* chosen) {
-  static const Location kNone;
-  const auto found = file.locations.find(id);
-  const Location& location = found == file.locations.end() ? kNone : found->second;
+void add_location(const ProcessFile& file, const Location& location, const std::vector<TimeRange>* chosen,
+                  std::vector<Sum>& whole) {
   if (!chosen) {
     SummingAll all(file, location);
-    if (all.add_blocks()) return all.result();
+    if (all.add_blocks()) return add(whole, all.result());
   }
   Summing summing(file, location, chosen);
   summing.add_blocks();
-  return summing.result();
+  add(whole, summing.result());
+}
+
+}  // namespace
+
+PathSums sum_paths(const ProcessFile& file, const std::vector<uint32_t>& locations,
+                   const std::vector<TimeRange>* chosen) {
+  std::vector<Sum> whole(file.path_region.size());
+  for (const uint32_t id : locations)
+    if (const auto found = file.locations.find(id); found != file.locations.end())
+      add_location(file, found->second, chosen, whole);
+  return columns_of(whole);
 }
 
 }  // namespace strobe

@@ -18,9 +18,10 @@ struct TimeRange {
   int64_t begin_ns, end_ns;
 };
 
-// Sums of the spans of a location that begin in one of `chosen`, which are in order and do not overlap; without it, of
-// all. Spans inside of a chosen one do not count to its own time, chosen or not. Paths that did not run have 0
+// Sums of the spans of some locations that begin in one of `chosen`, which are in order and do not overlap; without it,
+// of all. Spans inside of a chosen one do not count to its own time, chosen or not. Paths that did not run have 0
 // everywhere.
-PathSums sum_paths(const ProcessFile& file, uint32_t location, const std::vector<TimeRange>* chosen);
+PathSums sum_paths(const ProcessFile& file, const std::vector<uint32_t>& locations,
+                   const std::vector<TimeRange>* chosen);
 
 }  // namespace strobe

@@ -124,14 +124,14 @@ class Reader {
   }
 
   // begin_ns, end_ns: of the stretches that are chosen, in order and without overlap; none: everything.
-  nb::dict path_sums(uint32_t location, const std::optional<Input<int64_t>>& begin_ns,
+  nb::dict path_sums(const std::vector<uint32_t>& locations, const std::optional<Input<int64_t>>& begin_ns,
                      const std::optional<Input<int64_t>>& end_ns) const {
     std::vector<TimeRange> chosen;
     if (begin_ns.has_value() != end_ns.has_value() || (begin_ns && begin_ns->shape(0) != end_ns->shape(0)))
       throw nb::value_error("every stretch has a begin and an end");
     for (size_t i = 0; begin_ns && i < begin_ns->shape(0); i++)
       chosen.push_back({begin_ns->data()[i], end_ns->data()[i]});
-    PathSums sums = unlocked([&] { return sum_paths(*file_, location, begin_ns ? &chosen : nullptr); });
+    PathSums sums = unlocked([&] { return sum_paths(*file_, locations, begin_ns ? &chosen : nullptr); });
     nb::dict out;
     out["calls"] = owned(std::move(sums.calls));
     out["total_ns"] = owned(std::move(sums.total_ns));
@@ -458,7 +458,7 @@ void register_reader(nb::module_& m) {
       .def("locations", &Reader::locations)
       .def("call_paths", &Reader::call_paths)
       .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))
-      .def("path_sums", &Reader::path_sums, nb::arg("location"), nb::arg("begin_ns").none() = nb::none(),
+      .def("path_sums", &Reader::path_sums, nb::arg("locations"), nb::arg("begin_ns").none() = nb::none(),
            nb::arg("end_ns").none() = nb::none())
       .def("metrics", &Reader::metrics)
       .def("loops", &Reader::loops)

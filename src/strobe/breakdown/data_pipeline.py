@@ -186,7 +186,7 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
 def _spans_in(trace: Trace, locations: Iterable[int], regions: Bools) -> Ints:
     """Return start, end, region and location (a row each) of the spans in some regions."""
     parts = [np.zeros((4, 0), dtype=np.int64)]
-    for location in locations:
+    for location in locations if regions.any() else ():
         for spans in trace.span_batches(location):
             (at,) = np.nonzero(regions[spans["region"]])
             start, region = spans["start_ns"][at], spans["region"][at].astype(np.int64)

@@ -298,7 +298,7 @@ def _marked(trace: Trace, locations: Sequence[int]) -> set[int]:
 def _backward_intervals(trace: Trace, locations: Sequence[int], backward: Bools) -> Ints:
     """When the given threads ran autograd, in order of start."""
     intervals = [_no_intervals()]
-    for location in locations:
+    for location in locations if backward.any() else ():
         spans = trace.span_arrays(location)
         start = spans["start_ns"][mine := backward[spans["region"]]]
         intervals.append(np.stack([start, start + spans["duration_ns"][mine]], axis=1))

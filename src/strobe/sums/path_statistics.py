@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,11 +20,12 @@ from strobe.model.kinds import RANK_PARADIGMS
 from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps
 from strobe.steps.thread_spans import main_location
-from strobe.tables.column_arrays import Bools, Ints
+from strobe.tables.column_arrays import Bools, Floats, Ints
 from strobe.trace.definition_rows import Region, location_rows, path_tree
 from strobe.trace.folded import ALL, PART, Folded, bucket_edges_ns
 from strobe.trace.spans import PathSums
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 from strobe.workers.map_combine import Join, MapCombine, Tables, Workers, over_processes
 
 _JOINS = {
@@ -35,7 +37,8 @@ _JOINS = {
 _ONE_CALLER = 0.9
 # Parts of the names of files, or of the frames of a stack, that are not the program's own.
 OF_LIBRARIES = ("<frozen ", "/lib/python3", "/site-packages/", "/dist-packages/", "/strobe/record/")
-_AT_A_TIME = 2  # locations that are read at the same time
+_AT_A_TIME = 2  # pieces of work that are done at the same time
+_SPANS_OF_PIECE = 200_000  # locations with fewer are read together
 
 
 @dataclass(frozen=True)
@@ -168,16 +171,29 @@ _PATH_SUMS = MapCombine(_path_sums, Tables({"rows": Join(("call_path",), least=(
 
 
 def _sums_of_spans(part: Trace, selection: Selection, locations: Sequence[int], threads: int) -> Iterator[PathSums]:
-    """Yield the sums of each of these locations, some of which are read at a time."""
-    chosen = {at: selection.stretches(at) for at in locations}
-    if len(chosen) == 1:
-        ((location, stretches),) = chosen.items()
-        yield part.path_sums(location, stretches)
+    """Yield sums whose sum is that of these locations, some of which are read at a time."""
+    together = _pieces(part, locations)
+    chosen = [selection.stretches(piece[0]) for piece in together]  # those of its process
+    if len(together) < 2:
+        yield from map(part.path_sums, together, chosen)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(part.path_sums, chosen, chosen.values())
+        yield from pool.map(part.path_sums, together, chosen)
+
+
+def _pieces(part: Trace, locations: Sequence[int]) -> list[list[int]]:
+    """Return these locations in pieces, each of one process: a program may have thousands of threads that do little."""
+    found, process, spans = list[list[int]](), -1, 0
+    for location in locations:
+        facts = part.definitions.locations[location]
+        if facts["process"] != process or spans + facts["span_count"] > _SPANS_OF_PIECE:
+            found.append([])
+            process, spans = facts["process"], 0
+        found[-1].append(location)
+        spans += facts["span_count"]
+    return found
 
 
 def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:
@@ -188,10 +204,16 @@ def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:
             continue
         of_short = np.isin(folded.class_id, list(selection.short_classes.get(process, ())))
         yield folded.chosen(folded.is_short & of_short)
-        corrections = ~folded.is_short & (folded.count == 0)
+        corrections = _are_corrections(folded)
         of_steps = np.isin(folded.class_id, list(selection.classes.get(process, ())))
         yield folded.chosen(~folded.is_short & ~corrections & of_steps)
         yield _corrections(trace, selection, process, folded.chosen(corrections))
+
+
+def _are_corrections(folded: Folded) -> Bools:
+    """Return which rows are of spans in detail, inside of which something was folded."""
+    are: Bools = ~folded.is_short & (folded.count == 0)
+    return are
 
 
 def _corrections(trace: Trace, selection: Selection, process: int, rows: Folded) -> Folded:
@@ -201,29 +223,53 @@ def _corrections(trace: Trace, selection: Selection, process: int, rows: Folded)
     correction per call path and class, for all spans of the path; each span takes it in proportion to the time of
     folded iterations of the class that it covers. Exact where there is one such span, or all are selected.
     """
-    iterations = trace.iterations(process)
+    own, paths = rows.own_ns.copy(), len(trace.call_paths)
+    for each in _holders(trace, process):
+        here = (rows.location == each.location) & (rows.class_id == each.class_id)
+        mask = selection.keep(each.location, each.start_ns)
+        everything = np.bincount(each.call_path, weights=each.weight, minlength=paths)
+        selected = np.bincount(each.call_path, each.weight * (1 if mask is None else mask), paths)
+        share = (selected / np.maximum(1, everything))[rows.call_path[here]]
+        own[here] = np.round(own[here] * share).astype(np.int64)
+    return replace(rows, own_ns=own)
+
+
+@dataclass(frozen=True)
+class _Holders:
+    """The spans of a location that hold folded iterations of a class. weight: ns of these; without records, of all."""
+
+    location: int
+    class_id: int
+    start_ns: Ints
+    call_path: npt.NDArray[np.uint32]
+    weight: Floats
+
+
+@cached_on_trace
+def _holders(trace: Trace, process: int) -> list[_Holders]:
+    """Return the spans among which corrections are shared out. Each question about the run needs them."""
+    folded, found = trace.folded[process], list[_Holders]()
+    rows, iterations = folded.chosen(_are_corrections(folded)), trace.iterations(process)
     folded_until = np.where(
         iterations.detail == PART, iterations.detail_ns, iterations.start_ns + iterations.duration_ns
     )
     folded_ns = (folded_until - iterations.start_ns) * (iterations.detail != ALL)
     moments = np.column_stack((iterations.start_ns, iterations.start_ns + folded_ns)).ravel()
-    own, paths = rows.own_ns.copy(), len(trace.call_paths)
     for location in np.unique(rows.location).tolist():
         spans = trace.span_arrays(location)
-        mask = selection.keep(location, spans["start_ns"])
+        start_ns = spans["start_ns"]
         for class_id in np.unique(rows.class_id[rows.location == location]).tolist():
             of_class = folded_ns * (iterations.class_id == class_id)
             until = np.column_stack((np.cumsum(of_class) - of_class, np.cumsum(of_class))).ravel()
-            starts = spans["start_ns"]
             weight = spans["duration_ns"].astype(np.float64)  # where the records of iterations are lost
             if len(moments):
-                weight = np.interp(starts + spans["duration_ns"], moments, until) - np.interp(starts, moments, until)
-            everything = np.bincount(spans["call_path"], weights=weight, minlength=paths)
-            selected = np.bincount(spans["call_path"], weights=weight * (1 if mask is None else mask), minlength=paths)
-            here = (rows.location == location) & (rows.class_id == class_id)
-            share = (selected / np.maximum(1, everything))[rows.call_path[here]]
-            own[here] = np.round(own[here] * share).astype(np.int64)
-    return replace(rows, own_ns=own)
+                ended = np.interp(start_ns + spans["duration_ns"], moments, until)
+                weight = ended - np.interp(start_ns, moments, until)
+            (at,) = np.nonzero(weight)
+            found.append(
+                _Holders(location, class_id, start_ns[at], spans["call_path"][at].astype(np.int64), weight[at])
+            )
+    return found
 
 
 def median_of(histogram: Ints, low_ns: int, high_ns: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 import numpy as np
@@ -85,6 +86,24 @@ def sums_by_path(spans: SpanArrays, path_count: int, chosen: Stretches | None) -
         "max_ns": duration,
     }
     return with_global_paths(each, path, path_count)
+
+
+def joined_sums(sums: Sequence[PathSums]) -> PathSums:
+    """Return the sums of several locations as those of one; `sums` must not be empty."""
+    if len(sums) == 1:
+        return sums[0]
+    calls, total_ns, own_ns, min_ns, max_ns = (
+        np.stack([each[name] for each in sums]) for name in ("calls", "total_ns", "own_ns", "min_ns", "max_ns")
+    )
+    executed = calls > 0
+    least = np.where(executed, min_ns, np.iinfo(np.int64).max).min(axis=0)
+    return {
+        "calls": calls.sum(axis=0),
+        "total_ns": total_ns.sum(axis=0),
+        "own_ns": own_ns.sum(axis=0),
+        "min_ns": np.where(executed.any(axis=0), least, 0),
+        "max_ns": max_ns.max(axis=0),
+    }
 
 
 def with_global_paths(local: PathSums, paths: npt.NDArray[np.uint32], path_count: int) -> PathSums:

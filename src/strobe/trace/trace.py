@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,6 +37,7 @@ from strobe.trace.spans import (
     SpanArrays,
     Stretches,
     chosen_spans,
+    joined_sums,
     record_batch,
     sums_by_path,
     with_global_paths,
@@ -133,10 +134,17 @@ class Trace(RecordedProcesses):
         """Every chain of regions that was executed, as a tree: `parent` is the chain without its last region."""
         return call_paths_table(self.definitions)
 
-    @cached_property
+    @property
     def rows(self) -> list[Place]:
         """The rows of a timeline (main threads, `stream 7` of every process, ...), each with its locations by rank."""
-        return find_places(self.processes.to_pylist(), self.locations.to_pylist())
+        return self._find_rows()
+
+    @cached_property
+    def _find_rows(self) -> Callable[[], list[Place]]:
+        # The pyramid keeps this. It must not keep the trace, or only the garbage collector would free both: a server
+        # opens a run that is being recorded once a second.
+        processes, locations = self.processes, self.locations
+        return cache(lambda: find_places(processes.to_pylist(), locations.to_pylist()))
 
     @cached_property
     def _local_locations(self) -> list[dict[int, int]]:
@@ -205,19 +213,22 @@ class Trace(RecordedProcesses):
             "complete": raw["complete"].astype(bool),
         }
 
-    def path_sums(self, location: int, chosen: Stretches | None = None) -> PathSums:
-        """Return sums by call path of the spans of a location: straight from the file, at some 10 ns a span.
+    def path_sums(self, location: int | Sequence[int], chosen: Stretches | None = None) -> PathSums:
+        """Return sums by call path of the spans of a location, or of several of one process, of which there is one.
+
+        They come straight from the file, at some 10 ns a span.
 
         `chosen`: only those that begin in one of these stretches [begin, end), which are in order and do not overlap;
         ns. A span's own time is without what lies directly inside of it, chosen or not.
         """
-        home = self.home(location)
-        reader, zero = self.readers[home.process], self.zero_of(home.process)
+        locations = location if isinstance(location, Sequence) else [location]
+        process, paths = self.home(locations[0]).process, len(self.definitions.path_region)
+        reader, zero = self.readers[process], self.zero_of(process)
         if not isinstance(reader, RecordedProcess):  # a part of a process: no block file holds its sums
-            return sums_by_path(self.span_arrays(location), len(self.definitions.path_region), chosen)
+            return joined_sums([sums_by_path(self.span_arrays(each), paths, chosen) for each in locations])
         stretches = [np.ascontiguousarray(each + zero, dtype=np.int64) for each in chosen or ()]
-        local: PathSums = reader.path_sums(home.local_id, *stretches)
-        return with_global_paths(local, self.definitions.path_maps[home.process], len(self.definitions.path_region))
+        local: PathSums = reader.path_sums([self.home(each).local_id for each in locations], *stretches)
+        return with_global_paths(local, self.definitions.path_maps[process], paths)
 
     def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
         """Return the spans of a location in order of start, about `most` at a time: for those that fit into no memory.
@@ -257,7 +268,7 @@ class Trace(RecordedProcesses):
     def pyramid(self) -> Pyramid:
         """Pictures of any window."""
         zeros = [self.zero_of(process) for process in range(len(self.readers))]
-        return Pyramid(self.readers, zeros, self.files, self.definitions, lambda: self.rows)
+        return Pyramid(self.readers, zeros, self.files, self.definitions, self._find_rows)
 
     # Attributes that only some spans have, and what has a time but no duration
 
