@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -45,10 +46,11 @@ def answers(folder: Path) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_every_question_to_a_damaged_trace_has_an_answer_or_one_sentence(copied: Copied, kind: str) -> None:
-    sound = answers_of(copied("whole"), all_of_them=False)
+    folder = copied("loop")
+    sound = answers_of(folder, all_of_them=False)
     for seed in range(6):
-        folder = copied(str(seed))
-        damage(folder, kind, Random(seed))
+        shutil.rmtree(folder)
+        damage(copied("loop"), kind, Random(seed))  # its name and place are in answers, too
         assert findings(folder, sound, all_of_them=False) == []
 
 

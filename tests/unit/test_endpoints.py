@@ -142,6 +142,7 @@ def test_defaults_of_analyses_are_what_they_would_be_without_a_server(page: Page
         "ranks/steps?value=wait&start_ns=0&end_ns=1000",
         "tree",
         "tree/spans?call_path=0",
+        "memory_tree",
         "search/spans?text=step",
         "search/spans?text=nothing_is_called_so",
         "search/regions?text=step",

@@ -45,7 +45,7 @@ static void append_sums(std::string& out, uint32_t location, Entry* entries, uin
     if (!name) continue;
     const uint64_t count = read(e.calls), sent = read(e.sent_bytes), received = read(e.received_bytes);
     const uint64_t ns = read(e.total_ns), most = read(e.max_ns);
-    if (!count) continue;  // since the sums began anew
+    if (!(count | sent | received | ns)) continue;  // since the sums began anew
     using Cell = std::optional<uint64_t>;
     const Cell text = e.communicator ? Cell(e.communicator) : Cell();
     if (e.size_exponent == STROBE_TOTAL_OF_FILE)

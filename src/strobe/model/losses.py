@@ -9,6 +9,9 @@ from strobe.model.units import format_count
 # Data are missing from the trace, or wrong: the counter, and the words after its number.
 LOSSES = {
     "records_lost": "records lost (buffers were full)",
+    "flight_requests_lost": "requests of the flight recorder not written (the folder of the trace refused a file)",
+    "native_stacks_not_read": "samples without functions of C code (the thread's stack could not be read)",
+    "native_stacks_cut": "samples with the innermost functions of C code only (deep stacks)",
     "spans_lost": "spans lost in damaged blocks",
     "spans_missing_ms": "ms of the run in which they began",
     "iterations_lost": "recorded steps lost in damaged blocks",

@@ -231,6 +231,7 @@ class Writer:
     def _of_tables(self) -> Sequence[tuple[str, Callable[[int, Mapping[str, Any]], Iterable[str]]]]:
         return (
             ("allocations", self._allocation),
+            ("memory_blocks", self._block),
             ("samples", self._sample),
             ("messages", self._message),
             ("marks", self._mark),
@@ -248,6 +249,9 @@ class Writer:
     def _allocation(self, location: int, row: Mapping[str, Any]) -> Iterator[str]:
         head = '{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]"'
         yield f'{head}, {self._at(location, row)}, "args": {{{allocation_arguments(row)}}}}}'
+
+    def _block(self, location: int, row: Mapping[str, Any]) -> Iterator[str]:
+        yield self._instant(location, "memory_blocks", "block of memory", row)
 
     def _sample(self, location: int, row: Mapping[str, Any]) -> Iterator[str]:
         frame, stack = "", row["call_stack"]
