@@ -51,7 +51,8 @@ def test_every_question_to_a_damaged_trace_has_an_answer_or_one_sentence(copied:
     for seed in range(6):
         shutil.rmtree(folder)
         damage(copied("loop"), kind, Random(seed))  # its name and place are in answers, too
-        assert findings(folder, sound, all_of_them=False) == []
+        # Chunks in another order are no loss, and give some names other numbers.
+        assert findings(folder, None if kind in HARMLESS else sound, all_of_them=False) == []
 
 
 @pytest.mark.parametrize("header", [False, True], ids=["payload", "header"])

@@ -32,7 +32,7 @@ LAUNCHES = re.compile(r"strobe (run|cc|metrics|sample) ")
 PLANTED = {
     "docs/tutorials/training.md": r"^\d+\ttrain\t\d+\t\d+\tdata_wait$",
     "docs/tutorials/service.md": r"^name\tcalls\ttotal_ns\tmax_ns\nstatement\t",
-    "docs/tutorials/ranks.md": "of their time in read_shard",
+    "docs/tutorials/ranks.md": "of the time of their threads in read_shard",
     "docs/tutorials/mpi.md": "sweep < main",
     "docs/tutorials/received-file.md": "every 7th step takes",
 }

@@ -200,6 +200,7 @@ def test_what_if_answers_what_is_typed(training: Page) -> None:
     expect(proposed.first).to_contain_text(re.compile(r"\d (ns|µs|ms) to .* of 1\.00 ms"))
     proposed.first.get_by_role("button").click()
     expect(training).to_have_url(re.compile("table.what_if=inside"))
+    expect(training.get_by_role("toolbar", name="What changes")).to_contain_text(re.compile("with .*: "))
     assert len(rows(training, "What if")) == 1
     field = training.get_by_role("searchbox", name="What changes")
     field.fill("*conv*=0.5")

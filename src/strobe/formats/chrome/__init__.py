@@ -103,9 +103,6 @@ def write(trace: Trace, path: Path) -> list[str]:
     were folded into statistics have no events, and are left out, as are tables without times.
     """
     notes = sums_left_out(trace, "Chrome's format")
-    allocated_by = trace.side_table("memory_blocks").to_arrow().column("call_path")
-    if blocks := len(allocated_by) - allocated_by.null_count:
-        notes.append(f"who allocated {blocks} blocks of memory is left out: Chrome's format has no place for that")
     with new_file(path) as work, _opened(work, path.name) as out:
         Writer(trace, out, notes).write()
     return notes

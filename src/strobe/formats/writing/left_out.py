@@ -25,4 +25,7 @@ def sums_left_out(trace: Trace, format_name: str) -> list[str]:
     for name in _SUMS:
         if rows := sum(reader.tables().get(name, 0) for reader in trace.readers):
             notes.append(f"{rows} rows of the table {name} are left out: {format_name} has no place for them")
+    allocated_by = trace.side_table("memory_blocks").to_arrow().column("call_path")
+    if blocks := len(allocated_by) - allocated_by.null_count:
+        notes.append(f"who allocated {blocks} blocks of memory is left out: {format_name} has no place for call paths")
     return notes
