@@ -32,8 +32,15 @@ _EARLIEST_NS = 1 << 40  # times are unsigned: our zero lies there at least
 _MOST_FLOWS = 1 << 18  # of a location; further ones are events of their own
 _LARGEST_ID = 1 << 31
 _SHORT, _MOST_INTERNED = 32, 64 << 20  # texts that are written if they are; bytes that readers need to keep
-_ROWS = ("allocations", "memory_blocks", "samples", "messages")  # tables that are instants with nothing but annotations
-_SHOWN = {"allocations": "[memory]", "memory_blocks": "block of memory", "samples": "sample", "messages": "message", "marks": "mark"}
+# Tables that are instants with nothing but annotations.
+_ROWS = ("allocations", "memory_blocks", "samples", "messages")
+_SHOWN = {
+    "allocations": "[memory]",
+    "memory_blocks": "block of memory",
+    "samples": "sample",
+    "messages": "message",
+    "marks": "mark",
+}
 _number, _text = protobuf.number, protobuf.text
 _IN_COMMON = _number(10, _COMMON_SEQUENCE) + _number(13, _NEEDED)
 _CUT = _text(4, _text(10, "strobe.cut") + _number(2, 1))  # annotation of a span without an end
