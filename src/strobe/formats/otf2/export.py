@@ -84,7 +84,8 @@ _PROCESS, _ACCELERATOR = 1, 2
 _THREAD, _STREAM, _METRICS = 1, 2, 3
 _EARLIEST_TICKS = 1 << 40  # times are unsigned: our zero lies there at least
 _MEMORY_BYTES = 32 << 20  # of records that wait to be put in order
-_TIMED = ("allocations", "memory_blocks", "messages", "marks", "flows", "samples")  # in the order in which equal times are written
+# In the order in which equal times are written.
+_TIMED = ("allocations", "memory_blocks", "messages", "marks", "flows", "samples")
 
 
 @dataclass(frozen=True)
