@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 STALLING = """
 import time
 def load(n):
-    time.sleep(0.06 if n % 20 == 11 else 0.0005)
+    time.sleep(0.15 if n % 20 == 11 else 0.0005)
 def step(n):
     load(n)
 for n in range(100):
