@@ -41,7 +41,10 @@ PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux201
 RECORDER = (
     *("__init__.py", "__init__.pyi", "__main__.py", "_native", "errors.py", "native.py", "registry.py", "py.typed"),
     *("analyses/__init__.py", "lib/", "model/", "present/__init__.py", "present/aligned.py", "record/"),
-    *(f"cli/{name}.py" for name in ("__init__", "installed", "lean_imports", "main", "options", "programs")),
+    *(
+        f"cli/{name}.py"
+        for name in ("__init__", "finished_run", "installed", "lean_imports", "main", "options", "programs")
+    ),
     *(f"cli/verbs/{name}.py" for name in ("__init__", "config", "doctor", "job", "run")),
 )
 LARGEST_RECORDER_BYTES = 5_000_000
