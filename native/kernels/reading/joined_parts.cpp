@@ -12,8 +12,11 @@ static std::vector<std::string> earlier_parts(const std::string& blocks_path) {
   const std::string stem = blocks_path.substr(slash == blocks_path.npos ? 0 : slash + 1) + ".";
   std::vector<std::string> found;
   DIR* entries = opendir(folder.c_str());
-  while (const dirent* entry = entries ? readdir(entries) : nullptr)
-    if (std::string_view(entry->d_name).starts_with(stem)) found.push_back(folder + "/" + entry->d_name);
+  while (const dirent* entry = entries ? readdir(entries) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(stem) && name.find_first_not_of("0123456789", stem.size()) == name.npos)
+      found.push_back(folder + "/" + entry->d_name);
+  }
   if (entries) closedir(entries);
   // Numbers have six digits at least.
   std::ranges::sort(found,
