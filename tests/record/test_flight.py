@@ -94,7 +94,7 @@ def test_a_slow_step_writes_the_last_seconds_and_the_program_goes_on(workshop: W
     )
     assert strobe.open(written).info.ended.startswith("ran on when this trace was written")
     begins = [min(steps_in(trace))[0] for trace in (written, workshop.trace)]
-    assert begins[1] - begins[0] > 1e9  # the older seconds have gone
+    assert begins[1] - begins[0] > 0.3e9  # older steps have gone
 
 
 def test_the_folder_stays_below_its_size_and_a_kill_leaves_a_sound_trace(workshop: Workshop) -> None:

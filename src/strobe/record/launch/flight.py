@@ -25,8 +25,8 @@ from strobe.model.terminal import talk
 from strobe.record import flight_requests as flight
 from strobe.record.launch.clock_server import start_thread
 
-_LOOK_S = 0.25
-_FULL = 0.85  # of the size: a process writes on while the folder is looked at
+_LOOK_S = 0.1
+_FULL = 0.75  # of the size: a process writes on while the folder is looked at
 MOST_WRITTEN = 10
 _PART = re.compile(r"(process-.+)\.blocks\.(\d{6,})")
 _COPIED = re.compile(r"(started-.*\.jsonl|notes\.txt|clocks\.json|.*\.metrics)")
