@@ -97,7 +97,7 @@ def test_waits_are_of_the_window_and_the_classes(context: TraceContext) -> None:
     assert total(f"&classes={name}") == {(0, 1): 3000, (2, 1): 3000}
     assert total("&classes=another") == {}
     note = ask(context, "ranks/waits?start_ns=60000&end_ns=90000").schema.metadata[b"note"].decode()
-    assert note.startswith("ranks waited 6.00 us for one another, 6.7 % of their time")  # of 3 * 30 us
+    assert note.startswith("ranks waited 6.00 us for one another, 6.7 % of the run")  # of 3 * 30 us
 
 
 def test_many_steps_share_columns_and_a_column_has_the_most(tmp_path: Path) -> None:
