@@ -1,4 +1,4 @@
-"""The page of a damaged trace: where spans are lost is hatched, and the pointer says how many."""
+"""The page of a damaged trace: where spans are lost is hatched, and pointing there shows how many."""
 
 from __future__ import annotations
 
