@@ -239,7 +239,7 @@ def test_a_recording_of_java_has_the_samples_that_jfr_prints(tmp_path: Path) -> 
     text = subprocess.run(words, cwd=tmp_path, check=True, timeout=120, capture_output=True, text=True).stdout
     # The line below `stackTrace = [` is the innermost frame: Spin.f(int) line: 1. While Java starts and ends, its
     # other threads have samples, too.
-    leaves = Counter(re.findall(r"stackTrace = \[\n\s+([\w.$]+)\(", text))
+    leaves = Counter(re.findall(r"stackTrace = \[\n\s+([\w.$<>]+)\(", text))
     trace = strobe.open(tmp_path / "x.jfr")
     query = """select name, sum(self_ns)::bigint from statistics
         where thread not like '% (native code)' and self_ns > 0 group by 1"""
