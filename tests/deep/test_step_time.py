@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from strobe.errors import UsageError
 from tests.deep.kineto import US, call, copy, kernel, operator, profile, step
 from tests.public import FOLDER
 
@@ -72,6 +73,16 @@ def test_without_a_gpu_the_host_is_divided_and_without_steps_a_sentence_says_so(
     table = profile(tmp_path, operator("aten::mm", 0, 5)).step_time()
     assert len(table) == 0
     assert "no steps were found" in table.note
+
+
+def test_steps_that_are_not_there_are_refused_with_those_that_are(tmp_path):
+    events = [step(n, 100 * n, 100) for n in range(3)]
+    events += [operator("aten::mm", 100 * n + 10, 30) for n in range(3)]
+    trace = profile(tmp_path, *events)
+    for asked in ("5000", "5000..6000"):
+        with pytest.raises(UsageError, match=f"no step {asked} is in this trace: its steps are 0 to 2"):
+            trace.profile(step=asked)
+    assert len(trace.profile(step="2..6000")) > 0
 
 
 def test_the_division_equals_counting_microsecond_by_microsecond(tmp_path):

@@ -15,7 +15,7 @@ import numpy as np
 
 from strobe.errors import UsageError
 from strobe.model.units import format_count, format_number_of
-from strobe.steps.process_steps import unknown_class
+from strobe.steps.process_steps import ProcessSteps, unknown_class
 from strobe.steps.step_times import step_of_process, step_times
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints
@@ -139,7 +139,19 @@ def chosen_numbers(trace: Trace, step: str, step_class: str | None = None) -> di
         if step_class is not None:
             wanted &= each.class_names == step_class
         chosen[each.process] = number[wanted]
+    if not any(map(len, chosen.values())) and (low, high) != (0, 2**62):
+        raise _no_step(step, step_class, processes)
     return chosen
+
+
+def _no_step(step: str, step_class: str | None, processes: Sequence[ProcessSteps]) -> UsageError:
+    first = min(each.first_number for each in processes)
+    last = max(each.first_number + len(each) for each in processes) - 1
+    if step_class is not None:
+        return UsageError(f"no step of class '{step_class}' is among the steps {step}", do="strobe steps lists them.")
+    return UsageError(
+        f"no step {step} is in this trace: its steps are {first} to {last}", do="strobe steps lists them."
+    )
 
 
 def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Selection:
