@@ -30,16 +30,39 @@ def chromium(playwright: Playwright, profile: Path, width: int = 2000, height: i
         context.close()
 
 
+def pss_mib(pid: int) -> float:
+    """Memory of a process: of what several share, its part (PSS). 0 once it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
 def memory_mib(profile: Path) -> float:
     """Memory of all processes of the browser: what is shared counts once (PSS)."""
+    return sum(map(pss_mib, _processes(profile)[0]))
+
+
+def page_mib(profile: Path) -> float:
+    """Memory of the process that shows the page: the largest of those that show pages (PSS)."""
+    own, renderers = _processes(profile)
+    return max(map(pss_mib, own & renderers), default=0.0)
+
+
+def _processes(profile: Path) -> tuple[set[int], set[int]]:
+    """The processes of the browser with this profile, and those of any browser that show pages."""
     parents: dict[int, int] = {}
-    roots = set()
+    roots, renderers = set(), set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
                 parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                if f"--user-data-dir={profile}" in (folder / "cmdline").read_text().split("\0"):
+                words = (folder / "cmdline").read_text().replace("\0", " ").split()  # children have one word
+                if f"--user-data-dir={profile}" in words:
                     roots.add(int(folder.name))
+                if "--type=renderer" in words:
+                    renderers.add(int(folder.name))
             except (OSError, ValueError):
                 continue
 
@@ -50,14 +73,7 @@ def memory_mib(profile: Path) -> float:
             pid = parents.get(pid, 0)
         return False
 
-    total = 0
-    for pid in filter(belongs, parents):
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return total / 1024
+    return set(filter(belongs, parents)), renderers
 
 
 @contextmanager

@@ -3,10 +3,10 @@
 ./dev bench live [--minutes 30] [--rate 100000] [--alone]
 
 The program is that of `soak`. `strobe view` has one page open in headless Chromium, which goes from Overview to
-Timeline to Steps; `strobe top --json` runs beside it. Every half minute: resident memory of the server, memory of the
-browser (PSS of all its processes) and its JS heap, how long ago the last record was made that the server's answer has
-(lag), how long steps and summary took it to answer, how old the last line of `top` is, and CPU time of the program's
-process. A second reader is killed then. `--alone`: nobody looks.
+Timeline to Steps; `strobe top --json` runs beside it. Every half minute: memory of the server and of the page's process
+(PSS), of all processes of the browser, and of JS; how long ago the last record was made that the server's answer has
+(lag), how long opening and summary took it, how old the last line of `top` is, and CPU time of the program's process
+and of the server. A second reader is killed then. `--alone`: nobody looks.
 """
 
 import argparse
@@ -19,9 +19,9 @@ import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 
-from browser import chromium, memory_mib, view
+from bare_page import bare_page
+from browser import memory_mib, page_mib, pss_mib, view
 from measure import STROBE, folder, table
-from playwright.sync_api import sync_playwright
 from soak import calls_in, memory, numbers, start
 
 PAGES = ("overview", "timeline", "steps")
@@ -60,15 +60,14 @@ def main() -> None:
         if not options.alone:
             address, _, server = stack.enter_context(view(way.trace))
             profile = place / "profile"
-            context = stack.enter_context(chromium(stack.enter_context(sync_playwright()), profile))
-            page = context.new_page()
+            page = stack.enter_context(bare_page(profile))
             lines = place / "top.json"
             top = subprocess.Popen([STROBE, "top", str(way.trace), "--json"], stdout=lines.open("w"))
             stack.callback(top.terminate)
         begin, shown = time.monotonic(), 0
         while not numbers(way.truth)[3] and way.process.poll() is None:
             if not options.alone:
-                page.goto(f"{address}#{PAGES[shown % len(PAGES)]}")
+                page.go(f"{address}#{PAGES[shown % len(PAGES)]}")
                 shown += 1
                 killed = subprocess.Popen([STROBE, "top", str(way.trace), "--json"], stdout=subprocess.DEVNULL)
                 time.sleep(2)
@@ -91,9 +90,11 @@ def main() -> None:
                     "lag, ms": f"{age_ms(zero_ns, json.loads(meta)['end_ns']):.0f}",
                     "opening, ms": f"{opened_ms:.0f}",
                     "summary, ms": f"{asked(address, 'summary')[1]:.0f}",
-                    "server, MiB": f"{memory(server)['own']:.0f}",
+                    "server, MiB": f"{pss_mib(server):.0f}",
+                    "server, CPU s": f"{memory(server)['cpu_s']:.0f}",
+                    "page, MiB": f"{page_mib(profile):.0f}",
                     "browser, MiB": f"{memory_mib(profile):.0f}",
-                    "JS heap, MiB": f"{page.evaluate('performance.memory.usedJSHeapSize') / 2**20:.0f}",
+                    "JS heap, MiB": f"{page.js_mib():.0f}",
                     "top, s ago": f"{age_ms(zero_ns, int(str(last_line(lines).get('duration_ns', 0)))) / 1e3:.1f}",
                 }
             rows.append(row)

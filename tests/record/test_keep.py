@@ -7,7 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import strobe
 from strobe._native import ProcessReader
+from strobe.steps.finding.recorded_steps import searched_stretches, with_records
+from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import read_streams
 from tests.record.workshop import Workshop
 
 pytest.importorskip("torch")
@@ -185,3 +189,17 @@ def test_a_number_or_all(tmp_path: Path) -> None:
     refused = workshop.recorded("--keep", "some", "program.py")
     assert refused.returncode == 2
     assert "'some' is not a number of iterations" in refused.stderr
+
+
+def test_steps_are_the_same_where_spans_of_recorded_iterations_are_not_read(kept: Recorded) -> None:
+    trace = strobe.open(kept.blocks.parent)
+    whole = list(read_streams(trace))
+    expected = [with_records(trace, stream, process) for process, stream in whole]
+    found = find_steps(trace).processes
+    assert [len(each) for each in found] == [len(each) for each in expected] != []
+    for one, other in zip(found, expected, strict=True):
+        assert (one.classes, one.cause, one.loops) == (other.classes, other.cause, other.loops)
+        for name in ("start_ns", "duration_ns", "parts_ns", "complete", "outlier", "warm_up"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    read = sum(len(stream) for _, stream in read_streams(trace, searched_stretches))
+    assert read < 0.2 * sum(len(stream) for _, stream in whole)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -104,6 +106,41 @@ def test_a_failure_is_told_to_all_who_asked_and_not_kept() -> None:
         assert await queue.answer("same", lambda: "yes", slow=True, gone=never) == "yes"
 
     run(queue, scene())
+
+
+class Large:
+    """What a server must not keep: a run that was opened anew, for instance."""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_answered_is_freed_without_the_garbage_collector(fails: bool) -> None:
+    queue, alive = WorkQueue(), list[weakref.ref[Large]]()
+
+    def make(large: Large) -> Large:
+        if fails:
+            raise ValueError("no")
+        return large
+
+    async def ask() -> None:
+        large = Large()
+        alive.append(weakref.ref(large))
+        try:
+            await queue.answer("same", partial(make, large), slow=True, gone=never)
+        except ValueError:
+            assert fails
+
+    async def scene() -> None:
+        for _ in range(3):
+            await ask()
+        await queue.answer("another", lambda: None, slow=True, gone=never)  # threads hold the last work until the next
+        await until(lambda: not any(each() for each in alive))
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(queue, scene())
+    finally:
+        gc.enable()
 
 
 async def order_of(queue: WorkQueue, questions: list[tuple[str, int]]) -> list[str]:

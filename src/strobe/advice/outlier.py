@@ -66,9 +66,9 @@ def rhythm(rows: Ints, excess: Floats, least_span: float = 0) -> tuple[int, Bool
     for each in np.unique(np.abs(heaviest[:, None] - heaviest)).tolist():
         if each < 2:
             continue
-        phases = np.unique(heaviest % each)
-        at = np.minimum(np.searchsorted(phases, rows % each), len(phases) - 1)
-        alike = np.flatnonzero(phases[at] == rows % each)
+        phases, phase = np.unique(heaviest % each), rows % each
+        at = np.minimum(np.searchsorted(phases, phase), len(phases) - 1)
+        alike = np.flatnonzero(phases[at] == phase)
         count, total = np.bincount(at[alike]), np.bincount(at[alike], weights=excess[alike])
         first, last = np.full(len(phases), rows.max()), np.zeros(len(phases), dtype=np.int64)
         np.minimum.at(first, at[alike], rows[alike])
@@ -80,7 +80,7 @@ def rhythm(rows: Ints, excess: Floats, least_span: float = 0) -> tuple[int, Bool
         total[~rare | (count < LEAST_PRESENT * ((last - first) // each + 1))] = 0.0
         if total.max() > most:
             best, most = each, float(total.max())
-            members = rows % each == phases[total.argmax()]
+            members = phase == phases[total.argmax()]
     if excess[members].sum() < excess.sum() / 2:
         return 0, np.zeros(len(rows), dtype=bool)
     return best, members

@@ -11,7 +11,7 @@ import numpy as np
 from strobe.steps.finding.loop_steps import classes_of, joined_steps
 from strobe.steps.finding.offline_search import steps_of, steps_of_loop
 from strobe.steps.finding.outer_loops import outer_loops
-from strobe.steps.finding.recorded_steps import with_records
+from strobe.steps.finding.recorded_steps import searched_stretches, with_records
 from strobe.steps.finding.requested_steps import Asked, asked_outer, levels_to_ask_for, not_there
 from strobe.steps.folded_time import folded_time
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
@@ -63,7 +63,7 @@ def class_labels(trace: Trace, process: int) -> list[str]:
 
 
 def _steps_alone(part: Trace) -> list[ProcessSteps]:
-    return [with_records(part, stream, process) for process, stream in read_streams(part)]
+    return [with_records(part, stream, process) for process, stream in read_streams(part, searched_stretches)]
 
 
 def _steps_of_count(part: Trace, count: int, wanted: bool) -> list[ProcessSteps]:

@@ -20,7 +20,7 @@ from strobe.steps.batch_makers import batch_makers
 from strobe.tables.column_arrays import Bools as Bools
 from strobe.tables.column_arrays import Ints as Ints
 from strobe.trace.definition_rows import location_rows, path_tree, region_rows
-from strobe.trace.spans import enclosing
+from strobe.trace.spans import SpanArrays, Stretches, chosen_spans, enclosing, joined_spans
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 
@@ -170,8 +170,14 @@ def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
     return found, counts.astype(np.int64)
 
 
-def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
-    """Yield (process, the stream of its main thread) for every process that recorded a span."""
+def read_streams(
+    trace: Trace, wanted: Callable[[Trace, int], Stretches | None] = lambda *_: None
+) -> Iterator[tuple[int, Stream]]:
+    """Yield (process, the stream of its main thread) for every process that recorded a span.
+
+    `wanted`: stretches of time [begin, end) of a process, in order: only spans that begin in one of them are needed,
+    and those around them only where they do, too. None: all.
+    """
     regions, (path_parent, path_region) = trace.regions.to_arrow(), path_tree(trace)
     names, paradigms, roles = (regions.column(name).to_pylist() for name in ("name", "paradigm", "role"))
     call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
@@ -181,15 +187,22 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     shared = dict[object, Any]()
     threads, counts = _threads(trace), trace.spans_of_processes
     for process, (main, *others) in pieces(list(threads.items()), [1 + counts[process] for process in threads]):
-        spans = trace.span_arrays(main)
-        region = spans["region"].astype(np.int64)
-        elsewhere = _no_intervals() if backward[region].any() else _backward_intervals(trace, others, backward)
+        stretches = wanted(trace, process)
+        if stretches is None:
+            spans = trace.span_arrays(main)
+            runs = np.unique(spans["region"])
+        else:
+            spans = _begun_in(trace, main, stretches)
+            runs = np.unique(path_region[trace.path_sums(main)["calls"] > 0])
+        elsewhere = _no_intervals() if backward[runs].any() else _backward_intervals(trace, others, backward)
+        if stretches is not None and len(elsewhere):  # it is cut where a piece of the stream ends: at the next span
+            spans = trace.span_arrays(main)
         yield (
             process,
             Stream(
                 start_ns=spans["start_ns"],
                 duration_ns=spans["duration_ns"],
-                region=region,
+                region=spans["region"].astype(np.int64),
                 call_path=spans["call_path"].astype(np.int64),
                 parent=enclosing(spans),
                 names=names,
@@ -205,6 +218,19 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 shared=shared,
             ),
         )
+
+
+def _begun_in(trace: Trace, location: int, stretches: Stretches) -> SpanArrays:
+    """Return the spans of a location that begin in one of the stretches [begin, end), which are in order."""
+    parts = []
+    for begin_ns, end_ns in zip(*(each.tolist() for each in stretches), strict=True):
+        spans = trace.span_arrays(location, begin_ns, end_ns)
+        begun = chosen_spans(spans, spans["start_ns"] >= begin_ns)
+        # What is around a span began before it: its row is lower than that of the first one where it is not here.
+        first = begun["row"][0] if len(begun["row"]) else 0
+        begun["parent"] = np.where(begun["parent"] < first, -1, begun["parent"])
+        parts.append(begun)
+    return joined_spans(parts)
 
 
 def backward_stream(trace: Trace, process: int, main: Stream) -> Stream | None:

@@ -23,7 +23,7 @@ from strobe.steps.thread_spans import main_location
 from strobe.tables.column_arrays import Bools, Floats, Ints
 from strobe.trace.definition_rows import Region, location_rows, path_tree
 from strobe.trace.folded import ALL, PART, Folded, bucket_edges_ns
-from strobe.trace.spans import PathSums
+from strobe.trace.spans import PathSums, chosen_spans
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
 from strobe.workers.map_combine import Join, MapCombine, Tables, Workers, over_processes
@@ -256,9 +256,12 @@ def _holders(trace: Trace, process: int) -> list[_Holders]:
     folded_ns = (folded_until - iterations.start_ns) * (iterations.detail != ALL)
     moments = np.column_stack((iterations.start_ns, iterations.start_ns + folded_ns)).ravel()
     for location in np.unique(rows.location).tolist():
-        spans = trace.span_arrays(location)
+        spans, here = trace.span_arrays(location), rows.location == location
+        corrected = np.zeros(len(trace.call_paths), dtype=bool)
+        corrected[rows.call_path[here]] = True  # a few: what else is in detail holds nothing that was folded
+        spans = chosen_spans(spans, corrected[spans["call_path"]])
         start_ns = spans["start_ns"]
-        for class_id in np.unique(rows.class_id[rows.location == location]).tolist():
+        for class_id in np.unique(rows.class_id[here]).tolist():
             of_class = folded_ns * (iterations.class_id == class_id)
             until = np.column_stack((np.cumsum(of_class) - of_class, np.cumsum(of_class))).ravel()
             weight = spans["duration_ns"].astype(np.float64)  # where the records of iterations are lost

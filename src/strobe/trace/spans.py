@@ -51,10 +51,19 @@ def chosen_spans(spans: SpanArrays, which: npt.NDArray[Any] | slice) -> SpanArra
     return arrays
 
 
+def joined_spans(parts: Sequence[SpanArrays]) -> SpanArrays:
+    """Return the spans of all parts, one behind the other. There must be a part."""
+    columns: Any = {name: np.concatenate([{**part}[name] for part in parts]) for name in SpanArrays.__annotations__}
+    joined: SpanArrays = columns
+    return joined
+
+
 def enclosing(spans: SpanArrays) -> Ints:
     """Return the position of the span around each one, -1 at the root. (`parent` is its row: some may be missing.)"""
-    parent = spans["parent"]
-    return np.where(parent < 0, -1, np.searchsorted(spans["row"], parent))
+    parent, row = spans["parent"], spans["row"]
+    if len(row) and row[-1] - row[0] == len(row) - 1:  # none is missing: nothing needs to be searched
+        return np.where(parent < 0, -1, parent - row[0])
+    return np.where(parent < 0, -1, np.searchsorted(row, parent))
 
 
 def depth_column(depth: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint16]:

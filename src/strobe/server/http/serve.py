@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import socket
 import sys
@@ -21,6 +22,22 @@ from strobe.server.http.trace_library import Source
 _SWITCH_S = 0.001
 # Ctrl-C does not wait longer for answers that are under way.
 _GRACE_S = 2
+
+
+# glibc's numbers of what can be chosen (malloc.h): up to when the end of its memory is kept, and from which size on
+# arrays have memory of their own, which is given back when they are freed.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _LARGE_BYTES = -1, -3, 1 << 20
+
+
+def _give_back_large_arrays() -> None:
+    """Let arrays of a MB go back to the system when they are freed. By itself glibc keeps up to 32 MB each, in pieces.
+
+    A run that is being recorded is read anew again and again.
+    """
+    choose = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if choose is not None:
+        choose(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        choose(_M_TRIM_THRESHOLD, _LARGE_BYTES)
 
 
 class _Once(logging.Filter):
@@ -74,6 +91,7 @@ def serve(
     may be called, beside those of this machine that it listens on. `frames`: origins whose pages may show it in a
     frame, beside its own. `static` is another build of the page than the installed.
     """
+    _give_back_large_arrays()
     last = LastAddress(each.path for each in sources if lasting)
     known = {name.lower() for name in (host, *hosts, urlsplit(prefix).hostname) if name}
     if host in ("0.0.0.0", "::"):

@@ -95,6 +95,7 @@ class _Lane:
         with self._lock:
             turn = heapq.heappop(self._waiting)
         turn.work()
+        del turn  # as below
 
 
 @dataclass(order=True)
@@ -152,6 +153,7 @@ class WorkQueue:
             for waiter in waiters:
                 waiter.cancel()
             self._leave(key, flight)
+            del flight  # an error that is raised here has this frame
 
     def shares(self) -> dict[Hashable, float]:
         """Return by question how much of its answer is made, from 0 to 1."""
@@ -182,7 +184,8 @@ class WorkQueue:
             flight.askers += 1
             fresh = flight.askers == 1
         if fresh:
-            flight.future.add_done_callback(partial(self._finished, key, flight, lane))
+            # Not of the flight: it would hold itself, and its result, until the garbage collector looks for cycles.
+            flight.future.add_done_callback(partial(self._finished, key, lane))
         return flight
 
     def _leave(self, key: Hashable, flight: _Flight[Result]) -> None:
@@ -190,17 +193,18 @@ class WorkQueue:
             flight.askers -= 1
             if flight.askers:
                 return
-            self._forget(key, flight)
+            self._forget(key, flight.future)
         flight.cancellation.cancel()
         flight.future.cancel()
 
-    def _finished(self, key: Hashable, flight: _Flight[Result], lane: _Lane, _: Future[Result]) -> None:
+    def _finished(self, key: Hashable, lane: _Lane, future: Future[Result]) -> None:
         with self._lock:
             lane.unfinished -= 1
-            self._forget(key, flight)
+            self._forget(key, future)
 
-    def _forget(self, key: Hashable, flight: _Flight[Result]) -> None:
-        if self._flights.get(key) is flight:
+    def _forget(self, key: Hashable, future: Future[Result]) -> None:
+        flight = self._flights.get(key)
+        if flight is not None and flight.future is future:
             del self._flights[key]
 
 
@@ -216,6 +220,7 @@ def _fulfil(future: Future[Result], work: Callable[[], Result]) -> None:
         result = work()
     except BaseException as error:
         future.set_exception(error)
+        del future  # the error has this frame: both would hold each other
     else:
         future.set_result(result)
 

@@ -7,8 +7,9 @@ and the offline search finds steps in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -18,10 +19,32 @@ from strobe.steps.finding.offline_search import steps_by_loop, steps_of, steps_o
 from strobe.steps.finding.step_classes import Extras, base_class
 from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
-from strobe.steps.thread_spans import Ints, Stream
+from strobe.steps.thread_spans import Ints, Stream, main_location
 from strobe.steps.training_activities import BACKWARD, OPTIMIZER, REST
 from strobe.trace.folded import Iterations, RecordedLoop, read_extra_uses, read_extras, read_loops
+from strobe.trace.spans import Stretches
 from strobe.trace.trace import Trace
+
+# Each is a look at the spans of its own: of more, all spans are read.
+_MOST_STRETCHES = 64
+_FOREVER = -(1 << 61), 1 << 61  # beyond every time
+
+
+def searched_stretches(trace: Trace, process: int) -> Stretches | None:
+    """Return when a process has no records of iterations: only there steps are searched in its spans. None: anywhere.
+
+    What is in detail meanwhile grows with the run; it is not read.
+    """
+    if not len(trace.readers[process].iterations()["start_ns"]):
+        return None
+    records = trace.iterations(process)
+    end_ns = records.start_ns + records.duration_ns
+    breaks = _breaks(records)
+    if len(breaks) > _MOST_STRETCHES:
+        return None
+    return np.append(_FOREVER[0], end_ns[np.append(breaks - 1, -1)]), np.append(
+        records.start_ns[np.append(0, breaks)], _FOREVER[1]
+    )
 
 
 def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
@@ -39,7 +62,8 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
         read_extras(reader, definitions.region_maps[process], path_map),
         read_extra_uses(reader, path_map),
     )
-    pieces = list(_pieces(stream, records, loops, found_by_recorder))
+    begins = cache(lambda: _begins(trace, process, records))
+    pieces = list(_pieces(stream, records, loops, found_by_recorder, begins))
     # Of a recorded loop, all pieces together, whatever the search before it found.
     names = [piece.loop.name if piece.recorded_loop is None else loops[piece.recorded_loop].name for piece in pieces]
     pieces = [pieces[number] for number in main_pieces(pieces, names)]
@@ -54,16 +78,25 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
 
 
 def _pieces(
-    stream: Stream, records: Iterations, loops: Sequence[RecordedLoop], recorded: Iterable[LoopSteps]
+    stream: Stream,
+    records: Iterations,
+    loops: Sequence[RecordedLoop],
+    recorded: Iterable[LoopSteps],
+    begins: Callable[[], Ints],
 ) -> Iterator[LoopSteps]:
     since_ns, before = np.iinfo(np.int64).min, None
-    begins = _begins(stream, records)
     for piece in recorded:
         after = piece.recorded_loop
         yield from _searched(stream, (since_ns, int(piece.start_ns[0])), loops, (before, after), begins)
         yield piece
         since_ns, before = int(piece.start_ns[-1] + piece.duration_ns[-1]), after
     yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), begins)
+
+
+def _breaks(records: Iterations) -> Ints:
+    """Return the records that do not follow the one before them: another loop's, or after a pause."""
+    end_ns = records.start_ns + records.duration_ns
+    return np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
 
 
 def _recorded_pieces(
@@ -74,10 +107,8 @@ def _recorded_pieces(
     uses: Mapping[int, Mapping[int, tuple[int, int]]],
 ) -> Iterator[LoopSteps]:
     """Yield the recorded iterations of one loop that follow each other. `uses`: by loop, of all its iterations."""
-    end_ns = records.start_ns + records.duration_ns
-    breaks = np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
     begun = set[int]()
-    for rows in np.split(np.arange(len(records)), breaks):
+    for rows in np.split(np.arange(len(records)), _breaks(records)):
         run, number = records.chosen(rows), int(records.loop[rows[0]])
         work = run.parts_ns.sum(axis=0)
         loop, first = loops[number], number not in begun
@@ -104,7 +135,7 @@ def _searched(
     between_ns: tuple[int, int],
     loops: Sequence[RecordedLoop],
     neighbours: tuple[int | None, int | None],
-    begins: Ints,
+    begins: Callable[[], Ints],
 ) -> Iterator[LoopSteps]:
     """Yield the steps between two runs of records (numbers of their loops), if there are any.
 
@@ -117,7 +148,7 @@ def _searched(
     before, after = neighbours
     pieces = steps_by_loop(part, find_loops(part))
     if after is not None and loops[after].kind == "structure" and not _as_many(pieces, loops[after]):
-        marked = _before_marks(part, loops[after], begins)
+        marked = _before_marks(part, loops[after], begins())
         pieces = pieces if marked is None else [marked]
     for number, piece in enumerate(pieces):
         if after is not None and number == len(pieces) - 1 and piece.loop.kind == loops[after].kind:
@@ -133,9 +164,14 @@ def _goes_on(loop: Loop, recorded: RecordedLoop) -> bool:
     return loop.kind == recorded.kind and (loop.kind != "structure" or loop.name == recorded.name)
 
 
-def _begins(stream: Stream, records: Iterations) -> Ints:
-    at = np.minimum(np.searchsorted(records.start_ns, stream.start_ns), len(records) - 1)
-    return np.unique(stream.region[records.start_ns[at] == stream.start_ns])
+def _begins(trace: Trace, process: int, records: Iterations) -> Ints:
+    """Return the regions of the spans of the main thread that begin when a record does."""
+    main = main_location(trace, process)
+    if main is None:
+        return np.zeros(0, dtype=np.int64)
+    spans = trace.span_arrays(main)
+    at = np.minimum(np.searchsorted(records.start_ns, spans["start_ns"]), len(records) - 1)
+    return np.unique(spans["region"][records.start_ns[at] == spans["start_ns"]].astype(np.int64))
 
 
 def _as_many(pieces: Sequence[LoopSteps], loop: RecordedLoop) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -211,6 +212,9 @@ class RecordedProcess:
         self._executions: dict[int, int] = {}
         repeated: dict[str, Any] = {}
         for text in raw["note_json"]:
+            if thread := _SPANS_OF.fullmatch(text):  # one for each thread that has ended: maybe thousands
+                self._written[int(thread[1])] = int(thread[2])
+                continue
             facts = _facts(text)
             if "clock" in facts:
                 self._readings.append(_reading(facts.pop("clock")))
@@ -239,6 +243,11 @@ class RecordedProcess:
     def process(self) -> ProcessFacts:
         """Return the facts about the process; `ended_ns` is the last moment known to be recorded."""
         return self._facts_of_process
+
+    @cached_property
+    def _known_locations(self) -> list[dict[str, Any]]:
+        # What is damaged may turn out later; which locations there are does not. There may be thousands.
+        return self.core.locations()
 
     @property
     def _finished(self) -> bool:
@@ -280,7 +289,8 @@ class RecordedProcess:
     def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
         """From now on all times are on the trace's axis: points (ns on our clock, ns on the trace's), in order."""
         self.core.use_clock(*points)
-        self.__dict__.pop("_facts_of_process", None)
+        for cached in ("_facts_of_process", "_known_locations"):
+            self.__dict__.pop(cached, None)
         self._clock = lambda ns: self.core.on_axis(int(ns))
 
     def quality(self) -> dict[str, int]:
@@ -300,7 +310,7 @@ class RecordedProcess:
         if folded > known:
             total["executions_lost"] = folded - known
         # An enter and a leave per execution, at the price that the recorder measured when it started.
-        spans = sum(int(location["span_count"]) for location in self.core.locations())
+        spans = sum(int(location["span_count"]) for location in self._known_locations)
         executions = spans + known
         total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
         total["estimated_cost_ns"] += total["hook_cost_ns"]
@@ -311,7 +321,7 @@ class RecordedProcess:
         import numpy as np
 
         rows = self.statistics()
-        here = np.isin(rows["location"], [each["id"] for each in self.core.locations()])
+        here = np.isin(rows["location"], [each["id"] for each in self._known_locations])
         here &= rows["call_path"] < len(self.core.call_paths()["region"])
         in_file = int(rows["count"].sum())
         return max(in_file, sum(self._executions.values())), int(rows["count"][here].sum())
@@ -323,7 +333,7 @@ class RecordedProcess:
             LostSpans(location, max(first, begin), max(first, min(end, last)), spans)
             for location, begin, end, spans in self.core.lost_spans()
         ]
-        known = {each["id"]: each for each in self.core.locations()}
+        known = {each["id"]: each for each in self._known_locations}
         for location, written in self._written.items():
             facts = known.get(location)
             found = (facts["span_count"] if facts else 0) + sum(e.spans for e in lost if e.location == location)
@@ -336,7 +346,7 @@ class RecordedProcess:
 
     def spans_written(self) -> dict[int, int]:
         """Return how many spans each location had, with those that are lost."""
-        written = {each["id"]: int(each["span_count"]) for each in self.core.locations()}
+        written = {each["id"]: int(each["span_count"]) for each in self._known_locations}
         for each in self.lost_spans():
             written[each.location] = written.get(each.location, 0) + each.spans
         return written
@@ -419,6 +429,8 @@ _NUMBERS = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code"
 
 
 _NEEDED = ("pid", "parent_pid", "started_ns")
+# As the recorder writes it; other notes are parsed as JSON.
+_SPANS_OF = re.compile(r'\{"spans_of": \[([0-9]{1,18}), ([0-9]{1,18})\]\}')
 
 
 def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
