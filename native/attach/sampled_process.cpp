@@ -67,7 +67,7 @@ struct SampledProcess::Thread {
   bool has_stack = false;
   int32_t line = 0;
   PythonStack stack;
-  std::vector<PythonFrame> checked;
+  KnownCodes known;
   ~Thread() { close(schedule), close(call); }
 
   int64_t cpu_ns() const {  // -1: it is gone
@@ -209,7 +209,7 @@ bool SampledProcess::look_at(uintptr_t at, Thread& t, int64_t now) {
   if (!read(at, t, 2 * (cpu - t.cpu) > now - t.since_ns)) {
     out_.count("samples_not_read");
     t.has_stack = false, t.line = 0, t.state = kPython;
-    t.checked.clear();
+    t.known = {};
   }
   // It ran since, and does not now: what it did then is not to be seen. Its CPU time counts for the next look that sees
   // it run.
@@ -223,7 +223,7 @@ bool SampledProcess::read(uintptr_t at, Thread& t, bool had_processor) {
   const PythonFrame inner = t.stack.frames.empty() ? PythonFrame{} : t.stack.frames[0];
   const uintptr_t instruction = t.stack.instruction;
   Registers registers;
-  functions_.clear(), codes_.clear();
+  functions_.clear();
   t.state = kNative, t.has_stack = false, t.line = 0;
   bool copied = false;
   {
@@ -238,7 +238,7 @@ bool SampledProcess::read(uintptr_t at, Thread& t, bool had_processor) {
   }
   if (native_ && !copied) out_.count("native_stacks_not_read");
   if (t.stack.frames.empty()) {  // between Python's beginning and the thread's, or without Python
-    t.checked.clear();
+    t.known = {};
     if (copied) add_native(t, registers);
     return true;
   }
@@ -248,11 +248,10 @@ bool SampledProcess::read(uintptr_t at, Thread& t, bool had_processor) {
   // before.
   if (!had_processor && (t.stack.frames[0] != inner || t.stack.instruction != instruction)) inside = false;
   t.state = t.stack.collects ? kCollecting : inside ? kNative : kPython;
-  if (!stacks_.codes(t.stack, t.checked, codes_)) return false;
-  t.checked = t.stack.frames;
+  if (stacks_.codes(t.stack, t.known) == CodesRead::kNot) return false;
   t.line = stacks_.line(t.stack);
   if (copied && t.state == kNative) return add_native(t, registers), true;
-  t.call_stack = call_stack(t.stack), t.has_stack = true;
+  t.call_stack = call_stack(t), t.has_stack = true;
   return true;
 }
 
@@ -272,17 +271,18 @@ void SampledProcess::add_native(Thread& t, const Registers& registers) {
     functions_.erase(own == functions_.end() ? functions_.begin() : own, functions_.end());
   }
   if (cut) out_.count("native_stacks_cut");
-  t.call_stack = call_stack(t.stack), t.has_stack = python || !functions_.empty();
+  t.call_stack = call_stack(t), t.has_stack = python || !functions_.empty();
 }
 
-uint32_t SampledProcess::call_stack(const PythonStack& stack) {
+uint32_t SampledProcess::call_stack(const Thread& t) {
+  const auto& codes = t.known.codes;
   key_.clear();
-  for (const Code* code : codes_) key_.append(reinterpret_cast<const char*>(&code->number), sizeof code->number);
-  key_.push_back(char(stack.cut));
+  for (const Code* code : codes) key_.append(reinterpret_cast<const char*>(&code->number), sizeof code->number);
+  key_.push_back(char(t.stack.cut));
   for (const uintptr_t function : functions_) key_ += frames_.label(function) + '\n';
   if (const auto known = texts_.find(key_); known != texts_.end()) return known->second;
-  std::string lines = stack.cut ? "..." : "";
-  for (size_t i = codes_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes_[i]->label;
+  std::string lines = t.stack.cut ? "..." : "";
+  for (size_t i = codes.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes[i]->label;
   for (size_t i = functions_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + frames_.label(functions_[i]);
   if (text_bytes_ + lines.size() > kMostTextBytes) {
     out_.count("texts_folded");

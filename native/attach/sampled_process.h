@@ -49,7 +49,7 @@ class SampledProcess {
   bool read(uintptr_t at, Thread& thread, bool had_processor);
   bool read_python(uintptr_t at, Thread& thread);
   void add_native(Thread& thread, const Registers& registers);
-  uint32_t call_stack(const PythonStack& stack);
+  uint32_t call_stack(const Thread& t);
   void row(Thread& thread, int64_t now, int64_t cpu);
 
   const pid_t pid_;
@@ -67,8 +67,7 @@ class SampledProcess {
   uint64_t looks_ = 0, list_at_ = 0, samples_ = 0;
   std::map<uintptr_t, std::unique_ptr<Thread>> threads_;
   std::vector<std::pair<uintptr_t, uint64_t>> found_;
-  std::map<uint64_t, uint64_t> numbers_;  // of threads: here, by those in the process's own namespace
-  std::vector<const Code*> codes_;
+  std::map<uint64_t, uint64_t> numbers_;             // of threads: here, by those in the process's own namespace
   std::vector<uintptr_t> functions_;                 // of C code in the innermost one of Python
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;

@@ -55,7 +55,10 @@ void random_calls(uint64_t seed) {
     CHECK(bool(spans.complete[i]) == (e.end >= 0));
     if (e.end >= 0) CHECK(spans.duration_ns[i] == e.end - e.start);
     self.push_back(spans.duration_ns[i]);
-    if (spans.parent[i] >= 0) self[size_t(spans.parent[i])] -= spans.duration_ns[i];
+    if (spans.parent[i] >= 0) {
+      self[size_t(spans.parent[i])] -= spans.duration_ns[i];
+      CHECK(read->path_parent[spans.path[i]] == spans.path[size_t(spans.parent[i])]);
+    }
     CHECK((spans.parent[i] < 0) == (e.depth == 0));
   }
   CHECK(self == spans.self_ns);

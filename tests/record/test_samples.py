@@ -268,6 +268,41 @@ def test_stacks_reach_from_the_bottom_to_the_top(run: Run) -> None:
     assert not any("strobe" in str(name) for name in run.trace.locations.column("name"))
 
 
+def test_callers_that_take_turns_in_the_same_place_are_told_apart(workshop: Workshop) -> None:
+    """The frame of `spin` lies at the same address and has the same code, whoever of the two called it."""
+    program = """
+        import time
+
+        def spin():
+            end = time.thread_time() + 0.003
+            while time.thread_time() < end:
+                pass
+
+        def one():
+            spin()
+
+        def two():
+            spin()
+
+        def turn(caller):
+            caller()
+
+        for _ in range(80):
+            turn(one)
+            turn(two)
+    """
+    outcome = workshop.recorded("--preset", "sampling", str(workshop.write("turns.py", program)))
+    assert outcome.returncode == 0, outcome.stderr
+    ran = Counter[tuple[str, ...]]()
+    for row in listed(strobe.open(outcome.trace).side_table("samples")):
+        names = tuple(frame.split(" (")[0] for frame in (row["call_stack"] or "").split("\n"))
+        if "spin" in names:
+            ran[names] += row["cpu_ns"]
+    of_one, of_two = (("<module>", "turn", caller, "spin") for caller in ("one", "two"))
+    assert set(ran) == {of_one, of_two}
+    assert 0.5 < ran[of_one] / ran[of_two] < 2  # each 80 times 3 ms of CPU time
+
+
 def test_samples_go_to_profilers_of_stacks(run: Run, tmp_path: Path) -> None:
     """Where no Python calls are recorded, collapsed stacks are those of the samples that ran."""
     assert FORMAT.write is not None

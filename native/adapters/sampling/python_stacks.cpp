@@ -141,25 +141,28 @@ bool PythonStacks::read(uintptr_t interpreter, uintptr_t thread, PythonStack& st
   return false;
 }
 
-bool PythonStacks::codes(const PythonStack& stack, const std::vector<PythonFrame>& known,
-                         std::vector<const Code*>& out) {
-  const size_t n = stack.frames.size();
-  out.assign(n, nullptr);
-  if (codes_.size() >= kMostCodes) codes_.clear();  // of a program that makes code without end
+CodesRead PythonStacks::codes(const PythonStack& stack, KnownCodes& known) {
+  const size_t n = stack.frames.size(), before = known.frames.size();
+  if (codes_.size() >= kMostCodes) codes_.clear(), forgotten_++;  // of a program that makes code without end
   // A frame that is there still holds its code: what was checked at the same depth needs no look.
   size_t same = 0;
-  while (same < n && same < known.size() && stack.frames[n - 1 - same] == known[known.size() - 1 - same]) same++;
-  for (size_t i = n - same; i < n; i++) {
-    const auto found = codes_.find(stack.frames[i].code);
-    if (found == codes_.end()) {
-      same = n - 1 - i;
-      break;
-    }
-    out[i] = &found->second;
-  }
-  for (size_t first = 0; first < n - same; first += ForeignMemory::kParts) {
+  if (known.forgotten == forgotten_)
+    while (same < n && same < before && stack.frames[n - 1 - same] == known.frames[before - 1 - same]) same++;
+  if (same == n && n == before && stack.cut == known.cut) return CodesRead::kAsBefore;
+  known.forgotten = forgotten_, known.cut = stack.cut;
+  auto& codes = known.codes;
+  codes.erase(codes.begin(), codes.end() - ptrdiff_t(same));
+  codes.insert(codes.begin(), n - same, nullptr);
+  known.frames = stack.frames;
+  if (check_first(n - same, stack, codes)) return CodesRead::kChanged;
+  known.frames.clear(), codes.clear();
+  return CodesRead::kNot;
+}
+
+bool PythonStacks::check_first(size_t n, const PythonStack& stack, std::vector<const Code*>& out) {
+  for (size_t first = 0; first < n; first += ForeignMemory::kParts) {
     ForeignMemory::Part parts[ForeignMemory::kParts];
-    const size_t count = std::min(ForeignMemory::kParts, n - same - first);
+    const size_t count = std::min(ForeignMemory::kParts, n - first);
     for (size_t i = 0; i < count; i++) parts[i] = {stack.frames[first + i].code, layout_.code_bytes};
     const char* copied = memory_.read(parts, count);
     if (!copied) return false;

@@ -32,6 +32,15 @@ struct PythonFrame {
   bool operator==(const PythonFrame&) const = default;
 };
 
+// Of a thread: the frames that were checked the last time, innermost first, and their code objects.
+struct KnownCodes {
+  std::vector<PythonFrame> frames;
+  std::vector<const Code*> codes;
+  bool cut = false;        // as of the stack
+  uint32_t forgotten = 0;  // how often all code objects had been forgotten by then
+};
+enum class CodesRead { kNot, kAsBefore, kChanged };
+
 struct PythonStack {
   std::vector<PythonFrame> frames;  // innermost first
   uintptr_t holder = 0;             // where the thread keeps which frame runs
@@ -54,8 +63,9 @@ class PythonStacks {
   bool threads(uintptr_t interpreter, std::vector<std::pair<uintptr_t, uint64_t>>& out);
   // False where it changed three times while it was read, or is gone.
   bool read(uintptr_t interpreter, uintptr_t thread, PythonStack& stack);
-  // Code objects by frame, innermost first; null where one cannot be read. `known`: frames that were checked already.
-  bool codes(const PythonStack& stack, const std::vector<PythonFrame>& known, std::vector<const Code*>& out);
+  // The code objects of a stack into `known`, which is empty where they cannot be read: kNot. What is where it was the
+  // last time is not looked up again; kAsBefore: all of it.
+  CodesRead codes(const PythonStack& stack, KnownCodes& known);
   int32_t line(const PythonStack& stack);  // of the innermost frame, 0 unknown
   // Whether the innermost frame is still at that instruction, and it is one that may call C code.
   bool still_there(const PythonStack& stack);
@@ -66,13 +76,14 @@ class PythonStacks {
 
  private:
   Code* check(uintptr_t at, const char* copied);
+  bool check_first(size_t n, const PythonStack& stack, std::vector<const Code*>& out);
   bool text(uintptr_t at, std::string& out);
   void read_lines(Code& code);
   const frame_layout layout_;
   ForeignMemory& memory_;
   std::unordered_map<uintptr_t, Code> codes_;
   const size_t most_frames_, most_singles_;
-  uint32_t next_number_ = 0;
+  uint32_t next_number_ = 0, forgotten_ = 0;
   std::string copy_, piece_;
 };
 

@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -79,8 +80,11 @@ struct Thread {
   uint32_t call_stack = 0;  // text
   int32_t line = 0;
   PythonStack stack;
-  std::vector<PythonFrame> checked;
-  bool answers = false;  // it has shown its C code: it does not block the signal for that
+  KnownCodes known;
+  bool imports = false;        // one of its code objects is a part of the interpreter's import ...
+  size_t shown_from = 0;       // ... of which the outermost is the innermost that is shown
+  uint32_t text_of_known = 0;  // the call stack of what is shown, without C functions; 0: not made yet
+  bool answers = false;        // it has shown its C code: it does not block the signal for that
 };
 
 class Sampler {
@@ -333,36 +337,44 @@ class Sampler {
     t.state = kNative;
     t.call_stack = 0, t.line = 0;
     if (t.stack.frames.empty()) {  // between Python's beginning and the thread's, or in C code that called PyEval_...
-      t.checked.clear(), codes_.clear();
+      t.known = {};
+      look_at_codes(t);
       set_call_stack(t, native_functions(t, cpu));
       return true;
     }
     bool inside = !t.stack.moved;
     for (int i = 0; inside && i < kLooks; i++) inside = stacks_.still_there(t.stack);
     t.state = t.stack.collects ? kCollecting : inside ? kNative : kPython;
-    if (!stacks_.codes(t.stack, t.checked, codes_)) {
-      t.checked.clear();
-      return false;
-    }
-    t.checked = t.stack.frames;
-    if (t.state == kNative && codes_[0] && stacks_.is_own(t.stack, *codes_[0], packages_)) t.state = kPython;
-    t.line = stacks_.line(t.stack);
-    // What runs because of an import counts as the import: its calls are not recorded either, and its stacks are many.
-    uint32_t functions = native_functions(t, cpu);
-    const auto import = std::find_if(codes_.rbegin(), codes_.rend(), [](const Code* code) { return code->imports; });
-    if (import != codes_.rend()) {
-      codes_.erase(codes_.begin(), std::prev(import.base()));
-      t.line = functions = 0;
-    }
-    set_call_stack(t, functions);
+    const CodesRead codes_read = stacks_.codes(t.stack, t.known);
+    if (codes_read != CodesRead::kAsBefore) look_at_codes(t);
+    if (codes_read == CodesRead::kNot) return false;
+    if (t.state == kNative && stacks_.is_own(t.stack, *t.known.codes[0], packages_)) t.state = kPython;
+    const uint32_t functions = native_functions(t, cpu);
+    t.line = t.imports ? 0 : stacks_.line(t.stack);
+    set_call_stack(t, t.imports ? 0 : functions);
     return true;
   }
 
-  // Of `codes_`, and so many `functions_` of C code below them.
+  // What runs because of an import counts as the import: its calls are not recorded either, and its stacks are many.
+  void look_at_codes(Thread& t) {
+    const auto& codes = t.known.codes;
+    const auto import = std::find_if(codes.rbegin(), codes.rend(), [](const Code* code) { return code->imports; });
+    t.imports = import != codes.rend();
+    t.shown_from = t.imports ? size_t(codes.rend() - import) - 1 : 0;
+    t.text_of_known = 0;
+  }
+
+  // Of what is shown of its code objects, and so many `functions_` of C code below them.
   void set_call_stack(Thread& t, uint32_t functions) {
-    if (codes_.empty() && !functions) return;
+    const bool python_only = functions == 0;
+    if (python_only && t.text_of_known) {
+      t.call_stack = t.text_of_known;
+      return;
+    }
+    const std::span codes = std::span(t.known.codes).subspan(t.shown_from);
+    if (codes.empty() && python_only) return;
     key_.clear();
-    for (const Code* code : codes_) key_.append(reinterpret_cast<const char*>(&code->number), 4);
+    for (const Code* code : codes) key_.append(reinterpret_cast<const char*>(&code->number), 4);
     key_.append(reinterpret_cast<const char*>(functions_), functions * sizeof *functions_);
     key_.push_back(char(t.stack.cut));
     const auto [at_key, fresh] = texts_.try_emplace(key_);
@@ -370,7 +382,7 @@ class Sampler {
     if (fresh) text_bytes_ += key_.size() + kBytesOfKey;
     if (!text) {
       std::string lines = t.stack.cut ? "..." : "";
-      for (size_t i = codes_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes_[i]->label;
+      for (size_t i = codes.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes[i]->label;
       for (char place[PATH_MAX]; functions-- > 0;) {
         native_->place(functions_[functions], place, sizeof place);
         lines.append(lines.empty() ? "" : "\n").append(place);
@@ -378,6 +390,7 @@ class Sampler {
       text = strobe_text(lines.c_str());
     }
     t.call_stack = text;
+    if (python_only) t.text_of_known = text;
     if (text_bytes_ > kMostTextBytes) texts_.clear(), text_bytes_ = 0;
   }
 
@@ -403,7 +416,6 @@ class Sampler {
   std::map<uintptr_t, std::unique_ptr<Thread>> threads_;
   std::vector<std::pair<uintptr_t, uint64_t>> found_;
   std::set<uint64_t> seen_ids_;
-  std::vector<const Code*> codes_;
   cpu_set_t processors_{};                                        // that this thread may take
   int avoided_ = -1;                                              // the one of them that it keeps off
   int64_t all_cpu_ = 0, python_cpu_ = 0, counted_native_ns_ = 0;  // since then: of all threads but this, of Python's

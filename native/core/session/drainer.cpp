@@ -187,25 +187,32 @@ void Drainer::watch(Slot& slot) {
                   slot.device);
 }
 
-// Gives the builder of a ring its new records, each with the rows before it.
-void Drainer::feed(const Work& w, const ClockPair& now) {
+// Gives the builder of a ring its new records, each with the rows before it. `at_ns` converts their ticks.
+template <class At>
+void Drainer::feed(const Work& w, At at_ns) {
   Slot& slot = *w.slot;
+  LocationBuilder& builder = *slot.builder;
   const uint64_t mask = ring_bytes_ / 8 - 1;  // a header can be lost (mapping_guard.h)
-  const uint32_t of_stream = slot.header->of_stream;
-  const auto at_ns = [&](uint64_t t) { return of_stream ? int64_t(t) : curve_.at(t < now.ticks ? t : now.ticks); };
   const auto feed_rows_until = [&](uint64_t position) {
-    if (!w.rows) return;
     w.rows->read = feed_rows(w.rows->records(), ring_bytes_ / sizeof(RowRecord) - 1, w.rows->read, w.row_head, position,
-                             *slot.builder, at_ns);
+                             builder, at_ns);
   };
   cost_.add_records(w.head - slot.read);
-  while (slot.read < w.head) {
-    feed_rows_until(slot.read);
-    slot.decoder.feed(slot.data[slot.read & mask], *slot.builder, at_ns, slot.read);
-    slot.read++;
-    if (slot.builder->full() && (!collector_ || collector_->plain())) seal(slot);
+  const uint64_t *const data = slot.data, head = w.head;
+  for (uint64_t at = slot.read; at < head;) {
+    if (w.rows) feed_rows_until(at);
+    slot.decoder.feed(data[at & mask], builder, at_ns, at);
+    slot.read = ++at;
+    if (builder.full() && (!collector_ || collector_->plain())) seal(slot);
   }
-  feed_rows_until(w.head);
+  if (w.rows) feed_rows_until(head);
+}
+
+void Drainer::feed(const Work& w, const ClockPair& now) {
+  if (w.slot->header->of_stream)
+    feed(w, [](uint64_t t) { return int64_t(t); });
+  else
+    feed(w, [this, newest = now.ticks](uint64_t t) { return curve_.at(t < newest ? t : newest); });
 }
 
 bool Drainer::round(bool last) {

@@ -68,6 +68,8 @@ class Drainer {
   std::vector<Work> find_work(bool last);
   void watch(Slot& slot);
   void feed(const Work& work, const ClockPair& now);
+  template <class At>
+  void feed(const Work& work, At at_ns);
   void collect(const std::vector<Work>& work, int64_t now_ns, bool last);
   bool press_full_rings();
   void seal(Slot& slot);

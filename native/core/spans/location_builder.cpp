@@ -3,12 +3,11 @@
 namespace strobe {
 
 uint32_t PathTable::find_or_add(uint32_t parent, uint32_t region) {
-  const auto key_of = [this](uint32_t path) { return uint64_t(paths_[path].parent) << 32 | paths_[path].region; };
-  const uint64_t key = uint64_t(parent) << 32 | region;
-  const uint32_t found = slots_.find(key, [&](uint32_t path) { return key_of(path) == key; });
+  const uint64_t key = key_of(parent, region);
+  const uint32_t found = slots_.find(key, [&](uint32_t path) { return paths_[path].key == key; });
   if (found != Slots::empty) return found;
-  slots_.add(key, size(), key_of);
-  paths_.push_back({parent, region, 0, 0});
+  slots_.add(key, size(), [this](uint32_t path) { return paths_[path].key; });
+  paths_.push_back({key, 0, 0});
   return size() - 1;
 }
 
@@ -17,9 +16,10 @@ uint32_t PathTable::look_up(uint32_t parent, uint32_t region) {
     folded_++;
     parent = kNoPath;
   }
-  uint32_t path = find_or_add(parent, region);
-  if (parent != kNoPath) paths_[parent].last_region = region, paths_[parent].last_child = path;
-  return path;
+  const uint32_t path = find_or_add(parent, region);
+  uint32_t& last = last_of(parent);
+  paths_[last].next = path;
+  return last = path;
 }
 
 void PathTable::add(uint32_t parent, uint32_t region) {
@@ -30,43 +30,11 @@ void PathTable::add(uint32_t parent, uint32_t region) {
 std::string PathTable::unsaved(uint32_t& count) {
   count = size() - saved_;
   Writer w;
-  for (uint32_t i = saved_; i < size(); i++) w.u32(paths_[i].parent), w.u32(paths_[i].region);
+  for (uint32_t i = saved_; i < size(); i++) w.u32(parent(i)), w.u32(region(i));
   return std::move(w.bytes);
 }
 
-void LocationBuilder::enter(uint32_t region, int64_t ns, uint64_t position) {
-  if (ns < last_ns_) ns = last_ns_;
-  last_ns_ = ns;
-  uint32_t path = paths_.child(stack_.empty() ? kNoPath : stack_.back().path, region);
-  stack_.push_back({base_row_ + columns_.size(), ns, path, region});
-  columns_.start_ns.push_back(ns);
-  columns_.duration_ns.push_back(kOpen);
-  columns_.path.push_back(path);
-  if (observer_) {
-    columns_.depth.push_back(uint32_t(stack_.size() - 1));
-    columns_.offset.push_back(uint32_t(position - base_position_));
-    next_position_ = position + 1;
-    observer_->entered(path, ns, position);
-  }
-}
-
-void LocationBuilder::close_top(int64_t ns, uint64_t position) {
-  const OpenSpan top = stack_.back();
-  if (top.row >= base_row_)
-    columns_.duration_ns[top.row - base_row_] = ns - top.start_ns;
-  else
-    closes_.push_back({top.row, ns});
-  stack_.pop_back();
-  if (throttle_) throttle_->closed(top.region, ns - top.start_ns);
-  if (!observer_) return;
-  next_position_ = position;
-  observer_->closed(top.path, stack_.size(), top.start_ns, ns, position);
-}
-
-void LocationBuilder::leave(uint32_t region, int64_t ns, uint64_t position) {
-  if (ns < last_ns_) ns = last_ns_;
-  last_ns_ = ns;
-  if (!stack_.empty() && stack_.back().region == region) return close_top(ns, position);
+void LocationBuilder::leave_outer(uint32_t region, int64_t ns, uint64_t position) {
   // A range that was pushed in one function and popped in another: what it encloses ends with it.
   size_t at = stack_.size();
   while (at > 0 && stack_[at - 1].region != region) at--;

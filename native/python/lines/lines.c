@@ -9,21 +9,9 @@
 #include "python/lines/lines_events.h"
 #include "python/lines/lines_stack.h"
 
-/* Never freed: an execution of the function may still hold it. */
-struct LineCode {
-  char *file, *name;
-  int function_line, first, count; /* lines [first, first + count) */
-  strobe_line* lines;              /* NULL: no room */
-  uint32_t epoch;                  /* in which `lines` count: a fork, or another recording, begins a new one */
-  uint32_t start;                  /* when it was decided whether it is chosen */
-  uint32_t named_in;               /* session in which the program named it */
-  int chosen;
-};
-
-/* The slot of a code object holds a LineCode, or, of one that was never chosen, the start that decided it: 2 N + 1. */
 uint32_t lines_starts = 1;
 static uint32_t session = 1;
-static Py_ssize_t lines_extra_index = -1;
+Py_ssize_t lines_extra_index = -1;
 static char** patterns;
 static size_t pattern_count;
 int lines_running;
@@ -93,15 +81,11 @@ static LineCode* choose(PyCodeObject* code, int named) {
   return known;
 }
 
-LineCode* lines_of(PyCodeObject* code) {
-  const uintptr_t bits = extra_of(code, lines_extra_index);
-  if (__builtin_expect(bits == (uintptr_t)lines_starts * 2 + 1, 1)) return NULL;
-  LineCode* known = (LineCode*)bits;
-  if (bits && !(bits & 1) && known->start == lines_starts) return known->chosen ? known : NULL;
+LineCode* lines_of_slowly(PyCodeObject* code) {
   /* An exception may be set already: a generator that is resumed by throw. */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  known = choose(code, 0);
+  LineCode* known = choose(code, 0);
   PyErr_Restore(type, value, trace);
   return known;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "include/strobe.h"
+#include "python/calls/code_extra.h"
 
 /* Choose functions by patterns (fnmatch): `module.function`, `Class.method`, `*.py`; none: only those that
  * lines_add names only. Returns 0, or -1 with a Python exception set. */
@@ -31,11 +32,29 @@ LineStack* lines_switch(LineStack* to);
 /* Of a greenlet that has ended. */
 void lines_stack_free(LineStack* stack);
 
-typedef struct LineCode LineCode;
-
 #ifndef __cplusplus
+/* A chosen function. Never freed: an execution of it may still hold it. */
+typedef struct LineCode {
+  char *file, *name;
+  int function_line, first, count; /* lines [first, first + count) */
+  strobe_line* lines;              /* NULL: no room */
+  uint32_t epoch;                  /* in which `lines` count: a fork, or another recording, begins a new one */
+  uint32_t start;                  /* when it was decided whether it is chosen */
+  uint32_t named_in;               /* session in which the program named it */
+  int chosen;
+} LineCode;
+
+/* The slot of a code object holds a LineCode, or, of one that was never chosen, the start that decided it: 2 N + 1. */
+extern Py_ssize_t lines_extra_index;
+LineCode* lines_of_slowly(PyCodeObject* code);
 /* NULL: not chosen. Decides at first sight; never fails. */
-LineCode* lines_of(PyCodeObject* code);
+static inline LineCode* lines_of(PyCodeObject* code) {
+  const uintptr_t bits = extra_of(code, lines_extra_index);
+  if (bits == (uintptr_t)lines_starts * 2 + 1) return NULL;
+  LineCode* known = (LineCode*)bits;
+  if (__builtin_expect(bits && !(bits & 1) && known->start == lines_starts, 1)) return known->chosen ? known : NULL;
+  return lines_of_slowly(code);
+}
 
 /* One execution of a chosen function, or the part of it between two rests of a generator. */
 typedef struct LineActivation {

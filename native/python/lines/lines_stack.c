@@ -4,24 +4,14 @@
 
 #include "python/lines/lines_frames.h"
 
-#define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
-
-struct LineStack {
-  uint32_t start;      /* the lines_start that its activations belong to */
-  uint64_t away, left; /* ticks while the thread ran other greenlets; when it began to */
-  int traced;          /* when it was left */
-  size_t depth, room;
-  LineActivation activations[];
-};
-
-static FAST_TLS LineStack* current; /* NULL: nothing was open yet */
-static pthread_key_t key;           /* its destructor frees the stack of a thread that ends */
+__thread LineStack* lines_stack;
+static pthread_key_t key; /* its destructor frees the stack of a thread that ends */
 static pthread_once_t key_made = PTHREAD_ONCE_INIT;
 
 static void thread_ends(void* any) {
   (void)any;
-  free(current);
-  current = NULL;
+  free(lines_stack);
+  lines_stack = NULL;
 }
 static void make_key(void) { pthread_key_create(&key, thread_ends); }
 
@@ -33,27 +23,19 @@ static LineStack* grown(LineStack* stack) {
   made->room = room;
   pthread_once(&key_made, make_key);
   pthread_setspecific(key, made);
-  return current = made;
-}
-
-/* The stack of this thread, or NULL. What was open in an earlier recording window does not count. */
-static LineStack* here(void) {
-  LineStack* stack = current;
-  if (stack && stack->start != lines_starts) stack->start = lines_starts, stack->depth = 0;
-  return stack;
+  return lines_stack = made;
 }
 
 LineActivation* lines_push(LineCode* code, void* frame) {
-  LineStack* stack = here();
+  LineStack* stack = lines_stack_here();
   if ((!stack || stack->depth == stack->room) && !(stack = grown(stack))) return NULL;
   LineActivation* activation = &stack->activations[stack->depth++];
   *activation = (LineActivation){.code = code, .frame = frame};
   return activation;
 }
 
-LineActivation* lines_find(LineCode* code, void* frame) {
-  LineStack* stack = here();
-  for (size_t n = stack ? stack->depth : 0; n > 0; n--) {
+LineActivation* lines_find_below(LineStack* stack, LineCode* code, void* frame) {
+  for (size_t n = stack->depth; n > 0; n--) {
     LineActivation* activation = &stack->activations[n - 1];
     if (activation->frame != frame || activation->code != code) continue;
     stack->depth = n;
@@ -66,19 +48,17 @@ void lines_pop(LineCode* code, void* frame) {
   LineActivation* activation = lines_find(code, frame);
   if (!activation) return;
   lines_close(activation);
-  current->depth--;
+  lines_stack->depth--;
 }
 
 const LineActivation* lines_activations(size_t* count) {
-  const LineStack* stack = here();
+  const LineStack* stack = lines_stack_here();
   *count = stack ? stack->depth : 0;
   return stack ? stack->activations : NULL;
 }
 
-uint64_t lines_ticks(void) { return strobe_ticks() - (current ? current->away : 0); }
-
 LineStack* lines_switch(LineStack* to) {
-  LineStack* from = current;
+  LineStack* from = lines_stack;
   const uint64_t now = strobe_ticks();
   if (from) from->left = now;
   if (to) to->away += now - to->left;
@@ -86,7 +66,7 @@ LineStack* lines_switch(LineStack* to) {
   const int traced = lines_tracing(to && to->traced);
   if (from) from->traced = traced;
 #endif
-  current = to;
+  lines_stack = to;
   return from;
 }
 
