@@ -5,6 +5,7 @@
 Every test runs in both ways, in a fresh process per module; everything that the tests and the standard library call is
 recorded. Each test's own result is compared. A test that also fails without strobe is not an exception. A test
 that differs is run twice more in both ways, so that a busy machine is not taken for a fault.
+Debian's Pythons come without these tests: `./dev pythons --tests` gets those of 3.14 and 3.15.
 """
 
 import argparse

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# CPython 3.14 and 3.15 on a Debian that does not have them: newer_pythons.sh FOLDER, which ./dev pythons calls.
+# CPython 3.14 and 3.15 on a Debian that does not have them: newer_pythons.sh FOLDER [--tests], as ./dev pythons calls it.
 # Takes Debian unstable's packages, with the C library that they were built for, into FOLDER: nothing else on the machine
 # changes, and root is not needed. Each interpreter is made to load that library (patchelf, which must be on PATH).
-# 0.2 GB, about a minute. Where both interpreters are there, nothing happens.
+# 0.2 GB, about a minute. Where both interpreters are there, nothing happens. --tests: with CPython's own tests, 80 MB, and
+# the interpreters of the same packages again.
 set -euo pipefail
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 versions=(3.14 3.15)
 missing=()
 for version in "${versions[@]}"; do
-  if [[ ! -x $folder/bin/python$version ]]; then missing+=("$version"); fi
+  tests=$folder/lib/python$version/test/test_threading.py
+  if [[ ! -x $folder/bin/python$version || ${2:-} == --tests && ! -e $tests ]]; then missing+=("$version"); fi
 done
 if ((${#missing[@]} == 0)); then exit 0; fi
 fail() { echo "newer_pythons: $1" >&2; exit 1; }
@@ -37,6 +39,7 @@ packages=(libc6 libexpat1 zlib1g libssl3t64 libffi8 libbz2-1.0 liblzma5 libsqlit
 for version in "${missing[@]}"; do
   packages+=("python$version" "python$version-minimal" "python$version-dev")
   packages+=("libpython$version-minimal" "libpython$version-stdlib" "libpython$version-dev")
+  if [[ ${2:-} == --tests ]]; then packages+=("libpython$version-testsuite"); fi
 done
 (cd "$work/debs" && apt-get "${options[@]}" download "${packages[@]}")
 for package in "$work"/debs/*.deb; do dpkg-deb -x "$package" "$work/unpacked"; done

@@ -1,7 +1,9 @@
-"""A release: python tools/release.py VERSION
+"""A release: python tools/release.py VERSION [OPTIONS of tools/wheels.py]
 
-Sets the version and the date in CHANGELOG.md, commits and tags that, and prints the notes: the section of the version.
-A later entry of CHANGELOG.md begins a new section, `## NEXT (unreleased)`.
+Sets the version and the date in CHANGELOG.md, makes the wheels of that into dist/, with notes.md: the section of the
+version. Then it commits and tags, and prints the notes. Where a wheel fails, nothing is changed. Without options the
+wheels are those of all Pythons, which must be there. A later entry of CHANGELOG.md begins a new section,
+`## NEXT (unreleased)`.
 """
 
 import argparse
@@ -10,6 +12,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import wheels
 
 VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 UNRELEASED = re.compile(r"^## (\S+) \(unreleased\)\n", re.MULTILINE)
@@ -41,16 +45,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("version")
     root = Path(__file__).parents[1]
-    version = parser.parse_args().version
+    chosen, for_wheels = parser.parse_known_args()
+    if not any(word.startswith("--pythons") for word in for_wheels):
+        for_wheels += ["--pythons", *wheels.PYTHONS]
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
 
     if git("status", "--porcelain"):
         sys.exit("release: there are changes that are not committed")
-    notes = release(root, version, datetime.datetime.now(tz=datetime.UTC).date())
-    git("commit", "-q", "-a", "-m", f"Version {version}")
-    git("tag", "-a", f"v{version}", "-m", f"Version {version}\n\n{notes}", "--cleanup=verbatim")
+    notes = release(root, chosen.version, datetime.datetime.now(tz=datetime.UTC).date())
+    try:
+        subprocess.run([sys.executable, root / "tools/wheels.py", *for_wheels], cwd=root, stdout=sys.stderr, check=True)
+    except (subprocess.CalledProcessError, KeyboardInterrupt):
+        git("checkout", "-q", "--", ".")
+        sys.exit("release: not all wheels were made: version and date are as before")
+    (root / "dist/notes.md").write_text(notes)
+    git("commit", "-q", "-a", "-m", f"Version {chosen.version}")
+    git("tag", "-a", f"v{chosen.version}", "-m", f"Version {chosen.version}\n\n{notes}", "--cleanup=verbatim")
     print(notes, end="")
 
 

@@ -35,6 +35,7 @@ import smoke
 WORK = smoke.ROOT / "build/wheels"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 GLIBC = "2.28"  # RHEL 8 and Debian 10: what most clusters have by now
+MACHINES = ("x86_64", "aarch64")
 # Wheels that such a machine takes, as pip does not derive them from the newest.
 PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014", "linux")
 # What the recorder alone consists of, below `strobe/`: whole packages, and single modules.
@@ -80,10 +81,12 @@ def compilers(place: Path, machine: str) -> dict[str, str]:
 def build(python: str, archive: Path, environment: Mapping[str, str], machine: str, *, native: bool) -> Path:
     """Build the wheel of one Python from the source archive, repaired and named by auditwheel."""
     place = WORK / python
-    smoke.run(interpreter(python), "-m", "venv", place / "pip")
+    # Debian's Pythons have no pip of their own to put into an environment.
+    smoke.run(interpreter(python), "-m", "venv", "--without-pip", place / "pip")
     environment = {**os.environ, **environment, "PATH": f"{place / 'pip/bin'}{os.pathsep}{os.environ['PATH']}"}
     needs = tomllib.loads((smoke.ROOT / "pyproject.toml").read_text())["dependency-groups"]["build"]
-    smoke.run(place / "pip/bin/pip", "install", "-q", "-c", smoke.ROOT / "constraints.txt", *needs)
+    pinned = ("-q", "-c", smoke.ROOT / "constraints.txt", "--python", place / "pip")
+    smoke.run("uv", "pip", "install", *pinned, "pip", *needs)
     if machine != platform.machine():  # only here: for pip, these are its own machine
         environment["_PYTHON_HOST_PLATFORM"] = f"linux-{machine}"
         environment["SETUPTOOLS_EXT_SUFFIX"] = f".cpython-{python.replace('.', '')}-{machine}-linux-gnu.so"
@@ -154,8 +157,9 @@ def environment_with(python: str, place: Path, wheel: Path, path: str) -> tuple[
     query = "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_python_version())"
     folder, version = smoke.run(place / "bin/python", "-c", query, env=environment).split()
     # This machine's pip: that of another architecture would be emulated, and slow.
-    machine = wheel.stem.rpartition("_2_28_")[2] or platform.machine()
-    kinds = [word for tag in PLATFORMS for word in ("--platform", f"{tag}_{machine}")]
+    own = wheel.stem.rpartition("-")[2].split(".")  # several, where auditwheel finds that it also fits older ones
+    machine = next(machine for machine in MACHINES if own[0].endswith(machine))
+    kinds = [word for tag in (*own, *(f"{tag}_{machine}" for tag in PLATFORMS)) for word in ("--platform", tag)]
     options = ("-q", "--target", folder, "--only-binary", ":all:", "--python-version", version, *kinds)
     smoke.run(WORK / version / "pip/bin/pip", "install", *options, wheel, env=environment)
     return [str(place / "bin/python"), "-m", "strobe"], environment
@@ -205,9 +209,7 @@ def view(strobe: list[str], place: Path, environment: Mapping[str, str]) -> Iter
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", nargs="+", metavar="3.N", help="Default: all of 3.11 to 3.15 on PATH.")
-    parser.add_argument(
-        "--target", choices=("x86_64", "aarch64"), default=platform.machine(), help="Default: this machine."
-    )
+    parser.add_argument("--target", choices=MACHINES, default=platform.machine(), help="Default: this machine.")
     parser.add_argument(
         "--try-with", nargs="*", default=[], metavar="PYTHON", help="Pythons of the target, to try the wheels with."
     )

@@ -67,9 +67,9 @@ def running(folder: Path, text: str = WORKING, *options: str, **variables: str) 
                 process.kill()
 
 
-def attach(folder: Path, pid: int, *words: str) -> subprocess.CompletedProcess[str]:
+def attach(folder: Path, *words: int | str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [STROBE, "attach", str(pid), *words],
+        [STROBE, "attach", *map(str, words)],
         cwd=folder,
         env=environment(),
         capture_output=True,
@@ -113,6 +113,79 @@ def test_calls_that_were_open_and_threads_that_ran_are_there(tmp_path: Path) -> 
     assert all(row["duration_ns"] >= 450_000_000 for row in open_calls)
     inner = trace.sql("select distinct depth from spans where name = 'spin' and thread = 'main thread'").to_pylist()
     assert inner == [{"depth": 2}]
+
+
+# Neither a call of a function nor a loop, so that nothing happens that is recorded.
+CALLS_NOTHING = (
+    """
+import os, time
+def work():
+"""
+    + """\
+    if os.access("over", os.F_OK): return
+    time.sleep(0.05)
+"""
+    * 2000
+    + """
+os.rename("ready.new", "ready")
+work()
+"""
+)
+
+
+@can_be_attached_to
+def test_calls_that_last_longer_than_the_window_are_there(tmp_path: Path) -> None:
+    (tmp_path / "ready.new").touch()
+    (tmp_path / "program.py").write_text(CALLS_NOTHING)
+    with subprocess.Popen([sys.executable, "program.py"], cwd=tmp_path, env=environment()) as process:
+        while not (tmp_path / "ready").exists():
+            time.sleep(0.01)
+        all_done = [attach(tmp_path, process.pid, "--for", f"{ms}ms", "-q", "-o", f"{ms}") for ms in (300, 1)]
+        (tmp_path / "over").touch()
+    for done, ms in zip(all_done, (300, 1), strict=True):
+        assert done.returncode == 0, done.stderr
+        calls = strobe.open(tmp_path / f"{ms}.strobe").sql("select name, duration_ns from spans").to_pylist()
+        assert {row["name"] for row in calls} == {"<module>", "work"}
+        assert all(row["duration_ns"] >= ms * 1_000_000 for row in calls)
+
+
+TWO = """
+import os, sys, time
+def of_{number}():
+    time.sleep(0.001)
+print("ready", flush=True)
+while not os.access("over", os.F_OK):
+    of_{number}()
+print("over")
+"""
+
+
+@can_be_attached_to
+def test_several_processes_become_one_trace_and_ranks_have_their_numbers(tmp_path: Path) -> None:
+    pipe = subprocess.PIPE
+    programs = []
+    for number in (0, 1):
+        (tmp_path / f"program{number}.py").write_text(TWO.format(number=number))
+        launched = {**environment(), "PMI_RANK": str(number), "PMI_SIZE": "2"}
+        command = [sys.executable, f"program{number}.py"]
+        programs.append(subprocess.Popen(command, cwd=tmp_path, env=launched, stdout=pipe, text=True))
+    for program in programs:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+    numbers = [program.pid for program in programs]
+    done = attach(tmp_path, *numbers, numbers[0], "--for", "300ms", "-q", "--keep", "all", "-o", "both")
+    again = attach(tmp_path, numbers[0], os.getpid(), "--for", "300ms", "-q", "--wait", "300ms")
+    (tmp_path / "over").touch()
+    assert [program.communicate(timeout=TIMEOUT_S)[0] for program in programs] == ["over\n"] * 2
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/both.strobe\n"), done.stderr
+    assert done.stderr == f"strobe: 2 processes are recorded into {tmp_path}/both.strobe\n"
+    trace = strobe.open(tmp_path / "both.strobe")
+    called = "select distinct p.rank, s.name from spans s join processes p using (process) where s.name like 'of_%'"
+    assert {(row["rank"], row["name"]) for row in trace.sql(called).to_pylist()} == {(0, "of_0"), (1, "of_1")}
+    # One waits in C code (pytest waits for `strobe attach`): the other is recorded, and what is missing is named.
+    assert again.returncode == 0, again.stderr
+    assert f"process {os.getpid()} has not come to a point" in again.stderr
+    assert list((tmp_path / "program0.strobe").glob(f"process-{numbers[0]}.blocks"))
 
 
 @can_be_attached_to

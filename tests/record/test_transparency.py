@@ -24,6 +24,14 @@ PROBES = {
     "hooks": "print(sys.gettrace(), sys.excepthook is sys.__excepthook__, sys.displayhook is sys.__displayhook__)",
     "profile_hook": "import threading; print(sys.getprofile(), threading.getprofile(), threading.gettrace())",
     "threads": "import threading; print([t.name for t in threading.enumerate()], threading.active_count())",
+    "thread_names": """
+import threading
+class Odd(threading.Thread):
+    name = property(lambda self: 1 // 0)
+for kind in (threading.Thread, Odd):
+    thread = kind(target=print, args=('in it',), name='odd \\udcff name')
+    thread.start()
+    thread.join()""",
     "import_machinery": """
 finders = [finder if isinstance(finder, type) else type(finder) for finder in sys.meta_path]
 print([f.__name__ for f in finders if not f.__module__.startswith('strobe.')], len(sys.path_hooks))""",

@@ -1,6 +1,9 @@
-"""`./dev release`: version, date and notes."""
+"""`./dev release`: version, date, notes, and the wheels without which nothing changes."""
 
 import datetime
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -52,3 +55,52 @@ def test_without_an_unreleased_section_there_is_nothing_to_release(project: Path
     release.release(project, "0.2.0", DAY)
     with pytest.raises(SystemExit, match="has no section"):
         release.release(project, "0.3.0", DAY)
+
+
+# Notes what it was called with and which version it would build; fails where a file asks for it.
+WHEELS = """
+import pathlib, sys
+PYTHONS = ("3.11", "3.12")
+if __name__ == "__main__":
+    pathlib.Path("dist").mkdir(exist_ok=True)
+    version = pathlib.Path("src/strobe/__init__.py").read_text().split()[-1]
+    pathlib.Path("dist/made").write_text(" ".join([version, *sys.argv[1:]]))
+    sys.exit("a wheel failed" if pathlib.Path("dist/broken").exists() else 0)
+"""
+
+
+def test_a_release_has_its_wheels_or_changes_nothing(project: Path) -> None:
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", *words], cwd=project, env=named, capture_output=True, text=True, check=True
+        ).stdout
+
+    def released(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "tools/release.py", *words]
+        return subprocess.run(command, cwd=project, env=named, capture_output=True, text=True, check=False)
+
+    person = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    named = {**os.environ, **person, "PYTHONDONTWRITEBYTECODE": "1"}
+    (project / "tools").mkdir()
+    shutil.copy(release.__file__, project / "tools/release.py")
+    (project / "tools/wheels.py").write_text(WHEELS)
+    (project / ".gitignore").write_text("dist\n")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-q", "-m", "All")
+    (project / "dist").mkdir()
+    (project / "dist/broken").touch()
+    failed = released("0.2.0")
+    assert failed.returncode == 1
+    assert failed.stderr == "a wheel failed\nrelease: not all wheels were made: version and date are as before\n"
+    assert (git("status", "--porcelain"), git("tag")) == ("", "")
+    (project / "dist/broken").unlink()
+    done = released("0.2.0")
+    assert (done.returncode, done.stdout) == (0, "### New\n\n- This.\n"), done.stderr
+    assert (project / "dist/made").read_text() == '"0.2.0" --pythons 3.11 3.12'
+    assert (project / "dist/notes.md").read_text() == done.stdout
+    assert (git("status", "--porcelain"), git("tag"), git("log", "-1", "--format=%s")) == (
+        "",
+        "v0.2.0\n",
+        "Version 0.2.0\n",
+    )

@@ -99,6 +99,13 @@ uint32_t region(const std::string& name, int paradigm, int role, const std::stri
   return strobe_region(&info);
 }
 
+// A name that the program gave: what UTF-8 does not have becomes escapes, as in strobe.region().
+std::string readable(nb::handle name) {
+  const auto bytes = nb::steal<nb::bytes>(PyUnicode_AsEncodedString(name.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return bytes.c_str();
+}
+
 uint32_t text(const std::string& value) { return strobe_text(value.c_str()); }
 
 void sampler_start(double samples_per_s) {
@@ -263,13 +270,13 @@ NB_MODULE(_native, m) {
   m.def("active", [] { return strobe_active() != 0; });
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
         nb::arg("line") = 0, nb::arg("module") = "");
-  m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
-  m.def("name_location", [](uint64_t thread_id, const std::string& name) { strobe_location(thread_id, name.c_str()); });
+  m.def("name_thread", [](nb::str name) { strobe_name_thread(readable(name).c_str()); });
+  m.def("name_location", [](uint64_t thread, nb::str name) { strobe_location(thread, readable(name).c_str()); });
   // While this is on, no tool of the program (sys.settrace, sys.setprofile, sys.monitoring) sees what this thread runs.
   m.def("hide_from_tools",
         [](bool on) { (on ? PyThreadState_EnterTracing : PyThreadState_LeaveTracing)(PyThreadState_Get()); });
   m.def("attach_torch", [](const std::string& path) { return strobe_attach_torch(path.c_str()) != 0; });
-  m.def("name_process", [](const std::string& name) { strobe_name_process(name.c_str()); });
+  m.def("name_process", [](nb::str name) { strobe_name_process(readable(name).c_str()); });
   m.def("metric",
         [](const std::string& name, const std::string& unit) { return strobe_metric(name.c_str(), unit.c_str()); });
   m.def("sample", &strobe_sample);

@@ -122,9 +122,10 @@ static PyObject* start(PyObject* self, PyObject* nothing) {
 
 static PyObject* name_thread(PyObject* self, PyObject* text) {
   (void)self;
-  const char* name = PyUnicode_AsUTF8(text);
+  PyObject* name = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
   if (!name) return NULL;
-  strobe_name_thread(name);
+  strobe_name_thread(PyBytes_AsString(name));
+  Py_DECREF(name);
   strobe_name_interpreter(PyInterpreterState_GetID(PyInterpreterState_Get()));
   Py_RETURN_NONE;
 }

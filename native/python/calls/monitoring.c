@@ -271,6 +271,7 @@ int python_calls_start(int c_functions, int whole_stacks) {
   PyObject* done = again++ ? PyObject_CallMethod(monitoring, "restart_events", NULL) : Py_NewRef(Py_None);
   Py_XDECREF(done);
   running = done != NULL;
+  if (running) see_stack(0); /* of this thread now: the recording may end before its first event */
   return done ? 0 : -1;
 }
 

@@ -36,6 +36,80 @@ moment()
 print('over')
 """,
     ),
+    "threads of C": Moment(
+        """\
+import ctypes
+libc = ctypes.CDLL(None)
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def stays(_):
+    while stay(): tick(); time.sleep(0.001)
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def ends(_): tick()
+def begin(function):
+    thread = ctypes.c_ulong()
+    assert libc.pthread_create(ctypes.byref(thread), None, function, None) == 0
+    return thread
+def join(thread): assert libc.pthread_join(thread, None) == 0
+all = [begin(stays) for _ in range(4)]
+idle = begin(ctypes.cast(libc.pause, ctypes.c_void_p))
+ready()
+while stay(): join(begin(ends))
+for thread in all: join(thread)
+print('joined')
+""",
+    ),
+    "MPI": Moment(
+        """\
+import ctypes, threading
+mpi = os.path.exists(os.environ['MOMENT_MPI']) and ctypes.CDLL(os.environ['MOMENT_MPI'])
+WORLD, SELF, DOUBLE, SUM = 0x44000000, 0x44000001, 0x4c00080b, 0x58000003  # of MPICH
+def call(name, *words): assert getattr(mpi, name)(*words) == 0, name
+def talk(tag):
+    out, back, both = ctypes.c_double(tag), ctypes.c_double(), (ctypes.c_int * 2)()
+    call('MPI_Irecv', ctypes.byref(back), 1, DOUBLE, 0, tag, WORLD, ctypes.byref(both, 0))
+    call('MPI_Isend', ctypes.byref(out), 1, DOUBLE, 0, tag, WORLD, ctypes.byref(both, 4))
+    call('MPI_Waitall', 2, both, ctypes.c_void_p(1))
+    assert back.value == tag
+def run(tag):
+    while stay():
+        tick()
+        if mpi: talk(tag)
+if mpi: call('MPI_Init_thread', None, None, 3, ctypes.byref(ctypes.c_int()))
+threads = [threading.Thread(target=run, args=(tag,)) for tag in (1, 2)]
+for each in threads: each.start()
+ready()
+total, one = ctypes.c_double(1), ctypes.c_double(1)
+while stay():
+    tick()
+    if mpi: call('MPI_Allreduce', ctypes.byref(one), ctypes.byref(total), 1, DOUBLE, SUM, SELF)
+for each in threads: each.join()
+if mpi: call('MPI_Finalize')
+print(total.value)
+""",
+    ),
+    "reads and writes": Moment(
+        """\
+import mmap, threading
+def write(name):
+    with open(name, 'wb', buffering=0) as file:
+        for n in range(20): file.write(b'%d' % n * 4096); tick()
+        os.fsync(file.fileno())
+    os.rename(name, name + '.whole')
+def read(name):
+    with open(name + '.whole', 'rb') as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        return len(file.read()) == len(mapped) == len(os.pread(file.fileno(), 1 << 20, 0))
+def run(name):
+    while stay(): write(name); assert read(name)
+threads = [threading.Thread(target=run, args=(f'file{n}',)) for n in range(3)]
+for each in threads: each.start()
+ready()
+run('own')
+for each in threads: each.join()
+reader, writer = os.pipe()
+os.write(writer, b'through a pipe')
+print(os.read(reader, 99), sorted(name for name in os.listdir() if name.endswith('.whole')))
+""",
+    ),
     "thread pool": Moment(
         """\
 from concurrent.futures import ThreadPoolExecutor

@@ -19,6 +19,7 @@ from tests.record.moments.in_main_thread import IN_MAIN_THREAD
 from tests.record.moments.moment import BEGIN, Moment
 from tests.record.moments.of_the_rest import OF_THE_REST
 
+_MPI = Path(__file__).parents[3] / ".venv/mpich/lib/libmpi.so.12"
 MOMENTS = IN_MAIN_THREAD | OF_THE_REST
 
 
@@ -51,7 +52,7 @@ def play(
     for name in ("READY", "DONE"):
         (place / name).unlink(missing_ok=True)
     (place / "program.py").write_text(BEGIN + moment.text + "\n", encoding="utf-8")
-    named = {f"MOMENT_{name}": str(place / name) for name in ("READY", "DONE")}
+    named = {f"MOMENT_{name}": str(place / name) for name in ("READY", "DONE")} | {"MOMENT_MPI": str(_MPI)}
     environment = {name: text for name, text in os.environ.items() if not name.startswith("STROBE_")} | named
     files = [place / "output", place / "errors"]
     with (
@@ -108,14 +109,14 @@ def attached_faults(moment: Moment, alone: Outcome, place: Path, for_ns: int = 3
         settings = combined([given_in_python(given)])
         try:
             done = attach(
-                pid,
+                [pid],
                 str(place / "t"),
                 adapters=traced_adapters(settings),
                 options=settings,
                 steps=0,
                 for_ns=100 * for_ns if moment.ends else for_ns,
                 wait_s=20.0,
-                begun=lambda _: (time.sleep(0.2), let_end()) if moment.ends else None,
+                begun=lambda *_: (time.sleep(0.2), let_end()) if moment.ends else None,
             )
         except RecordError as error:
             if not moment.refused or moment.refused not in str(error):

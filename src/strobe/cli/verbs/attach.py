@@ -1,4 +1,4 @@
-"""`strobe attach PID`: a full recording of a program that runs already, for some time or some steps."""
+"""`strobe attach PID...`: a full recording of programs that run already, for some time or some steps."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from strobe.model.terminal import talk
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Record a Python program that was started without strobe: its calls, operators and GPUs, as strobe run does. It needs
+Record Python programs that were started without strobe: their calls, operators and GPUs, as strobe run does. They need
 CPython 3.14 or later; strobe sample looks at older ones from outside.
 
   strobe attach 24950                    20 seconds
   strobe attach 24950 --steps 20         20 steps: calls of strobe.step(), or of an optimizer of PyTorch
+  strobe attach 24950 24951              two processes, in one trace
 
-The program goes on with its output, exit code and speed. The recording ends by itself, with Ctrl-C, or with the
-program.
+A program goes on with its output, exit code and speed. Its recording ends by itself, with Ctrl-C, or with the program.
 """
 _DEFAULT_FOR = "20s"
 _OPTIONS = (
@@ -41,8 +41,8 @@ _NOT_HERE = ("start", "stop", "signal", "armed")
 
 def run(words: list[str]) -> int:
     """Parse the command line, record, complete the trace, print the summary to stderr and the path to stdout."""
-    parser = verbatim("attach", _DESCRIPTION, usage="strobe attach [options] PID")
-    parser.add_argument("pid", type=int, metavar="PID", help="The process.")
+    parser = verbatim("attach", _DESCRIPTION, usage="strobe attach [options] PID...")
+    parser.add_argument("pids", nargs="+", type=int, metavar="PID", help="A process; several become one trace.")
     add_options(parser, _OPTIONS)
     add_recording_options(parser, but=_NOT_HERE)
     arguments = parser.parse_args(with_joined_trace(words))
@@ -54,7 +54,8 @@ def run(words: list[str]) -> int:
     from strobe.record.options.value_sources import settle
     from strobe.record.sample import processes
 
-    command = processes.words(arguments.pid, "cmdline")
+    pids = list(dict.fromkeys(arguments.pids))
+    command = processes.words(pids[0], "cmdline")
     try:
         settings = settle(given(arguments), os.environ, os.getcwd())
         for name in _NOT_HERE:
@@ -65,22 +66,29 @@ def run(words: list[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     attached = attaching.attach(
-        arguments.pid,
+        pids,
         expand(settings["output"].text, command) or default_name(command),
         adapters=adapters,
         options=settings,
         steps=arguments.steps or 0,
         for_ns=length(settings["for"].text),
         wait_s=arguments.wait,
-        begun=lambda folder: talk(f"process {arguments.pid} is recorded into {folder}"),
+        begun=_tell_begin,
     )
     for ending in attached.endings:
         talk(ending)
-    if arguments.steps and attached.steps <= arguments.steps:
-        talk(f"{max(attached.steps - 1, 0)} of {arguments.steps} whole steps came in {settings['for'].text}")
+    for pid, steps in attached.steps.items():
+        if arguments.steps and steps <= arguments.steps:
+            whose = f" of process {pid}" if len(pids) > 1 else ""
+            talk(f"{max(steps - 1, 0)} of {arguments.steps} whole steps{whose} came in {settings['for'].text}")
     complete(attached.folder, settings)
     print(attached.folder)
     return exit_codes.OK
+
+
+def _tell_begin(folder: str, pids: list[int]) -> None:
+    what = f"process {pids[0]} is" if len(pids) == 1 else f"{len(pids)} processes are"
+    talk(f"{what} recorded into {folder}")
 
 
 VERB = Verb("attach", "Record a program that runs already", run)

@@ -1,17 +1,17 @@
-"""Attaching to a program: the request, the wait for its recording to begin, and for the window to end."""
+"""Attaching to programs: the requests, the wait for their recordings to begin, and for the windows to end."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from strobe.errors import RecordError
-from strobe.model.private_files import opener
 from strobe.native import RemoteScript, core
 from strobe.record.attach import target
+from strobe.record.attach.request import Request
 from strobe.record.launch import trace_folder
 from strobe.record.options.all_options import job_settings, levels
 from strobe.record.options.filters import anchored_options
@@ -20,24 +20,21 @@ from strobe.record.options.session_settings import Session
 from strobe.record.sample import processes
 from strobe.record.sample.stop_signals import stop_asked
 
-_SCRIPT, _ANSWER = "attach.py", "attach.txt"  # in the trace folder, until the recording has begun
 _LOOK_S = 0.005
-_OPENS_S = 3  # from the request that is taken to the script that has begun, at most
-_BEGINS_S = 30  # to load the recorder, on a machine that does much else
 _CLOSES_S = 10  # to write what is in the buffers
 
 
 @dataclass(frozen=True)
 class Attached:
-    """A recording that is over: its trace, what happened in words, and how many steps were counted."""
+    """A recording that is over: its trace, what happened in words, and how many steps each process has counted."""
 
     folder: str
     endings: tuple[str, ...]
-    steps: int
+    steps: Mapping[int, int]
 
 
 def attach(
-    pid: int,
+    pids: Sequence[int],
     output: str,
     *,
     adapters: tuple[str, ...],
@@ -45,144 +42,150 @@ def attach(
     steps: int,
     for_ns: int,
     wait_s: float,
-    begun: Callable[[str], object] = lambda folder: None,
+    begun: Callable[[str, list[int]], object] = lambda folder, pids: None,
 ) -> Attached:
-    """Let a program record itself for `for_ns`, or until `steps` whole steps are over (0: any number).
+    """Let programs record themselves into one trace, each for `for_ns` or until `steps` whole steps are over (0: any
+    number).
 
-    It has `wait_s` to come to a point where Python code can run. `begun` is called with the trace folder once it
-    records. SIGINT, SIGTERM and SIGHUP end the window before. Raises RecordError if nothing is recorded.
+    They have `wait_s` to come to a point where Python code can run. `begun` is called with the trace folder and the
+    processes that record. SIGINT, SIGTERM and SIGHUP end the windows before. Raises RecordError if one of the
+    processes cannot be attached to, or none is recorded.
     """
+    remotes = {pid: _found(pid) for pid in pids}
+    command = processes.words(pids[0], "cmdline")
+    made_with = {"adapters": list(adapters), "options": job_settings(options), "attached": True}
+    here = processes.folder(pids[0])
+    folder = trace_folder.create(output, command, made_with, options["access"].text, working_directory=here)
+    texts = {name: setting.text for name, setting in options.items()} | {"armed": "yes", "for": ""}
+    with stop_asked() as asked:
+        try:
+            session = Session(
+                folder,
+                adapters,
+                anchored_options(texts, os.getcwd()),
+                supervisor=os.getpid(),
+                strings="-c" in command[1:-1],
+                began_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+                levels=levels(options["trace"].text),
+                attached=True,
+            )
+            windows, refusals = _begin(remotes, session, steps, for_ns, wait_s, asked)
+        except BaseException:
+            trace_folder.remove(folder)
+            raise
+        begun(folder, [window.pid for window in windows])
+        _wait_for_ends(windows, asked)
+    trace_folder.finish(folder, {})
+    endings = [*refusals, *(ending for window in windows for ending in window.endings)]
+    return Attached(folder, tuple(endings), {window.pid: window.steps for window in windows})
+
+
+def _found(pid: int) -> RemoteScript:
     try:
-        remote = target.found(pid)
+        return target.found(pid)
     except RecordError as error:
         raise target.older(pid, error) from None
-    command = processes.words(pid, "cmdline")
-    here = processes.folder(pid)
-    made_with = {"adapters": list(adapters), "options": job_settings(options), "attached": True}
-    folder = trace_folder.create(output, command, made_with, options["access"].text, working_directory=here)
+
+
+def _begin(
+    remotes: Mapping[int, RemoteScript],
+    session: Session,
+    steps: int,
+    for_ns: int,
+    wait_s: float,
+    asked: Callable[[], bool],
+) -> tuple[list[_Window], list[str]]:
+    """Ask all processes, and wait for their answers. Returns the windows that have begun, and why others have not.
+
+    Raises RecordError if none has begun, KeyboardInterrupt if a signal came before.
+    """
+    waiting: list[Request] = []
+    windows: list[_Window] = []
+    refusals: list[RecordError] = []
     try:
-        texts = {name: setting.text for name, setting in options.items()} | {"armed": "yes", "for": ""}
-        session = Session(
-            folder,
-            adapters,
-            anchored_options(texts, os.getcwd()),
-            supervisor=os.getpid(),
-            strings="-c" in command[1:-1],
-            began_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC),
-            levels=levels(options["trace"].text),
-            attached=True,
-        )
-        path, answer = (os.path.join(folder, name) for name in (_SCRIPT, _ANSWER))
-        with open(path, "w", encoding="utf-8", opener=opener) as script:
-            script.write(target.script(path, answer, remote.minor, session.to_text(), steps, for_ns))
-        page = os.path.join(folder, f"window-{os.uname().nodename}-{pid}")
-        with processes.refusals(pid, "attach", "attached to"):
-            _request(remote, pid, path, wait_s)
-        _wait_for_begin(remote, pid, answer)
-    except BaseException:
-        trace_folder.remove(folder)
-        raise
-    os.unlink(answer)
-    begun(folder)
-    with stop_asked() as asked:
-        counted, endings = _wait_for_end(remote, pid, page, for_ns, asked)
-    trace_folder.finish(folder, {})
-    return Attached(folder, tuple(endings), counted)
+        for pid, remote in remotes.items():
+            try:
+                waiting.append(Request(pid, remote, session, steps, for_ns, wait_s))
+            except RecordError as error:
+                refusals.append(error)
+        while waiting:
+            if asked():
+                waiting = [request for request in waiting if not request.withdraw()]
+            for request in list(waiting):
+                try:
+                    if not request.answered():
+                        continue
+                    windows.append(_Window(request.pid, request.remote, session.folder, for_ns))
+                except RecordError as error:
+                    refusals.append(error)
+                waiting.remove(request)
+            time.sleep(_LOOK_S)
+    finally:
+        for request in waiting:
+            request.withdraw()
+    if not windows:
+        if asked():
+            raise KeyboardInterrupt
+        if len(refusals) == 1:
+            raise refusals[0]
+        raise RecordError("; ".join(error.what for error in refusals))
+    return windows, [error.what for error in refusals]
 
 
-def _request(remote: RemoteScript, pid: int, path: str, wait_s: float) -> None:
-    """Ask for the script, and wait until it has begun: it removes itself. Raises RecordError where it does not in time.
+@dataclass
+class _Window:
+    """A process that records. `pages` is the file that it has while its window may be asked to close."""
 
-    CPython imports a module to open a script, which fails where the running code has no builtins (the constructor of a
-    named tuple). Then it is asked again.
-    """
-    end = time.monotonic() + wait_s
-    remote.request(path)
-    again = time.monotonic() + _OPENS_S
-    while os.path.exists(path):
-        now = time.monotonic()
-        if now > end:
-            remote.withdraw()
-            time.sleep(_LOOK_S * 4)  # it may have been taken just before
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-                raise RecordError(
-                    f"process {pid} has not come to a point where Python code can run for {wait_s:g} s: {_where(pid)}; "
-                    "the request is withdrawn, and nothing was changed",
-                    do="Try again, with a longer --wait.",
-                )
-        elif not remote.taken():
-            again = now + _OPENS_S
-        elif now > again:
-            remote.request(path)
-            again = now + _OPENS_S
-        time.sleep(_LOOK_S)
+    pid: int
+    remote: RemoteScript
+    folder: str
+    for_ns: int
+    steps: int = 0
+    endings: list[str] = field(default_factory=list)
+    _closing: bool = False
 
+    def __post_init__(self) -> None:
+        self._page = os.path.join(self.folder, f"window-{os.uname().nodename}-{self.pid}")
+        self._due = time.monotonic() + self.for_ns / 1e9
 
-def _where(pid: int) -> str:
-    """What the main thread of a process does, as far as the kernel knows."""
-    with suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
-        state = file.read().rpartition(")")[2].split()[0]
-        if state in "Tt":
-            return "it is stopped"
-        if state in "SD":
-            return "its main thread waits in C code"
-    return "its main thread is in C code"
-
-
-def _wait_for_begin(remote: RemoteScript, pid: int, answer: str) -> None:
-    """Wait until the program records. Raises RecordError with its reason if it does not."""
-    end = time.monotonic() + _BEGINS_S
-    while not os.path.exists(answer):
-        if not remote.runs():
-            raise RecordError(f"process {pid} ended before it was recorded")
-        if time.monotonic() > end:
-            raise RecordError(
-                f"process {pid} has begun to load the recorder, and has not come to an end with it in {_BEGINS_S} s"
-            )
-        time.sleep(_LOOK_S)
-    with open(answer, encoding="utf-8") as file:
-        why = file.read()
-    if why:
-        raise _refused(pid, why)
-
-
-def _refused(pid: int, why: str) -> RecordError:
-    missing = why.startswith("strobe is missing")
-    do = "Install strobe with the Python that runs the program: pip install strobe" if missing else ""
-    return RecordError(f"process {pid} cannot be attached to: {why}", do=do)
-
-
-def _wait_for_end(
-    remote: RemoteScript, pid: int, page: str, for_ns: int, asked: Callable[[], bool]
-) -> tuple[int, list[str]]:
-    """Wait until the window is over and its files are complete. Returns how many steps were counted, and in words what
-    happened.
-    """
-    steps, endings = 0, []
-    due = time.monotonic() + for_ns / 1e9
-    closing = False
-    while True:
+    def over(self) -> bool:
+        """Return whether the window has ended, or will end only when the program lets it."""
         try:
-            _, _, steps, answered, *_ = core.window_state(page)
+            _, _, self.steps, self._answered, *_ = core.window_state(self._page)
         except OSError:
-            break
-        if not remote.runs():
-            endings.append(f"process {pid} ended, or became another program")
+            return True
+        if not self.remote.runs():
+            self.endings.append(f"process {self.pid} ended, or became another program")
             with suppress(OSError):
-                os.unlink(page)
-            break
-        if asked() and not closing:
-            closing = True
-            due = time.monotonic()
+                os.unlink(self._page)
+            return True
+        if time.monotonic() > self._due + _CLOSES_S:
+            self.endings.append(f"process {self.pid} records until its main thread returns from C code")
+            return True
+        return False
+
+    def close(self) -> None:
+        """Ask for the end of the window."""
+        if not self._closing:
+            self._closing = True
+            self._due = time.monotonic()
             with suppress(OSError):
-                core.window_request(page, answered + 1, -1, 0, 0)
-        if time.monotonic() > due + _CLOSES_S:
-            endings.append(f"process {pid} records until its main thread returns from C code")
-            break
+                core.window_request(self._page, self._answered + 1, -1, 0, 0)
+
+    def written(self) -> bool:
+        """Return whether the files of the process are complete, or will not be."""
+        rings = os.path.join(self.folder, f"process-{self.pid}.rings")
+        return not os.path.exists(rings) or not self.remote.runs()
+
+
+def _wait_for_ends(windows: Sequence[_Window], asked: Callable[[], bool]) -> None:
+    """Wait until all windows are over and their files are complete."""
+    running = list(windows)
+    while running := [window for window in running if not window.over()]:
+        if asked():
+            for window in running:
+                window.close()
         time.sleep(_LOOK_S)
-    rings = os.path.join(os.path.dirname(page), f"process-{pid}.rings")
     end = time.monotonic() + _CLOSES_S
-    while os.path.exists(rings) and remote.runs() and time.monotonic() < end:
+    while not all(window.written() for window in windows) and time.monotonic() < end:
         time.sleep(_LOOK_S)
-    return steps, endings

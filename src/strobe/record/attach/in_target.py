@@ -22,6 +22,7 @@ def _begin(
     session: str,
     steps: int,
     for_ns: int,
+    rank: tuple[int, int] | None,
 ) -> None:
     """Load strobe, and begin a window. The file `script` is removed, as a sign that it runs.
 
@@ -33,6 +34,7 @@ def _begin(
     import sys
 
     core, why = None, ""
+    attached: Any = None
     try:
         posix.unlink(script)
         if sys.is_finalizing():
@@ -53,15 +55,20 @@ def _begin(
         globals()["__file__"] = strobe.__file__  # this code is the recorder's
         if strobe.__version__ != version:
             raise RuntimeError(f"it has strobe {strobe.__version__}, and this is strobe {version}")
-        from strobe.record.program import attached
+        from strobe.record.program import attached as recording
 
-        attached.begin(session, steps, for_ns, keeps_modules=own)
+        attached = recording
+        attached.begin(session, steps, for_ns, rank, keeps_modules=own)
     except BaseException as error:
         why = str(getattr(error, "strerror", None) or error) or type(error).__name__
     finally:
         _answer(answer, why)
-        if core is not None and hasattr(core, "hide_from_tools"):
-            core.hide_from_tools(False)
+        try:
+            if attached is not None and not why:
+                attached.lasts(for_ns)
+        finally:
+            if core is not None and hasattr(core, "hide_from_tools"):
+                core.hide_from_tools(False)
 
 
 def _answer(path: str, text: str) -> None:

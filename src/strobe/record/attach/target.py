@@ -65,10 +65,12 @@ def core_for(minor: int) -> tuple[list[str], list[str]]:
     return (folders, there) if there else ([], [])
 
 
-def script(path: str, answer: str, minor: int, session: str, steps: int, for_ns: int) -> str:
+def script(
+    path: str, answer: str, minor: int, session: str, steps: int, for_ns: int, rank: tuple[int, int] | None
+) -> str:
     """Return what the main thread of the program is to run. `path` is where it will be, `answer` the file that it
-    writes."""
+    writes, `rank` the number of its rank and of all ranks."""
     text = Path(__file__).with_name("in_target.py").read_text(encoding="utf-8")
     packages, cores = core_for(minor)
-    words = (path, packages, cores, strobe.__version__, answer, session, steps, for_ns)
+    words = (path, packages, cores, strobe.__version__, answer, session, steps, for_ns, rank)
     return f"{text}\n\n_begin({', '.join(map(repr, words))})\n"

@@ -11,13 +11,14 @@ import sys
 
 from strobe.native import core
 from strobe.record.options.session_settings import Session, switch
-from strobe.record.program import child_processes, session, windows
+from strobe.record.program import child_processes, session, threads, windows
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from types import ModuleType
 
 _KEPT = "_strobe_attached"  # the module that has ours between two recordings
+_LASTS_NS = 10_000_000_000  # longer than asked for, should a signal handler of the program prevent `lasts`
 _keeps_modules = False
 
 
@@ -30,17 +31,19 @@ class _Window(windows.Windows):
             _end()
 
 
-def begin(text: str, steps: int, for_ns: int, *, keeps_modules: bool) -> None:
-    """Record this process for `for_ns` at most, until so many whole steps are over (0: any number).
+def begin(text: str, steps: int, for_ns: int, rank: tuple[int, int] | None, *, keeps_modules: bool) -> None:
+    """Record this process until so many whole steps are over (0: any number), or `for_ns`, which `lasts` sets again.
 
-    `text` is that of the session. `keeps_modules`: the program has imported strobe itself. Raises OSError and
-    ValueError if nothing is recorded.
+    `text` is that of the session. `rank`: the number of its rank and of all ranks, by its launcher. `keeps_modules`:
+    the program has imported strobe itself. Raises OSError and ValueError if nothing is recorded.
     """
     global _keeps_modules
     if session.active():
         raise ValueError("it is recorded already: strobe job record opens a window of an armed program")
     _keeps_modules = keeps_modules
     windows.begin(Session.from_text(text), main=True, kind=_Window)
+    if rank is not None:
+        core.note_rank(*rank)
     session.stop_at_exit()
     windows.end_at_exit()
     session.rest_while_forking()
@@ -49,8 +52,15 @@ def begin(text: str, steps: int, for_ns: int, *, keeps_modules: bool) -> None:
     if window is not None:
         environment = dict(os.environ)
         # The step that runs has begun already.
-        window.request(-1, steps + 1 if steps else 0, for_ns)
+        window.request(-1, steps + 1 if steps else 0, for_ns + _LASTS_NS)
         _put_back(environment)
+
+
+def lasts(for_ns: int) -> None:
+    """End the window so long from now on, unless it has ended: our own work at its begin is not of its time."""
+    window = windows.current()
+    if window is not None:
+        window.lasts(for_ns)
 
 
 def _put_back(environment: dict[str, str]) -> None:
@@ -68,7 +78,7 @@ def _name_threads() -> None:
     for thread in list(getattr(threading, "_active", {}).values()):
         number = getattr(thread, "native_id", None)
         if number and number != os.getpid():
-            core.name_location(number, str(thread.name))
+            core.name_location(number, threads.name_of(thread))
 
 
 def _end() -> None:

@@ -50,6 +50,9 @@ def _name_threads(threading: ModuleType, name_thread: Any) -> None:
 
     def _set_native_id(thread: Any) -> None:
         original(thread)
-        name_thread(thread.name)
+        try:  # noqa: SIM105 - contextlib is nothing that every program imports
+            name_thread(str(thread.name))
+        except Exception:
+            pass  # a property of the program
 
     thread_class._set_native_id = _set_native_id

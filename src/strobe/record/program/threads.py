@@ -40,6 +40,14 @@ def at_begin(begin: Callable[[], None]) -> None:
     _begin.append(begin)
 
 
+def name_of(thread: Any) -> str:
+    """Return the name of a thread, "" where the program has a property of its own for it, which raises."""
+    try:
+        return str(thread.name)
+    except Exception:
+        return ""
+
+
 def _patch(threading: ModuleType) -> None:
     global _original
     thread_class = getattr(threading, "Thread", None)
@@ -49,7 +57,8 @@ def _patch(threading: ModuleType) -> None:
 
     def _set_native_id(thread: Any) -> None:
         original(thread)
-        core.name_thread(thread.name)
+        if name := name_of(thread):
+            core.name_thread(name)
         for call in _begin:
             call()
 

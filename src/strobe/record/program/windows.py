@@ -229,6 +229,12 @@ class Windows:
         elif not self.open:
             self._await()
 
+    def lasts(self, for_ns: int) -> None:
+        """The window that is open ends so long from now on."""
+        if self.open:
+            self.duration_ns = for_ns
+            self._await()
+
     def _turn(self) -> None:
         """Open or close the window: what was awaited has come."""
         if self.open:
