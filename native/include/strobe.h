@@ -189,7 +189,13 @@ enum strobe_row_kind {
   STROBE_ROW_IO = 11,
   // thread_waits: (location, call_stack text), (state text, cause), (waits, 0), wait_ns, max_ns. Such rows stay.
   STROBE_ROW_THREAD_WAIT = 12,
-  STROBE_ROW_KINDS = 13,
+  // compilations: (event text, compile_id text, function text), (file text, reason text), (line, 0), duration_ns. Such
+  // rows and the next ones stay.
+  STROBE_ROW_COMPILATION = 13,
+  // compiled_kernels: (kernel text, file text, operators text), (source_lines text, shapes text, reason text),
+  // (line, 0)
+  STROBE_ROW_COMPILED_KERNEL = 14,
+  STROBE_ROW_KINDS = 15,
   STROBE_ROW_SINCE_BEGIN = 0x8000  // added to the kind
 };
 #define STROBE_ROW_VALUES 6

@@ -18,6 +18,7 @@ from strobe.advice.outlier import ordinal, rhythm
 from strobe.advice.rank import BESIDE, findings, judged
 from strobe.model.kinds import CORES, OPERATOR_THREADS
 from strobe.present.summary import summarise
+from strobe.present.summary_text import summary_text
 from tests.unit.hand_made import FETCH, FETCH_ALONE, MS, HandMadeProcess, make_trace, move, span, train_steps
 
 
@@ -543,6 +544,43 @@ def test_graph_breaks_are_counted_with_their_lines():
 def test_a_function_that_was_compiled_eight_times_is_information_and_one_that_was_compiled_once_is_not():
     assert "8 times" in calling("Torch-Compiled Region: 0/7")["compiled"].what
     assert "compiled" not in calling("Torch-Compiled Region: 0/0")
+
+
+def compiling(compile_ms):
+    """75 steps, of which five compile `work` again for another size; each event is noted in the span of a compilation.
+
+    Returns the trace and the time of all steps, ns."""
+    again = [20, 30, 40, 50, 60]
+    steps = train_steps(75, wait_ns=MS // 10, extras=dict.fromkeys(again, ("torch.compile", int(compile_ms * MS))))
+    numbers = iter(range(1, 6))
+    noted = []
+    for one in steps:
+        if one.name == "torch.compile":
+            facts = {"time_ns": one.start_ns, "compile_id": f"0/{next(numbers)}", "function": "work", "file": "a.py"}
+            row = {**facts, "event": "compile", "line": 7, "duration_ns": one.end_ns - one.start_ns}
+            one = replace(one, tables={"compilations": row})
+        noted.append(one)
+    return make_trace({"main": noted}), steps[-1].end_ns - steps[0].start_ns
+
+
+def test_code_that_is_compiled_again_in_the_loop_gains_the_time_of_that():
+    trace, loop_ns = compiling(60)
+    finding = by_rule(trace)["compiled"]
+    assert finding.what.startswith("torch.compile compiles again in 5 steps, most often work; that takes 300.0 ms")
+    assert finding.gain_low_ns == pytest.approx(300 * MS / 75, rel=1e-3)
+    assert finding.gain_high_ns == pytest.approx(300 * MS / 75 * BESIDE, rel=1e-3)
+    assert [each["text"] for each in finding.evidence] == ["0/1", "0/2", "0/3"]
+    assert loop_ns > 300 * MS
+
+
+def test_the_summary_states_the_time_of_compiling_from_five_percent_of_the_run_on():
+    text = summary_text(summarise(compiling(60)[0]))
+    assert "COMPILING 300.0 ms, 26 % of the run, for 5 graphs: strobe compile" in text
+    assert "COMPILING" not in summary_text(summarise(compiling(5)[0]))
+
+
+def test_compiling_that_takes_less_than_a_percent_of_the_loop_is_no_finding():
+    assert "compiled" not in by_rule(compiling(0.1)[0])
 
 
 def test_a_class_that_is_slower_only_in_the_mean_is_no_finding():

@@ -405,13 +405,42 @@ inline constexpr SchemaColumn wait_ns{"wait_ns", CellType::integer, 5};
 inline constexpr SchemaColumn max_ns{"max_ns", CellType::integer, 6};
 inline TableLayout layout() { return {table, {time_ns, state, call_stack, cause, waits, wait_ns, max_ns}, false}; }
 }  // namespace thread_waits
+namespace compilations {
+inline constexpr const char* table = "compilations";
+inline constexpr uint32_t number = 24;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn event{"event", CellType::text, 1};
+inline constexpr SchemaColumn compile_id{"compile_id", CellType::text, 2};
+inline constexpr SchemaColumn function{"function", CellType::text, 3};
+inline constexpr SchemaColumn file{"file", CellType::text, 4};
+inline constexpr SchemaColumn line{"line", CellType::integer, 5};
+inline constexpr SchemaColumn reason{"reason", CellType::text, 6};
+inline constexpr SchemaColumn duration_ns{"duration_ns", CellType::integer, 7};
+inline TableLayout layout() { return {table, {time_ns, event, compile_id, function, file, line, reason, duration_ns},
+    false}; }
+}  // namespace compilations
+namespace compiled_kernels {
+inline constexpr const char* table = "compiled_kernels";
+inline constexpr uint32_t number = 25;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn kernel{"kernel", CellType::text, 1};
+inline constexpr SchemaColumn file{"file", CellType::text, 2};
+inline constexpr SchemaColumn line{"line", CellType::integer, 3};
+inline constexpr SchemaColumn operators{"operators", CellType::text, 4};
+inline constexpr SchemaColumn source_lines{"source_lines", CellType::text, 5};
+inline constexpr SchemaColumn shapes{"shapes", CellType::text, 6};
+inline constexpr SchemaColumn reason{"reason", CellType::text, 7};
+inline TableLayout layout() { return {table, {time_ns, kernel, file, line, operators, source_lines, shapes, reason},
+    false}; }
+}  // namespace compiled_kernels
 
 inline std::vector<TableLayout> side_tables() {
   return {kernel_spans::layout(), copy_spans::layout(), call_spans::layout(), operator_spans::layout(),
 sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_spans::layout(), io_spans::layout(),
 arguments::layout(), allocations::layout(), memory_blocks::layout(), samples::layout(), sample_totals::layout(),
 messages::layout(), folded_collectives::layout(), message_totals::layout(), marks::layout(), flows::layout(),
-lines::layout(), call_edges::layout(), path_metrics::layout(), io_totals::layout(), thread_waits::layout()};
+lines::layout(), call_edges::layout(), path_metrics::layout(), io_totals::layout(), thread_waits::layout(),
+compilations::layout(), compiled_kernels::layout()};
 }
 
 }  // namespace strobe::schema

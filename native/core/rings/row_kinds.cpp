@@ -104,6 +104,16 @@ using namespace schema::thread_waits;
 constexpr auto kColumns = all(std::array{RowColumn{call_stack, 0, 32, kHalf}}, halves(1, state, cause),
                               halves(2, waits), whole(3, wait_ns, max_ns));
 }  // namespace thread_wait_row
+namespace compilation_row {
+using namespace schema::compilations;
+constexpr auto kColumns =
+    all(thirds(0, event, compile_id, function), halves(1, file, reason), halves(2, line), whole(3, duration_ns));
+}  // namespace compilation_row
+namespace compiled_kernel_row {
+using namespace schema::compiled_kernels;
+constexpr auto kColumns =
+    all(thirds(0, kernel, file, operators), thirds(1, source_lines, shapes, reason), halves(2, line));
+}  // namespace compiled_kernel_row
 constexpr const char* kFoldedCollectives = schema::folded_collectives::table;
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
@@ -120,6 +130,8 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
      kFoldedCollectives, 5},
     {schema::io_spans::table, true, false, io_row::kColumns},
     {schema::thread_waits::table, false, true, thread_wait_row::kColumns, true},
+    {schema::compilations::table, false, false, compilation_row::kColumns, true},
+    {schema::compiled_kernels::table, false, false, compiled_kernel_row::kColumns, true},
 };
 
 }  // namespace

@@ -255,6 +255,71 @@ class Analyses:
                 rank, class or step; or where an option has no such choice.
         """
 
+    def compile(
+        self,
+        *,
+        by: Literal["function", "event", "kernel", "line", "phase"] = "function",
+    ) -> Table:
+        """What does torch.compile compile, how often and why, and which lines do its kernels work for?
+
+        Sum up the compilations of the whole run. A function is compiled to one graph, or with graph breaks
+        to several: what follows a break is a frame of its own, and counts as the function that breaks off.
+        `recompiles` and `graph_breaks` are those that TORCH_LOGS=recompiles,graph_breaks prints; a function
+        that reaches the limit of recompiles is counted once more than it is compiled. `cause` is the most
+        frequent one.
+
+        Of kernels, `source_lines` are those of the program's own files, or of its libraries, that the nodes
+        of the graph come from, without PyTorch's. A kernel that fuses several lines counts for each of
+        them: rows by line do not add up. Code that comes from Inductor's cache has no lines; `reason` is
+        why they are not known.
+
+        Profiles of PyTorch have compiled regions and kernels, and no graph breaks: there a frame is a
+        function, its graphs are those that were called, and recompiles those before the last of them. The
+        kernels of GPUs are those that a compiled region launched. Phases have the time of threads in each
+        phase, without the phases inside it: of the threads that wait for a compilation, not of those that
+        compile C++ meanwhile.
+
+        Options:
+            by: What a row is of.
+
+        Columns:
+            rank (int64): rank of the process, null if it has none [by=function or event]
+            process (uint32): process that compiled [by=function or event]
+            event (string): compile, recompile, graph_break [by=event]
+            time_ns (int64, ns): when it began [by=event]
+            compile_id (string): PyTorch's number: frame/compilation [by=event]
+            function (string): function that is compiled [by=function or event]
+            kernel (string): kernel, or operator that the generated code calls [by=kernel]
+            operators (string): ATen operators that it does the work of [by=kernel]
+            source_lines (string): lines of the program that it works for [by=kernel]
+            source_line (string): line of the program [by=line]
+            kernels (int64): calls in the generated code that work for it [by=line]
+            phase (string): phase of the compilation, by PyTorch's name [by=phase]
+            graphs (int64): compilations that made a graph [by=function]
+            recompiles (int64): times that a guard failed [by=function]
+            graph_breaks (int64): times that tracing broke off; null: unknown [by=function]
+            compile_ns (int64, ns): time of compiling it; null: unknown [by=function]
+            calls (int64): calls [by=function or kernel or line or phase]
+            total_ns (int64, ns): time of these calls [by=function or kernel or line]
+            self_ns (int64, ns): time of it without phases inside it [by=phase]
+            duration_ns (int64, ns): of a compilation [by=event]
+            cause (string): most frequent cause of recompiles or graph breaks [by=function]
+            reason (string): guard that failed, cause of a break, why not compiled [by=event]
+            place (string): FILE:LINE of the function, or of the break [by=function or event]
+            region (string): compiled region that calls it: frame/compilation [by=kernel]
+            graph (string): hash of its fx graph, as the profile has it [by=kernel]
+            file (string): file of the generated code [by=kernel]
+            line (int64): line of the call in it, null if unknown [by=kernel]
+            shapes (string): shapes of what the operators make [by=kernel]
+            reason (string): why its source lines are not known [by=kernel]
+
+        Needs:
+            PyTorch operators: strobe run --trace +torch
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
     def copies(
         self,
         *,

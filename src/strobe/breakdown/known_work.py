@@ -17,12 +17,12 @@ _DO = (
     ),
     (
         re.compile(
-            r"^torch\.compile$|compile_inner|_compile_fx|dynamo|inductor|"
+            r"^torch\.compile(:|$)|compile_inner|_compile_fx|dynamo|inductor|"
             r"Module(Load|GetFunction)|triton.*(compile|jit)",
             re.I,
         ),
-        "code is compiled again: find why with TORCH_LOGS=recompiles,graph_breaks; torch.compile(dynamic=True), or "
-        "torch._dynamo.mark_dynamic() for what varies",
+        "code is compiled again: find why with strobe compile, or TORCH_LOGS=recompiles,graph_breaks; "
+        "torch.compile(dynamic=True), or torch._dynamo.mark_dynamic() for what varies",
     ),
 )
 

@@ -37,6 +37,7 @@ LOSSES = {
     "calls_too_deep": "calls not recorded (recursion too deep for the C stack)",
     "deep_recursion_not_recorded": "recursions too deep for the C stack with an unknown number of calls not recorded",
     "threads_without_torch_operators": "threads without operators (started before torch was imported)",
+    "compilations_unreadable": "reports of torch.compile not read (this version of PyTorch differs)",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded (too many at once)",
     "nvtx_ranges_never_ended": "NVTX start/end ranges left out (not ended when recording stopped)",
     "nvtx_names_folded": "NVTX ranges shown as `<other NVTX ranges>` (too many different names)",

@@ -519,6 +519,35 @@ TABLES["thread_waits"] = (
     Column("wait_ns", "int64", "ns", "all of them together"),
     Column("max_ns", "int64", "ns", "the longest one"),
 )
+# Of torch.compile. Regions of the calls in `compiled_kernels` have its `kernel`, `file` and `line`.
+TABLES["compilations"] = (
+    Column("location", "uint32", "", "thread that compiled"),
+    Column("time_ns", "int64", "ns", "when it began; of the others, when the compiler noted it"),
+    Column(
+        "event",
+        "string",
+        "",
+        "compile (one frame, or one backward graph), recompile (a guard failed), graph_break",
+        values=("compile", "recompile", "graph_break"),
+    ),
+    Column("compile_id", "string", "", "PyTorch's number: frame/compilation of the frame"),
+    Column("function", "string", "", "function that is compiled, or breaks off"),
+    Column("file", "string", "", "source file"),
+    Column("line", "int64", "", "first line of the function; of a graph break, the line that causes it"),
+    Column("reason", "string", "", "guard that failed, cause of the graph break, why a frame was not compiled"),
+    Column("duration_ns", "int64", "ns", "of `compile`, without compilations inside it"),
+)
+TABLES["compiled_kernels"] = (
+    Column("location", "uint32", "", "thread that loaded the generated code"),
+    Column("time_ns", "int64", "ns", "when"),
+    Column("kernel", "string", "", "kernel or operator that the generated code calls"),
+    Column("file", "string", "", "file of the generated code"),
+    Column("line", "int64", "", "line of the call in it"),
+    Column("operators", "string", "", "ATen operators that it does the work of, a line each"),
+    Column("source_lines", "string", "", "lines of the program that it does the work of, FILE:LINE, a line each"),
+    Column("shapes", "string", "", "shapes of what these operators make, a line each", extra=True),
+    Column("reason", "string", "", "why its source lines are not known, null where they are"),
+)
 TABLES["quality"] = (
     Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
     Column("pid", "int64", "", "its number in the operating system"),
@@ -531,4 +560,5 @@ SPAN_TABLES = tuple(name for name, columns in TABLES.items() if columns[:2] == _
 EVENT_TABLES = (
     *("allocations", "memory_blocks", "samples", "sample_totals", "messages", "folded_collectives", "message_totals"),
     *("marks", "flows", "lines", "call_edges", "path_metrics", "io_totals", "thread_waits"),
+    *("compilations", "compiled_kernels"),
 )

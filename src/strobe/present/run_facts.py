@@ -16,7 +16,8 @@ from strobe.gpu.capabilities import gpu_name, properties_of
 from strobe.gpu.devices import devices
 from strobe.model.kinds import CHILDREN_CPU, CORES
 from strobe.model.units import format_bytes, format_ns, format_number_of, format_share
-from strobe.trace.definition_rows import process_rows
+from strobe.operators.compilations import compilation_events
+from strobe.trace.definition_rows import process_rows, processes_of_locations
 from strobe.trace.metrics.readings import Readings
 from strobe.trace.trace import Trace
 
@@ -24,6 +25,9 @@ _LONGEST = 300
 # Kinds of CPU time are facts where they are such a part of CPU time, or of the cores of machines.
 _MUCH_SYSTEM, _MUCH_WAITING, _MUCH_OF_MACHINE = 0.2, 0.25, 0.05
 _MOST_HOSTS = 4
+# Compiling is a fact from this share of the run on.
+_MUCH_COMPILING = 0.05
+COMPILING = "compiling"
 # Of the threads of a process, without the recorder's own; and what children used that have ended.
 _CPU = ("cpu main thread", "cpu python threads", "cpu compute threads", "cpu other threads")
 
@@ -50,6 +54,7 @@ def run_facts(trace: Trace) -> tuple[Fact, ...]:
         Fact("driver", machine.get("driver", ""), "NVIDIA's driver"),
         Fact("command", command if len(command) <= _LONGEST else f"{command[:_LONGEST]} ...", info.working_directory),
         Fact("started", f"{started:%Y-%m-%d %H:%M} UTC" if started else ""),
+        *_compiling(trace),
         *_used(trace),
         *_kinds_of_cpu_time(trace),
     )
@@ -74,6 +79,21 @@ def _hosts(trace: Trace) -> str:
     names = sorted({each.host for each in process_rows(trace) if each.host}) or [trace.info.host]
     more = f" ... {names[-1]}, {len(names)} in all" if len(names) > _MOST_HOSTS else ""
     return ", ".join(names[: _MOST_HOSTS - 1] if more else names) + more
+
+
+def _compiling(trace: Trace) -> list[Fact]:
+    """Return the time of torch.compile where it is much of the run; of several processes, that of the one with most."""
+    process_of, ns = processes_of_locations(trace), Counter[int]()
+    compiled = [each for each in compilation_events(trace) if each.event == "compile"]
+    for each in compiled:
+        ns[process_of[each.location]] += each.duration_ns
+    ((process, most_ns), *_) = ns.most_common(1) or [(0, 0)]
+    if not trace.info.duration_ns or most_ns < _MUCH_COMPILING * trace.info.duration_ns:
+        return []
+    graphs = {each.compile_id for each in compiled if process_of[each.location] == process and not each.reason}
+    share = format_share(most_ns / trace.info.duration_ns)
+    text = f"{format_ns(most_ns)}, {share} of the run, for {format_number_of(len(graphs), 'graph')}"
+    return [Fact(COMPILING, text, "durations of what torch.compile compiled, in one process: strobe compile")]
 
 
 def _used(trace: Trace) -> list[Fact]:

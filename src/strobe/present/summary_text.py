@@ -10,6 +10,7 @@ from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_number_of, format_share
 from strobe.present.engine import engine_lines
 from strobe.present.gpus import Gpu
+from strobe.present.run_facts import COMPILING
 from strobe.present.summary import StepSummary, Summary, summarise
 from strobe.present.text_page import WIDTH, as_shown, bar, page, processes, steps
 from strobe.trace.info import LEFT
@@ -59,6 +60,9 @@ def _head(summary: Summary, width: int) -> Iterable[str]:
     facts = [summary.program or "?", processes(summary.process_count), *lasted, *loop]
     yield _cut("strobe  " + " · ".join(facts), width)
     yield from _wrapped("VERDICT   ", summary.verdict.text, width)
+    for fact in summary.facts:
+        if fact.name == COMPILING:
+            yield from _wrapped("COMPILING ", f"{fact.value}: strobe compile", width)
     if summary.part:
         yield from _wrapped("ONLY PART ", f"{summary.part}; strobe summary reads everything", width)
 

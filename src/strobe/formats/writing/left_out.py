@@ -13,6 +13,8 @@ _SUMS = (
     "sample_totals",
     "folded_collectives",
     "thread_waits",
+    "compilations",
+    "compiled_kernels",
 )
 
 

@@ -10,7 +10,6 @@ A range costs 0.4 to 0.5 us, of which 0.3 to 0.4 are PyTorch's RecordFunction.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import os
 import sys
@@ -18,6 +17,8 @@ import sys
 from strobe.native import core, library
 from strobe.record import control_groups
 from strobe.record.adapter import Hooks, Replacements
+from strobe.record.adapters.torch_ops.compilations import Compilations
+from strobe.record.adapters.torch_ops.generated_code import GeneratedCode
 from strobe.record.options.session_settings import Session
 from strobe.record.program import threads
 from strobe.record.program.import_hooks import after_import
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 # model/kinds.py
 _OPERATOR_THREADS, _CORES = "threads of an operator", "cores of the process"
 _OPTIMIZED_PARAMETERS = "parameters of optimizers"
-_PYTHON, _FUNCTION = 1, 1  # paradigm, role
 
 
 class _TorchOps(Hooks):
@@ -42,6 +42,8 @@ class _TorchOps(Hooks):
         self._state: Any = None  # threading.local: our observer in this thread, whether it stepped aside
         self._parameters = 0  # that optimizers have
         self._replacements = Replacements()
+        self._compilations = Compilations()
+        self._generated_code = GeneratedCode()
 
     def available(self) -> str:
         """The operators come through ITT, so its variable must be ours to set."""
@@ -60,7 +62,8 @@ class _TorchOps(Hooks):
         os.environ["INTEL_LIBITTNOTIFY64"] = library()
         self._on = True
         after_import("torch", self._torch_imported)
-        after_import("torch._dynamo.callback", self._dynamo_imported)
+        self._compilations.start()
+        self._generated_code.start()
 
     def stop(self) -> None:
         """Give PyTorch its own functions back; switch the observer off in this thread."""
@@ -68,6 +71,8 @@ class _TorchOps(Hooks):
         if self._state is not None:
             self._observer().close()
         self._replacements.undo()
+        self._compilations.stop()
+        self._generated_code.stop()
 
     def _torch_imported(self, torch: ModuleType) -> None:
         if not self._on or not hasattr(torch, "_C"):
@@ -94,25 +99,6 @@ class _TorchOps(Hooks):
         self._patch_profiler(profiler)
         if (optim := sys.modules.get("torch.optim")) is not None:
             self._count_parameters(optim.Optimizer)
-
-    def _dynamo_imported(self, callback: ModuleType) -> None:
-        """Record what torch.compile compiles, on the thread that waits for it."""
-        handler: Any = getattr(callback, "CompilationCallbackHandler", None)
-        if not self._on or not hasattr(handler, "install_callbacks"):
-            return
-        original, region = handler.install_callbacks, core.region("torch.compile", _PYTHON, _FUNCTION)
-
-        @functools.wraps(original)
-        @contextlib.contextmanager
-        def install_callbacks(this: Any, *args: Any, **kwargs: Any) -> Any:
-            core.enter(region)
-            try:
-                with original(this, *args, **kwargs) as entered:
-                    yield entered
-            finally:
-                core.leave(region)
-
-        self._replacements.put(handler, "install_callbacks", install_callbacks)
 
     def _count_parameters(self, optimizer: Any) -> None:
         """Count the parameters of each group that an optimizer gets."""
