@@ -195,7 +195,12 @@ enum strobe_row_kind {
   // compiled_kernels: (kernel text, file text, operators text), (source_lines text, shapes text, reason text),
   // (line, 0)
   STROBE_ROW_COMPILED_KERNEL = 14,
-  STROBE_ROW_KINDS = 15,
+  // requests, on a task: (route text, request), (status, server text), latency_ns, start_delay_ns, running_ns,
+  // collecting_ns. Such rows stay.
+  STROBE_ROW_REQUEST = 15,
+  // request_parts, on a task: (kind text, code text, cause text), (request, thread_id), duration_ns. Such rows stay.
+  STROBE_ROW_REQUEST_PART = 16,
+  STROBE_ROW_KINDS = 17,
   STROBE_ROW_SINCE_BEGIN = 0x8000  // added to the kind
 };
 #define STROBE_ROW_VALUES 6
@@ -244,6 +249,9 @@ STROBE_API int strobe_stream_tell(strobe_stream* stream, const strobe_stream_spa
 // without a device. One thread at a time reports spans, in whatever order they end. The caller counts what could not be
 // recorded.
 STROBE_API strobe_stream* strobe_task_open(const char* name, uint64_t number);
+// The same for a span of a task and those directly inside of it, which are `count - 1`, lie in it one after the other,
+// and have no rows; the row of the first one may be of any table.
+STROBE_API int strobe_task_tell(strobe_stream* task, const strobe_stream_span* spans, size_t count);
 // Everything that was launched before this moment has been reported (INT64_MAX: nothing will come late, as at the
 // beginning). Iterations of the main loop are decided for streams up to there.
 STROBE_API void strobe_streams_told(int64_t launched_ns);

@@ -433,6 +433,33 @@ inline constexpr SchemaColumn reason{"reason", CellType::text, 7};
 inline TableLayout layout() { return {table, {time_ns, kernel, file, line, operators, source_lines, shapes, reason},
     false}; }
 }  // namespace compiled_kernels
+namespace requests {
+inline constexpr const char* table = "requests";
+inline constexpr uint32_t number = 26;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn route{"route", CellType::text, 1};
+inline constexpr SchemaColumn request{"request", CellType::integer, 2};
+inline constexpr SchemaColumn status{"status", CellType::integer, 3};
+inline constexpr SchemaColumn server{"server", CellType::text, 4};
+inline constexpr SchemaColumn latency_ns{"latency_ns", CellType::integer, 5};
+inline constexpr SchemaColumn start_delay_ns{"start_delay_ns", CellType::integer, 6};
+inline constexpr SchemaColumn running_ns{"running_ns", CellType::integer, 7};
+inline constexpr SchemaColumn collecting_ns{"collecting_ns", CellType::integer, 8};
+inline TableLayout layout() { return {table, {time_ns, route, request, status, server, latency_ns, start_delay_ns,
+    running_ns, collecting_ns}, false}; }
+}  // namespace requests
+namespace request_parts {
+inline constexpr const char* table = "request_parts";
+inline constexpr uint32_t number = 27;
+inline constexpr SchemaColumn time_ns{"time_ns", CellType::integer, 0};
+inline constexpr SchemaColumn kind{"kind", CellType::text, 1};
+inline constexpr SchemaColumn code{"code", CellType::text, 2};
+inline constexpr SchemaColumn cause{"cause", CellType::text, 3};
+inline constexpr SchemaColumn request{"request", CellType::integer, 4};
+inline constexpr SchemaColumn thread_id{"thread_id", CellType::integer, 5};
+inline constexpr SchemaColumn duration_ns{"duration_ns", CellType::integer, 6};
+inline TableLayout layout() { return {table, {time_ns, kind, code, cause, request, thread_id, duration_ns}, false}; }
+}  // namespace request_parts
 
 inline std::vector<TableLayout> side_tables() {
   return {kernel_spans::layout(), copy_spans::layout(), call_spans::layout(), operator_spans::layout(),
@@ -440,7 +467,7 @@ sync_spans::layout(), collective_spans::layout(), range_spans::layout(), python_
 arguments::layout(), allocations::layout(), memory_blocks::layout(), samples::layout(), sample_totals::layout(),
 messages::layout(), folded_collectives::layout(), message_totals::layout(), marks::layout(), flows::layout(),
 lines::layout(), call_edges::layout(), path_metrics::layout(), io_totals::layout(), thread_waits::layout(),
-compilations::layout(), compiled_kernels::layout()};
+compilations::layout(), compiled_kernels::layout(), requests::layout(), request_parts::layout()};
 }
 
 }  // namespace strobe::schema

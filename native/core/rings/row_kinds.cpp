@@ -114,6 +114,15 @@ using namespace schema::compiled_kernels;
 constexpr auto kColumns =
     all(thirds(0, kernel, file, operators), thirds(1, source_lines, shapes, reason), halves(2, line));
 }  // namespace compiled_kernel_row
+namespace request_row {
+using namespace schema::requests;
+constexpr auto kColumns = all(halves(0, route, request), halves(1, status, server),
+                              whole(2, latency_ns, start_delay_ns, running_ns, collecting_ns));
+}  // namespace request_row
+namespace request_part_row {
+using namespace schema::request_parts;
+constexpr auto kColumns = all(thirds(0, kind, code, cause), halves(1, request, thread_id), whole(2, duration_ns));
+}  // namespace request_part_row
 constexpr const char* kFoldedCollectives = schema::folded_collectives::table;
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
@@ -132,6 +141,8 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {schema::thread_waits::table, false, true, thread_wait_row::kColumns, true},
     {schema::compilations::table, false, false, compilation_row::kColumns, true},
     {schema::compiled_kernels::table, false, false, compiled_kernel_row::kColumns, true},
+    {schema::requests::table, false, false, request_row::kColumns, true},
+    {schema::request_parts::table, false, false, request_part_row::kColumns, true},
 };
 
 }  // namespace

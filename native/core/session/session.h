@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "core/rings/ring.h"
@@ -76,8 +77,9 @@ class Session {
   strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   void sample(uint32_t metric, double value);
   uint32_t metric(const char* name, const char* unit) { return samples_.metric(name, unit); }
-  // Records what ran on a lane of a stream; false: it could not be.
-  bool record(const strobe_stream& stream, StreamLane& lane, const strobe_stream_span& span);
+  // Records what ran on a lane of a stream, from start_ns on, with the spans inside of it; false: it could not be.
+  bool record(const strobe_stream& stream, StreamLane& lane, std::span<const strobe_stream_span> spans,
+              int64_t start_ns);
   void set_streams_complete(int64_t launched_ns) { drainer_.set_streams_complete(launched_ns); }
 
   Throttle& throttle() { return throttle_; }

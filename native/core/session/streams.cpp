@@ -29,7 +29,9 @@ bool Session::new_stream_ring(const strobe_stream& stream, StreamLane& lane) {
   return true;
 }
 
-bool Session::record(const strobe_stream& stream, StreamLane& lane, const strobe_stream_span& span) {
+bool Session::record(const strobe_stream& stream, StreamLane& lane, std::span<const strobe_stream_span> spans,
+                     int64_t start_ns) {
+  const strobe_stream_span& span = spans.front();
   Producer& p = lane.spans;
   RowProducer& r = lane.rows;
   if (!recording() || files_.failed() || span.launched_ns < recording_since_ns_) return false;
@@ -42,21 +44,25 @@ bool Session::record(const strobe_stream& stream, StreamLane& lane, const strobe
     if (!found) ring.lost.fetch_add(1, std::memory_order_relaxed);
     return found;
   };
-  if (!room(*p.header, p.limit, p.head, kRecordsOfSpan)) return false;
+  if (!room(*p.header, p.limit, p.head, kRecordsOfSpan * spans.size())) return false;
   if (span.row_kind && !room(*r.header, r.limit, r.head, 1)) return false;
-  const auto put = [&](RecordKind kind, int64_t ns) {
+  const auto put = [&](RecordKind kind, uint32_t region, int64_t ns) {
     const uint64_t epoch = uint64_t(ns) >> kTimeBits;
     if (epoch != p.epoch) p.epoch = epoch, p.data[p.head++ & p.mask] = uint64_t(kEpoch) << 62 | epoch;
-    p.data[p.head++ & p.mask] = make_record(kind, span.region, uint64_t(ns));
+    p.data[p.head++ & p.mask] = make_record(kind, region, uint64_t(ns));
   };
   if (!span.region) {
     write_row(r, span.row_kind, uint64_t(span.start_ns), p.head, span.values);
     return true;
   }
   // The row before the end of its span, and both only whole: what a kill cuts off is left out.
-  put(kEnter, span.start_ns);
+  put(kEnter, span.region, start_ns);
   if (span.row_kind) write_row(r, span.row_kind, uint64_t(span.launched_ns), p.head, span.values);
-  put(kLeave, span.end_ns);
+  for (const strobe_stream_span& inner : spans.subspan(1)) {
+    put(kEnter, inner.region, inner.start_ns);
+    put(kLeave, inner.region, inner.end_ns);
+  }
+  put(kLeave, span.region, span.end_ns);
   p.header->head.store(p.head, std::memory_order_release);
   lane.last_ns = span.end_ns;
   return true;
@@ -103,19 +109,23 @@ strobe_stream* strobe_task_open(const char* name, uint64_t number) {
 }
 
 int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
+  return strobe_task_tell(stream, span, 1);
+}
+
+int strobe_task_tell(strobe_stream* stream, const strobe_stream_span* span, size_t count) {
   const strobe::Inside inside;
   const int64_t start = span->start_ns, end = span->end_ns;
   if (start <= 0 || end < start) {
     strobe_count("stream_spans_untimed", 1);
     return 0;
   }
-  strobe_stream_span fitting = *span;
+  int64_t shifted_start = start;
   strobe::StreamLane* fits = nullptr;
   const int64_t jitter = stream->kind == strobe::kOfStream ? strobe::kClockJitterNs : 0;
   for (auto& lane : stream->lanes) {
     const int64_t early = span->region && lane.open(session().generation()) ? lane.last_ns - start : 0;
     if (early > jitter || (early > 0 && lane.last_ns > end)) continue;
-    if (early > 0) fitting.start_ns = lane.last_ns;
+    if (early > 0) shifted_start = lane.last_ns;
     fits = &lane;
     break;
   }
@@ -124,7 +134,7 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
     const size_t lanes = stream->lanes.size();
     fits->name = lanes == 1 ? stream->name : stream->name + " (lane " + std::to_string(lanes) + ")";
   }
-  const bool recorded = fits && session().record(*stream, *fits, fitting);
+  const bool recorded = fits && session().record(*stream, *fits, {span, count}, shifted_start);
   const bool missing = !recorded && stream->kind == strobe::kOfStream && session().recording(span->launched_ns);
   if (missing) strobe_count("stream_spans_lost", 1);
   return recorded;

@@ -15,6 +15,7 @@
 #include "core/system/node_clock.h"
 #include "include/strobe.h"
 #include "python/recording/greenlets.h"
+#include "python/recording/requests.h"
 extern "C" {
 #include "python/calls/call_watch.h"
 #include "python/calls/code_regions.h"
@@ -312,6 +313,7 @@ NB_MODULE(_native, m) {
   m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),
         nb::arg("calls"), nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("ns"));
   m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
+  m.attr("request") = nb::steal(request_function());
   m.def("ticks", &strobe_ticks);
   m.def("message_wait_begin", &strobe_message_wait_begin);
   m.def("message_wait_end", &strobe_message_wait_end);

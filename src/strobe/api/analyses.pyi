@@ -1795,6 +1795,75 @@ class Analyses:
             activities (int64): kernels, copies and memory sets launched or captured inside
         """
 
+    def requests(
+        self,
+        *,
+        by: Literal["route", "request", "cause"] = "route",
+    ) -> Table:
+        """How fast does a service answer, by route, and what do its slow requests wait for?
+
+        Requests are found without a marker: of ASGI applications under uvicorn, aiohttp.web, servers of
+        asyncio streams, and http.server. The latency is that of the server: from the arrival of the
+        request's data until the last byte of the response was given to the socket. Where the event loop was
+        busy when the data arrived, the arrival is what the kernel has for the connection, to 4 ms.
+        Percentiles are exact, over every request, whether steps were folded or not: the value at rank (n -
+        1) p, linear between two requests, as numpy.percentile has it. Failed are those with a status of 500
+        and more, or without a response.
+
+        A route is the template that the application declares. Servers without routes have the path; a part
+        of it that is not a plain word of letters is {}. Queries and bodies are never recorded.
+
+        The kinds of what a request does: start (arrived, until its code began), running (its code runs on
+        the event loop), loop (it could go on, but the loop ran others, or collected garbage), and waits:
+        sleep, lock, semaphore, condition, event, queue, thread (its job runs in an executor), thread pool
+        (its job waits for a thread), connection pool, outgoing call, socket, client (the body, or a client
+        that reads slowly), task (another task, where not known better), process, other (a future, nobody
+        knows whose). Where a request waits for tasks of its own, it is what the one of them does that ends
+        last. What lasts less than 1 ms is `short`. Of http.server the kind is `thread`: its functions, by
+        name.
+
+        Slow requests are those above the 95th percentile of all. The sentence is about them, if they take
+        at least twice as long as the median, and what it names is at least a quarter of their time. It has
+        a second part about requests that take twice the median of their own route, if something else holds
+        these up.
+
+        Options:
+            by: One row per route, per request (slowest first), or per cause of slow requests.
+
+        Columns:
+            rank (int64): rank of the process, null if it has none [by=route or request]
+            process (uint32): process that answers [by=route or request]
+            request (int64): number of the request in its process [by=request]
+            start_ns (int64, ns): when it arrived [by=request]
+            route (string): method and template of the route [by=route or request]
+            requests (int64): requests that were answered, or given up [by=route]
+            rate (float64, 1/s): requests per second, over the time from the first to the last of all
+                [by=route]
+            failed (int64): of them those with a status of 500 and more, or without a response [by=route]
+            median_ns (int64, ns): median latency [by=route]
+            p90_ns (int64, ns): 90th percentile of the latency [by=route]
+            p95_ns (int64, ns): 95th percentile of the latency [by=route]
+            p99_ns (int64, ns): 99th percentile of the latency [by=route]
+            max_ns (int64, ns): longest latency [by=route]
+            status (int64): status of the response, null where none was sent [by=request]
+            latency_ns (int64, ns): from its arrival to the end of its response [by=request]
+            start_delay_ns (int64, ns): until its code began [by=request]
+            running_ns (int64, ns): its code ran on the event loop (http.server: CPU time); null: not known
+                [by=request]
+            collecting_ns (int64, ns): of that, the garbage collector ran [by=request]
+            loop_ns (int64, ns): it could go on, but the event loop ran others [by=request]
+            slow_requests (int64): slow requests that have it [by=cause]
+            kind (string): what took most of its time: see above [by=request or cause]
+            function (string): function that ran, or that waited [by=request or cause]
+            cause (string): who kept it waiting, where known; of running its own route [by=request or cause]
+            total_ns (int64, ns): how long, of all that it is of [by=request or cause]
+            times (float64): how often a request does so, in the mean [by=cause]
+            share (float64): of the time of all slow requests [by=cause]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
     def samples(
         self,
         *,

@@ -39,6 +39,7 @@ LOSSES = {
     "threads_without_torch_operators": "threads without operators (started before torch was imported)",
     "compilations_unreadable": "reports of torch.compile not read (this version of PyTorch differs)",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded (too many at once)",
+    "requests_not_recorded": "requests of services not recorded (too many at once)",
     "nvtx_ranges_never_ended": "NVTX start/end ranges left out (not ended when recording stopped)",
     "nvtx_names_folded": "NVTX ranges shown as `<other NVTX ranges>` (too many different names)",
     "nvtx_ranges_too_deep": "NVTX ranges not recorded (nested too deeply)",

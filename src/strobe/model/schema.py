@@ -548,6 +548,33 @@ TABLES["compiled_kernels"] = (
     Column("shapes", "string", "", "shapes of what these operators make, a line each", extra=True),
     Column("reason", "string", "", "why its source lines are not known, null where they are"),
 )
+TABLES["requests"] = (
+    Column("location", "uint32", "", "row of the timeline that shows it"),
+    Column("time_ns", "int64", "ns", "when it arrived"),
+    Column("route", "string", "", "method and template of the route, never its values: GET /orders/{order_id}"),
+    Column("request", "int64", "", "number in its process"),
+    Column("status", "int64", "", "status of the response, null where none was sent"),
+    Column("server", "string", "", "who received it: uvicorn, starlette, aiohttp, http.server, asyncio streams"),
+    Column("latency_ns", "int64", "ns", "from its arrival until the last byte of the response was given to the socket"),
+    Column("start_delay_ns", "int64", "ns", "of it, until its code began"),
+    Column(
+        "running_ns",
+        "int64",
+        "ns",
+        "of it, while its code ran on the event loop (http.server: CPU time of its thread); null: not known",
+    ),
+    Column("collecting_ns", "int64", "ns", "of running_ns, while the garbage collector ran"),
+)
+TABLES["request_parts"] = (
+    Column("location", "uint32", "", "row of the timeline that shows the request"),
+    Column("time_ns", "int64", "ns", "when the part began"),
+    Column("kind", "string", "", "what the request did or waited for: see `strobe requests`"),
+    Column("code", "string", "", "function of the program that waited, with its file and line"),
+    Column("cause", "string", "", "who kept it waiting, where known"),
+    Column("request", "int64", "", "number of the request in its process"),
+    Column("thread_id", "int64", "", "number the operating system gave the thread that answers"),
+    Column("duration_ns", "int64", "ns", "how long the part lasted, at least 1 ms"),
+)
 TABLES["quality"] = (
     Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
     Column("pid", "int64", "", "its number in the operating system"),
@@ -561,4 +588,5 @@ EVENT_TABLES = (
     *("allocations", "memory_blocks", "samples", "sample_totals", "messages", "folded_collectives", "message_totals"),
     *("marks", "flows", "lines", "call_edges", "path_metrics", "io_totals", "thread_waits"),
     *("compilations", "compiled_kernels"),
+    *("requests", "request_parts"),
 )

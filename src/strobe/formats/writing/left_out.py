@@ -15,11 +15,13 @@ _SUMS = (
     "thread_waits",
     "compilations",
     "compiled_kernels",
+    "requests",
+    "request_parts",
 )
 
 
 def sums_left_out(trace: Trace, format_name: str) -> list[str]:
-    """Return sentences about the sums without times that a trace holds, for which a format has no place."""
+    """Return sentences about sums without times, and requests, for which a format has no place."""
     notes = []
     if trace.folded_count:
         folded = f"{trace.folded_count} executions that were folded into statistics"

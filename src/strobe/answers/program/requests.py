@@ -1,0 +1,163 @@
+"""Requests that a service answers: how many, how fast by route, and what the slow ones wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from strobe.analyses.program.requests import ANALYSIS
+from strobe.model.units import format_ns, format_share
+from strobe.sums.requests import Request, Spent, median_ns, requests_of, slow_requests, spent_by, unusual_requests
+from strobe.tables.table import Table, make_table
+from strobe.trace.definition_rows import ranks_of
+from strobe.trace.trace import Trace
+
+_PERCENTILES = (50, 90, 95, 99)
+_NO_REQUESTS = (
+    "no request of a service was recorded; strobe finds those of uvicorn, aiohttp.web, asyncio.start_server and "
+    "http.server"
+)
+_SLOWER = 2  # than the median: what slow requests must be for a sentence about them
+_MAIN = 0.25  # of the time of the slow requests
+_FEW, _RARE = 5, 0.01  # requests that are slower than usual: fewer are not worth a word
+_MANY = 5  # waits of one kind one after the other
+
+
+def run(trace: Trace, *, by: str) -> Table:
+    """Return the answer; see `strobe.analyses.program.requests`."""
+    requests = requests_of(trace)
+    if not requests:
+        return make_table(ANALYSIS.columns_with(by=by), [], about="requests of services", note=_NO_REQUESTS)
+    slow = slow_requests(requests)
+    if by == "route":
+        rows = list(_routes(trace, requests))
+    elif by == "request":
+        rows = list(_requests(trace, requests))
+    else:
+        all_ns = sum(each.latency_ns for each in slow)
+        rows = [_cause(each, all_ns) for each in spent_by(trace, slow)]
+    return make_table(
+        ANALYSIS.columns_with(by=by), rows, about="requests of services", note=verdict(trace, requests, slow)
+    )
+
+
+def _routes(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str, object]]:
+    first = min(each.start_ns for each in requests)
+    lasted_ns = max(each.start_ns + each.latency_ns for each in requests) - first
+    ranks = ranks_of(trace)
+    groups: dict[tuple[int, str], list[Request]] = {}
+    for each in requests:
+        groups.setdefault((each.process, each.route), []).append(each)
+    for (process, route), own in sorted(groups.items(), key=lambda group: -sum(each.latency_ns for each in group[1])):
+        latencies = np.array([each.latency_ns for each in own])
+        median, p90, p95, p99 = (round(float(each)) for each in np.percentile(latencies, _PERCENTILES))
+        yield {
+            "rank": ranks[process],
+            "process": process,
+            "route": route,
+            "requests": len(own),
+            "rate": 1e9 * len(own) / lasted_ns if lasted_ns else None,
+            "failed": sum(each.failed for each in own),
+            "median_ns": median,
+            "p90_ns": p90,
+            "p95_ns": p95,
+            "p99_ns": p99,
+            "max_ns": int(latencies.max()),
+        }
+
+
+def _requests(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str, object]]:
+    ranks = ranks_of(trace)
+    for each in sorted(requests, key=lambda each: -each.latency_ns):
+        spent = spent_by(trace, [each])[0]
+        loop = sum(part.duration_ns for part in each.parts if part.kind == "loop")
+        yield {
+            "rank": ranks[each.process],
+            "process": each.process,
+            "request": each.number,
+            "route": each.route,
+            "start_ns": each.start_ns,
+            "status": each.status,
+            "latency_ns": each.latency_ns,
+            "start_delay_ns": each.start_delay_ns,
+            "running_ns": each.running_ns,
+            "loop_ns": loop,
+            "collecting_ns": each.collecting_ns,
+            "kind": spent.kind,
+            "function": spent.function,
+            "cause": spent.cause,
+            "total_ns": spent.total_ns,
+        }
+
+
+def _cause(spent: Spent, all_ns: int) -> Mapping[str, object]:
+    return {
+        "slow_requests": len(spent.requests),
+        "kind": spent.kind,
+        "function": spent.function,
+        "cause": spent.cause,
+        "total_ns": spent.total_ns,
+        "times": spent.waits / len(spent.requests),
+        "share": spent.total_ns / all_ns,
+    }
+
+
+def verdict(trace: Trace, requests: Sequence[Request], slow: Sequence[Request]) -> str:
+    """Return one sentence about what the slow requests wait for; nothing where they do not stand out.
+
+    Where a route is slow by itself, those of others that are slower than usual are behind it: they have a part of
+    the sentence if something else holds them up.
+    """
+    usual_ns = median_ns(requests)
+    if sum(each.latency_ns for each in slow) < _SLOWER * usual_ns * max(len(slow), 1):
+        slow = []
+    parts, first = list[str](), dict[str, float]()
+    if slow and (first := _main(trace, slow)):
+        least = format_ns(min(each.latency_ns for each in slow))
+        who = f"the {len(slow)} slow requests ({least} and more, median of all {format_ns(usual_ns)})"
+        parts.append(_sentence(who, first))
+    unusual = unusual_requests(requests, _SLOWER)
+    if len(unusual) >= max(_FEW, _RARE * len(requests)):
+        second = _main(trace, unusual)
+        if second and next(iter(second)) not in first:
+            who = f"the {len(unusual)} requests that take twice the median of their route"
+            parts.append(_sentence(who, second))
+    return "; ".join(parts)
+
+
+def _sentence(who: str, shares: Mapping[str, float]) -> str:
+    return f"of the time of {who}, " + " and ".join(f"{format_share(part)} {does}" for does, part in shares.items())
+
+
+def _main(trace: Trace, requests: Sequence[Request]) -> dict[str, float]:
+    """Return what takes most of the time of requests, and its share, most first."""
+    all_ns, spent_ns = sum(each.latency_ns for each in requests), dict[str, int]()
+    for each in spent_by(trace, requests):
+        if each.kind != "short":
+            spent_ns[_does(each)] = spent_ns.get(_does(each), 0) + each.total_ns
+    named = sorted((each for each in spent_ns if spent_ns[each] >= _MAIN * all_ns), key=lambda each: -spent_ns[each])
+    return {each: spent_ns[each] / all_ns for each in named}
+
+
+def _does(spent: Spent) -> str:
+    where = f" in {spent.function}" if spent.function else ""
+    many = spent.waits / len(spent.requests)
+    often = f", {many:.0f} times one after the other" if many >= _MANY else ""
+    if spent.kind in ("loop", "start"):
+        ran = " of ".join(filter(None, (spent.function, spent.cause)))
+        return f"passes while the event loop runs {ran or 'others'}"
+    if spent.kind == "running":
+        return f"is computed on the event loop{where}"
+    if spent.kind == "thread pool":
+        return f"is waited for a free thread{where}" + (f", behind {spent.cause}" if spent.cause else "")
+    if spent.kind == "thread":
+        return f"passes in a thread{where}"
+    return f"is waited for {_AWAITED[spent.kind]}{where}{often}"
+
+
+_AWAITED = {
+    "sleep": "a timer", "lock": "a lock", "semaphore": "a semaphore", "condition": "a condition", "event": "an event",
+    "queue": "a queue", "connection pool": "a free connection", "outgoing call": "another service", "task": "a task",
+    "socket": "a socket", "client": "the client", "process": "another process", "other": "a future",
+}  # fmt: skip
