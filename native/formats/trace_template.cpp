@@ -137,7 +137,7 @@ void TraceTemplate::add_location(const ProcessFile& process, const Location& loc
 void TraceTemplate::add_table(const ProcessFile& process, const std::string& name, LocationTemplate& into,
                               const std::vector<int64_t>& rows, const std::map<std::string, std::string>& ids) {
   Table table;
-  for (const auto& chunk : process.tables.at(name))
+  for (const auto& chunk : process.table_chunks(name))
     if (chunk.location == into.id && process.whole(chunk.payload))
       decode_table(chunk.payload, chunk.location, chunk.count, table);
   if (table.row.empty() || table.columns.size() > kMaxColumns) return;

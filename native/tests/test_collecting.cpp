@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "core/format/span_statistics.h"
 #include "kernels/reading/process_file.h"
 #include "tests/check.h"
 
@@ -123,6 +124,8 @@ struct Seen {
 
 Seen see(const std::string& blocks, int64_t min_duration_ns = 0) {
   const auto file = open_process(blocks);
+  if (file->bytes_lost || file->chunks_damaged)
+    fprintf(stderr, "%lu bytes lost, %lu chunks damaged\n", file->bytes_lost, file->chunks_damaged);
   CHECK(file->bytes_lost == 0 && file->chunks_damaged == 0);
   Seen seen;
   std::map<std::pair<uint32_t, uint32_t>, int64_t> own;  // by location and path
@@ -253,7 +256,30 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
   return seen.folded;
 }
 
-void killed(Told* told, uint32_t seed) {
+// As a kill between a write and the note that it was done: records of iterations and readings of metrics are in the
+// file, and still in the snapshot and in the header of the rings.
+size_t write_again(const std::string& blocks) {
+  std::string again;
+  const auto snapshots = read_snapshots(strobe::beside(blocks, ".statistics"));
+  std::string_view chunks = snapshots.empty() ? std::string_view() : std::string_view(snapshots[0].chunks);
+  ChunkHeader header;
+  while (chunks.size() >= sizeof header) {
+    memcpy(static_cast<void*>(&header), chunks.data(), sizeof header);
+    const std::string_view chunk = chunks.substr(0, sizeof header + header.payload_bytes);
+    if (header.kind == kIterationsChunk) again += chunk;
+    chunks.remove_prefix(chunk.size());
+  }
+  const MappedFile rings(strobe::beside(blocks, ".rings"), MAP_SHARED);
+  const auto& of_rings = *reinterpret_cast<const RingsHeader*>(rings.bytes().data());
+  if (const uint32_t n = of_rings.staged_count.load())
+    append_chunk(again, kSamplesChunk, 0, n, encode_staged_samples(of_rings, n));
+  FILE* file = fopen(blocks.c_str(), "ab");
+  CHECK(file && fwrite(again.data(), 1, again.size(), file) == again.size() && fclose(file) == 0);
+  return again.size();
+}
+
+// Returns how many bytes were written again.
+size_t killed(Told* told, uint32_t seed) {
   Folder folder;
   clear(told);
   std::mt19937 random(seed);
@@ -275,10 +301,13 @@ void killed(Told* told, uint32_t seed) {
   const std::string blocks = folder.files(".blocks")[0];
   const Seen seen = see(blocks);
   check_counts(seen, *told, 2);  // one of each thread
+  const bool torn = open_process(blocks)->bytes() != open_process(blocks)->sound_bytes();
+  const size_t again_bytes = seed % 2 && !torn ? write_again(blocks) : 0;
   recover_process(blocks, folder.files(".rings")[0]);
   CHECK(folder.files(".rings").empty() && folder.files(".statistics").empty());
   const Seen again = see(blocks);
   CHECK(again.begun == seen.begun && again.ended == seen.ended && again.folded == seen.folded);
+  return again_bytes;
 }
 
 // More threads that call more functions than the table of statistics holds, a few at a time: what those that have ended
@@ -365,7 +394,9 @@ int main() {
 #if defined(__SANITIZE_THREAD__)
   fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: killed\n");
 #else
-  for (uint32_t seed = 0; seed < cases(40); seed++) killed(told, seed);
+  size_t written_again = 0;
+  for (uint32_t seed = 0; seed < cases(40); seed++) written_again += killed(told, seed);
+  CHECK(written_again > 0);
   for (const int after_us : {100, 3000, 12000}) many_threads(told, after_us);
 #endif
 }

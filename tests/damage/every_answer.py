@@ -26,6 +26,8 @@ from strobe.server.routing.endpoints import highest
 from strobe.server.routing.routes import endpoints
 from strobe.server.trace_context import TraceContext
 from strobe.tables.table import Table
+from strobe.trace import archive
+from strobe.trace.quality import counters
 
 # The questions that answer most of the others' causes: what the short test asks.
 MAIN = ("info", "steps", "profile", "operators", "structure", "breakdown", "samples", "idle", "waits", "what_if")
@@ -50,7 +52,9 @@ _ELSEWHERE = {
 }
 # What describes the files rather than the run.
 _OF_FILES = ("size", "size_bytes")
-_WITH_SIZES = ("route meta", "route report", "route summary", "score")
+_COLUMN_OF_FILES = {"score": "bytes"}
+_WITH_SIZES = ("route meta", "route report", "route summary")
+_WITH_QUALITY = ("route report",)  # has the damaged chunks of the quality table, also where nothing is lost
 
 
 @dataclass
@@ -61,7 +65,8 @@ class Answers:
     wrong: list[str] = field(default_factory=list)
     lost: str = ""  # as `strobe info` states it
     refused: bool = False
-    size_bytes: int = 0
+    chunks_damaged: int = 0
+    sizes: list[int] = field(default_factory=list)  # of the files, before and after: tiles may be made anew
 
     def ask(self, what: str, answer: Callable[[], object]) -> object:
         """Ask one question; return the answer, None where there is none."""
@@ -89,7 +94,7 @@ class Answers:
 
     def differing(self, sound: Answers) -> list[str]:
         """Return the questions whose answers are not those of the sound trace; a changed size is no other figure."""
-        sized = _WITH_SIZES if self.size_bytes != sound.size_bytes else ("\0",)
+        sized = _WITH_SIZES if self.sizes != sound.sizes else _WITH_QUALITY if self.chunks_damaged else ("\0",)
         changed = [what for what, digest in self.digests.items() if sound.digests.get(what) != digest]
         return [what for what in changed if not what.startswith(sized)]
 
@@ -122,10 +127,10 @@ def answers_of(folder: Path, *, all_of_them: bool = True, verbs: tuple[int, int]
         found.wrong.append(f"open: {_place(error)}")
         return found
     with trace:
-        found.size_bytes = trace.info.size_bytes
+        found.sizes = _sizes(folder)
         for name in registry.names("analyses") if all_of_them else MAIN:
             if name not in ("compare", "info"):  # compare asks for another trace
-                found.ask(name, lambda name=name: trace.ask(name))  # type: ignore[misc]
+                found.ask(name, lambda name=name: _of_the_run(name, trace.ask(name)))  # type: ignore[misc]
         found.ask("sql", lambda: trace.sql("SELECT count(*), sum(duration_ns), max(parent) FROM spans"))
         context = TraceContext(trace, folder)
         for endpoint in endpoints():
@@ -140,6 +145,8 @@ def answers_of(folder: Path, *, all_of_them: bool = True, verbs: tuple[int, int]
                 )
         facts = found.ask("info", lambda: {k: v for k, v in trace.ask("info").rows() if k not in _OF_FILES})
         found.lost = str(facts["lost"]) if isinstance(facts, dict) else ""
+        found.chunks_damaged = counters(trace)["chunks_damaged"]
+        found.sizes += _sizes(folder)
     with tempfile.TemporaryDirectory(prefix="strobe-verbs-") as work:
         asked = islice(_verbs(folder, Path(work)), verbs[0], None, verbs[1])
         for verb, words in asked if all_of_them else [("summary", ["summary", str(folder)])]:
@@ -169,6 +176,15 @@ def _verbs(folder: Path, work: Path) -> Iterator[tuple[str, list[str]]]:
             yield verb, [verb, trace, *more.get(verb, [])]
     for verb in ("info", "steps", "compare"):
         yield verb, [verb, trace, *([trace] if verb == "compare" else [])]
+
+
+def _sizes(folder: Path) -> list[int]:
+    return [size for _, size, _ in archive.states(folder)]
+
+
+def _of_the_run(name: str, table: Table) -> Table:
+    """Return an answer without the column that describes the files."""
+    return table.select([column for column in table.columns if column != _COLUMN_OF_FILES.get(name)])
 
 
 def _digest(answer: object) -> str:

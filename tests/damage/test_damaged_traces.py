@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -17,7 +20,9 @@ from strobe.trace.processes.process_reader import RecordedProcess
 from strobe.trace.quality import counters
 from tests.damage.damages import DAMAGES, HARMLESS, chunks_of, damage
 from tests.damage.every_answer import answers_of, findings
-from tests.unit.blocks_twin import END, HEADER, LOOPS, PROCESS, SPANS, STATISTICS
+from tests.unit.blocks_twin import END, HEADER, LOOPS, PROCESS, REGIONS, SAMPLES, SPANS, STATISTICS
+
+TABLE = 15  # chunks of side tables: docs/format/blocks.md
 
 Copied = Callable[[str], Path]
 
@@ -131,6 +136,48 @@ def test_chunks_in_another_order_or_there_twice_change_no_answer(copied: Copied)
             path = blocks_of(folder)
             path.write_bytes(DAMAGES[kind](path.read_bytes(), Random(seed)))
             assert answers(folder) == expected, f"{kind} {seed}"
+
+
+def swap_first_and_last(path: Path, kind: int, name: bytes = b"") -> None:
+    """Let two chunks change places, as `name` begins them."""
+    data = path.read_bytes()
+    found = [each for each in chunks_of(data) if data[each[0] + 4] == kind and name in data[each[0] : each[0] + 64]]
+    (a, b), (c, d) = found[0], found[-1]
+    assert data[a:b] != data[c:d]
+    path.write_bytes(data[:a] + data[c:d] + data[b:c] + data[a:b] + data[d:])
+
+
+def test_definitions_in_another_place_change_no_answer(copied: Copied) -> None:
+    folder = copied("places")
+    sound = answers_of(folder)
+    shutil.rmtree(folder)
+    swap_first_and_last(blocks_of(copied("places")), REGIONS)
+    assert answers_of(folder).differing(sound) == []
+
+
+def test_readings_in_another_place_are_all_there(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import strobe\nfor n in range(3000): strobe.counter('loss', n)\n")
+    words = (Path(sys.executable).with_name("strobe"), "run", "--quiet", "-o", "in.strobe", "program.py")
+    subprocess.run(words, cwd=tmp_path, check=True)
+    swap_first_and_last(blocks_of(tmp_path / "in.strobe"), SAMPLES)
+    with strobe.open(tmp_path / "in.strobe") as trace:
+        rows = trace.sql("select value from metrics where metric = 'loss' order by time_ns").to_pylist()
+    assert [row["value"] for row in rows] == list(range(3000))
+
+
+def test_rows_of_a_side_table_in_another_place_keep_their_spans(tmp_path: Path) -> None:
+    events = [
+        {"ph": "X", "name": "call", "pid": 1, "tid": 1, "ts": 10 * n, "dur": 5, "args": {"key": n}}
+        for n in range(10_000)
+    ]
+    (tmp_path / "in.json").write_text(json.dumps({"traceEvents": events}))
+    with strobe.open(tmp_path / "in.json") as trace:
+        folder = trace.path
+        before = trace.side_table("arguments").to_pylist()
+    assert len(before) == 10_000
+    swap_first_and_last(blocks_of(folder), TABLE, b"arguments")
+    with strobe.open(folder) as trace:
+        assert trace.side_table("arguments").to_pylist() == before
 
 
 def test_a_damaged_or_missing_manifest_changes_no_answer(copied: Copied) -> None:

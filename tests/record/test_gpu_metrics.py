@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import strobe
-from tests.record.workshop import STROBE, TIMEOUT_S, Outcome, Workshop, environment
+from tests.record.workshop import STROBE, TIMEOUT_S, Outcome, Workshop, environment, quality_of
 
 FAKES = Path(__file__).with_name("fake_nvml")
 NOT_SUPPORTED, NO_PERMISSION, LIBRARY_NOT_FOUND = 3, 4, 12
@@ -351,3 +351,14 @@ def test_without_a_driver_nothing_of_nvidias_is_loaded(tmp_path: Path) -> None:
     assert "libcuda" not in done.stdout
     assert not list(tmp_path.glob("log*"))
     assert not list(machine.trace.glob("gpus-*"))
+
+
+def test_a_flight_recorder_keeps_the_readings_of_its_time(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, {})
+    machine.runs("--quiet", "--flight", "1s", "--trace", "python", seconds=6)
+    read, answered = values(machine.trace)["GPU 0: utilisation [%]"], machine.answers("utilisation")
+    assert [value for _, value in read] == [value for _, value in answered[-len(read) :]]
+    assert 0.5e9 < read[-1][0] - read[0][0] < 4e9
+    assert len(read) < len(answered)
+    assert quality_of(machine.trace, "bytes_lost") == 0
+    assert not list(machine.trace.glob("*.next"))

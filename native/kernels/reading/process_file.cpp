@@ -29,16 +29,21 @@ std::vector<Snapshot> ProcessFile::map_with_snapshots(const std::string& blocks_
   return before;
 }
 
-// What other tools wrote may be in any order.
-static void in_order_of_time(Metric& metric) {
+// What other tools wrote may be in any order, and so may be what a disk put in another place. `once`: a process killed
+// between the write and the reset of the staging area leaves its samples twice.
+static void in_order_of_time(Metric& metric, bool once) {
   auto& times = metric.time_ns;
-  if (std::is_sorted(times.begin(), times.end())) return;
+  const auto before = [once](int64_t a, int64_t b) { return once ? a >= b : a > b; };
+  if (std::ranges::adjacent_find(times, before) == times.end()) return;
   std::vector<size_t> order(times.size());
   for (size_t i = 0; i < order.size(); i++) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] < times[b]; });
   std::vector<int64_t> sorted_times;
   std::vector<double> sorted_values;
-  for (size_t i : order) sorted_times.push_back(times[i]), sorted_values.push_back(metric.value[i]);
+  for (size_t i : order) {
+    if (once && !sorted_times.empty() && sorted_times.back() == times[i]) continue;
+    sorted_times.push_back(times[i]), sorted_values.push_back(metric.value[i]);
+  }
   metric.time_ns = std::move(sorted_times), metric.value = std::move(sorted_values);
 }
 
@@ -129,10 +134,13 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
     if (location.last_ns > last_ns) last_ns = location.last_ns;
     if (kept_from_ns_ && !location.blocks.empty()) location.left_out = location.blocks[0].first_row;
   }
-  for (auto& [id, metric] : metrics) in_order_of_time(metric);
+  for (auto& [id, metric] : metrics) in_order_of_time(metric, !metric.as_they_are);
+  if (!std::ranges::is_sorted(regions, {}, &Region::id)) std::ranges::stable_sort(regions, {}, &Region::id);
   if (const uint64_t missing = next_iteration_ - iterations.size()) counters["iterations_lost"] += missing;
   check_references(*this);
 }
+
+static uint64_t content_of(const ChunkHeader& header) { return uint64_t(header.crc_payload) << 32 | header.crc_header; }
 
 void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
   size_t at = 0;
@@ -157,11 +165,10 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
       at += sizeof header + header.payload_bytes;
       if (crc32c(payload.data(), payload.size()) == header.crc_payload) {
         // A disk may leave a chunk there twice. (Of a block, its rows show that; notes are repeated on purpose.)
-        const uint64_t content = uint64_t(header.crc_payload) << 32 | header.crc_header;
+        const uint64_t content = content_of(header);
         // Every part of a flight recorder's file begins with the definitions so far.
-        const bool may_repeat =
-            !of_file || (still_written_ && !in_parts_) || header.kind == kSpansChunk || header.kind == kNoteChunk;
-        const bool repeated = !may_repeat && !known.insert(content).second;
+        const bool may_repeat = !of_file || header.kind == kSpansChunk || header.kind == kNoteChunk;
+        const bool repeated = !may_repeat && !known.insert(content).second && (!still_written_ || in_parts_);
         if (repeated || header.kind == kPaddingChunk) {
           chunks_damaged += repeated && !in_parts_;
           continue;
@@ -196,6 +203,7 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
     }
     at = next;
   }
+  if (of_file && still_written_) in_file_ = std::move(known);
   // Whatever order they are in: each counts on those before it.
   std::ranges::stable_sort(numbered, {},
                            [](const auto& each) { return std::pair(each.first.kind, each.first.location); });
@@ -284,8 +292,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
         const auto value = c.raw<double>();
         if (!c.ok) break;
         Metric& metric = metrics[id];
-        // A process killed between the write and the reset of the staging area leaves its samples twice.
-        if (header.location != kSamplesAsTheyAre && !metric.time_ns.empty() && metric.time_ns.back() >= time) continue;
+        metric.as_they_are |= header.location == kSamplesAsTheyAre;
         metric.time_ns.push_back(time);
         metric.value.push_back(value);
         if (time > last_ns) last_ns = time;
@@ -408,7 +415,10 @@ void ProcessFile::drop_torn_rows() {
   for (size_t at = sound_bytes_; at < end; at += sizeof header + header.payload_bytes) {
     memcpy(static_cast<void*>(&header), bytes.data() + at, sizeof header);
     if (!sound_header(header)) break;
-    if (!dropped.count(at)) kept_chunks_ += bytes.substr(at, sizeof header + header.payload_bytes);
+    if (dropped.count(at))
+      in_file_.erase(content_of(header));
+    else
+      kept_chunks_ += bytes.substr(at, sizeof header + header.payload_bytes);
   }
 }
 
@@ -433,6 +443,41 @@ void ProcessFile::recover(const std::string& blocks_path, const std::string& rin
   recovered_executions = statistics.executions() - in_file;
   if (const uint64_t count = statistics.short_spans()) counters["short_spans"] = count;
   for (auto& [id, location] : locations) location.ends.sort();
+}
+
+const std::vector<ProcessFile::TableChunk>& ProcessFile::table_chunks(const std::string& name) const {
+  static const std::vector<TableChunk> none;
+  const auto found = tables.find(name);
+  if (found == tables.end()) return none;
+  const std::lock_guard guard(ordered_lock_);
+  const auto [at, is_new] = ordered_tables_.try_emplace(name, found->second);
+  std::vector<TableChunk>& chunks = at->second;
+  if (!is_new || chunks.size() < 2) return chunks;
+  std::map<uint32_t, std::vector<std::pair<int64_t, size_t>>> by_location;  // first row, and where the chunk is
+  for (size_t i = 0; i < chunks.size(); i++)
+    if (const auto row = whole(chunks[i].payload) ? first_row(chunks[i].payload, chunks[i].count) : std::nullopt)
+      by_location[chunks[i].location].push_back({*row, i});
+  for (const auto& [location, places] : by_location) {
+    auto sorted = places;
+    std::ranges::stable_sort(sorted, {}, &std::pair<int64_t, size_t>::first);
+    for (size_t i = 0; i < places.size(); i++) chunks[places[i].second] = found->second[sorted[i].second];
+  }
+  return chunks;
+}
+
+// A kill between a write and the note that it was done leaves in memory what is in the file: it must not be there
+// twice.
+std::string ProcessFile::recovered_chunks() const {
+  std::string chunks = kept_chunks_;
+  std::string_view bytes = recovered_chunks_;
+  ChunkHeader header;
+  while (bytes.size() >= sizeof header) {
+    memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
+    const std::string_view chunk = bytes.substr(0, sizeof header + header.payload_bytes);
+    if (!in_file_.contains(content_of(header))) chunks += chunk;
+    bytes.remove_prefix(chunk.size());
+  }
+  return chunks;
 }
 
 // Of a chunk of the file; those that an index names are checked when they are read.

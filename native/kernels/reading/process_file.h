@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/format/blocks.h"
@@ -60,6 +61,7 @@ struct Metric {
   std::string name, unit;
   std::vector<int64_t> time_ns;
   std::vector<double> value;
+  bool as_they_are = false;  // of another tool: several at the same time are no repetition
 };
 
 struct Spans {  // columns of a window, in start order
@@ -106,6 +108,8 @@ class ProcessFile {
     std::string_view payload;
   };
   std::map<std::string, std::vector<TableChunk>> tables;
+  // The chunks of a table; those of a location in the order of their spans, wherever a disk has put them.
+  const std::vector<TableChunk>& table_chunks(const std::string& name) const;
   std::vector<std::string_view> texts;  // by number; views of the file
   int64_t last_ns = 0;                  // the last time stamp in the file
   uint64_t bytes_lost = 0;              // torn or damaged, and nowhere else
@@ -128,7 +132,7 @@ class ProcessFile {
   int64_t failed_ns = 0;  // and when
   // Whether the last recording wrote its end. Then the file has all that is in rings that a kill left behind.
   bool ended() const { return !process_json.empty() && end_json.size() >= process_json.size(); }
-  std::string recovered_chunks() const { return kept_chunks_ + recovered_chunks_; }
+  std::string recovered_chunks() const;
   size_t bytes() const { return file_.bytes().size(); }
   void release() const { file_.release(); }
   // In the block file, or its newest part: recovered chunks go here.
@@ -189,9 +193,12 @@ class ProcessFile {
   bool indexed_ = false, still_written_ = false;
   FileState state() const { return {bytes(), file_.changed_ns()}; }
   MappedFile file_;
-  std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables, as they are read
+  std::unordered_set<uint64_t> in_file_;  // contents of the chunks of a process that was killed, or runs
+  std::vector<uint64_t> others_;          // offsets of the chunks that are neither blocks nor tables, as they are read
   std::map<uint32_t, uint64_t> damaged_spans_;  // by location, in blocks whose header is sound
   bool is_damaged(std::string_view payload) const;
+  mutable std::mutex ordered_lock_;
+  mutable std::map<std::string, std::vector<TableChunk>> ordered_tables_;
   mutable std::mutex damaged_lock_;
   mutable std::map<const char*, size_t> damaged_later_;  // payloads of an indexed file and their bytes
   mutable std::once_flag checked_;

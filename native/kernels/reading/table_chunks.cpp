@@ -103,6 +103,12 @@ bool table_name(std::string_view payload, std::string_view& name) {
   return c.ok;
 }
 
+std::optional<int64_t> first_row(std::string_view payload, uint32_t count) {
+  Chunk chunk(payload, count);
+  if (!count || !chunk.read_layout() || chunk.rows[0] < 0) return {};
+  return chunk.rows[0];
+}
+
 bool decode_table(std::string_view payload, uint32_t location, uint32_t count, Table& out) {
   Chunk chunk(payload, count);
   if (!chunk.read_layout()) return false;

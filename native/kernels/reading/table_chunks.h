@@ -25,6 +25,8 @@ struct Table {
 };
 
 bool table_name(std::string_view payload, std::string_view& name);
+// The span of the first row of a chunk of `count`; none in tables without spans, and of a damaged one.
+std::optional<int64_t> first_row(std::string_view payload, uint32_t count);
 // Appends the rows of one chunk; columns that the table has not get nulls, new ones are added. False: damaged.
 bool decode_table(std::string_view payload, uint32_t location, uint32_t count, Table& out);
 

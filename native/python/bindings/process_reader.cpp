@@ -320,9 +320,9 @@ class Reader {
     Table t;
     uint64_t damaged = 0;
     size_t chunks = 0;
-    if (const auto found = file_->tables.find(name); found != file_->tables.end()) {
+    {
       nb::gil_scoped_release release;
-      for (const auto& chunk : found->second) {
+      for (const auto& chunk : file_->table_chunks(name)) {
         if (location >= 0 && chunk.location != uint32_t(location)) continue;
         const size_t number = chunks++;
         if (number < first || number - first >= most) continue;

@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 from strobe.errors import StrobeError
 from strobe.model import manifest
+from strobe.model.block_parts import PART, copy_joined, part_paths
 from strobe.model.private_files import opener
 from strobe.model.terminal import talk
 from strobe.record import flight_requests as flight
@@ -28,7 +29,6 @@ from strobe.record.launch.clock_server import start_thread
 _LOOK_S = 0.1
 _FULL = 0.75  # of the size: a process writes on while the folder is looked at
 MOST_WRITTEN = 10
-_PART = re.compile(r"(process-.+)\.blocks\.(\d{6,})")
 _COPIED = re.compile(r"(started-.*\.jsonl|notes\.txt|clocks\.json|.*\.metrics)")
 _HEADER = struct.Struct("<4sBBHIIIIII")  # of a chunk: docs/format/blocks.md
 _PROCESS, _NOTE = 1, 20
@@ -51,6 +51,7 @@ class FlightRecorder:
         self.written: list[str] = []
         self._quit = threading.Event()
         self._rested_until = 0.0
+        self._told: set[str] = set()
         self._thread: threading.Thread | None = None
 
     def started(self) -> None:
@@ -62,7 +63,8 @@ class FlightRecorder:
         self._quit.set()
         if self._thread is not None:
             self._thread.join()
-        self._trim()
+        with suppress(OSError):  # a folder that is gone is missed by whoever finishes the trace
+            self._trim()
         for name in flight.requests(self.folder):
             with suppress(OSError):
                 os.unlink(os.path.join(self.folder, name))
@@ -72,26 +74,38 @@ class FlightRecorder:
             try:
                 self._trim()
                 self._answer()
-            except (OSError, ValueError, StrobeError) as error:  # the folder is gone, or the disk is full
-                talk(f"the flight recorder could not write a trace: {error}")
+            except OSError as error:
+                self._fails(error.strerror or str(error))
+            except (ValueError, StrobeError) as error:
+                self._fails(str(error))
+
+    def _fails(self, why: str) -> None:
+        """Tell each reason once: the disk stays full, and we look ten times a second."""
+        if why not in self._told and os.path.isdir(self.folder):
+            self._told.add(why)
+            talk(f"the flight recorder could not write a trace: {why}")
 
     def _trim(self) -> None:
-        """Remove what is older than the time, and the oldest parts while the folder is too large."""
+        """Remove what is older than the time, and the oldest parts while the folder is too large.
+
+        Time counts back from the newest block, not from now: who trims may be late, and the program over for long.
+        """
         from strobe.native import core
 
-        oldest = time.time() - self.keep_ns / 1e9
-        total, parts, ended = 0, [], []
+        total, parts, newest = 0, [], []
         with os.scandir(self.folder) as entries:
-            found = {entry.name: entry for entry in entries}
-        for name, entry in found.items():
+            found = list(entries)
+        for entry in found:
             with suppress(FileNotFoundError):
                 facts = entry.stat()
                 total += facts.st_blocks * 512
                 known = (facts.st_mtime, facts.st_blocks * 512, entry.path)
-                if _PART.fullmatch(name):
+                if PART.fullmatch(entry.name):
                     parts.append(known)
-                elif name.endswith(".blocks") and facts.st_mtime < oldest and not core.is_held(entry.path):
-                    ended.append(known)
+                elif entry.name.endswith(".blocks"):
+                    newest.append(known)
+        oldest = max((changed for changed, _, _ in newest), default=0.0) - self.keep_ns / 1e9
+        ended = [path for changed, _, path in newest if changed < oldest and not core.is_held(path)]
         limit = _FULL * self.keep_bytes
         for changed, size, path in sorted(parts):
             if changed >= oldest and total <= limit:
@@ -99,7 +113,7 @@ class FlightRecorder:
             with suppress(FileNotFoundError):
                 os.unlink(path)
             total -= size
-        for _, _, path in ended:  # processes of which nothing else is left
+        for path in ended:  # processes of which nothing else is left
             for kind in ("blocks", "rings", "gpu", "index", "tiles"):
                 with suppress(FileNotFoundError):
                     os.unlink(f"{path.removesuffix('blocks')}{kind}")
@@ -115,11 +129,13 @@ class FlightRecorder:
             reason, event = str(asked["reason"]), str(asked["event"])
             now = time.monotonic()
             automatic = reason in flight.AUTOMATIC
-            if len(self.written) < MOST_WRITTEN and not (automatic and now < self._rested_until):
-                if automatic:
-                    self._rested_until = now + flight.rest_s(self.keep_ns)
-                self.written.append(self._write(reason, event))
-            os.unlink(path)
+            try:
+                if len(self.written) < MOST_WRITTEN and not (automatic and now < self._rested_until):
+                    if automatic:
+                        self._rested_until = now + flight.rest_s(self.keep_ns)
+                    self.written.append(self._write(reason, event))
+            finally:  # also where it could not be written: it is not tried again and again
+                os.unlink(path)
 
     def _write(self, reason: str, event: str) -> str:
         """Write what is kept now as a trace beside the folder; return its path."""
@@ -151,36 +167,8 @@ class FlightRecorder:
         with suppress(FileNotFoundError):
             rings = source.removesuffix("blocks") + "rings"
             shutil.copyfile(rings, target.removesuffix("blocks") + "rings")
-        with open(target, "wb", opener=opener) as out:
-            for part in _opened_parts(source):
-                with part:
-                    shutil.copyfileobj(part, out, 1 << 20)
+        copy_joined(source, target)
         return first_facts(target)
-
-
-def _opened_parts(blocks: str) -> list[BinaryIO]:
-    """Open a block file behind its earlier parts; as MappedFile::joined does, native/kernels/reading."""
-    newest = open(blocks, "rb")  # noqa: SIM115 - the caller closes them
-    inode = os.fstat(newest.fileno()).st_ino
-    earlier: list[BinaryIO] = []
-    for path in part_paths(blocks):
-        try:
-            part = open(path, "rb")  # noqa: SIM115
-        except FileNotFoundError:
-            earlier.clear()
-            continue
-        if os.fstat(part.fileno()).st_ino == inode:
-            part.close()
-            break
-        earlier.append(part)
-    return [*earlier, newest]
-
-
-def part_paths(blocks: str) -> list[str]:
-    """Return the earlier parts of a block file, the oldest first."""
-    folder, stem = os.path.split(blocks)
-    names = [name for name in os.listdir(folder) if name.startswith(f"{stem}.") and _PART.fullmatch(name)]
-    return [os.path.join(folder, name) for name in sorted(names, key=lambda name: (len(name), name))]
 
 
 def first_facts(path: str) -> Kept | None:
@@ -241,6 +229,9 @@ def join(folder: str) -> None:
             os.unlink(blocks)
         if not name.endswith(".blocks"):
             continue
+        for path in part_paths(blocks):
+            if os.path.samefile(path, blocks):  # killed while a part began: its second name
+                os.unlink(path)
         if parts := part_paths(blocks):
             with open(parts[0], "ab") as out:
                 for path in [*parts[1:], blocks]:

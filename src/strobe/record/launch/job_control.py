@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from strobe.errors import RecordError
 from strobe.native import core
 from strobe.record import flight_requests
+from strobe.record.launch.flight import MOST_WRITTEN
 
 _LOOK_S = 0.2  # how long the steps are watched, to know how many pass until a request has come
 _LOOK_AT_NODES_S = 2.5  # the same where a node sees the request up to a second later, and its steps are that old
@@ -155,7 +156,8 @@ def request_flight(trace: str, wait_s: float) -> list[str]:
         time.sleep(_PAUSE_S)
     written = sorted(set(glob.glob(_flights(trace))) - before)
     if not written:
-        raise RecordError(f"the flight recorder of '{trace}' has written as many traces as it may", exit_code=5)
+        why = f"it has written {MOST_WRITTEN} already, or could not: `strobe run` names the reason"
+        raise RecordError(f"the flight recorder of '{trace}' wrote no trace: {why}", exit_code=5)
     return written
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strobe.model.block_parts import copy_joined
 from strobe.model.kinds import LOCATION_KINDS
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 from strobe.trace.after_run import symbols
@@ -59,7 +60,7 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
                 _write(trace, process, reader, work / f"{name}.blocks")
                 offset = 0
             else:
-                shutil.copyfile(files.blocks, work / f"{name}.blocks")
+                copy_joined(files.blocks, work / f"{name}.blocks")
                 offset = trace.zero_ns - trace.zero_of(process)
                 if process in trace.gpus and anonymise:
                     notes.append("metrics of GPUs are left out: they name machines and GPUs")

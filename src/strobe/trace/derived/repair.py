@@ -12,6 +12,7 @@ from pathlib import Path
 
 from strobe import native
 from strobe.errors import TraceError
+from strobe.model.block_parts import PART, copy_joined, whole_paths
 from strobe.model.losses import loss_sentences
 from strobe.trace import archive
 from strobe.trace.derived.new_folder import new_folder, write_job
@@ -22,7 +23,8 @@ from strobe.trace.trace import Trace
 _MAGIC, _PROCESS, _NOTE = b"SRBK", 1, 20
 _HEADER = struct.Struct("<4sBBHIIIIII")  # docs/format/blocks.md
 # What is made from the other files.
-_MADE = ("*.index", "*.tiles", "summary.json")
+_MADE = ("*.index", "*.tiles", "summary.json", "*.next")
+_PART_NOTE = b'{"part"'  # the definitions so far are repeated behind it
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,9 @@ def repair(folder: Path, to: Path) -> list[str]:
     found = [f"process {pid} is left out: {why}" for pid, why in unreadable.items()]
     with new_folder(to) as work:
         for path in sorted(folder.iterdir()):
-            if path.is_file() and not any(path.match(each) for each in _MADE):
-                shutil.copyfile(path, work / path.name)
+            if not path.is_file() or PART.fullmatch(path.name) or any(path.match(each) for each in _MADE):
+                continue
+            (copy_joined if path.suffix == ".blocks" else shutil.copyfile)(path, work / path.name)
         for files in archive.process_files(work):
             if files.pid in unreadable:
                 files.blocks.unlink()
@@ -72,11 +75,13 @@ def repair(folder: Path, to: Path) -> list[str]:
 
 
 def _damage(files: archive.ProcessFiles) -> _Damage:
-    sound, described = 0, False
-    for chunk in _sound_chunks(files.blocks):
-        sound += len(chunk)
-        described |= chunk[4] == _PROCESS
-    return _Damage(files, files.blocks.stat().st_size - sound, described)
+    damaged, described = 0, False
+    for path in map(Path, whole_paths(files.blocks)):
+        damaged += path.stat().st_size
+        for chunk in _sound_chunks(path):
+            damaged -= len(chunk)
+            described |= chunk[4] == _PROCESS
+    return _Damage(files, damaged, described)
 
 
 def _moved(files: archive.ProcessFiles, folder: Path) -> archive.ProcessFiles:
@@ -106,7 +111,7 @@ def _mended(damage: _Damage) -> list[str]:
 
 
 def _sound_chunks(path: Path) -> Iterator[bytes]:
-    """Yield every sound chunk of a block file, each once; notes may be repeated."""
+    """Yield every sound chunk of a block file, each once; notes may be repeated, and definitions in another part."""
     if not path.stat().st_size:
         return
     known = set[bytes]()
@@ -121,6 +126,8 @@ def _sound_chunks(path: Path) -> Iterator[bytes]:
                 continue
             payload = data[at + _HEADER.size : end]
             if native.core.crc32c(payload) == crc_payload and (kind == _NOTE or head not in known):
+                if kind == _NOTE and payload.startswith(_PART_NOTE):
+                    known.clear()
                 known.add(head)
                 yield head + payload
             at = data.find(_MAGIC, end)
