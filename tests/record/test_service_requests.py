@@ -1,6 +1,9 @@
 """Requests of services: routes, latencies and causes are what a client outside of the recorder measured and planted."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,7 @@ import numpy as np
 import pytest
 
 import strobe
+from strobe.record.adapters.service_requests.awaits import wait_of
 from tests.record.workshop import Workshop
 
 KERNEL_CLOCK_S = 0.005  # how exact the arrival of data is that waited for the event loop
@@ -129,7 +133,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """A service of FastAPI under uvicorn, recorded."""
     workshop = Workshop(tmp_path_factory.mktemp("service"))
     workshop.write("client.py", CLIENT)
-    done = workshop.recorded(str(workshop.write("service.py", UVICORN)))
+    done = workshop.recorded("--trace=+requests", str(workshop.write("service.py", UVICORN)))
     assert done.returncode == 0, done.stderr
     return workshop
 
@@ -222,7 +226,7 @@ def test_requests_are_lanes_of_their_own(service: Workshop) -> None:
 def test_a_traceback_of_the_service_is_its_own(workshop: Workshop) -> None:
     workshop.write("client.py", CLIENT)
     program = str(workshop.write("service.py", UVICORN))
-    plain, recorded = workshop.plain(program), workshop.recorded(program)
+    plain, recorded = workshop.plain(program), workshop.recorded("--trace=+requests", program)
     assert "RuntimeError: the program's own" in plain.stderr
     assert recorded.visible == plain.visible
 
@@ -311,7 +315,7 @@ save()
 def test_other_servers_have_requests_too(workshop: Workshop, name: str, program: str) -> None:
     pytest.importorskip(name)
     workshop.write("client.py", CLIENT)
-    done = workshop.recorded(str(workshop.write("service.py", program)))
+    done = workshop.recorded("--trace=+requests", str(workshop.write("service.py", program)))
     assert (done.returncode, done.stderr) == (0, "")
     known = log_of(workshop)
     with strobe.open(done.trace) as trace:
@@ -322,3 +326,29 @@ def test_other_servers_have_requests_too(workshop: Workshop, name: str, program:
     for route, row in rows.items():
         if "items" in route:
             assert 0.05 <= row["max_ns"] / 1e9 <= max(seconds for _, seconds in known[route]) + KERNEL_CLOCK_S
+
+
+@pytest.mark.every_python
+def test_a_wait_behind_a_context_manager_or_a_generator_is_named() -> None:
+    """Neither hands on what it awaits: its steps are objects of their own."""
+
+    async def items(queue: asyncio.Queue[int]) -> AsyncIterator[int]:
+        yield await queue.get()
+
+    async def entering(queue: asyncio.Queue[int]) -> None:
+        async with asynccontextmanager(items)(queue):
+            pass
+
+    async def iterating(queue: asyncio.Queue[int]) -> None:
+        async for _ in items(queue):
+            pass
+
+    async def named(waiting: Callable[[asyncio.Queue[int]], Coroutine[object, object, None]]) -> str:
+        task = asyncio.create_task(waiting(asyncio.Queue()))
+        await asyncio.sleep(0)
+        try:
+            return wait_of(task).kind
+        finally:
+            task.cancel()
+
+    assert [asyncio.run(named(each)) for each in (entering, iterating)] == ["queue", "queue"]

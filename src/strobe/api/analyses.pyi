@@ -1822,10 +1822,10 @@ class Analyses:
         last. What lasts less than 1 ms is `short`. Of http.server the kind is `thread`: its functions, by
         name.
 
-        Slow requests are those above the 95th percentile of all. The sentence is about them, if they take
-        at least twice as long as the median, and what it names is at least a quarter of their time. It has
-        a second part about requests that take twice the median of their own route, if something else holds
-        these up.
+        Slow requests are those above the 95th percentile of all. The sentence is about them, if half of
+        them take at least twice as long as the median of all, and what it names is at least a quarter of
+        their time. It has a second part about requests that take twice the median of their own route, if
+        something else holds these up.
 
         Options:
             by: One row per route, per request (slowest first), or per cause of slow requests.

@@ -17,9 +17,9 @@ call, socket, client (the body, or a client that reads slowly), task (another ta
 other (a future, nobody knows whose). Where a request waits for tasks of its own, it is what the one of them does that
 ends last. What lasts less than 1 ms is `short`. Of http.server the kind is `thread`: its functions, by name.
 
-Slow requests are those above the 95th percentile of all. The sentence is about them, if they take at least twice as
-long as the median, and what it names is at least a quarter of their time. It has a second part about requests that
-take twice the median of their own route, if something else holds these up.
+Slow requests are those above the 95th percentile of all. The sentence is about them, if half of them take at least
+twice as long as the median of all, and what it names is at least a quarter of their time. It has a second part about
+requests that take twice the median of their own route, if something else holds these up.
 """
 
 from strobe.model.columns import RANK, Column, when

@@ -15,12 +15,12 @@ from strobe.trace.trace import Trace
 
 _PERCENTILES = (50, 90, 95, 99)
 _NO_REQUESTS = (
-    "no request of a service was recorded; strobe finds those of uvicorn, aiohttp.web, asyncio.start_server and "
-    "http.server"
+    "no request of a service was recorded: strobe run --trace=+requests records those of uvicorn, aiohttp.web, "
+    "asyncio.start_server and http.server"
 )
 _SLOWER = 2  # than the median: what slow requests must be for a sentence about them
 _MAIN = 0.25  # of the time of the slow requests
-_FEW, _RARE = 5, 0.01  # requests that are slower than usual: fewer are not worth a word
+_FEW, _RARE = 5, 0.02  # requests that are slower than usual: fewer are not worth a word
 _MANY = 5  # waits of one kind one after the other
 
 
@@ -110,7 +110,7 @@ def verdict(trace: Trace, requests: Sequence[Request], slow: Sequence[Request]) 
     the sentence if something else holds them up.
     """
     usual_ns = median_ns(requests)
-    if sum(each.latency_ns for each in slow) < _SLOWER * usual_ns * max(len(slow), 1):
+    if slow and median_ns(slow) < _SLOWER * usual_ns:
         slow = []
     parts, first = list[str](), dict[str, float]()
     if slow and (first := _main(trace, slow)):

@@ -1,4 +1,7 @@
-"""Requests of services: ASGI under uvicorn, Starlette and FastAPI, aiohttp.web, streams of asyncio, http.server."""
+"""Requests of services: ASGI under uvicorn, Starlette and FastAPI, aiohttp.web, streams of asyncio, http.server.
+
+In no preset: every callback of an event loop is watched, which a service pays for.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,5 @@ ADAPTER = Adapter(
     "service_requests",
     short="requests",
     order=50,
-    presets=("auto", "light", "sampling"),
     hooks="strobe.record.adapters.service_requests.hooks",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sysconfig
@@ -55,6 +56,7 @@ _PATTERNS = tuple(
     (kind, re.compile(rf"(.*/)?({file})" if not file.startswith("/") else f".*{file}"), re.compile(function))
     for kind, file, function in _RULES
 )
+_STEPS_OF_GENERATORS = ("async_generator_asend", "async_generator_athrow", "anext_awaitable")
 _OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__)))) + os.sep
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _known: dict[CodeType, tuple[int, bool]] = {}  # number of the rule that code fits, and whether it is the program's
@@ -92,6 +94,8 @@ def qualified_name(function: object) -> str:
 def _frames(coroutine: Any) -> list[FrameType]:
     frames: list[FrameType] = []
     while coroutine is not None and len(frames) < 200:
+        if type(coroutine).__name__ in _STEPS_OF_GENERATORS:  # which generator they are of is no attribute of theirs
+            coroutine = next((each for each in gc.get_referents(coroutine) if hasattr(each, "ag_frame")), None)
         frame = next(
             (found for name in ("cr_frame", "gi_frame", "ag_frame") if (found := getattr(coroutine, name, None))), None
         )
