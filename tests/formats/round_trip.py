@@ -78,7 +78,7 @@ _REAL = (0.0, 0.1, -1.5, 1e-300, 1e300, float("inf"), float("-inf"), 3.0)
 # For which formats of events have no place; nor do they have one for numbers of call paths.
 _LEFT_OUT = (
     *("lines", "call_edges", "path_metrics", "message_totals", "io_totals", "sample_totals", "folded_collectives"),
-    *("thread_waits", "requests", "request_parts"),
+    *("thread_waits", "compilations", "compiled_kernels", "requests", "request_parts"),
 )
 _LOCATIONS = (
     ("main", 5, 0, -1),
