@@ -47,6 +47,7 @@ from tests.formats import (
 from tests.formats.mutations import stored_frame
 from tests.formats.strategies import damaged, trace_json
 from tests.formats.test_chrome import quality, span, write
+from tests.ranks import flight_recorder_cases
 
 EVENTS = [
     span("outer", 0, 100),
@@ -182,6 +183,14 @@ def _memory_snapshot(folder: Path) -> bytes:
     return pickle.dumps(test_memory_snapshot.SNAPSHOT)
 
 
+def _flight_recorder(folder: Path) -> bytes:
+    return pickle.dumps(flight_recorder_cases.CASES[0].dumps[0], 2)
+
+
+def _flight_recorder_json(folder: Path) -> bytes:
+    return json.dumps(flight_recorder_cases.CASES[0].dumps[0]).encode()
+
+
 def _execution_trace(folder: Path) -> bytes:
     nodes = [{"id": i, "name": f"aten::op{i}", "ctrl_deps": i - 1, "attrs": []} for i in range(9)]
     return json.dumps({"schema": "1.1.1-chakra.0.0.4", "pid": 5, "nodes": nodes}).encode()
@@ -222,6 +231,7 @@ SOUND = [
     *map(_sampled, ("cpuprofile", "firefox", "perf", "pyinstrument", "jfr", "stackprof", "tau")),
     *(_rocpd, _rocprof_json, _rocprof_csv, _ascend, _ascend_database, _memray),
     *(_memory_snapshot, _execution_trace, _chakra, _memory_timeline, _key_averages),
+    *(_flight_recorder, _flight_recorder_json),
 ]
 
 

@@ -34,6 +34,7 @@ PLANTED = {
     "docs/tutorials/service.md": r"^name\tcalls\ttotal_ns\tmax_ns\nstatement\t",
     "docs/tutorials/ranks.md": "of the time of their threads in read_shard",
     "docs/tutorials/mpi.md": "sweep < main",
+    "docs/how-to/hangs.md": "rank 1 has not called it, its last call is all_gather 4 at main",
     "docs/tutorials/received-file.md": "every 7th step takes",
 }
 MPICH = ROOT / ".venv/mpich/bin"
@@ -61,7 +62,7 @@ WITH_COMMANDS = [document for document in DOCUMENTS if commands(document)]
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     """A folder like a reader's clone: the examples, small traces, and nothing that a test could spoil."""
-    for folder in ("examples", "tests/golden/traces"):
+    for folder in ("examples", "tests/golden/traces", "tests/samples/flight_recorder"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 

@@ -2325,6 +2325,42 @@ class Analyses:
             last_ns (int64, ns): end of its last work
         """
 
+    def unfinished(self) -> Table:
+        """Which collective or message does a job hang in, and which rank has not come to it?
+
+        Show for each process group the first collective that is not complete on all ranks, and who has not
+        called it.
+
+        For dumps of PyTorch's flight recorder (`nccl_trace_rank_N`) of all ranks. One row per rank of the
+        group: what it called, in which line, and its state: scheduled (called), started (runs on the GPU)
+        or completed, as far as PyTorch had noticed. `not called`: its last entry in the group is an earlier
+        one; `last_call` is the last thing that it called in any group. `no dump`: nothing is known of the
+        rank. `overwritten`: it called later ones, and its buffer no longer has this one. difference: what
+        is not as most ranks called it (of equally many, as the lowest rank): operation, size, dtype;
+        missing where the rank has not called it. Sizes and types are compared by the rules of PyTorch's own
+        analyser (torch.distributed.flight_recorder). Of messages: the first send or receive of each pair of
+        ranks that is not complete. Operations come first whose missing ranks wait in no other one: the
+        others may wait for them. Of gloo, an operation is complete when its entry is no longer in use; that
+        is all that gloo notes.
+
+        Columns:
+            group (string): name of the process group
+            description (string): what the group is for
+            sequence (int64): number of the operation in the group (of a message: on its rank)
+            rank (int64): rank of the group
+            state (string): scheduled, started, completed, not called, no dump, overwritten
+            difference (string): missing, operation, size, dtype; empty where it is as on most ranks
+            operation (string): what it called, null where it did not
+            in_shapes (string): shapes of what it put in, as JSON
+            out_shapes (string): shapes of what it gets out, as JSON
+            dtype (string): types of what it put in, as JSON
+            called_at (string): function and line of the program that called it, or its last call
+            last_call (string): of a rank that did not call it: its last call in any group
+            called_ns (int64, ns): when it called that
+            location (uint32): where the span of that call is
+            row (int64): number of its span there
+        """
+
     def utilisation(self) -> Table:
         """How much of each GPU was used: busy, SMs filled, warps there, work done?
 

@@ -162,6 +162,7 @@ LOSSES = {
 REMARKS = {
     "openmp_locks_held_across_spans": "locks of OpenMP that were held beyond the call that took them (no span)",
     "weights_are_no_time": "call paths weighted by samples, bytes or events (each shown as 1 ns: times are unknown)",
+    "calls_without_end": "calls shown with no duration (the imported file has no ends of calls)",
     "messages_checked": "messages between nodes compared with the clocks",
     "collectives_checked": "collectives of several nodes compared with the clocks",
     "clock_violations": "of them in the wrong order by the measured clocks (repaired since)",

@@ -21,7 +21,7 @@ from strobe.breakdown.growth import waited_for_core_ns
 from strobe.breakdown.lost_data import sure_with_losses
 from strobe.breakdown.outside_of_calls import outside_of_calls
 from strobe.breakdown.recording_cost import recording_cost
-from strobe.gpu.out_of_memory import failures, in_words
+from strobe.gpu import out_of_memory
 from strobe.model.cancellation import piece, pieces
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences, records_sentence
@@ -35,6 +35,8 @@ from strobe.present.run_facts import Fact, run_facts
 from strobe.present.step_lanes import Lane, step_lanes
 from strobe.present.verdict import verdict
 from strobe.present.verdict_parts import Verdict
+from strobe.ranks.flight_recorder.in_words import in_words
+from strobe.ranks.flight_recorder.unfinished import unfinished
 from strobe.ranks.step_waits import step_waits
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
@@ -310,6 +312,8 @@ def summarise(trace: Trace) -> Summary:
 
 
 def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: tuple[Hot, ...]) -> Verdict:
+    if dumped := in_words(trace):
+        return Verdict("unfinished" if unfinished(trace) else "finished", dumped)
     if trace.span_count + trace.folded_count or any(
         len(trace.side_table(name)) for name in ("samples", "sample_totals")
     ):
@@ -336,8 +340,8 @@ def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: t
 
 def _with_failures(trace: Trace, found: Verdict) -> Verdict:
     """Return a verdict that begins with the last allocation that failed."""
-    failed = failures(trace)
-    return replace(found, text=f"{in_words(failed[-1])}. {found.text}") if failed else found
+    failed = out_of_memory.failures(trace)
+    return replace(found, text=f"{out_of_memory.in_words(failed[-1])}. {found.text}") if failed else found
 
 
 def _ranks(trace: Trace) -> Ranks | None:

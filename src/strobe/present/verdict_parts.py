@@ -58,8 +58,9 @@ class Verdict:
     kind: input-bound (waits for its batches, or makes them), transfer-bound, communication-bound, imbalanced (one rank
     or thread works longer), compute-bound, python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting,
     starved, serial-bound (outside of OpenMP's parallel regions), overhead-bound (start and end of many short regions),
-    child-bound (waits for child processes), host-bound (what it does is not known), no-steps, or
-    empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where nothing is claimed.
+    child-bound (waits for child processes), host-bound (what it does is not known), unfinished or finished (dumps of
+    PyTorch's flight recorder with and without operations that are not complete), no-steps, or empty. share: of the time
+    of the steps, 0 to 1. confidence: high, medium or low, "" where nothing is claimed.
     """
 
     kind: str

@@ -24,6 +24,8 @@ from strobe.trace.trace import Trace
 Kind = Callable[[str | None], str | None]  # from a name to the kind of collective that it means
 
 _TABLE = "collective_spans"
+# Module of regions that come from a dump of PyTorch's flight recorder.
+FROM_DUMP = "torch.distributed flight recorder"
 # Calls that only request a collective; its completion is recorded elsewhere, if at all.
 _NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
 # In a group of calls these add up; other attributes are known if all calls have the same.
@@ -62,22 +64,30 @@ def executions(trace: Trace, device: Device, columns: Sequence[str]) -> Iterator
             yield Executions(found.chosen(at), attributes)
 
 
+def of_dump(region: Region) -> bool:
+    """Return whether a region is an operation in a dump of PyTorch's flight recorder, which has no ends of calls."""
+    return region.module == FROM_DUMP
+
+
 def hands_over(region: Region) -> bool:
-    """Return whether a region is a call that hands a collective or message to the GPU: NCCL's, or PyTorch's around."""
+    """Return whether a region is a call that hands a collective or message to the GPU: NCCL's, or PyTorch's around.
+
+    So do those in a flight recorder's dump, also gloo's: the rank has come to the collective, and that is all it has.
+    """
     if region.paradigm == "torch":
-        return region.role == "collective" and region.name.startswith("nccl:")
+        return region.role == "collective" and (region.name.startswith("nccl:") or of_dump(region))
     return region.paradigm == "nvtx" and region.role in ("collective", "p2p")
 
 
 def on_host(region: Region) -> bool:
     """Return whether a region is a call by which ranks communicate (MPI, OpenSHMEM), or one of gloo."""
-    return region.of_ranks or region.name.startswith("gloo:")
+    return region.of_ranks or (region.name.startswith("gloo:") and not of_dump(region))
 
 
 def blocks(region: Region) -> bool:
     """Return whether a region is a blocking collective of ranks, or one that gloo runs on a thread of its own."""
     of_ranks = region.of_ranks and region.role in ("collective", "sync")
-    return (of_ranks and not _NOT_BLOCKING.match(region.name)) or region.name.startswith("gloo:")
+    return (of_ranks and not _NOT_BLOCKING.match(region.name)) or (region.name.startswith("gloo:") and on_host(region))
 
 
 def thread_spans(trace: Trace, columns: Sequence[str]) -> Iterator[tuple[Location, SpanArrays, Attributes]]:

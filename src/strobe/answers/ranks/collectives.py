@@ -10,6 +10,7 @@ from strobe.analyses.ranks.collectives import ANALYSIS
 from strobe.errors import UsageError
 from strobe.model.schema import Column
 from strobe.ranks.collective_kinds import bus_factor, has_bandwidth
+from strobe.ranks.flight_recorder.entries import has_dumps
 from strobe.ranks.traffic import Line, traffic
 from strobe.sums.groups import Spread
 from strobe.tables.column_arrays import Ints
@@ -27,6 +28,7 @@ _HANDED_OVER = (
     "the times of {} collectives are those of NCCL's calls, which hand over to the GPU: without its kernels, no"
     " bandwidth is known"
 )
+_OF_DUMPS = "a flight recorder's dump has no durations of collectives: of {} no bandwidth is known"
 _NO_SIZE = (
     "{} of {} collectives have no bandwidth: their bytes or the size of their group are unknown; recordings have both,"
     " and so do profiles of newer versions of PyTorch with NCCL, and Score-P's of MPI"
@@ -43,7 +45,8 @@ def run(trace: Trace, *, rank: int | None) -> Table:
     calls, without, handed_over = (pc.sum(rows.column(name)).as_py() or 0 for name in ("calls", *_NOTED))
     note = _NO_SIZE.format(without, calls) if without else "" if len(rows) else _NOTHING
     if handed_over:
-        note = "; ".join(filter(None, (_HANDED_OVER.format(handed_over), note)))
+        untimed = (_OF_DUMPS if has_dumps(trace) else _HANDED_OVER).format(handed_over)
+        note = "; ".join(filter(None, (untimed, note)))
     table = Table(rows.drop_columns(_NOTED), about=f"{calls} collectives", note=note)
     return table.sort("total_ns")
 

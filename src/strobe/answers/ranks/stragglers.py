@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from strobe.analyses.ranks.stragglers import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.ranks.collective_columns import NOBODY, Collectives
 from strobe.ranks.collectives import collectives
+from strobe.ranks.flight_recorder.unfinished import unfinished
 from strobe.steps.thread_spans import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
@@ -26,12 +28,21 @@ _LINE = ("kind", "group")
 
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.ranks.stragglers`."""
-    found = collectives(trace)
+    found = _all_came(trace, collectives(trace))
     arrivals = _Arrivals(found)
     rows = {"rank": _by_rank, "kind": _by_kind, "collective": _by_collective}[by](found, arrivals)
     several = len(found.parties) > 1 or len({*trace.processes.column("rank")} - {None}) > 1
     note = arrivals.verdict() if arrivals.count else _NO_COLLECTIVE if several else _ONE_RANK
     return make_table(ANALYSIS.columns_with(by=by), rows, about=f"{arrivals.count} collectives", note=note)
+
+
+def _all_came(trace: Trace, found: Collectives) -> Collectives:
+    """Return collectives without those in which a job hangs: nobody came last there."""
+    came = found.collective.copy()
+    for one in unfinished(trace):
+        lines = [number for number, (_, group) in enumerate(found.lines) if group == one.group.name]
+        came[np.isin(found.line, lines) & (found.sequence >= one.sequence)] = -1
+    return replace(found, collective=came)
 
 
 class _Arrivals:
