@@ -79,7 +79,8 @@ def _strobe(*words: object) -> subprocess.CompletedProcess[str]:
 
 def _figures(text: str) -> list[str]:
     # The size of the files is another one without tiles, and so is the place.
-    return [line for line in text.splitlines() if not any(each in line for each in ("size", "Saved", " kB"))]
+    of_files = ("size", "Saved", " kB", "bytes per")
+    return [line for line in text.splitlines() if not any(each in line for each in of_files)]
 
 
 def test_a_trace_where_nothing_can_be_written_has_the_same_answers(
