@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -351,4 +352,6 @@ def test_a_wait_behind_a_context_manager_or_a_generator_is_named() -> None:
         finally:
             task.cancel()
 
-    assert [asyncio.run(named(each)) for each in (entering, iterating)] == ["queue", "queue"]
+    with ThreadPoolExecutor() as threads:  # another test may have left an event loop in this one
+        kinds = [threads.submit(asyncio.run, named(each)).result() for each in (entering, iterating)]
+    assert kinds == ["queue", "queue"]

@@ -228,12 +228,12 @@ def test_a_window_of_time_opens_and_closes_by_itself(workshop: Workshop) -> None
         tick(2)
         """,
     )
-    outcome = workshop.recorded("program.py", env={"STROBE_START": "sec:0.3", "STROBE_FOR": "100ms"})
+    outcome = workshop.recorded("program.py", env={"STROBE_START": "sec:1", "STROBE_FOR": "100ms"})
     assert outcome.visible == ("", "", 0)
     assert calls(workshop)["tick"] in (0, 2)
     manifest = json.loads((workshop.trace / "job.json").read_text())
     assert manifest["settings"]["options"]["start"] == {
-        "value": "sec:0.3",
+        "value": "sec:1",
         "origin": "STROBE_START in the environment",
     }
     assert quality(workshop)["unrecorded_ms"] > 0
