@@ -54,7 +54,7 @@ def test_what_strobe_run_flushed_at_the_begin_opens_after_a_crash(
     finally:
         os.killpg(program.pid, 9)
         program.wait()
-        # The program itself is no child of this test: it may still be about to die.
+        # The program itself was started by `strobe run`, not by this test: it may still be about to die.
         while any(native.is_held(os.fspath(path)) for path in folder.glob("*.blocks")) and time.monotonic() < until:
             time.sleep(0.05)
     for path in folder.iterdir():

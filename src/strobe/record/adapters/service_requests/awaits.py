@@ -94,7 +94,7 @@ def qualified_name(function: object) -> str:
 def _frames(coroutine: Any) -> list[FrameType]:
     frames: list[FrameType] = []
     while coroutine is not None and len(frames) < 200:
-        if type(coroutine).__name__ in _STEPS_OF_GENERATORS:  # which generator they are of is no attribute of theirs
+        if type(coroutine).__name__ in _STEPS_OF_GENERATORS:  # they have no attribute for their generator
             coroutine = next((each for each in gc.get_referents(coroutine) if hasattr(each, "ag_frame")), None)
         frame = next(
             (found for name in ("cr_frame", "gi_frame", "ag_frame") if (found := getattr(coroutine, name, None))), None

@@ -1,0 +1,26 @@
+"""When `strobe requests` has a sentence: only where slow requests, or those of a route, stand out."""
+
+from typing import cast
+
+import pytest
+
+from strobe.answers.program.requests import verdict
+from strobe.sums.requests import Part, Request, slow_requests
+from strobe.trace.trace import Trace
+
+MS = 1_000_000
+
+
+def request(number: int, latency_ms: int) -> Request:
+    """A request that waits for a lock all the time."""
+    waits = (Part("lock", "hold (app.py:3)", "", 1, number * MS, latency_ms * MS),)
+    return Request(0, number, "GET /", 200, number * MS, latency_ms * MS, 0, 0, 0, waits)
+
+
+@pytest.mark.parametrize("one_off", [0, 1, 2])
+def test_a_few_that_stand_out_among_slow_ones_are_no_reason(one_off: int) -> None:
+    """Of 100 requests 5 are slow by definition; half of them have to take twice the median."""
+    latencies = [10] * 95 + [15] * (5 - one_off) + [400] * one_off
+    requests = [request(number, latency) for number, latency in enumerate(latencies)]
+    trace = cast(Trace, None)  # a healthy service needs no look into it
+    assert verdict(trace, requests, slow_requests(requests)) == ""
