@@ -20,7 +20,18 @@ from strobe.trace.processes.process_reader import RecordedProcess
 from strobe.trace.quality import counters
 from tests.damage.damages import DAMAGES, HARMLESS, chunks_of, damage
 from tests.damage.every_answer import answers_of, findings
-from tests.unit.blocks_twin import END, HEADER, LOOPS, PROCESS, REGIONS, SAMPLES, SPANS, STATISTICS
+from tests.unit.blocks_twin import (
+    CLASSES,
+    END,
+    HEADER,
+    ITERATIONS,
+    LOOPS,
+    PROCESS,
+    REGIONS,
+    SAMPLES,
+    SPANS,
+    STATISTICS,
+)
 
 TABLE = 15  # chunks of side tables: docs/format/blocks.md
 
@@ -126,6 +137,19 @@ def test_steps_stay_those_of_the_whole_where_the_description_of_their_loop_is_lo
     with strobe.open(folder) as trace:
         assert counters(trace)["loops_lost"] == 1
         assert len(trace.ask("steps")) > 0
+
+
+def test_statistics_of_classes_that_are_lost_have_their_numbers(copied: Copied) -> None:
+    folder = copied("classes")
+    for path in folder.glob("*.blocks"):
+        data = bytearray(path.read_bytes())
+        for begin, _ in chunks_of(bytes(data)):
+            if data[begin + 4] in (ITERATIONS, CLASSES):
+                data[begin + HEADER.size + 3] ^= 0x55
+        path.write_bytes(data)
+    with strobe.open(folder) as trace:
+        assert trace.folded_count > 1000
+        assert {row["class"] for row in trace.ask("statistics").to_pylist()} - {None} == {"class 0", "class 1"}
 
 
 def test_chunks_in_another_order_or_there_twice_change_no_answer(copied: Copied) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,20 +46,18 @@ def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
     return steps_as_asked(trace, asked or chosen_steps(trace))
 
 
-def class_labels(trace: Trace, process: int) -> list[str]:
-    """Return the name of every class of a process's iterations, in the words of its steps.
+def class_label(trace: Trace, process: int) -> Callable[[int], str]:
+    """Return what names a class of a process's iterations, in the words of its steps.
 
-    A process whose iterations are not steps (a loader's worker) has none; its classes are then called by their number.
+    Classes have their number as name where iterations are not steps (a loader's worker), or are lost in a damaged file.
     """
-    names = [f"class {number}" for number in range(len(trace.readers[process].classes()))]
-    if not names:  # sums without iterations: no steps are needed
-        return names
-    for steps in find_steps(trace).processes:
-        if steps.process == process and steps.recorded is not None:
-            for number, step in zip(*np.unique(steps.recorded.class_id, return_index=True), strict=True):
-                if number >= 0:
-                    names[number] = steps.classes[step]
-    return names
+    names = dict[int, str]()
+    if trace.readers[process].classes():  # sums without iterations: no steps are needed
+        for steps in find_steps(trace).processes:
+            if steps.process == process and steps.recorded is not None:
+                numbers, first = np.unique(steps.recorded.class_id, return_index=True)
+                names |= {number: steps.classes[step] for number, step in zip(numbers.tolist(), first, strict=True)}
+    return lambda number: names.get(number, f"class {number}")
 
 
 def _steps_alone(part: Trace) -> list[ProcessSteps]:

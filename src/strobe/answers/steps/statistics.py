@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from strobe.analyses.steps.statistics import ANALYSIS
-from strobe.steps.steps import class_labels
+from strobe.steps.steps import class_label
 from strobe.tables.table import Table, make_table
 from strobe.trace.folded import NO_CLASS
 from strobe.trace.trace import Trace
@@ -15,10 +15,10 @@ def run(trace: Trace) -> Table:
     """Return the answer; see `strobe.analyses.steps.statistics`."""
     tables = []
     for process, folded in trace.folded.items():
-        names = class_labels(trace, process)
+        label = class_label(trace, process)
         values = {
             **vars(folded),
-            "class": [None if each == NO_CLASS else names[each] for each in folded.class_id.tolist()],
+            "class": [None if each == NO_CLASS else label(each) for each in folded.class_id.tolist()],
             "self_ns": folded.own_ns,
             "histogram": folded.histogram.tolist(),
             "short": folded.is_short,
