@@ -14,6 +14,7 @@ from random import Random
 import pytest
 
 import strobe
+from strobe.present.summary import write_summary, written_summary
 from strobe.trace.archive import process_files
 from strobe.trace.derived.repair import repair
 from strobe.trace.processes.process_reader import RecordedProcess
@@ -137,6 +138,19 @@ def test_steps_stay_those_of_the_whole_where_the_description_of_their_loop_is_lo
     with strobe.open(folder) as trace:
         assert counters(trace)["loops_lost"] == 1
         assert len(trace.ask("steps")) > 0
+
+
+def test_a_damaged_summary_is_made_anew(copied: Copied) -> None:
+    folder = copied("summary")
+    assert written_summary(folder) == ""
+    text = write_summary(strobe.open(folder)).to_json()
+    assert json.loads(written_summary(folder)) == json.loads(text)
+    data = (folder / "summary.json").read_bytes()
+    for number in Random(1).sample(range(len(data) - 1), 40):
+        (folder / "summary.json").write_bytes(data[:number] + bytes([data[number] ^ 0x91]) + data[number + 1 :])
+        assert written_summary(folder) == "", number
+    (folder / "summary.json").write_text(text)  # as an older strobe wrote it
+    assert written_summary(folder) == ""
 
 
 def test_statistics_of_classes_that_are_lost_have_their_numbers(copied: Copied) -> None:

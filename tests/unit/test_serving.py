@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import gc
 import http.client
+import itertools
 import json
 import os
 import socket
@@ -412,6 +413,19 @@ def test_a_run_that_is_opened_anew_leaves_nothing_behind(runs: Path) -> None:
         assert context.trace.rows
     finally:
         gc.enable()
+
+
+def test_answers_of_earlier_openings_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strobe.server.trace_context.TraceContext.outdated", property(lambda _: True))
+    versions = itertools.count()
+    monkeypatch.setattr("strobe.server.trace_context.TraceContext.version", property(lambda _: str(next(versions))))
+    source = Source(tmp_path, lambda: make_trace({"main": [span("step", 0, 1000)]}))
+    with served(Application([source], token=TOKEN, static=tmp_path)) as port:
+        for _ in range(4):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as answer:
+                assert answer.status == 200
+        bodies = [each.data for each in gc.get_objects() if type(each).__name__ == "_Packed"]
+        assert sum(tmp_path.name.encode() in each for each in bodies) <= 1, "that of the newest one"
 
 
 def test_names_of_runs_are_shown_once_and_a_wrong_one_beside_them(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

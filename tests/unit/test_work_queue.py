@@ -300,6 +300,8 @@ def test_kept_bodies_are_bounded_in_bytes_and_the_oldest_goes_first() -> None:
     kept.put("huge", "huge", 101)
     assert kept.get("huge") is None
     assert kept.get("d") == "d", "what is too large to be kept takes nobody's place"
+    kept.drop(lambda key: key == "d")
+    assert (kept.get("d"), kept.get("a"), kept.size) == (None, "A", 40)
 
 
 def test_work_in_pieces_shows_how_much_is_done() -> None:

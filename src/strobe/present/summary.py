@@ -25,6 +25,7 @@ from strobe.gpu import out_of_memory
 from strobe.model.cancellation import piece, pieces
 from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences, records_sentence
+from strobe.model.manifest import sealed, unsealed
 from strobe.model.plugins import Finding
 from strobe.model.private_files import opener
 from strobe.model.schema import SCHEMA_VERSION
@@ -251,18 +252,23 @@ def write_summary(trace: Trace) -> Summary:
     """Compute the summary of a trace within seconds, and write it into its folder, whence pages and lists read it."""
     summary = summarise_soon(trace)
     with open(trace.path / _FILE, "w", encoding="utf-8", opener=opener) as file:
-        file.write(summary.to_json() + "\n")
+        file.write(sealed(summary.to_json()) + "\n")
     return summary
 
 
 def written_summary(folder: Path) -> str:
-    """Return the summary in a trace folder as JSON text; "" where there is none, or the trace was changed since."""
+    """Return the summary in a trace folder as JSON text.
+
+    "" where there is none, where it is damaged, and where the trace was changed since.
+    """
     written = folder / _FILE
     newest = max((file.stat().st_mtime_ns for file in folder.glob("*.blocks")), default=0)
     if not written.is_file() or written.stat().st_mtime_ns < newest:
         return ""
-    text = written.read_text(encoding="utf-8")
-    return text if '"lanes": ' in text else ""  # an older strobe wrote less
+    text = written.read_text(encoding="utf-8", errors="replace").strip()
+    if text != sealed(text) or '"lanes": ' not in text:  # an older strobe wrote less
+        return ""
+    return unsealed(text) + "}"
 
 
 def summarise_part(trace: Trace, beginning: Trace, part: str) -> Summary:

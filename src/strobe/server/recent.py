@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
 
@@ -35,3 +35,9 @@ class Recent(Generic[Value]):
             self._kept[key] = value, size
             while self.size > self.most:
                 self.size -= self._kept.popitem(last=False)[1][1]
+
+    def drop(self, old: Callable[[Any], bool]) -> None:
+        """Keep no value whose key is `old` any longer."""
+        with self._lock:
+            for key in [each for each in self._kept if old(each)]:
+                self.size -= self._kept.pop(key)[1]

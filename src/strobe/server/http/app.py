@@ -337,6 +337,9 @@ class Application:
         context = self.library.opened(name)
         if context is None or context.outdated:
             context = await self._queued(request, ("open", name), lambda: self.library.open(name), slow=True)
+            # Of a run that is being recorded, nobody asks for earlier answers again.
+            version = context.version
+            self._kept.drop(lambda key: key[0] == name and key[1] != version)
         return context
 
     async def _queued(
