@@ -138,7 +138,7 @@ def test_imports_have_a_summary_until_their_data_change(tmp_path: Path) -> None:
     path.write_text("main;solve;dot 1042\nmain;read 50\n")
     assert import_module("strobe.cli.verbs.import").run([str(path), "-o", str(tmp_path / "job")]) == 0
     folder = tmp_path / "job.strobe"
-    assert written_summary(folder) == summarise(strobe.open(folder)).to_json() + "\n"
+    assert written_summary(folder) == summarise(strobe.open(folder)).to_json()
     (blocks,) = folder.glob("*.blocks")
     os.utime(blocks, (2**33, 2**33))
     assert written_summary(folder) == ""
