@@ -48,6 +48,12 @@ TOKEN = "a-token"
 FOREVER_S = 60
 
 
+class Circle:
+    """Garbage that only the collector finds."""
+
+    itself: Circle
+
+
 @contextmanager
 def served(app: Application, connections: Connections | None = None) -> Iterator[int]:
     """Serve an application as `strobe view` does; the port."""
@@ -413,6 +419,18 @@ def test_a_run_that_is_opened_anew_leaves_nothing_behind(runs: Path) -> None:
         assert context.trace.rows
     finally:
         gc.enable()
+
+
+def test_what_is_young_stays_young_when_a_run_is_opened_anew(runs: Path) -> None:
+    """Else garbage of each second would pile up where the collector hardly ever looks."""
+    library = Library(sources([str(runs / "runs/first.strobe")]))
+    library.open(library.names[0])
+    circle = Circle()
+    circle.itself, gone = circle, weakref.ref(circle)
+    del circle
+    library.open(library.names[0])
+    gc.collect(1)
+    assert gone() is None
 
 
 def test_answers_of_earlier_openings_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -67,6 +67,7 @@ class Library:
         for source in sources:
             self._sources[self._free_name(source.path)] = source
         self._open = Recent[TraceContext](_MOST_OPEN)
+        self._opened = set[str]()  # some time
 
     @property
     def names(self) -> list[str]:
@@ -87,10 +88,12 @@ class Library:
     def open(self, name: str) -> TraceContext:
         """Open a trace, and read what its first picture needs. Raises StrobeError where it is broken."""
         source = self._sources[name]
-        with _nothing_collected():
+        # A run that is being recorded is opened again and again: what that leaves behind has to go.
+        with _nothing_collected() if name not in self._opened else nullcontext():
             context = TraceContext(source.open(), source.path, name, self._trace)
             context.warm()
         self._open.put(name, context)
+        self._opened.add(name)
         return context
 
     def add(self, source: Source, name: str) -> str:
