@@ -11,7 +11,8 @@ end are spans. Files without times have their events a microsecond apart. Not ke
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeGuard
 
 import numpy as np
@@ -146,30 +147,41 @@ class _Trace:
     """
 
     def __init__(self, trace: object, stacks: _Stacks) -> None:
-        rows: list[tuple[int, int, int, int, int]] = []
-        self.names: dict[int, str] = {}
-        self.categories: dict[int, str] = {}
-        self.others: list[tuple[int, str, _Record]] = []
-        for number, each in enumerate(stacks.records(trace)):
-            action = each.get("action")
-            kind = _KINDS.get(action, allocator.OTHER) if isinstance(action, str) else allocator.OTHER
-            time_us = each.get("time_us")
-            time_ns = time_us * 1000 if isinstance(time_us, int) and abs(time_us) < _LARGEST // 1000 else NONE
-            address, size, path = each.get("addr"), _size(each.get("size")), ROOT
-            if kind == allocator.ALLOC:
-                path = stacks.path(each.get("frames"))
-                if isinstance(category := each.get("category"), str):
-                    self.categories[number] = category.replace("_", " ")
-            elif kind == allocator.OTHER:
-                self.others.append((number, str(action), each))
-            if isinstance(name := each.get("user_metadata"), str) and name:
-                self.names[number] = name
-            rows.append((kind, address if _is_size(address) else 0, size, path, time_ns))
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T.copy()
-        self.ordered_only = bool((columns[4] == NONE).all())
-        if self.ordered_only:
-            columns[4] = np.arange(len(rows), dtype=np.int64) * 1000
-        self.events = AllocatorEvents(*columns)
+        records = list(stacks.records(trace))
+        actions = [action if isinstance(action := each.get("action"), str) else None for each in records]
+        kind = np.array([_KINDS.get(action or "", allocator.OTHER) for action in actions], dtype=np.int64)
+        new = np.flatnonzero(kind == allocator.ALLOC)
+        path = np.full(len(records), ROOT, dtype=np.int64)
+        path[new] = [stacks.path(records[number].get("frames")) for number in new.tolist()]
+        self.categories: dict[int, str] = {
+            number: category.replace("_", " ")
+            for number in new.tolist()
+            if isinstance(category := records[number].get("category"), str)
+        }
+        self.names: dict[int, str] = {
+            number: name
+            for number, each in enumerate(records)
+            if (name := each.get("user_metadata")) and isinstance(name, str)
+        }
+        others = np.flatnonzero(kind == allocator.OTHER).tolist()
+        self.others = [(number, str(records[number].get("action")), records[number]) for number in others]
+        time_us = _numbers(records, "time_us", -_LARGEST // 1000, _LARGEST // 1000, NONE)
+        self.ordered_only = bool((time_us == NONE).all())
+        ordered = np.arange(len(records), dtype=np.int64)
+        time_ns = ordered * 1000 if self.ordered_only else np.where(time_us == NONE, NONE, time_us * 1000)
+        address, size = (_numbers(records, key, 0, _LARGEST, 0) for key in ("addr", "size"))
+        self.events = AllocatorEvents(kind, address, size, path, time_ns)
+
+
+def _numbers(records: Sequence[_Record], key: str, least: int, end: int, default: int) -> Ints:
+    """Return a column of whole numbers from `least` up to `end`, with the default for anything else."""
+    values = [each.get(key) for each in records]
+    with suppress(OverflowError):
+        if set(map(type, values)) == {int}:
+            column = np.array(values, dtype=np.int64)
+            return np.where((least <= column) & (column < end), column, default)
+    fits = (type(value) is int and least <= value < end for value in values)
+    return np.array([value if fit else default for value, fit in zip(values, fits, strict=True)], dtype=np.int64)
 
 
 class _Device:

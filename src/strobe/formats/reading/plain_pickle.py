@@ -7,16 +7,18 @@ nothing else: deep ones as keys of a dictionary overflow the stack of the interp
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 import re
 
 _WHOLE = rb"(?:K.|M..|J....|\x8a(?:\x00|\x01.|\x02..|\x03.{3}|\x04.{4}|\x05.{5}|\x06.{6}|\x07.{7}|\x08.{8}|\x09.{9}))"
-_TUPLES = b"|".join((_WHOLE * 2 + rb"\x86", _WHOLE + rb"\x85", _WHOLE * 3 + rb"\x87"))
-# Runs are bounded: the engine remembers each repetition.
-_PLAIN, _OTHERS = rb"[\x94(\])}easuN\x88\x89]", rb"[hq].|%s|%s|j.{4}|G.{8}|\x80.|\x95.{8}" % (_TUPLES, _WHOLE)
+# Alone, or as a tuple of up to three.
+_NUMBERS = _WHOLE + rb"(?:\x85|" + _WHOLE + rb"(?:\x86|" + _WHOLE + rb"\x87))?+"
+_PLAIN, _OTHERS = rb"[\x94(\])}easuN\x88\x89]", rb"[hq].|j.{4}|%s|G.{8}|\x80.|\x95.{8}" % _NUMBERS
 _ONE = re.compile(rb"%s|%s" % (_PLAIN, _OTHERS), re.DOTALL)
-_HARMLESS = re.compile(rb"(?:%s+|%s){1,4096}" % (_PLAIN, _OTHERS), re.DOTALL)
+# Possessive, as the engine would remember each repetition; bounded, as there is a list of those that are followed.
+_HARMLESS = re.compile(rb"(?:%s++|%s){1,4096}+" % (_PLAIN, _OTHERS), re.DOTALL)
 _TEXTS = {ord("\x8c"): 1, ord("X"): 4, 0x8D: 8}  # bytes of the length
 _LONG_PUT, _STOP, _PAIR = ord("r"), ord("."), 0x86
 # A dictionary or list takes 60 bytes; one with a member has at least so many in the file.
@@ -40,6 +42,8 @@ class _Nothing(pickle.Unpickler):
 def plain_values(data: bytes) -> object:
     """Return what a pickle holds. Raises ValueError if it is cut off, or has anything but plain values."""
     _check(data)
+    collects = gc.isenabled()
+    gc.disable()  # to look through millions of plain values again and again takes longer than to make them
     try:
         return _Nothing(io.BytesIO(data)).load()
     except (
@@ -52,6 +56,9 @@ def plain_values(data: bytes) -> object:
         OverflowError,
     ) as error:
         raise ValueError("its operations do not fit together") from error
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _check(data: bytes, pairs: _Pairs | None = None) -> None:
