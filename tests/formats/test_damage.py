@@ -33,6 +33,7 @@ from tests.formats import (
     test_converted_profiles,
     test_memory_snapshot,
     test_memray,
+    test_nccl_inspector,
     test_ncu,
     test_nsys,
     test_nvprof,
@@ -191,6 +192,11 @@ def _flight_recorder_json(folder: Path) -> bytes:
     return json.dumps(flight_recorder_cases.CASES[0].dumps[0]).encode()
 
 
+def _nccl_inspector(folder: Path) -> bytes:
+    path = test_nccl_inspector.written(folder / "t", *(test_nccl_inspector.line(number=n) for n in range(5)))
+    return path.read_bytes()
+
+
 def _execution_trace(folder: Path) -> bytes:
     nodes = [{"id": i, "name": f"aten::op{i}", "ctrl_deps": i - 1, "attrs": []} for i in range(9)]
     return json.dumps({"schema": "1.1.1-chakra.0.0.4", "pid": 5, "nodes": nodes}).encode()
@@ -231,7 +237,7 @@ SOUND = [
     *map(_sampled, ("cpuprofile", "firefox", "perf", "pyinstrument", "jfr", "stackprof", "tau")),
     *(_rocpd, _rocprof_json, _rocprof_csv, _ascend, _ascend_database, _memray),
     *(_memory_snapshot, _execution_trace, _chakra, _memory_timeline, _key_averages),
-    *(_flight_recorder, _flight_recorder_json),
+    *(_flight_recorder, _flight_recorder_json, _nccl_inspector),
 ]
 
 

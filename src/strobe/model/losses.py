@@ -60,6 +60,7 @@ LOSSES = {
     "damaged_tables": "tables of the imported file read only up to a damaged place",
     "truncated_files": "imported files that end early",
     "events_in_order_only": "imported events without a time (shown a microsecond apart, in their order)",
+    "times_of_log": "collectives whose end is when their line of the log was written (durations are exact)",
     "events_without_time": "imported events left out (no time)",
     "times_out_of_range": "imported events left out (impossible time)",
     "spans_without_end": "imported spans without an end (shown with no duration)",

@@ -26,6 +26,8 @@ Kind = Callable[[str | None], str | None]  # from a name to the kind of collecti
 _TABLE = "collective_spans"
 # Module of regions that come from a dump of PyTorch's flight recorder.
 FROM_DUMP = "torch.distributed flight recorder"
+# Module of regions that come from a log of NCCL's Inspector: collectives with the durations of their kernels.
+FROM_INSPECTOR = "NCCL Inspector"
 # Calls that only request a collective; its completion is recorded elsewhere, if at all.
 _NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
 # In a group of calls these add up; other attributes are known if all calls have the same.
@@ -67,6 +69,11 @@ def executions(trace: Trace, device: Device, columns: Sequence[str]) -> Iterator
 def of_dump(region: Region) -> bool:
     """Return whether a region is an operation in a dump of PyTorch's flight recorder, which has no ends of calls."""
     return region.module == FROM_DUMP
+
+
+def timed_by_nccl(region: Region) -> bool:
+    """Return whether a region is a collective or message in a log of NCCL's Inspector."""
+    return region.module == FROM_INSPECTOR
 
 
 def hands_over(region: Region) -> bool:

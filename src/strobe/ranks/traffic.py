@@ -11,7 +11,15 @@ import pyarrow as pa
 from strobe.gpu.devices import devices
 from strobe.gpu.work import COMMUNICATION, kind_of_region
 from strobe.ranks.collective_columns import Party
-from strobe.ranks.collective_kernels import blocks, executions, hands_over, kinds_by_name, kinds_of_texts, thread_spans
+from strobe.ranks.collective_kernels import (
+    blocks,
+    executions,
+    hands_over,
+    kinds_by_name,
+    kinds_of_texts,
+    thread_spans,
+    timed_by_nccl,
+)
 from strobe.ranks.collective_kinds import size_of_buffers, size_of_messages
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
@@ -148,7 +156,7 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[_Part]:
 
 
 def _on_hosts(trace: Trace, texts: Texts) -> Iterator[_Part]:
-    in_name = kinds_by_name(trace, texts, blocks)
+    in_name = kinds_by_name(trace, texts, lambda region: blocks(region) or timed_by_nccl(region))
     if not any(region.of_ranks for region in region_rows(trace)) and not (in_name >= 0).any():
         return
     ranks = ranks_of(trace)
