@@ -11,8 +11,11 @@ from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span
 NODE = "autograd::engine::evaluate_function: "
 
 
-def training(forward, *passes, parameters=0, function="Net.forward", steps=60):
-    """Steps with forward operators in a function, and backward passes: lists of names, a ms each."""
+def training(forward, *passes, parameters=0, function="Net.forward", steps=60, elsewhere=()):
+    """Steps with forward operators in a function, and backward passes: lists of names, a ms each.
+
+    elsewhere: nodes of another process, which has no steps.
+    """
     spans, now = [], 0
     for step in range(steps):
         begin, inside = now, []
@@ -37,7 +40,10 @@ def training(forward, *passes, parameters=0, function="Net.forward", steps=60):
         "time_ns": [1], "value": [parameters],
     }  # fmt: skip
     process = HandMadeProcess({"main": [span("fit", 0, now + 1, *spans)]}, metrics=[metric] if parameters else [])
-    return {each.rule: each for each in findings(make_trace(process))}
+    nodes = [span(NODE + name, at * MS, (at + 1) * MS) for at, name in enumerate(elsewhere)]
+    one_pass = span("autograd::engine::run_backward", 0, len(nodes) * MS, *nodes, paradigm="torch")
+    others = [HandMadeProcess({"main": [one_pass]}, pid=2)] if nodes else []
+    return {each.rule: each for each in findings(make_trace(process, *others))}
 
 
 ONE = ["MmBackward0", "ReluBackward0", "MmBackward0", "torch::autograd::AccumulateGrad"]
@@ -50,6 +56,11 @@ def test_two_passes_through_the_same_operators_do_half_of_it_again():
     assert found.what.startswith("2 backward passes a step go through the same operators: up to 4.00 ms (36 %)")
     assert found.gain_low_ns == pytest.approx(0.75 * 3 * MS, rel=0.01)
     assert found.gain_high_ns == pytest.approx(4 * MS * BESIDE, rel=0.01)
+
+
+def test_nodes_of_other_processes_count_for_nothing():
+    alone, beside = (training(["mm", "relu", "mm"], ONE, ONE, elsewhere=each) for each in ((), ["MseLossBackward0"]))
+    assert beside["backward.again"].gain_low_ns == pytest.approx(alone["backward.again"].gain_low_ns, rel=0.01)
 
 
 @pytest.mark.parametrize("more", [[], ["MmBackwardBackward0"]])

@@ -83,7 +83,7 @@ def backward_passes(trace: Trace) -> Backward | None:
     if passes > 1 and not any(word in name for name in names for word in _SECOND_ORDER):
         for node, count in evaluated.items():
             more = count - forward[_plain(node)] if forward[_plain(node)] else 0
-            low += time_ns[node] * max(0, more) / count
+            low += time_ns[node] * max(0, more) / max(1, count)  # 0 calls: what only other ranks have
             high += time_ns[node] * (1 - 1 / passes) * (more > 0)
         high += time_ns[_OF_A_LEAF] * (1 - 1 / passes) * (high > 0)
     readings = trace.readings(calls.usual.steps.process)
