@@ -311,6 +311,27 @@ def test_a_function_of_several_threads_takes_no_share_of_a_step():
     assert re.search(r"itself takes \S+ ms a step, of all threads together", first.what), first.what
 
 
+AUTOGRAD = "_engine_run_backward (/lib/python3.11/site-packages/torch/autograd/graph.py:860)"
+SCHEDULE = "step (/lib/python3.11/site-packages/torch/distributed/pipelining/schedules.py:500)"
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind"),
+    [
+        (f"{OWN}\n{AUTOGRAD}", "communication-bound"),  # DDP waits there for the gradients of others
+        (f"{AUTOGRAD}\n{OWN}", "sleeping"),  # a backward pass of the program's own
+        (f"{SCHEDULE}\n{OWN}", "sleeping"),  # a stage of a pipeline
+        (f"{SCHEDULE}\n{OWN}\nwait (/lib/python3.11/site-packages/torch/distributed/work.py:9)", "communication-bound"),
+    ],
+)
+def test_what_pytorch_calls_back_is_not_a_wait_for_other_ranks(stack: str, kind: str) -> None:
+    row = {"collective": "all_reduce", "group_size": 2}
+    one = span("gloo:all_reduce", 5 * MS, 6 * MS, paradigm="torch", role="collective", tables={"collective_spans": row})
+    threads = {"main": sampled((["sleep"] * 8 + ["python"] * 2) * 30, stack=stack), "pt_gloo_runloop": [one]}
+    processes = [HandMadeProcess(threads, pid=100 + rank, main=not rank, rank=rank) for rank in range(2)]
+    assert summarise(make_trace(*processes)).verdict.kind == kind
+
+
 def test_of_few_samples_nothing_is_advised():
     trace = make_trace({"main": sampled((["lock"] * 2 + ["python"] * 8) * 4)})
     (found,) = host_times(trace)

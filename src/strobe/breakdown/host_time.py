@@ -408,7 +408,7 @@ def at_work(trace: Trace, time: HostTime) -> Place | None:
     """
     location, by_name, where = main_location(trace, time.process), Counter[str](), dict[str, str]()
     for each in sample_sums(trace, location, time.window_ns) if location is not None else ():
-        if _state(each) in WAITING and any(name in frame for frame in each.stack for name in _OF_RANKS):
+        if _state(each) in WAITING and _for_ranks(each.stack):
             continue
         name, file, line = frame_of(own_frame(each.stack)) if each.stack != (NO_STACK,) else ("", "", 0)
         name = name.partition(".<locals>")[0]
@@ -449,7 +449,7 @@ def _by_state(
         state, time_ns = _state(each), each.ran_ns + each.other_ns
         if any(_LOADER in frame or frame in makers for frame in each.stack):
             waited["data"] += time_ns
-        elif talks and state in WAITING and any(name in frame for frame in each.stack for name in _OF_RANKS):
+        elif talks and state in WAITING and _for_ranks(each.stack):
             waited["communication"] += time_ns
         else:
             states[state] += time_ns
@@ -459,6 +459,14 @@ def _by_state(
     for state in RUNNING if ran else ():
         states[state] += round(ready * states[state] / ran)
     return states, functions, waited
+
+
+def _for_ranks(stack: Sequence[str]) -> bool:
+    """Return whether a thread that waits there waits for other ranks: PyTorch does, and not a function that it calls.
+
+    Stages of a pipeline and autograd functions are the program's own, and are called from there.
+    """
+    return any(name in frame for frame in stack[_own_at(stack) :] for name in _OF_RANKS)
 
 
 def _state(each: SampleSum) -> str:
@@ -482,8 +490,12 @@ def own_frame(stack: Sequence[str]) -> str:
 
 def own_and_called(stack: Sequence[str]) -> tuple[str, str]:
     """Return the innermost frame of the program itself, and that which it calls in a library, "" where it does not."""
-    at = next((at for at in range(len(stack) - 1, -1, -1) if not _of_library(stack[at])), len(stack) - 1)
+    at = _own_at(stack)
     return stack[at], stack[at + 1] if at + 1 < len(stack) else ""
+
+
+def _own_at(stack: Sequence[str]) -> int:
+    return next((at for at in range(len(stack) - 1, -1, -1) if not _of_library(stack[at])), len(stack) - 1)
 
 
 def _place(trace: Trace, sums: Sequence[SampleSum], functions: dict[str, Counter[str]], state: str) -> Place | None:
