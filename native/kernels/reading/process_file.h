@@ -23,6 +23,9 @@
 
 namespace strobe {
 
+// Chunks of the same content have the same number, wherever they are.
+inline uint64_t content_of(const ChunkHeader& header) { return uint64_t(header.crc_payload) << 32 | header.crc_header; }
+
 struct Region {
   uint32_t id;
   uint8_t paradigm, role;
