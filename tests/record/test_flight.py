@@ -147,9 +147,9 @@ def test_a_trace_is_written_on_request_and_for_exceptions_of_threads(workshop: W
         threading.Thread(target=fails).start()
 """,
     )
-    process = workshop.start(*FLIGHT, "--signal", "USR1", "program.py", "60", "0", "0")
+    process = workshop.start(*FLIGHT, "--signal", "USR1", "program.py", "200", "0", "0")
     oom = workshop.folder / "out-oom.strobe"
-    until = time.monotonic() + 60
+    until = time.monotonic() + 150
     while not oom.exists() and time.monotonic() < until:
         time.sleep(0.1)
     done = job(workshop.folder, "record")
