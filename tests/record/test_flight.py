@@ -167,6 +167,23 @@ def test_a_trace_is_written_on_request_and_for_exceptions_of_threads(workshop: W
         assert len(steps_in(trace)) > 10
 
 
+def test_an_error_right_after_a_slow_step_has_a_trace_of_its_own(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        PROGRAM
+        + """
+    if due:
+        def fails():
+            raise MemoryError("as if")
+        threading.Thread(target=fails).start()
+""",
+    )
+    outcome = workshop.recorded("--flight", "30s", "--trace", "python", "program.py", "8", "1.5", "0")
+    assert "MemoryError: as if" in outcome.stderr
+    reasons = [f"out-{reason}.strobe" for reason in ("oom", "slow-step")]
+    assert sorted(each.name for each in workshop.folder.glob("out-*.strobe")) == reasons
+
+
 @pytest.mark.parametrize("option", ["--max-size=1G", "--min-duration=1ms", "--armed", "--max-overhead=5%"])
 def test_what_needs_statistics_does_not_go_with_a_flight_recorder(tmp_path: Path, option: str) -> None:
     (tmp_path / "p.py").touch()

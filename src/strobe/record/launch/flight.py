@@ -28,7 +28,8 @@ from strobe.record.launch.clock_server import start_thread
 
 _LOOK_S = 0.1
 _FULL = 0.75  # of the size: a process writes on while the folder is looked at
-MOST_WRITTEN = 10
+# Traces of a run, and how many of them may be for slow steps: they are the most frequent, and not the worst.
+MOST_WRITTEN, _MOST_SLOW = 10, 7
 _COPIED = re.compile(r"(started-.*\.jsonl|notes\.txt|clocks\.json|.*\.metrics)")
 _HEADER = struct.Struct("<4sBBHIIIIII")  # of a chunk: docs/format/blocks.md
 _PROCESS, _NOTE = 1, 20
@@ -50,7 +51,8 @@ class FlightRecorder:
         self.folder, self.keep_ns, self.keep_bytes, self._complete = folder, keep_ns, keep_bytes, complete
         self.written: list[str] = []
         self._quit = threading.Event()
-        self._rested_until = 0.0
+        self._rested_until: dict[str, float] = {}  # by reason
+        self._slow = 0
         self._told: set[str] = set()
         self._thread: threading.Thread | None = None
 
@@ -128,11 +130,13 @@ class FlightRecorder:
                 continue  # it is being written
             reason, event = str(asked["reason"]), str(asked["event"])
             now = time.monotonic()
-            automatic = reason in flight.AUTOMATIC
+            slow = reason == "slow-step"
+            left = len(self.written) < MOST_WRITTEN and not (slow and self._slow == _MOST_SLOW)
             try:
-                if len(self.written) < MOST_WRITTEN and not (automatic and now < self._rested_until):
-                    if automatic:
-                        self._rested_until = now + flight.rest_s(self.keep_ns)
+                if left and now >= self._rested_until.get(reason, 0.0):
+                    if reason in flight.AUTOMATIC:
+                        self._rested_until[reason] = now + flight.rest_s(self.keep_ns)
+                    self._slow += slow
                     self.written.append(self._write(reason, event))
             finally:  # also where it could not be written: it is not tried again and again
                 os.unlink(path)

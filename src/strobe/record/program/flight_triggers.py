@@ -30,7 +30,7 @@ class FlightTriggers:
         self.on = flight_requests.triggers(settings.options["flight-on"])
         self.steps = "slow-step" in self.on
         self._rest_ns = int(flight_requests.rest_s(length(settings.options["flight"])) * 1e9)
-        self._rested_until_ns = 0
+        self._rested_until_ns: dict[str, int] = {}  # by reason: a slow step may come just before what it is due to
         self._count, self._began_ns, self._median_ns = 0, 0, 0
         self._lengths: list[int] = []
         self._threading: Any = None
@@ -95,8 +95,8 @@ class FlightTriggers:
 
     def _request(self, reason: str, event: str) -> None:
         now = time.monotonic_ns()
-        if now >= self._rested_until_ns:
-            self._rested_until_ns = now + self._rest_ns
+        if now >= self._rested_until_ns.get(reason, 0):
+            self._rested_until_ns[reason] = now + self._rest_ns
             self._ask(reason, event)
 
     def _ask(self, reason: str, event: str) -> None:
