@@ -27,12 +27,14 @@ def moment(pause=0.001):
 
 @dataclass(frozen=True)
 class Moment:
-    """The text of a program behind BEGIN, which ends with an exit `code`. `ends`: within the window. `ticks`: the trace
-    must have calls of tick. `refused`: a part of the sentence with which it is not attached to.
+    """The text of a program behind BEGIN, which ends with an exit `code`. `ends`: within the window. `kills`: it
+    ends processes of its own by a signal, as a pool does. `ticks`: the trace must have calls of tick. `refused`: a part
+    of the sentence with which it is not attached to.
     """
 
     text: str
     ends: bool = False
+    kills: bool = False
     code: int = 0
     ticks: bool = True
     refused: str = ""

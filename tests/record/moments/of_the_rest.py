@@ -207,6 +207,7 @@ if __name__ == '__main__':
         with m.get_context('fork').Pool(2) as pool: pool.map(f, range(3))
 """,
         ticks=False,
+        kills=True,
     ),
     # What the program has for itself.
     "signal handler": Moment(

@@ -95,7 +95,7 @@ def trace_faults(folder: Path, moment: Moment) -> list[str]:
     if moment.ticks and not ticks:
         faults.append("no call of tick")
     states = {row["end_state"] for row in trace.sql("select end_state from processes").to_pylist()}
-    if not moment.ends and "lost" in states:
+    if not (moment.ends or moment.kills) and "lost" in states:
         faults.append(f"end states {states}")
     return faults
 
