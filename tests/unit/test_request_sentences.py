@@ -6,6 +6,7 @@ import pytest
 
 from strobe.answers.program.requests import verdict
 from strobe.sums.requests import Part, Request, slow_requests
+from strobe.sums.samples import stack_of
 from strobe.trace.trace import Trace
 
 MS = 1_000_000
@@ -24,3 +25,10 @@ def test_a_few_that_stand_out_among_slow_ones_are_no_reason(one_off: int) -> Non
     requests = [request(number, latency) for number, latency in enumerate(latencies)]
     trace = cast(Trace, None)  # a healthy service needs no look into it
     assert verdict(trace, requests, slow_requests(requests)) == ""
+
+
+def test_what_strobe_runs_in_a_service_counts_as_its_caller() -> None:
+    served = ("main (/srv/app.py:3)", "write (/usr/lib/python3.13/asyncio/streams.py:300)")
+    ours = "sending (/opt/strobe/record/adapters/service_requests/servers.py:80)"
+    assert stack_of("\n".join((*served, ours))) == (served, False)
+    assert stack_of("\n".join(served)) == (served, True)

@@ -15,7 +15,7 @@
 #include "core/system/node_clock.h"
 #include "include/strobe.h"
 #include "python/recording/greenlets.h"
-#include "python/recording/requests.h"
+#include "python/requests/request.h"
 extern "C" {
 #include "python/calls/call_watch.h"
 #include "python/calls/code_regions.h"
@@ -313,7 +313,8 @@ NB_MODULE(_native, m) {
   m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),
         nb::arg("calls"), nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("ns"));
   m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
-  m.attr("request") = nb::steal(request_function());
+  using namespace strobe::requests;
+  if (!add_requests(m.ptr()) || !add_event_loops(m.ptr()) || !add_streams(m.ptr())) throw nb::python_error();
   m.def("ticks", &strobe_ticks);
   m.def("message_wait_begin", &strobe_message_wait_begin);
   m.def("message_wait_end", &strobe_message_wait_end);

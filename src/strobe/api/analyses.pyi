@@ -1819,8 +1819,9 @@ class Analyses:
         (its job waits for a thread), connection pool, outgoing call, socket, client (the body, or a client
         that reads slowly), task (another task, where not known better), process, other (a future, nobody
         knows whose). Where a request waits for tasks of its own, it is what the one of them does that ends
-        last. What lasts less than 1 ms is `short`. Of http.server the kind is `thread`: its functions, by
-        name.
+        last. What lasts less than 1 ms is `short`. Of http.server the kinds are `thread`, its functions by
+        name, and `core`: its thread was ready to run, but the machine had no core for it. How long is
+        known, not when: on the timeline it comes last.
 
         Slow requests are those above the 95th percentile of all. The sentence is about them, if half of
         them take at least twice as long as the median of all, and what it names is at least a quarter of

@@ -169,6 +169,9 @@ def _pieces(functions: Functions, request: Request, part: Part, most_ns: int) ->
         cause = request.route if part.kind == "running" else part.cause
         return [((part.kind, function, cause), part.duration_ns)]
     if part.kind == "thread" and not part.code:
-        own = functions.alone(request.process, part.thread_id, begin, end, most_ns)
-        return [((part.kind, name, ""), spent_ns) for name, spent_ns in own]
+        # Waits for a core are somewhere in it, not only at its end: each function has its share of them.
+        until = request.start_ns + request.latency_ns
+        own = functions.alone(request.process, part.thread_id, begin, until, most_ns)
+        ran = part.duration_ns / (until - begin)
+        return [((part.kind, name, ""), round(spent_ns * ran)) for name, spent_ns in own]
     return [((part.kind, part.code, part.cause), part.duration_ns)]

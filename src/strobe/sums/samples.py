@@ -22,6 +22,7 @@ STATES = (*RUNNING, *READY, *WAITING)
 IDLE = ("socket", "waiting")
 # Of a thread that ran no Python, or whose stack changed while it was looked at; of a native one that slept.
 NO_STACK = "<no call stack>"
+_OF_RECORDER = "/strobe/record/adapters/"
 # How a line begins that is no function: the thread of a native program slept beside a child process of this name.
 CHILD = "<child process "
 _FRAME = re.compile(r"(.+) \((.+):(\d{1,9})\)")
@@ -96,14 +97,15 @@ def _sums_of_process(
     samples = np.bincount(group, weights=column("samples", 0)) if folded else all_ran
     for at in np.argsort(first).tolist():
         local, stack, state, line = keys[:, first[at]].tolist()
+        frames, own = stack_of(_text(texts, stack))
         count = int(samples[at])
         ran = int(sums[1][at]) if timed[at] else count
         other = max(0, int(sums[0][at]) - ran) if timed[at] else 0
         yield SampleSum(
             int(ours[local] or 0),
-            tuple(_text(texts, stack).split("\n")) if _text(texts, stack) else (NO_STACK,),
+            frames,
             _text(texts, state),
-            line,
+            line if own else 0,
             count,
             ran,
             other,
@@ -144,6 +146,18 @@ def sample_rows(trace: Trace, location: int) -> SampleRows:
 
 def _text(texts: Sequence[str], number: int) -> str:
     return texts[number] if 0 <= number < len(texts) else ""  # lost in a damaged file
+
+
+def stack_of(text: str) -> tuple[tuple[str, ...], bool]:
+    """Return the frames of a call stack (a line each), and whether the innermost one is the program's.
+
+    What strobe runs in place of a function of a server counts as the function that calls it.
+    """
+    frames = text.split("\n") if text else [NO_STACK]
+    own = len(frames)
+    while own > 1 and _OF_RECORDER in frames[own - 1]:
+        own -= 1
+    return tuple(frames[:own]), own == len(frames)
 
 
 def frame_of(text: str) -> tuple[str, str, int]:

@@ -151,6 +151,8 @@ def _does(spent: Spent) -> str:
         return f"is computed on the event loop{where}"
     if spent.kind == "thread pool":
         return f"is waited for a free thread{where}" + (f", behind {spent.cause}" if spent.cause else "")
+    if spent.kind == "core":
+        return "is waited for a core, while the machine runs other threads"
     if spent.kind == "thread":
         return f"passes in a thread{where}"
     return f"is waited for {_AWAITED[spent.kind]}{where}{often}"

@@ -126,6 +126,7 @@ def configured(app: Application, connections: Connections | None = None) -> uvic
     logging.getLogger("uvicorn.error").addFilter(_Once())
     return uvicorn.Config(
         app,
+        loop="asyncio",  # whatever else is installed
         # h11 refuses heads of requests beyond 64 kB, whatever else is installed.
         http=(connections or Connections()).protocol(),
         ws="none",

@@ -1,12 +1,14 @@
-"""Event loops of asyncio: which request each callback belongs to, and which callbacks keep the others waiting.
+"""Event loops: what is done where one of their callbacks lasts 1 ms and more.
 
-One method of asyncio runs every callback of its loops, `Handle._run`. What it costs: docs/benchmarks.md. A loop that is
-not of asyncio's own code (uvloop) runs its callbacks itself: requests then have a latency only.
+Every callback is watched in C (native/python/requests): those of asyncio's own loops, and of uvloop the steps of tasks.
 """
 
 from __future__ import annotations
 
 import gc
+import socket
+import struct
+import time
 from collections import deque
 from contextvars import ContextVar
 from itertools import islice
@@ -14,37 +16,41 @@ from time import monotonic_ns
 
 from strobe.native import core
 from strobe.record.adapter import Replacements
+from strobe.record.adapters.service_requests.awaits import place_of_code, qualified_name, wait_of
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    import asyncio
+    from types import ModuleType
     from typing import Any
 
     from strobe.record.adapters.service_requests.request import Request
-    from strobe.record.adapters.service_requests.servers import Connection
 
 LONG_NS = 1_000_000  # what is shorter is in sums only
 _MOST_LONG = 256
+_COARSE = 6  # CLOCK_MONOTONIC_COARSE, which moves with the ticks of the kernel
+TICK_NS = int(time.clock_getres(_COARSE) * 1e9)  # by which the kernel counts the age of data
+_AGE, _SENT = 8 + 11 * 4, 156  # tcpi_last_data_recv (ms), tcpi_data_segs_out of struct tcp_info
 
-current: ContextVar[Request | Connection | None] = ContextVar("strobe_request", default=None)
+current: ContextVar[Request | core.Connection | None] = ContextVar("strobe_request", default=None)
 
 
-class LoopState:
-    """What is known of an event loop: when its present callback began, and its last long ones with who they were of."""
+class LoopState(core.LoopState):
+    """What is known of an event loop, with its last long callbacks: begin, end, whose."""
 
-    __slots__ = ("began_ns", "long")
+    __slots__ = ("long",)
 
-    def __init__(self) -> None:
-        self.began_ns = 0
+    def __init__(self, loop: Any, ready: Any) -> None:
+        super().__init__(loop, ready)
         self.long: deque[tuple[int, int, object]] = deque(maxlen=_MOST_LONG)
 
     def ran_long(self, handle: Any, began_ns: int, ended_ns: int, collected_ns: int, waiting: int) -> None:
         """Note a long callback, during all of which the first `waiting` callbacks that are ready waited."""
         whose = "garbage collector" if 2 * collected_ns > ended_ns - began_ns else _whose(handle)
         self.long.append((began_ns, ended_ns, whose))
-        for ready in islice(handle._loop._ready, waiting):
+        for ready in islice(self.ready, waiting):
             request = ready._context.get(current)
-            if request is not None and not ready._cancelled:
+            if request is not None and not getattr(ready, "_cancelled", False):
                 request.ready.append((began_ns, ended_ns))
 
     def causes(self, begin_ns: int, end_ns: int) -> object:
@@ -58,68 +64,81 @@ class LoopState:
 
 
 _states: dict[Any, LoopState] = {}
-_collected_ns = _collection_began_ns = 0
+_without_looks: list[type] = []  # types of loops of which only steps of tasks are seen
 
 
-def state_of(loop: Any) -> LoopState:
-    """Return what is known of a loop."""
-    state = _states.get(loop)
-    if state is None:
-        for each in [each for each in _states if each.is_closed()]:
-            del _states[each]
-        state = _states[loop] = LoopState()
+def _state_of(loop: Any) -> LoopState:
+    for each in [each for each in _states if each.is_closed()]:
+        del _states[each]
+    steps: Any = deque() if isinstance(loop, tuple(_without_looks)) else ()
+    state = _states[loop] = LoopState(loop, getattr(loop, "_ready", steps))
     return state
 
 
-def watched(loop: Any) -> bool:
-    """Return whether the callbacks of a loop are watched."""
+def watched_state(loop: Any) -> LoopState | None:
+    """Return what is known of a loop whose callbacks are watched."""
     from asyncio import BaseEventLoop
 
-    return isinstance(loop, BaseEventLoop)
+    if isinstance(loop, (BaseEventLoop, *_without_looks)):
+        return _states.get(loop) or _state_of(loop)
+    return None
 
 
 def start(replaced: Replacements) -> None:
-    """Watch every callback of every loop of asyncio, and collections of garbage."""
-    from asyncio import events
+    """Watch every callback of every loop of asyncio, steps of tasks in those of uvloop, and collections of garbage."""
+    from asyncio import events, selector_events, tasks
 
-    replaced.put(events.Handle, "_run", _watching(events.Handle._run, events.TimerHandle))
-    gc.callbacks.append(_collecting)
+    from strobe.record.adapters.service_requests.request import Request
+
+    kinds = tuple({tasks.Task, getattr(tasks, "_PyTask", tasks.Task)})
+    core.requests_setup(Request, current, wait_of, _states, _state_of, _arrived_ns, events.TimerHandle, kinds, TICK_NS)
+    loop = selector_events.BaseSelectorEventLoop
+    replaced.put(loop, "_process_events", core.requests_watch_looks(loop))
+    replaced.put(events.Handle, "_run", core.requests_watch_handles(events.Handle))
+    gc.callbacks.append(core.requests_collecting)
+
+    def uvloop_imported(module: ModuleType) -> None:
+        _without_looks.append(module.Loop)
+        replaced.put(module.Loop, "call_soon", core.requests_watch_steps(module.Loop))
+
+    after_import("uvloop", uvloop_imported)
 
 
 def stop() -> None:
     """Watch collections no more, and forget all loops."""
-    if _collecting in gc.callbacks:
-        gc.callbacks.remove(_collecting)
+    if core.requests_collecting in gc.callbacks:
+        gc.callbacks.remove(core.requests_collecting)
     _states.clear()
+    _without_looks.clear()
 
 
-def _watching(original: Any, timer: type[asyncio.TimerHandle]) -> Any:
-    now, states, var = monotonic_ns, _states, current
+def age_of_data(sock: Any) -> tuple[int, bool]:
+    """Return how long ago the last data came that a socket has, ns, and whether it is the first of the connection.
 
-    def _run(self: Any) -> None:
-        loop = self._loop
-        state = states.get(loop) or state_of(loop)
-        context = self._context
-        request = context.get(var)
-        began = state.began_ns = now()
-        if request is not None:
-            try:
-                request.wakes(self, began, timer)
-            except Exception as error:  # never into the program
-                not_read(error)
-        waiting, collected = len(loop._ready), _collected_ns
-        original(self)
-        ended = now()
-        try:
-            if ended - began >= LONG_NS:
-                state.ran_long(self, began, ended, _collected_ns - collected, waiting)
-            request = context.get(var)
-            if request is not None:
-                request.ran(self, began, ended, _collected_ns - collected)
-        except Exception as error:
-            not_read(error)
+    The kernel counts in ticks: the age may be one tick less, or more. OSError: not TCP.
+    """
+    facts = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _SENT + 4)
+    (age_ms,) = struct.unpack_from("I", facts, _AGE)
+    sent = struct.unpack_from("I", facts, _SENT)[0] if len(facts) >= _SENT + 4 else 1
+    return age_ms * 1_000_000, not sent
 
-    return _run
+
+def _arrived_ns(transport: Any, state: LoopState) -> int:
+    """Return when the data came that a loop reads which was busy before; as late as can be where that is not known."""
+    now = state.looked_ns or monotonic_ns()
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    if sock is None:
+        return now
+    if not state.looked_ns:
+        began, ended, _ = state.long[-1] if state.long else (0, 0, "")
+        if ended - began < TICK_NS or now - ended > TICK_NS:
+            return now
+    try:
+        age_ns, new = age_of_data(sock)
+    except (OSError, AttributeError, struct.error):  # not TCP
+        return now
+    since = state.since(new) if state.looked_ns else began
+    return now if now - since < TICK_NS else max(since, min(now, monotonic_ns() - age_ns))
 
 
 def not_read(error: Exception) -> None:
@@ -127,18 +146,8 @@ def not_read(error: Exception) -> None:
     core.count(f"requests_not_read: {type(error).__name__}", 1)
 
 
-def _collecting(phase: str, info: object) -> None:
-    global _collected_ns, _collection_began_ns
-    if phase == "start":
-        _collection_began_ns = monotonic_ns()
-    elif _collection_began_ns:
-        _collected_ns += monotonic_ns() - _collection_began_ns
-
-
 def _whose(handle: Any) -> object:
     """Return whose a callback is: a request, or the name of the coroutine or function."""
-    from strobe.record.adapters.service_requests.awaits import place_of_code, qualified_name
-
     request = handle._context.get(current)
     if request is not None and not request.written:
         return request.own

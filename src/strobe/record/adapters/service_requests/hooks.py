@@ -36,7 +36,8 @@ class _ServiceRequests(Hooks):
         self._on = True
         for module, watch in _SERVERS.items():
             after_import(module, partial(self._server_imported, watch))
-        after_import("asyncio.base_events", self._loops_imported)
+        after_import("asyncio.base_events", partial(self._loops_imported, "BaseEventLoop"))
+        after_import("uvloop", partial(self._loops_imported, "Loop"))
 
     def stop(self) -> None:
         self._replaced.undo()
@@ -53,10 +54,10 @@ class _ServiceRequests(Hooks):
             servers.watch_loops = self._watch_loops
             getattr(servers, watch)(module, self._replaced)
 
-    def _loops_imported(self, module: ModuleType) -> None:
+    def _loops_imported(self, name: str, module: ModuleType) -> None:
         if not self._on:
             return
-        loop: Any = module.BaseEventLoop
+        loop: Any = getattr(module, name)
         original = loop.create_server
 
         def create_server(*args: Any, **kwargs: Any) -> Any:

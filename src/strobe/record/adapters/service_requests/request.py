@@ -1,4 +1,4 @@
-"""A request that is being answered: when it ran, what it waited for, and the row that it becomes.
+"""A request: what it did and waited for, where that lasted 1 ms and more. The rest is in C (native/python/requests).
 
 Its time is split along one chain: what its main task does, and where that waits for other tasks of the request, what
 the one of them does that ends last.
@@ -6,147 +6,40 @@ the one of them does that ends last.
 
 from __future__ import annotations
 
-from _thread import get_native_id
-from itertools import count
-from time import monotonic_ns
-
 from strobe.native import core
-from strobe.record.adapters.service_requests.awaits import Wait, wait_of
-from strobe.record.adapters.service_requests.event_loops import LONG_NS, LoopState, state_of, watched
+from strobe.record.adapters.service_requests.event_loops import LONG_NS, LoopState
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from strobe.record.adapters.service_requests.thread_pools import Job
+    from strobe.record.adapters.service_requests.awaits import Wait
 
     Part = tuple[int, int, str, str, object]  # begin, end, kind, code, cause: a text, or the request that is it
+    Row = tuple[int, int, int, int, int, int]  # region, begin, end, and the texts of kind, code, cause
 
 PYTHON, RANGE, WAIT = 1, 3, 4  # model/kinds.py: paradigm, roles
-_MOST_PARTS = 500  # of a request: a stream of events may go on for days
-_MOST_ROUTES = 500
-_numbers = count(1)
-_routes: dict[str, tuple[int, int]] = {}  # region and text of each
-_kinds: dict[str, tuple[int, int]] = {}
+_kinds: dict[str, tuple[int, int]] = {}  # region and text of each
 
 
-class Request:
-    """One request. `route` and `status` become known while it is answered."""
+class Request(core.Request):
+    """One request. Its route may be what returns it, where the application decides it; its status comes later."""
 
-    def __init__(self, server: str, loop: Any, arrived_ns: int) -> None:
-        self.server, self.number = server, next(_numbers)
-        self.route = ""
-        self.find_route: Callable[[], str] | None = None  # where the application decides it
-        self.status = core.NOTHING_32
-        self.arrived_ns = arrived_ns
-        self.began_ns = 0  # its code
-        self.ended_ns = 0  # the response
-        self.written = False
-        self.running_ns = self.collecting_ns = 0
-        self.main: Any = None  # the task that answers it
-        self.ready: list[tuple[int, int]] = []  # times in which it could have gone on
-        self.jobs: list[Job] = []  # in executors
-        self._state: LoopState | None = state_of(loop) if loop is not None and watched(loop) else None
-        self._suspended: dict[Any, int] = {}  # tasks, and since when
-        self._pieces: list[tuple[Any, int, int, Wait | None]] = []  # of tasks: times of running (None) and of waiting
+    __slots__ = ()
 
-    @property
-    def own(self) -> Request:
-        """Itself: of a connection, its present request."""
-        return self
-
-    def route_now(self) -> str:
-        """Return its route, as far as it is known."""
-        return self.find_route() if self.find_route is not None else self.route
-
-    def begin(self, task: Any) -> None:
-        """Its code begins, in this task."""
-        if self.main is None:
-            self.main, self.began_ns = task, monotonic_ns()
-
-    def wakes(self, handle: Any, now_ns: int, timer: Any) -> None:
-        """A callback of the request is about to run: what did its task wait for?"""
-        if self.written:
-            return
-        if type(handle) is timer:
-            due_ns = int(handle._when * 1e9)
-            if now_ns - due_ns >= LONG_NS:
-                self.ready.append((due_ns, now_ns))
-        task = getattr(handle._callback, "__self__", None)
-        since = self._suspended.get(task) if task is not None else None
-        if since is not None and now_ns - since >= LONG_NS and len(self._pieces) < _MOST_PARTS:
-            self._pieces.append((task, since, now_ns, wait_of(task)))
-
-    def ran(self, handle: Any, began_ns: int, ended_ns: int, collected_ns: int) -> None:
-        """A callback of the request has run."""
-        if self.written or not self.began_ns:
-            return
-        if began_ns < self.began_ns:
-            began_ns = self.began_ns
-        until = self.ended_ns or ended_ns
-        if until > began_ns:
-            self.running_ns += until - began_ns
-            self.collecting_ns += min(collected_ns, until - began_ns)
-        task = getattr(handle._callback, "__self__", None)
-        if hasattr(task, "get_coro"):
-            self._suspended[task] = ended_ns
-            if until - began_ns >= LONG_NS and len(self._pieces) < _MOST_PARTS:
-                self._pieces.append((task, began_ns, until, None))
-        if self.ended_ns or self.main.done():
-            self.write(until)
-
-    def responded(self) -> None:
-        """The last byte of the response has been given to the socket."""
-        if not self.ended_ns:
-            self.ended_ns = monotonic_ns()
-            if self._state is None:
-                self.write(self.ended_ns)
-
-    def write(self, ended_ns: int) -> None:
-        """Record it."""
-        if self.written:
-            return
-        self.written = True
-        began_ns = self.began_ns or ended_ns
-        route, self.find_route = self.route_now(), None
-        self.route = route
-        region, text = _routes.get(route) or _new_route(route)
-        core.request(
-            region, self.arrived_ns, ended_ns, text, self.number, self.status, core.text(self.server),
-            began_ns - self.arrived_ns, self._running_ns(), self.collecting_ns,
-            get_native_id(), tuple(self._parts(began_ns, ended_ns)),
-        )  # fmt: skip
-        self._suspended.clear()
-        self._pieces.clear()
-        self.jobs.clear()
-
-    def _running_ns(self) -> int:
-        return core.NOTHING if self._state is None else self.running_ns
-
-    def _parts(self, began_ns: int, ended_ns: int) -> list[tuple[int, int, int, int, int, int]]:
-        state = self._state
+    def parts(self, began_ns: int, ended_ns: int) -> list[Row]:
+        """Return what it did and waited for, as rows."""
+        state = self.state
         parts: list[Part] = []
-        if state is None:
-            return []
         if began_ns - self.arrived_ns >= LONG_NS:
             parts.append((self.arrived_ns, began_ns, "start", "", state.causes(self.arrived_ns, began_ns)))
-        if self._pieces:
-            for begin, end, wait in self._chain(began_ns, ended_ns):
-                parts += self._split(begin, end, wait, state)
-        rows: list[tuple[int, int, int, int, int, int]] = []
-        for begin, end, kind, code, cause in parts:
-            if end - begin >= LONG_NS:
-                shown = cause.route_now() if isinstance(cause, Request) else str(cause)
-                region, text = kind_of(kind)
-                rows.append((region, begin, end, text, core.text(code), core.text(shown)))
-        return rows
+        for begin, end, wait in self._chain(began_ns, ended_ns):
+            parts += self._split(begin, end, wait, state)
+        return rows_of(parts)
 
     def _chain(self, begin_ns: int, end_ns: int) -> list[tuple[int, int, Wait | None]]:
         """Return pieces that follow each other, from those of the main task."""
         chain: list[tuple[int, int, Wait | None]] = []
-        others = [each for each in self._pieces if each[0] is not self.main]
-        for task, begin, end, wait in self._pieces:
+        others = [each for each in self.pieces if each[0] is not self.main]
+        for task, begin, end, wait in self.pieces:
             if task is not self.main:
                 continue
             if wait is None or wait.kind != "task" or not others:
@@ -175,7 +68,7 @@ class Request:
         if wait is None:
             return [(begin, end, "running", "", "")]
         # Of several tasks it is not known which one could go on: only what comes right before its end is its own.
-        since = begin if len(self._suspended) == 1 else end - _NEAR_NS
+        since = begin if self.tasks == 1 else end - _NEAR_NS
         ready = [(max(at, begin), min(until, end)) for at, until in self.ready if until > since]
         parts: list[Part] = []
         awaited = [(begin, end, wait.kind, wait.code)]
@@ -221,14 +114,18 @@ def _merged(times: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _new_route(route: str) -> tuple[int, int]:
-    shown = route if len(_routes) < _MOST_ROUTES else "(other)"
-    known = _routes[shown] = core.region(shown or "(no route)", PYTHON, RANGE), core.text(shown)
-    return known
+def rows_of(parts: list[Part]) -> list[Row]:
+    """Return the rows of parts; those below 1 ms are left out."""
+    rows: list[Row] = []
+    for begin, end, kind, code, cause in parts:
+        if end - begin >= LONG_NS:
+            shown = cause.route_now() if isinstance(cause, Request) else str(cause)
+            region, text = _kind_of(kind)
+            rows.append((region, begin, end, text, core.text(code), core.text(shown)))
+    return rows
 
 
-def kind_of(kind: str) -> tuple[int, int]:
-    """Return the region and the text of a kind of parts."""
+def _kind_of(kind: str) -> tuple[int, int]:
     known = _kinds.get(kind)
     if known is None:
         role = RANGE if kind in ("running", "thread") else WAIT
@@ -241,4 +138,5 @@ _SHOWN = {
     "thread": "runs in a thread",
     "start": "waits to start",
     "loop": "waits for the event loop",
+    "core": "waits for a core",
 }

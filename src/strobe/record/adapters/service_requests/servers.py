@@ -7,25 +7,32 @@ is in a traceback of the program.
 from __future__ import annotations
 
 import re
-import socket
 import struct
 import threading
 from functools import partial
 from time import monotonic_ns, thread_time_ns
-from weakref import WeakKeyDictionary
+from weakref import ref
 
+from strobe.native import core
 from strobe.record.adapter import Replacements
 from strobe.record.adapters.service_requests.awaits import qualified_name
-from strobe.record.adapters.service_requests.event_loops import current, not_read, state_of
-from strobe.record.adapters.service_requests.request import Request, kind_of
+from strobe.record.adapters.service_requests.event_loops import (
+    LONG_NS,
+    TICK_NS,
+    age_of_data,
+    current,
+    not_read,
+    watched_state,
+)
+from strobe.record.adapters.service_requests.request import Request, rows_of
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-_LAST_RECEIVED = 8 + 11 * 4  # tcpi_last_data_recv of struct tcp_info: milliseconds since data came
-_TICK_NS = 4_000_000  # the kernel's clock for it may be as coarse as this
+    from strobe.record.adapters.service_requests.request import Row
+
 _REQUEST_LINE = re.compile(rb"([A-Z]{3,10}) (\S+) HTTP/1")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})")
 _WORD = re.compile(r"[A-Za-z_.-]{1,32}")
@@ -41,26 +48,13 @@ def route_of_path(method: str, path: str) -> str:
     return f"{method} {'/'.join(word if not word or _WORD.fullmatch(word) else '{}' for word in words)}"
 
 
-def arrived_ns(sock: Any, now_ns: int, since_ns: int) -> int:
-    """Return when the last data came that a socket has, not before `since_ns`; `now_ns` where it is not known."""
-    try:
-        facts = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-        (ago_ms,) = struct.unpack_from("I", facts, _LAST_RECEIVED)
-    except (OSError, AttributeError, struct.error):  # not TCP
-        return now_ns
-    ago_ns = ago_ms * 1_000_000
-    return now_ns if ago_ns < _TICK_NS else max(now_ns - ago_ns, min(since_ns, now_ns))
-
-
-def _arrives(server: str, transport: Any) -> Request:
+def _arrives(server: int, transport: Any) -> Request:
     """Return a request whose data the present callback of the event loop has received."""
     from asyncio import get_running_loop
 
     watch_loops()
     loop = get_running_loop()
-    began = state_of(loop).began_ns or monotonic_ns()
-    sock = transport.get_extra_info("socket") if transport is not None else None
-    return Request(server, loop, arrived_ns(sock, began, 0) if sock is not None else began)
+    return Request(server, watched_state(loop), core.requests_arrival(loop, transport))
 
 
 # --- ASGI
@@ -80,8 +74,7 @@ def _asgi(request: Request, scope: Any, send: Any) -> Any:
 
     current.set(request)
     request.begin(current_task())
-
-    request.find_route = partial(_route_of_scope, scope)
+    request.route = partial(_route_of_scope, scope)
 
     def sending(message: Any) -> Any:
         if message["type"] == "http.response.start":
@@ -93,13 +86,13 @@ def _asgi(request: Request, scope: Any, send: Any) -> Any:
 
 def watch_uvicorn(module: ModuleType, replaced: Replacements) -> None:
     """Watch requests of uvicorn, whatever the application."""
-    cycle: Any = module.RequestResponseCycle
+    cycle, server = module.RequestResponseCycle, core.text("uvicorn")
     original = cycle.run_asgi
 
     def run_asgi(self: Any, app: Any) -> Any:
         try:
-            request = _arrives("uvicorn", self.transport)
-            request.route = route_of_path(self.scope["method"], self.scope["path"])
+            request = _arrives(server, self.transport)
+            request.route = partial(_route_of_scope, self.scope)
         except Exception as error:  # never into the program
             not_read(error)
             return original(self, app)
@@ -122,17 +115,24 @@ def watch_uvicorn(module: ModuleType, replaced: Replacements) -> None:
 # --- aiohttp
 
 
+def _route_of_resource(request: Any) -> str:
+    resource = getattr(getattr(getattr(request, "match_info", None), "route", None), "resource", None)
+    if resource is None:
+        return route_of_path(request.method, request.path)
+    return f"{request.method} {resource.canonical}"
+
+
 def watch_aiohttp(module: ModuleType, replaced: Replacements) -> None:
     """Watch requests of aiohttp.web."""
     from asyncio import current_task
 
-    handler: Any = module.RequestHandler
+    handler, server = module.RequestHandler, core.text("aiohttp")
     handle, finish = handler._handle_request, handler.finish_response
 
     def _handle_request(self: Any, request: Any, start_time: Any, request_handler: Any) -> Any:
         try:
-            ours = _arrives("aiohttp", self.transport)
-            ours.route = route_of_path(request.method, request.path)
+            ours = _arrives(server, self.transport)
+            ours.route = partial(_route_of_resource, request)
         except Exception as error:  # never into the program
             not_read(error)
             return handle(self, request, start_time, request_handler)
@@ -148,9 +148,6 @@ def watch_aiohttp(module: ModuleType, replaced: Replacements) -> None:
         ours = current.get()
         if isinstance(ours, Request):
             ours.status = getattr(resp, "status", ours.status)
-            resource = getattr(getattr(getattr(request, "match_info", None), "route", None), "resource", None)
-            if resource is not None:
-                ours.route = f"{request.method} {resource.canonical}"
         return finish(self, request, resp, start_time)
 
     replaced.put(handler, "_handle_request", _handle_request)
@@ -160,91 +157,32 @@ def watch_aiohttp(module: ModuleType, replaced: Replacements) -> None:
 # --- streams of asyncio: HTTP that the program reads and writes itself, or another protocol
 
 
-class Connection:
-    """A connection of a server: its task answers one request after the other."""
-
-    def __init__(self) -> None:
-        self.own: Request | None = None
-        self.wrote_ns = 0
-
-    @property
-    def written(self) -> bool:
-        """Whether it has no request at present."""
-        return self.own is None or self.own.written
-
-    @property
-    def ready(self) -> list[tuple[int, int]]:
-        """As of its request."""
-        return self.own.ready if self.own is not None else []
-
-    @property
-    def jobs(self) -> list[Any]:
-        """As of its request."""
-        return self.own.jobs if self.own is not None else []
-
-    def wakes(self, handle: Any, now_ns: int, timer: Any) -> None:
-        """As of its request."""
-        if self.own is not None:
-            if self.own.main is None and hasattr(task := getattr(handle._callback, "__self__", None), "get_coro"):
-                self.own.begin(task)
-            self.own.wakes(handle, now_ns, timer)
-
-    def ran(self, handle: Any, began_ns: int, ended_ns: int, collected_ns: int) -> None:
-        """As of its request."""
-        if self.own is not None:
-            self.own.ran(handle, began_ns, ended_ns, collected_ns)
-            if self.own.written:
-                self.own = None
-
-
 def watch_streams(module: ModuleType, replaced: Replacements) -> None:
-    """Watch connections of `asyncio.start_server`."""
-    protocol: Any = module.StreamReaderProtocol
-    connect, receive = protocol.connection_made, protocol.data_received
-    write, wait = module.StreamWriter.write, module.StreamReader._wait_for_data
-    connections: WeakKeyDictionary[Any, Connection] = WeakKeyDictionary()
+    """Watch connections of `asyncio.start_server`: what is done for each request is in C (streams.cpp)."""
+    connections: dict[int, core.Connection] = {}
 
-    def connection_made(self: Any, transport: Any) -> None:
-        if self._client_connected_cb is None:
-            connect(self, transport)
-            return
-        before = current.set(connections.setdefault(self, Connection()))  # the task of the connection copies it
-        try:
-            connect(self, transport)
-        finally:
-            current.reset(before)
+    def ends(identity: int, _: object) -> None:
+        connections.pop(identity, None)
 
-    def data_received(self: Any, data: Any) -> None:
-        connection = connections.get(self)
-        if connection is not None and connection.own is None:
-            try:
-                connection.wrote_ns = 0
-                connection.own = _arrives("asyncio streams", self._transport)
-                line = _REQUEST_LINE.match(data)
-                known = route_of_path(*(each.decode("latin-1") for each in line.groups())) if line else ""
-                connection.own.route = known or qualified_name(self._client_connected_cb)
-            except Exception as error:  # never into the program
-                not_read(error)
-        receive(self, data)
+    def connect(protocol: Any) -> core.Connection:
+        reference = ref(protocol, partial(ends, id(protocol)))
+        connection = core.Connection(qualified_name(protocol._client_connected_cb), reference)
+        connections[id(protocol)] = connection
+        return connection
 
-    def written(self: Any, data: Any) -> None:
-        write(self, data)
-        connection = current.get()
-        if isinstance(connection, Connection) and connection.own is not None:
-            if not connection.wrote_ns and (line := _STATUS_LINE.match(data)):
-                connection.own.status = int(line[1])
-            connection.wrote_ns = monotonic_ns()
+    protocol, reader, writer = module.StreamReaderProtocol, module.StreamReader, module.StreamWriter
+    made, received, waits, written = core.requests_watch_streams(
+        protocol, reader, writer, connections, connect, _route_of_data, core.text("asyncio streams")
+    )
+    replaced.put(protocol, "connection_made", made)
+    replaced.put(protocol, "data_received", received)
+    replaced.put(reader, "_wait_for_data", waits)
+    replaced.put(writer, "write", written)
 
-    def _wait_for_data(self: Any, func_name: str) -> Any:
-        connection = current.get()
-        if isinstance(connection, Connection) and connection.own is not None and connection.wrote_ns:
-            connection.own.ended_ns = connection.wrote_ns
-        return wait(self, func_name)
 
-    replaced.put(protocol, "connection_made", connection_made)
-    replaced.put(protocol, "data_received", data_received)
-    replaced.put(module.StreamWriter, "write", written)
-    replaced.put(module.StreamReader, "_wait_for_data", _wait_for_data)
+def _route_of_data(data: bytes) -> str:
+    line = _REQUEST_LINE.match(data)
+    return route_of_path(*(each.decode("latin-1") for each in line.groups())) if line else ""
 
 
 # --- threads
@@ -257,16 +195,31 @@ class _OfThread(threading.local):
 class ThreadRequest(Request):
     """A request that a thread answers by itself: what it does is in the spans of the thread."""
 
-    def __init__(self, server: str, arrived: int) -> None:
-        super().__init__(server, None, arrived)
-        self._cpu_ns = thread_time_ns()
+    __slots__ = ("_core_wait_ns", "_cpu_ns")
 
-    def _running_ns(self) -> int:
-        return thread_time_ns() - self._cpu_ns
+    def __init__(self, server: int, sock: Any) -> None:
+        now = monotonic_ns()
+        super().__init__(server, None, now - _least_age_ns(sock))
+        self.began_ns, self.in_thread = now, True
+        self._cpu_ns, self._core_wait_ns = thread_time_ns(), core.requests_core_wait()
 
-    def _parts(self, began_ns: int, ended_ns: int) -> list[tuple[int, int, int, int, int, int]]:
-        region, text = kind_of("thread")
-        return [(region, began_ns, ended_ns, text, 0, 0)]
+    def ends(self) -> None:
+        """Its thread has answered it."""
+        self.running_ns = thread_time_ns() - self._cpu_ns
+        self.write(monotonic_ns())
+
+    def parts(self, began_ns: int, ended_ns: int) -> list[Row]:
+        """Return its time in its thread, and the time in which that was ready and had no core: it is put to the end."""
+        waited_ns = min(core.requests_core_wait() - self._core_wait_ns, ended_ns - began_ns)
+        ran_until = ended_ns - waited_ns if waited_ns >= LONG_NS else ended_ns
+        return rows_of([(began_ns, ran_until, "thread", "", ""), (ran_until, ended_ns, "core", "", "")])
+
+
+def _least_age_ns(sock: Any) -> int:
+    try:
+        return max(0, age_of_data(sock)[0] - TICK_NS)
+    except (OSError, AttributeError, struct.error):  # not TCP
+        return 0
 
 
 _of_thread = _OfThread()
@@ -274,13 +227,11 @@ _of_thread = _OfThread()
 
 def watch_http_server(module: ModuleType, replaced: Replacements) -> None:
     """Watch requests of handlers of http.server."""
-    handler: Any = module.BaseHTTPRequestHandler
+    handler, server = module.BaseHTTPRequestHandler, core.text("http.server")
     parse, handle, respond = handler.parse_request, handler.handle_one_request, handler.send_response_only
 
     def parse_request(self: Any) -> Any:
-        now = monotonic_ns()
-        request = _of_thread.request = ThreadRequest("http.server", arrived_ns(self.connection, now, 0))
-        request.began_ns = now
+        request = _of_thread.request = ThreadRequest(server, self.connection)
         parsed = parse(self)
         request.route = route_of_path(self.command or "", getattr(self, "path", ""))
         return parsed
@@ -296,7 +247,7 @@ def watch_http_server(module: ModuleType, replaced: Replacements) -> None:
         finally:
             request, _of_thread.request = _of_thread.request, None
             if request is not None:
-                request.write(monotonic_ns())
+                request.ends()
 
     replaced.put(handler, "parse_request", parse_request)
     replaced.put(handler, "send_response_only", send_response_only)
