@@ -105,7 +105,8 @@ def analyses() -> str:
     for name in registry.names("analyses"):
         analysis = registry.load("analyses", name)
         assert isinstance(analysis, Analysis)
-        needs = ", ".join(f"{RECORDED_WITH[need][0]} (`{RECORDED_WITH[need][1]}`)" for need in analysis.needs)
+        recorded = (RECORDED_WITH[need] for need in analysis.needs)
+        needs = ", ".join(f"{what} (`{option}`)" if option else what for what, option in recorded)
         parts += [f"## {spelled(analysis.name)}", "", analysis.question, ""]
         parts += [f"`strobe {spelled(analysis.name)} TRACE`, `trace.{analysis.name}(...)`", ""]
         parts += [f"Needs: {needs}.", ""] if needs else []

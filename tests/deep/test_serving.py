@@ -6,7 +6,7 @@ import pytest
 
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
-from tests.deep.kineto import Event, call, event, kernel, operator, profile
+from tests.deep.kineto import Event, call, copy, event, kernel, operator, profile
 
 PREFILL = "execute_64_context_2(sq64sk80sqsq2048sqsk2560)_generation_0(sq0sk0sqsq0sqsk0)"
 DECODE = "execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk82sqsq2sqsk82)"
@@ -112,7 +112,7 @@ def test_layers_are_the_outermost_modules_of_which_there_are_several(tmp_path: P
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     table = profile(tmp_path, operator("aten::mm", 0, 10), operator("aten::mm", 20, 10)).ask("serving")
-    assert "no step of this trace has the mark of a serving engine" in table.note
+    assert "no marks of a serving engine" in table.note
     assert "with_stack" in profile(tmp_path, *engine()).ask("serving", by="layer").note
 
 
@@ -127,3 +127,59 @@ def test_a_gpu_that_does_not_begin_with_what_was_launched_is_not_idle_by_the_hos
     verdict = summarise(profile(tmp_path, *events)).verdict
     assert verdict.kind == "waiting"
     assert "96 % of the time work is launched and does not begin" in verdict.text
+
+
+def function(name: str, start_us: float, duration_us: float) -> Event:
+    return event("python_function", name, start_us, duration_us, 100, 1)
+
+
+def busy_host(*, functions: bool) -> list[Event]:
+    """Four decodes, 200 us each: a kernel of 40 us, then the scheduler for 80 us and detokenising for 10 us."""
+    events: list[Event] = []
+    for number in range(4):
+        at = 200 * number
+        events.append(mark(DECODE, at, 90))
+        events += launched(10 + number, at + 10, "ampere_gemm", at + 20, 40)
+        if functions:
+            events += [
+                function("vllm/v1/worker/gpu_model_runner.py(9): execute_model", at, 60),
+                function("vllm/v1/core/sched/scheduler.py(7): schedule", at + 100, 80),
+                function("vllm/v1/core/block_pool.py(5): get_new_blocks", at + 110, 60),
+                function("vllm/v1/engine/detokenizer.py(3): update", at + 185, 10),
+            ]
+    return events
+
+
+def test_gaps_between_steps_are_divided_by_what_the_host_does(tmp_path: Path) -> None:
+    rows = profile(tmp_path, *busy_host(functions=True)).ask("serving", by="gap").to_pylist()
+    # Three gaps of 160 us before four steps. 10 us until the launch, and 10 from it to the kernel.
+    assert {(row["where"], row["cause"]): row["idle_ns"] for row in rows} == {
+        ("between", "scheduler"): 60_000,
+        ("between", None): 37_500,
+        ("between", "launch"): 15_000,
+        ("between", "detokenising"): 7_500,
+    }
+    scheduler = rows[0]
+    assert (scheduler["function"], scheduler["line"]) == ("get_new_blocks", "vllm/v1/core/block_pool.py:5")
+    assert scheduler["function_share"] == pytest.approx(60 / 80)
+    assert (scheduler["steps"], scheduler["gaps"], scheduler["class"]) == (4, 0.75, "decode")
+
+
+def test_without_spans_of_the_host_the_cause_of_a_gap_is_not_known(tmp_path: Path) -> None:
+    rows = profile(tmp_path, *busy_host(functions=False)).ask("serving", by="gap").to_pylist()
+    assert {row["cause"]: row["idle_ns"] for row in rows} == {None: 112_500, "launch": 7_500}
+    assert all(row["function"] is None for row in rows)
+
+
+def test_a_copy_of_tokens_between_two_steps_does_not_end_the_time_between_them(tmp_path: Path) -> None:
+    events = busy_host(functions=True)
+    for number in range(4):
+        at = 200 * number
+        events += [
+            call(at + 80, 2, "cudaMemcpyAsync", correlation=90 + number),
+            copy("Memcpy DtoH", at + 90, 5, correlation=90 + number),
+        ]
+    rows = profile(tmp_path, *events).ask("serving", by="gap").to_pylist()
+    last = 30_000 / 4  # from the last kernel to the copy behind it: no kernel follows
+    assert sum(row["idle_ns"] for row in rows if row["where"] == "between") == 3 * 155_000 / 4
+    assert sum(row["idle_ns"] for row in rows if row["where"] == "inside") == last

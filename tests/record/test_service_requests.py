@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 
 import strobe
+from strobe.errors import UsageError
 from strobe.record.adapters.service_requests.awaits import wait_of
+from strobe.server.http.app import Application
+from strobe.server.http.trace_library import Source
 from tests.record.workshop import Workshop
+from tests.unit.test_server import TOKEN, Page
 
 KERNEL_CLOCK_S = 0.005  # how exact the arrival of data is that waited for the event loop
 # A client in a thread of its own, with a connection for each request; it logs (route, status, seconds).
@@ -164,6 +168,60 @@ def test_percentiles_are_those_of_the_rows(service: Workshop) -> None:
         (row,) = (row for row in dicts(trace.requests()) if row["route"] == "GET /items/{item}")
     wanted = np.percentile(latencies, [50, 90, 95, 99])
     assert [row[name] for name in ("median_ns", "p90_ns", "p95_ns", "p99_ns")] == [round(each) for each in wanted]
+
+
+def test_shares_of_routes_are_of_the_time_of_all_requests(service: Workshop) -> None:
+    with strobe.open(service.trace) as trace:
+        sums = dict(trace.sql("select route, sum(latency_ns)::bigint from requests group by route").rows())
+        rows = dicts(trace.requests())
+    whole = sum(sums.values())
+    assert [row["share"] for row in rows] == pytest.approx([sums[row["route"]] / whole for row in rows])
+    assert [row["cumulative_share"] for row in rows] == pytest.approx(
+        np.cumsum(sorted(sums.values(), reverse=True)) / whole
+    )
+
+
+def test_one_route_can_be_asked_for(service: Workshop) -> None:
+    with strobe.open(service.trace) as trace:
+        (row,) = dicts(trace.requests(route="GET /locked"))
+        assert (row["requests"], row["share"]) == (len(log_of(service)["GET /locked"]), 1)
+        # One of two is above the 95th percentile: the one that waits for the other's lock.
+        causes = {row["kind"]: row for row in dicts(trace.requests(by="cause", route="GET /locked"))}
+        assert causes["lock"]["slow_requests"] == 1
+        with pytest.raises(UsageError, match="no request of the route 'GET /nowhere'") as error:
+            trace.requests(route="GET /nowhere")
+        assert "GET /items/{item}" in error.value.do
+
+
+def test_the_page_has_the_figures_of_the_verb(service: Workshop) -> None:
+    trace = strobe.open(service.trace)
+    page = Page(Application([Source(trace.path, lambda: trace)], token=TOKEN))
+    answer = page.get("requests").json()
+    assert [row["route"] for row in answer["routes"]] == [row["route"] for row in dicts(trace.requests())]
+    known = log_of(service)
+    assert (
+        answer["requests"]
+        == sum(answer["counts"])
+        == sum(answer["over_time"]["counts"])
+        == sum(map(len, known.values()))
+    )
+    assert answer["failed"] == len(known["GET /broken"])
+    latencies = [row[0] for row in trace.sql("select latency_ns from requests").rows()]
+    assert answer["percentiles"]["p95_ns"] == round(np.percentile(latencies, 95))
+    by_route = {each["route"]: each for each in answer["slow"]}
+    assert set(by_route) == {"", *(name for name, own in known.items() if len(own) > 1)}
+    for name, slow in by_route.items():
+        assert sum(part["total_ns"] for part in slow["parts"]) + slow["rest_ns"] == slow["total_ns"]
+        assert dicts(trace.requests(by="cause", route=name))[0]["total_ns"] == slow["parts"][0]["total_ns"]
+    (longest, *_) = answer["slowest"]
+    assert longest["latency_ns"] == max(latencies)
+    spans = trace.sql(
+        f"select name, duration_ns from spans where location = {longest['location']} "
+        f"and start_ns = {longest['start_ns']} and depth = 0"
+    )
+    assert spans.rows() == [(longest["route"], longest["latency_ns"])]
+    one = page.get("requests?route=GET%20/pooled").json()
+    assert (one["requests"], {row["route"] for row in one["slowest"]}) == (len(known["GET /pooled"]), {"GET /pooled"})
 
 
 @pytest.mark.every_python

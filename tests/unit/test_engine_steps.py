@@ -2,6 +2,7 @@
 
 import pytest
 
+from strobe.model.engine_stages import engine_stage
 from strobe.model.engine_steps import EngineStep, engine_step
 
 
@@ -42,3 +43,24 @@ def test_marks_are_read(name: str, expected: EngineStep) -> None:
 )
 def test_other_names_are_not_marks_of_engines(name: str) -> None:
     assert engine_step(name) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "stage"),
+    [
+        ("schedule", "vllm/v1/core/sched/scheduler.py", "scheduler"),
+        ("get_new_blocks", "vllm/v1/core/block_pool.py", "scheduler"),
+        ("match_prefix", "/sgl-workspace/sglang/srt/mem_cache/radix_cache.py", "scheduler"),
+        ("apply_all_penalties", "vllm/v1/sample/ops/penalties.py", "sampling"),
+        ("_sample", "vllm/v1/worker/gpu_model_runner.py", "sampling"),
+        ("nn.Module: Sampler_0", "", "sampling"),
+        ("batch_decode", "transformers/tokenization_utils_base.py", "detokenising"),
+        ("decode_batch", "/sgl-workspace/sglang/srt/managers/detokenizer_manager.py", "detokenising"),
+        ("execute_model", "vllm/v1/worker/gpu_worker.py", "launch"),
+        ("nn.Module: LlamaModel_0", "", "launch"),
+        ("resample", "audio/resample.py", ""),
+        ("step", "vllm/v1/engine/core.py", ""),
+    ],
+)
+def test_functions_belong_to_stages_of_the_engine(function: str, file: str, stage: str) -> None:
+    assert engine_stage(function, file) == stage

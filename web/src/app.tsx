@@ -1,6 +1,6 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { listeners, within } from "./base/events";
 import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
@@ -47,6 +47,9 @@ function Frame({ pages }: { pages: readonly Page[] }) {
     (analysis && known?.status === "ready" && known.value.analyses.find(({ name }) => name === analysis)?.missing) ||
     "";
 
+  const current = useRef<HTMLButtonElement>(null);
+  // Where the pages have no room beside each other, they scroll.
+  useEffect(() => current.current?.scrollIntoView({ block: "nearest", inline: "nearest" }), [view, known]);
   useEffect(() => {
     if (run) document.title = visible(`${run.meta.program || run.meta.name} – strobe`);
   }, [run]);
@@ -93,6 +96,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           {offered.map((v) => (
             <Button
               key={v.name}
+              {...(v === view && { ref: current })}
               class={missing(v) ? "without-data" : ""}
               title={missing(v)}
               aria-current={v === view ? "page" : undefined}

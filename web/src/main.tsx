@@ -16,6 +16,7 @@ import "./style/tables.css";
 import "./style/pipeline.css";
 import "./style/devices.css";
 import "./style/ranks.css";
+import "./style/services.css";
 import "./style/runs.css";
 import "./style/comparison.css";
 

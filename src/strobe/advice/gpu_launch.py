@@ -8,6 +8,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
+from strobe.model.engine_steps import DECODE, engine_step
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns
 from strobe.trace.trace import Trace
@@ -48,6 +49,10 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     do = "launch the kernels of a step as one CUDA graph (cudaStreamBeginCapture, cudaGraphLaunch), or make them fewer"
     if torch:
         do = 'torch.compile(model, mode="reduce-overhead"), or torch.cuda.graph() around the step: one launch for all'
+    marks = {mark.step_class for mark in map(engine_step, step.names) if mark is not None}
+    if DECODE in marks and not any("GraphLaunch" in name for name in step.names):
+        do = "let the engine launch decode steps as CUDA graphs: vLLM without enforce_eager, SGLang without "
+        do += "--disable-cuda-graph"
     what = (
         f"{step.device.name} idles {step.text(lost)} until the host has launched the next kernel, {step.often(count)}; "
         f"kernels take {format_ns(typical)} (median of {step.often(int(kernels.sum()))})"

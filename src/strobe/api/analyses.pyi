@@ -1799,6 +1799,7 @@ class Analyses:
         self,
         *,
         by: Literal["route", "request", "cause"] = "route",
+        route: str = "",
     ) -> Table:
         """How fast does a service answer, by route, and what do its slow requests wait for?
 
@@ -1823,19 +1824,21 @@ class Analyses:
         name, and `core`: its thread was ready to run, but the machine had no core for it. How long is
         known, not when: on the timeline it comes last.
 
-        Slow requests are those above the 95th percentile of all. The sentence is about them, if half of
-        them take at least twice as long as the median of all, and what it names is at least a quarter of
-        their time. It has a second part about requests that take twice the median of their own route, if
-        something else holds these up.
+        Slow requests are those above the 95th percentile of all, or of the route that is asked for. The
+        sentence is about them, if half of them take at least twice as long as the median of all, and what
+        it names is at least a quarter of their time. It has a second part about requests that take twice
+        the median of their own route, if something else holds these up.
 
         Options:
             by: One row per route, per request (slowest first), or per cause of slow requests.
+            route: Only requests of this route: its method and template, as the table has them.
 
         Columns:
             rank (int64): rank of the process, null if it has none [by=route or request]
             process (uint32): process that answers [by=route or request]
             request (int64): number of the request in its process [by=request]
             start_ns (int64, ns): when it arrived [by=request]
+            location (uint32): row of the timeline that shows it [by=request]
             route (string): method and template of the route [by=route or request]
             requests (int64): requests that were answered, or given up [by=route]
             rate (float64, 1/s): requests per second, over the time from the first to the last of all
@@ -1846,6 +1849,8 @@ class Analyses:
             p95_ns (int64, ns): 95th percentile of the latency [by=route]
             p99_ns (int64, ns): 99th percentile of the latency [by=route]
             max_ns (int64, ns): longest latency [by=route]
+            share (float64): of the latencies of all requests, added up [by=route]
+            cumulative_share (float64): the same, together with the rows above [by=route]
             status (int64): status of the response, null where none was sent [by=request]
             latency_ns (int64, ns): from its arrival to the end of its response [by=request]
             start_delay_ns (int64, ns): until its code began [by=request]
@@ -1861,8 +1866,12 @@ class Analyses:
             times (float64): how often a request does so, in the mean [by=cause]
             share (float64): of the time of all slow requests [by=cause]
 
+        Needs:
+            requests of uvicorn, aiohttp.web, asyncio.start_server or http.server: strobe run --trace
+                +requests
+
         Raises:
-            UsageError: where an option has no such choice.
+            UsageError: where the trace has no request of the route; or where an option has no such choice.
         """
 
     def samples(
@@ -1994,7 +2003,7 @@ class Analyses:
     def serving(
         self,
         *,
-        by: Literal["class", "step", "layer"] = "class",
+        by: Literal["class", "step", "layer", "gap"] = "class",
     ) -> Table:
         """What does a serving engine compute in its steps, and how fast is it?
 
@@ -2016,8 +2025,17 @@ class Analyses:
         which there are several of one class beside each other); kernels of a graph count where the captured
         call is in the trace.
 
+        By gap: when nothing of what the steps launched runs on a GPU, and what the host does meanwhile on
+        the thread that launches what comes next, until it has launched it. `between`: the last kernel is of
+        the step before. The causes are stages of the engine, by its functions and files: scheduler,
+        sampling, detokenising, launch (the model runner, operators and calls outside of the others, and the
+        time from a launch to the begin of the work), wait (calls in which the host waits for a GPU), other
+        (functions outside of all of these); null where nothing of the host was recorded. Gaps before the
+        first step are left out.
+
         Options:
-            by: One row per class of steps, per step, or per layer of the model.
+            by: One row per class of steps, per step, per layer of the model, or per cause of gaps on the
+                GPU.
 
         Columns:
             rank (int64): rank of the process, null if it has none
@@ -2025,7 +2043,7 @@ class Analyses:
             step (int64): number of the step in its process [by=step]
             start_ns (int64, ns): begin of the step [by=step]
             class (string): prefill, decode, mixed, speculative, draft, idle, or the mark's own word
-            steps (int64): steps that the row is a mean over [by=class or layer]
+            steps (int64): steps that the row is a mean over [by=class or layer or gap]
             layer (string): the module [by=layer]
             requests (float64): requests in the batch [by=class or step]
             prefill_requests (float64): of them those whose prompt is computed [by=class or step]
@@ -2037,12 +2055,24 @@ class Analyses:
             duration_ns (int64, ns): how long the step takes on the host [by=class or step]
             tokens_per_second (float64, 1/s): tokens over the time to the next step; null: none follows
                 [by=class or step]
-            gpu_ns (int64, ns): time in which anything runs that it launched
-            gpu_ns_per_token (float64, ns): the same for each token that is computed
-            kernels (float64): kernels that it launched
-            attention_ns (int64, ns): kernels of attention
-            matrix_product_ns (int64, ns): kernels of matrix products
-            communication_ns (int64, ns): kernels that communicate
+            gpu_ns (int64, ns): time in which anything runs that it launched [by=class or step or layer]
+            gpu_ns_per_token (float64, ns): the same for each token that is computed [by=class or step or
+                layer]
+            kernels (float64): kernels that it launched [by=class or step or layer]
+            attention_ns (int64, ns): kernels of attention [by=class or step or layer]
+            matrix_product_ns (int64, ns): kernels of matrix products [by=class or step or layer]
+            communication_ns (int64, ns): kernels that communicate [by=class or step or layer]
+            where (string): between: the last kernel is of the step before; inside: of the same one [by=gap]
+            cause (string): what the host does meanwhile, see above; null: not recorded [by=gap]
+            idle_ns (int64, ns): how long a GPU is idle in a step by it [by=gap]
+            share (float64): of the duration of the steps [by=gap]
+            gaps (float64): gaps in a step that have it [by=gap]
+            function (string): what most of it passes in; null: nothing has 30 % of it [by=gap]
+            line (string): where that is [by=gap]
+            function_share (float64): part of the time that passes in it, without its callees [by=gap]
+
+        Needs:
+            marks of a serving engine, as vLLM and SGLang write for PyTorch's profiler (`step[DECODE bs=8]`)
 
         Raises:
             UsageError: where an option has no such choice.

@@ -96,7 +96,7 @@ def _sections(analysis: Analysis) -> Iterator[str]:
     yield _section("Columns", map(column_text, analysis.columns))
     if analysis.needs:
         recorded = (RECORDED_WITH[need] for need in analysis.needs)
-        yield _section("Needs", (f"{what}: strobe run {option}" for what, option in recorded))
+        yield _section("Needs", (f"{what}: strobe run {option}" if option else what for what, option in recorded))
     no_choice = ("an option has no such choice",) if any(each.choices for each in analysis.options) else ()
     if raises := (*analysis.raises, *no_choice):
         yield _section("Raises", [f"UsageError: where {'; or where '.join(raises)}."])

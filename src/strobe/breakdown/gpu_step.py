@@ -51,7 +51,7 @@ MODEL_ERROR, MODEL_ERROR_HIGH = 0.15, 0.3
 _LEAST_UNSURE = 0.1  # of a step: what may be nothing must be able to be as much
 _MOST_GAPS = 2_000  # whose host work is looked at
 _MOST = 500_000  # activities: some seconds
-_WAITS = re.compile(r"(cuda|hip|cu)(Memcpy|Memset(?!.*Async)|\w*Synchronize|MemcpyWithStream)")
+WAITS = re.compile(r"(cuda|hip|cu)(Memcpy|Memset(?!.*Async)|\w*Synchronize|MemcpyWithStream)")
 _ALLOCATES = re.compile(r"(cuda|hip|cu)(Malloc|Free|MemAlloc|MemFree|Host(Alloc|Register|Unregister))(?!\w*Async)")
 
 
@@ -330,7 +330,7 @@ class _Waiting:
 
     def __init__(self, trace: Trace, threads: list[int]) -> None:
         calls = regions_where(trace, lambda r: r.paradigm in GPU_PARADIGMS and r.role in ("function", "sync", "wait"))
-        waits = regions_where(trace, lambda r: r.role in ("sync", "wait") or _WAITS.match(r.name) is not None) & calls
+        waits = regions_where(trace, lambda r: r.role in ("sync", "wait") or WAITS.match(r.name) is not None) & calls
         allocates = regions_where(trace, lambda r: _ALLOCATES.match(r.name) is not None) & calls
         self._trace, self._allocates = trace, np.append(allocates, False)
         self._known = np.append(waits | allocates, False)
@@ -406,7 +406,9 @@ class _Waiting:
             begin, end = int(found.start_ns[at]), int(found.end_ns[at])
             # The thread that launched before the gap may have handed on to another one (the backward pass) in it.
             threads = {int(call.location[max(0, found.ended_by[at] - back)]) for back in (0, 1)} - {-1}
-            every = [_inside(trace.span_arrays(thread, begin, end), begin, end, is_step) for thread in sorted(threads)]
+            every = [
+                own_time_in(trace.span_arrays(thread, begin, end), begin, end, is_step) for thread in sorted(threads)
+            ]
             spans, own = max(every, key=lambda each: int(each[1].sum()))
             region = spans["region"]
             time_ns = np.bincount(region, own * ~is_call[region], minlength=len(regions))
@@ -427,7 +429,7 @@ class _Waiting:
                 found.call_ns[at] = int(time_ns[most])
 
 
-def _inside(spans: SpanArrays, begin: int, end: int, without: Bools) -> tuple[SpanArrays, Ints]:
+def own_time_in(spans: SpanArrays, begin: int, end: int, without: Bools) -> tuple[SpanArrays, Ints]:
     """Return spans, and how long each takes by itself in [begin, end); 0 for regions in `without`."""
     start, parent = spans["start_ns"], spans["parent"]
     own = np.clip(np.minimum(start + spans["duration_ns"], end) - np.maximum(start, begin), 0, None)

@@ -127,7 +127,7 @@ def role_of_cuda_call(name: str) -> str:
     return "sync" if "Synchronize" in name or "EventQuery" in name else "function"
 
 
-# What a table or an analysis may need, what it is called, and the option of `strobe run` that records it.
+# What a table or an analysis may need, what it is called, and the option of `strobe run` that records it ("": none).
 RECORDED_WITH = {
     "spans": ("spans", "--preset auto"),
     "torch": ("PyTorch operators", "--trace +torch"),
@@ -137,6 +137,8 @@ RECORDED_WITH = {
     "metrics": ("process metrics", "--trace +metrics"),
     "lines": ("source lines", "--lines FUNCTION"),
     "io": ("I/O of files", "--trace +io"),
+    "requests": ("requests of uvicorn, aiohttp.web, asyncio.start_server or http.server", "--trace +requests"),
+    "engine": ("marks of a serving engine, as vLLM and SGLang write for PyTorch's profiler (`step[DECODE bs=8]`)", ""),
 }
 
 # Metrics: threads that an operator of PyTorch may use, and the cores that the process may use.

@@ -32,9 +32,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Request:
-    """A request; `running_ns` is None where its event loop could not be watched."""
+    """A request; `location`: its row of the timeline; `running_ns`: None where its event loop could not be watched."""
 
     process: int
+    location: int
     number: int
     route: str
     status: int | None
@@ -80,6 +81,7 @@ def requests_of(trace: Trace) -> list[Request]:
         requests.append(
             Request(
                 process,
+                row["location"],
                 number,
                 row["route"] or "",
                 row["status"],
@@ -97,7 +99,7 @@ def requests_of(trace: Trace) -> list[Request]:
 def slow_requests(requests: Sequence[Request]) -> list[Request]:
     """Return those whose latency is above the 95th percentile of all."""
     latencies = [each.latency_ns for each in requests]
-    limit = float(np.quantile(latencies, SLOW))
+    limit = float(np.quantile(latencies, SLOW)) if latencies else 0.0
     return [each for each in requests if each.latency_ns > limit]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from strobe.model.engine_steps import engine_step
 from strobe.model.kinds import RECORDED_WITH
 from strobe.trace.definitions import RegionRow
 from strobe.trace.processes.process_reader import ProcessReader
 
 # What is known by its side table.
-_TABLES = {"lines": "lines", "io": "io_totals"}
+_TABLES = {"lines": "lines", "io": "io_totals", "requests": "requests"}
 
 
 def first_missing(
@@ -19,7 +20,7 @@ def first_missing(
     for need in needs:
         if not _is_there(need, readers, regions, executions):
             what, option = RECORDED_WITH[need]
-            return f"no {what} in this trace; record them with: strobe run {option}"
+            return f"no {what} in this trace" + (f"; record them with: strobe run {option}" if option else "")
     return ""
 
 
@@ -28,6 +29,8 @@ def _is_there(need: str, readers: Sequence[ProcessReader], regions: Sequence[Reg
         return any(len(metric["value"]) for reader in readers for metric in reader.metrics())
     if need in _TABLES:
         return any(reader.tables().get(_TABLES[need]) for reader in readers)
+    if need == "engine":
+        return any(engine_step(row[1]) is not None for row in regions)
     if need == "spans":
         return executions > 0
     # PyTorch's ranges come through ITT and NVTX; its operators are known by their role.

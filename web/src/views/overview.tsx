@@ -2,7 +2,6 @@
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { classColor, css, outlierColor } from "../base/color";
 import { asSentence } from "../base/names";
 import { formatCount, formatQuantity, formatShare, plural } from "../base/quantity";
 import { formatDuration, length, type TimeRange } from "../base/time";
@@ -10,23 +9,25 @@ import { VERDICTS, verdictSentence } from "../base/verdicts";
 import { fetchRankSteps, STEP_VALUES } from "../data/rankWaits";
 import { gpuOf, type Series } from "../data/readings";
 import { type Run, ranksOf } from "../data/run";
-import { ofLevel, type Step } from "../data/runSteps";
+import { ofLevel } from "../data/runSteps";
 import { type Loaded, load, useSession } from "../data/session";
+import { fetchUnfinished } from "../data/unfinished";
 import type { Evidence, Quality, Ranks, Summary } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
 import { metricRows } from "../timeline/rows/rowLayout";
 import { Button } from "../widgets/controls";
+import { EngineSteps } from "../widgets/engine/EngineSteps";
 import { evidenceRange, Findings } from "../widgets/Findings";
 import { Facts } from "../widgets/figures";
 import { Await, Missing } from "../widgets/Loading";
 import { RunChart } from "../widgets/RunChart";
 import { StepTiles } from "../widgets/ranks/StepTiles";
+import { UnfinishedOperations } from "../widgets/ranks/UnfinishedOperations";
 import { titleOf } from "../widgets/ranks/waitSums";
 import { showRange } from "../widgets/showOnTimeline";
 import { StepLanes } from "../widgets/steps/StepLanes";
-import { StepStrip } from "../widgets/steps/StepStrip";
+import { StepsCard } from "../widgets/steps/StepsCard";
 import { typicalStep } from "../widgets/steps/typicalStep";
-import { EngineSteps } from "../widgets/tables/EngineSteps";
 import { TopTables } from "../widgets/tables/TopTables";
 import { useProgress } from "../widgets/useAnswer";
 
@@ -132,8 +133,14 @@ function Overview({ summary }: { summary: Summary }) {
       {summary.verdict.kind === "empty" && (
         <Missing what="There is nothing to show. Record functions and operators with" option="--preset auto SCRIPT" />
       )}
+      {summary.verdict.kind === "unfinished" && run && <HangCard run={run} />}
       {summary.lanes.length > 0 && <StepLanes summary={summary} onTypical={showTypical} onEvidence={showEvidence} />}
-      {summary.engine.length > 0 && <EngineSteps rows={summary.engine} />}
+      {summary.engine.length > 0 && (
+        <EngineSteps
+          rows={summary.engine}
+          more={{ words: "gaps and layers", onClick: () => session.update({ page: "serving" }, "push") }}
+        />
+      )}
       <div class="columns rows gap-14">
         <Findings findings={summary.findings} checked={summary.checked} onEvidence={showEvidence} />
         <div class="rows gap-14">
@@ -156,47 +163,15 @@ function Overview({ summary }: { summary: Summary }) {
   );
 }
 
-function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range: TimeRange) => void }) {
+/** Which ranks wait in which collective: the verdict in detail. */
+function HangCard({ run }: { run: Run }) {
   const session = useSession();
-  const theme = session.theme.value;
-  if (!steps.length) return null;
-  const { classes = [], causes = {} } = session.stepsAbout.value ?? {};
-  const outliers = classes.reduce((sum, one) => sum + one.outliers, 0);
+  const unfinished = useMemo(() => load(() => fetchUnfinished(session.api)), [session]);
   return (
-    <section class="card surface" aria-labelledby="steps-title">
-      <header>
-        <h2 id="steps-title">All steps</h2>
-        <span class="weak">a bar per step, its height is its duration; click or drag to see them on the timeline</span>
-      </header>
-      <StepStrip steps={steps} window={undefined} height={92} chosen={session.state.value.step} onSteps={onSteps} />
-      <ul class="classes wraps">
-        {classes.map((one) => (
-          <li key={one.name} class="row">
-            <i style={{ background: css(classColor(one.rank, theme)) }} />
-            <span>{one.name}</span>
-            <b>{formatCount(one.count)}</b>
-            <span class="weak">median {formatDuration(one.median_ns)}</span>
-          </li>
-        ))}
-        {outliers > 0 && (
-          <li class="row">
-            <span style={{ color: css(outlierColor(theme)) }}>▲</span>
-            <span>outlier</span>
-            <b>{formatCount(outliers)}</b>
-            <span class="weak">{causesText(causes)}</span>
-          </li>
-        )}
-      </ul>
-    </section>
+    <Await of={unfinished.value} what="Comparing what ranks called">
+      {({ operations }) => <UnfinishedOperations run={run} of={operations} />}
+    </Await>
   );
-}
-
-/** What made the outliers slow: "7 by data wait, 1 by rest". */
-function causesText(counts: Readonly<Record<string, number>>): string {
-  return Object.entries(counts)
-    .sort(([, a], [, b]) => b - a)
-    .map(([cause, count]) => `${count} by ${cause.replaceAll("_", " ")}`)
-    .join(", ");
 }
 
 /** Lateness, waits or lengths of the steps of all ranks; the page Ranks has the rest. */

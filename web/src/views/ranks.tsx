@@ -8,6 +8,7 @@ import { fetchRankSteps, fetchWaits, rankPart, STEP_VALUES, type Wait } from "..
 import { type Run, ranksOf } from "../data/run";
 import { load, useLasting, useSession } from "../data/session";
 import { fetchAnalysis } from "../data/tables/analysisTable";
+import { fetchUnfinished } from "../data/unfinished";
 import type { Parameters } from "../data/wire/api";
 import { INITIAL } from "../state/address";
 import type { View } from "../state/view";
@@ -15,6 +16,7 @@ import { Button, Choices, Select } from "../widgets/controls";
 import { ClusterBars } from "../widgets/drawer/ProcessBars";
 import { Await } from "../widgets/Loading";
 import { StepTiles } from "../widgets/ranks/StepTiles";
+import { UnfinishedOperations } from "../widgets/ranks/UnfinishedOperations";
 import { WaitStates } from "../widgets/ranks/WaitStates";
 import { WaitTiles } from "../widgets/ranks/WaitTiles";
 import { type Cause, causesOf, type Factor, factorsOf, titleOf } from "../widgets/ranks/waitSums";
@@ -30,6 +32,28 @@ function RanksPage() {
       {(run) =>
         ranksOf(run).length < FEWEST ? (
           <p class="empty">This run has fewer than two ranks, so that no rank waited for another.</p>
+        ) : (
+          <Hanging run={run} />
+        )
+      }
+    </Await>
+  );
+}
+
+/** Where ranks wait in something that is not complete, that is all that is known: there are no steps and no waits. */
+function Hanging({ run }: { run: Run }) {
+  const session = useSession();
+  const unfinished = useMemo(() => load(() => fetchUnfinished(session.api)), [session]);
+  return (
+    <Await of={unfinished.value} what="Comparing what ranks called">
+      {({ operations, note }) =>
+        operations.length ? (
+          <div class="overview rows gap-14">
+            <section class="verdict" aria-label="Verdict">
+              <p>{asSentence(note)}</p>
+            </section>
+            <UnfinishedOperations run={run} of={operations} />
+          </div>
         ) : (
           <Ranks run={run} />
         )

@@ -74,7 +74,7 @@ export const PartBar = ({ label, parts }: { label: string; parts: readonly BarPa
 
 /** A part of a bar by its time and share; parts narrower than `narrowest` carry no number. */
 export const timedPart = (
-  { name, title, ns, share, color }: { name: string; title: string; ns: number; share: number; color: Rgb },
+  { name, title, ns, share, color }: { name: string; title: string; ns: number; share: number; color: Rgb | undefined },
   narrowest: number,
 ): BarPart => ({
   name,
@@ -102,6 +102,31 @@ export const PartList = ({ parts }: { parts: readonly ListedPart[] }) => (
       </li>
     ))}
   </ul>
+);
+
+/** Parts narrower than this carry no number. */
+const NARROWEST_PART = 0.1;
+
+type PartedProps = {
+  readonly name: string;
+  /** What the bar is of, in words, for those who do not see where it stands. */
+  readonly label: string;
+  readonly about: string;
+  readonly parts: readonly (ListedPart & { readonly ns: number; readonly share: number })[];
+};
+
+/** A time and its parts, each with its name and length: one of several bars below each other. */
+export const PartedTime = ({ name, label, about, parts }: PartedProps) => (
+  <section class="parted-time" aria-label={label}>
+    <p>
+      <b>{name}</b> <span class="weak">{about}</span>
+    </p>
+    <PartBar
+      label={parts.map(({ title, share }) => `${title} ${formatShare(share)}`).join("; ")}
+      parts={parts.map((part) => timedPart(part, NARROWEST_PART))}
+    />
+    <PartList parts={parts} />
+  </section>
 );
 
 type UsageProps = {

@@ -19,18 +19,20 @@ ends last. What lasts less than 1 ms is `short`. Of http.server the kinds are `t
 `core`: its thread was ready to run, but the machine had no core for it. How long is known, not when: on the timeline
 it comes last.
 
-Slow requests are those above the 95th percentile of all. The sentence is about them, if half of them take at least
-twice as long as the median of all, and what it names is at least a quarter of their time. It has a second part about
-requests that take twice the median of their own route, if something else holds these up.
+Slow requests are those above the 95th percentile of all, or of the route that is asked for. The sentence is about
+them, if half of them take at least twice as long as the median of all, and what it names is at least a quarter of their
+time. It has a second part about requests that take twice the median of their own route, if something else holds these
+up.
 """
 
 from strobe.model.columns import RANK, Column, when
-from strobe.model.option import one_of
+from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
 
 ANALYSIS = Analysis(
     __name__,
     "How fast does a service answer, by route, and what do its slow requests wait for?",
+    needs=("requests",),
     options=(
         one_of(
             "by",
@@ -39,12 +41,15 @@ ANALYSIS = Analysis(
             "request",
             "cause",
         ),
+        Option("route", "Only requests of this route: its method and template, as the table has them.", default=""),
     ),
+    raises=("the trace has no request of the route",),
     columns=(
         *when(RANK, Column("process", "uint32", "", "process that answers", extra=True), by=("route", "request")),
         *when(
             Column("request", "int64", "", "number of the request in its process"),
             Column("start_ns", "int64", "ns", "when it arrived", extra=True),
+            Column("location", "uint32", "", "row of the timeline that shows it", extra=True),
             by="request",
         ),
         *when(Column("route", "string", "", "method and template of the route"), by=("route", "request")),
@@ -57,6 +62,8 @@ ANALYSIS = Analysis(
             Column("p95_ns", "int64", "ns", "95th percentile of the latency"),
             Column("p99_ns", "int64", "ns", "99th percentile of the latency"),
             Column("max_ns", "int64", "ns", "longest latency"),
+            Column("share", "float64", "", "of the latencies of all requests, added up"),
+            Column("cumulative_share", "float64", "", "the same, together with the rows above", extra=True),
             by="route",
         ),
         *when(

@@ -14,6 +14,13 @@ the next. Rows of classes are means over the steps that are complete and not par
 
 By layer: what is launched inside of the modules that a model repeats (the outermost `nn.Module` of which there are
 several of one class beside each other); kernels of a graph count where the captured call is in the trace.
+
+By gap: when nothing of what the steps launched runs on a GPU, and what the host does meanwhile on the thread that
+launches what comes next, until it has launched it. `between`: the last kernel is of the step before. The causes are
+stages of the engine, by its functions and files: scheduler, sampling, detokenising, launch (the model runner, operators
+and calls outside of the others, and the time from a launch to the begin of the work), wait (calls in which the host
+waits for a GPU), other (functions outside of all of these); null where nothing of the host was recorded. Gaps before
+the first step are left out.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when
@@ -23,15 +30,23 @@ from strobe.model.plugins import Analysis
 ANALYSIS = Analysis(
     __name__,
     "What does a serving engine compute in its steps, and how fast is it?",
+    needs=("engine",),
     options=(
-        one_of("by", "One row per class of steps, per step, or per layer of the model.", "class", "step", "layer"),
+        one_of(
+            "by",
+            "One row per class of steps, per step, per layer of the model, or per cause of gaps on the GPU.",
+            "class",
+            "step",
+            "layer",
+            "gap",
+        ),
     ),
     columns=(
         RANK,
         Column("process", "uint32", "", "process that runs the steps", extra=True),
         *when(STEP, Column("start_ns", "int64", "ns", "begin of the step", extra=True), by="step"),
         Column("class", "string", "", "prefill, decode, mixed, speculative, draft, idle, or the mark's own word"),
-        *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("class", "layer")),
+        *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("class", "layer", "gap")),
         *when(Column("layer", "string", "", "the module"), by="layer"),
         *when(
             Column("requests", "float64", "", "requests in the batch"),
@@ -44,11 +59,25 @@ ANALYSIS = Analysis(
             Column("tokens_per_second", "float64", "1/s", "tokens over the time to the next step; null: none follows"),
             by=("class", "step"),
         ),
-        Column("gpu_ns", "int64", "ns", "time in which anything runs that it launched"),
-        Column("gpu_ns_per_token", "float64", "ns", "the same for each token that is computed"),
-        Column("kernels", "float64", "", "kernels that it launched"),
-        Column("attention_ns", "int64", "ns", "kernels of attention"),
-        Column("matrix_product_ns", "int64", "ns", "kernels of matrix products"),
-        Column("communication_ns", "int64", "ns", "kernels that communicate"),
+        *when(
+            Column("gpu_ns", "int64", "ns", "time in which anything runs that it launched"),
+            Column("gpu_ns_per_token", "float64", "ns", "the same for each token that is computed"),
+            Column("kernels", "float64", "", "kernels that it launched"),
+            Column("attention_ns", "int64", "ns", "kernels of attention"),
+            Column("matrix_product_ns", "int64", "ns", "kernels of matrix products"),
+            Column("communication_ns", "int64", "ns", "kernels that communicate"),
+            by=("class", "step", "layer"),
+        ),
+        *when(
+            Column("where", "string", "", "between: the last kernel is of the step before; inside: of the same one"),
+            Column("cause", "string", "", "what the host does meanwhile, see above; null: not recorded"),
+            Column("idle_ns", "int64", "ns", "how long a GPU is idle in a step by it"),
+            Column("share", "float64", "", "of the duration of the steps"),
+            Column("gaps", "float64", "", "gaps in a step that have it"),
+            Column("function", "string", "", "what most of it passes in; null: nothing has 30 % of it"),
+            Column("line", "string", "", "where that is"),
+            Column("function_share", "float64", "", "part of the time that passes in it, without its callees"),
+            by="gap",
+        ),
     ),
 )

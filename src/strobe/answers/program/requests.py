@@ -7,51 +7,58 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from strobe.analyses.program.requests import ANALYSIS
+from strobe.errors import UsageError
 from strobe.model.units import format_ns, format_share
 from strobe.sums.requests import Request, Spent, median_ns, requests_of, slow_requests, spent_by, unusual_requests
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import ranks_of
 from strobe.trace.trace import Trace
 
-_PERCENTILES = (50, 90, 95, 99)
-_NO_REQUESTS = (
-    "no request of a service was recorded: strobe run --trace=+requests records those of uvicorn, aiohttp.web, "
-    "asyncio.start_server and http.server"
-)
+_PERCENTILES = {"median_ns": 50, "p90_ns": 90, "p95_ns": 95, "p99_ns": 99}
 _SLOWER = 2  # than the median: what slow requests must be for a sentence about them
 _MAIN = 0.25  # of the time of the slow requests
 _FEW, _RARE = 5, 0.02  # requests that are slower than usual: fewer are not worth a word
 _MANY = 5  # waits of one kind one after the other
 
 
-def run(trace: Trace, *, by: str) -> Table:
+def run(trace: Trace, *, by: str, route: str) -> Table:
     """Return the answer; see `strobe.analyses.program.requests`."""
-    requests = requests_of(trace)
+    requests = requests_of_route(trace, route)
     if not requests:
-        return make_table(ANALYSIS.columns_with(by=by), [], about="requests of services", note=_NO_REQUESTS)
+        return make_table(ANALYSIS.columns_with(by=by), [], about="requests of services")
     slow = slow_requests(requests)
     if by == "route":
-        rows = list(_routes(trace, requests))
+        rows = list(route_rows(trace, requests))
     elif by == "request":
-        rows = list(_requests(trace, requests))
+        rows = list(request_rows(trace, requests))
     else:
-        all_ns = sum(each.latency_ns for each in slow)
-        rows = [_cause(each, all_ns) for each in spent_by(trace, slow)]
+        rows = cause_rows(trace, slow)
     return make_table(
         ANALYSIS.columns_with(by=by), rows, about="requests of services", note=verdict(trace, requests, slow)
     )
 
 
-def _routes(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str, object]]:
-    first = min(each.start_ns for each in requests)
-    lasted_ns = max(each.start_ns + each.latency_ns for each in requests) - first
-    ranks = ranks_of(trace)
+def requests_of_route(trace: Trace, route: str) -> Sequence[Request]:
+    """Return the requests of a route, those of all where it is "". Raises UsageError where it has none."""
+    every = requests_of(trace)
+    requests = [each for each in every if each.route == route] if route else every
+    if route and not requests:
+        routes = ", ".join(sorted({each.route for each in every})) or "none: no request was recorded"
+        raise UsageError(f"no request of the route '{route}'", do=f"Routes: {routes}")
+    return requests
+
+
+def route_rows(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str, object]]:
+    """Yield a row for each route of each process, the one with most time first."""
+    first = min((each.start_ns for each in requests), default=0)
+    lasted_ns = max((each.start_ns + each.latency_ns for each in requests), default=0) - first
+    ranks, all_ns, above_ns = ranks_of(trace), sum(each.latency_ns for each in requests), 0
     groups: dict[tuple[int, str], list[Request]] = {}
     for each in requests:
         groups.setdefault((each.process, each.route), []).append(each)
     for (process, route), own in sorted(groups.items(), key=lambda group: -sum(each.latency_ns for each in group[1])):
-        latencies = np.array([each.latency_ns for each in own])
-        median, p90, p95, p99 = (round(float(each)) for each in np.percentile(latencies, _PERCENTILES))
+        own_ns = sum(each.latency_ns for each in own)
+        above_ns += own_ns
         yield {
             "rank": ranks[process],
             "process": process,
@@ -59,15 +66,21 @@ def _routes(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str, 
             "requests": len(own),
             "rate": 1e9 * len(own) / lasted_ns if lasted_ns else None,
             "failed": sum(each.failed for each in own),
-            "median_ns": median,
-            "p90_ns": p90,
-            "p95_ns": p95,
-            "p99_ns": p99,
-            "max_ns": int(latencies.max()),
+            **percentiles(own),
+            "share": own_ns / all_ns if all_ns else None,
+            "cumulative_share": above_ns / all_ns if all_ns else None,
         }
 
 
-def _requests(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str, object]]:
+def percentiles(requests: Sequence[Request]) -> dict[str, int]:
+    """Return percentiles of the latency, and the longest, by the names of their columns."""
+    latencies = np.array([each.latency_ns for each in requests])
+    found = (round(float(each)) for each in np.percentile(latencies, list(_PERCENTILES.values())))
+    return {**dict(zip(_PERCENTILES, found, strict=True)), "max_ns": int(latencies.max())}
+
+
+def request_rows(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str, object]]:
+    """Yield a row for each request, the slowest first."""
     ranks = ranks_of(trace)
     for each in sorted(requests, key=lambda each: -each.latency_ns):
         spent = spent_by(trace, [each])[0]
@@ -78,6 +91,7 @@ def _requests(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str
             "request": each.number,
             "route": each.route,
             "start_ns": each.start_ns,
+            "location": each.location,
             "status": each.status,
             "latency_ns": each.latency_ns,
             "start_delay_ns": each.start_delay_ns,
@@ -89,6 +103,12 @@ def _requests(trace: Trace, requests: Sequence[Request]) -> Iterator[Mapping[str
             "cause": spent.cause,
             "total_ns": spent.total_ns,
         }
+
+
+def cause_rows(trace: Trace, slow: Sequence[Request]) -> list[Mapping[str, object]]:
+    """Return a row for each thing that slow requests spend their time on, most first."""
+    all_ns = sum(each.latency_ns for each in slow)
+    return [_cause(each, all_ns) for each in spent_by(trace, slow)]
 
 
 def _cause(spent: Spent, all_ns: int) -> Mapping[str, object]:

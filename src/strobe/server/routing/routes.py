@@ -41,6 +41,7 @@ from strobe.server.run import (  # noqa: F401
     over_steps,
     query,
     report,
+    service_requests,
 )
 from strobe.server.run.series import READING_COLUMNS, SERIES_COLUMNS, readings_table, series_table
 from strobe.server.run.step_list import COLUMNS as STEP_COLUMNS

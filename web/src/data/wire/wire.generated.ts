@@ -124,6 +124,26 @@ const gridPlace = object({ rank: maybe(number), process: number, step: number, s
 export type GridPlace = ReturnType<typeof gridPlace>;
 const report = object({ html: text, notes: list(text) });
 export type Report = ReturnType<typeof report>;
+const routeFigures = object({ rank: maybe(number), process: number, route: text, requests: number,
+  rate: maybe(number), failed: number, median_ns: number, p90_ns: number, p95_ns: number, p99_ns: number,
+  max_ns: number, share: maybe(number), cumulative_share: maybe(number) });
+export type RouteFigures = ReturnType<typeof routeFigures>;
+const latencyOverTime = object({ begin_ns: list(number), edges_ns: list(number), counts: list(number) });
+export type LatencyOverTime = ReturnType<typeof latencyOverTime>;
+const spentTime = object({ kind: text, function: text, cause: text, slow_requests: number, total_ns: number,
+  times: number, share: number });
+export type SpentTime = ReturnType<typeof spentTime>;
+const slowOfRoute = object({ route: text, requests: number, least_ns: number, total_ns: number,
+  parts: list(spentTime), rest_ns: number });
+export type SlowOfRoute = ReturnType<typeof slowOfRoute>;
+const slowRequest = object({ rank: maybe(number), process: number, request: number, route: text, start_ns: number,
+  location: number, status: maybe(number), latency_ns: number, kind: text, function: text, cause: text,
+  total_ns: number });
+export type SlowRequest = ReturnType<typeof slowRequest>;
+const serviceRequests = object({ note: text, requests: number, failed: number, percentiles: record(number),
+  routes: list(routeFigures), edges_ns: list(number), counts: list(number), over_time: latencyOverTime,
+  slow: list(slowOfRoute), slowest: list(slowRequest) });
+export type ServiceRequests = ReturnType<typeof serviceRequests>;
 const rowOrder = object({ main: list(number), backward: list(number), system: list(number) });
 export type RowOrder = ReturnType<typeof rowOrder>;
 const rowPlace = object({ title: text, kind: text, locations: list(number) });
@@ -280,6 +300,7 @@ export const ANSWERS = {
   notes: notesOfRun,
   "ranks/steps/cell": maybe(gridPlace),
   report: report,
+  requests: serviceRequests,
   "rows/order": rowOrder,
   "rows/places": list(rowPlace),
   span: maybe(spanFacts),
@@ -359,6 +380,7 @@ export type Routes = {
   readonly level?: string };
   readings: { readonly series?: string | number; readonly start_ns: number; readonly end_ns: number; readonly width: number };
   report: { readonly sections?: string };
+  requests: { readonly route?: string };
   "rows/cells": { readonly place: number; readonly row_level: number; readonly first: number; readonly count: number;
   readonly level: number; readonly tile: number };
   "rows/gpu": { readonly locations: string | number; readonly level: number; readonly tile: number };

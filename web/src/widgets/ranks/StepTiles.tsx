@@ -24,7 +24,7 @@ export function StepTiles({ of, onOpen }: Props) {
     <TilePicture
       class="steps-of-ranks pairs"
       label={`${steps} steps of ranks`}
-      {...{ columns, rows: firstRank.length, valuesNs, onOpen }}
+      {...{ columns, rows: firstRank.length, values: valuesNs, onOpen }}
       left={<Scale of={[firstRank[0], "rank", lastRank.at(-1)]} />}
       below={[firstStep[0], "step", lastStep.at(-1)]}
       none="0"

@@ -21,30 +21,42 @@ type Props = {
   readonly columns: number;
   readonly rows: number;
   /** By row * columns + column; below 0 and not known are as 0. */
-  readonly valuesNs: Float64Array;
+  readonly values: Float64Array;
   /** What is left of the tiles, and below them. */
   readonly left: ComponentChildren;
   readonly below: readonly ComponentChildren[];
-  /** What 0 is called. */
+  /** What 0 is called, and how any other value is written; undefined: values are ns. */
   readonly none: string;
+  readonly amountOf?: (value: number) => string;
   readonly tooltipOf: (column: number, row: number) => ComponentChildren;
   readonly onOpen: (column: number, row: number) => void;
 };
 
-export function TilePicture({ columns, rows, valuesNs, left, below, none, tooltipOf, onOpen, ...about }: Props) {
+export function TilePicture({
+  columns,
+  rows,
+  values,
+  left,
+  below,
+  none,
+  amountOf = formatDuration,
+  tooltipOf,
+  onOpen,
+  ...about
+}: Props) {
   const theme = useSession().theme.value;
   const canvas = useRef<HTMLCanvasElement>(null);
   const cursor = useSignal<Place | undefined>(undefined);
-  const most = valuesNs.reduce((most, ns) => (ns > most ? ns : most), 0);
+  const most = values.reduce((most, value) => (value > most ? value : most), 0);
   useEffect(() => {
     const context = contextOf(canvas.current);
     if (!context) return;
     const image = context.createImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
-    for (const [at, ns] of valuesNs.entries()) pixels[at] = pack(radarColor(strength(ns / most), theme));
+    for (const [at, value] of values.entries()) pixels[at] = pack(radarColor(strength(value / most), theme));
     context.putImageData(image, 0, 0);
     performance.mark("rank-tiles");
-  }, [valuesNs, theme]);
+  }, [values, theme]);
 
   const move = (column: number, row: number): void => {
     const [right, bottom] = [columns - 1, rows - 1];
@@ -100,7 +112,7 @@ export function TilePicture({ columns, rows, valuesNs, left, below, none, toolti
       <p class="row weak finer">
         {none}
         <span class="scale-bar fixed" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
-        {formatDuration(most)}
+        {amountOf(most)}
       </p>
     </div>
   );

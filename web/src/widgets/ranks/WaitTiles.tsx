@@ -34,7 +34,7 @@ export function WaitTiles({ ranks, waits, states, onChoose }: Props) {
     <TilePicture
       class={states ? "" : "pairs"}
       label={`Waits of ${ranks.length} ranks ${states ? "by state" : "for each other"}`}
-      {...{ columns, rows, valuesNs }}
+      {...{ columns, rows, values: valuesNs }}
       left={
         states ? (
           <ol class="fine">

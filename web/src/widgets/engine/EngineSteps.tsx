@@ -1,7 +1,6 @@
 // The steps of a serving engine: what each class computes, and how long it takes.
 import { formatCount } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
-import { useSession } from "../../data/session";
 import type { EngineRow } from "../../data/wire/wire.generated";
 import { Button } from "../controls";
 
@@ -21,19 +20,21 @@ const shown = (value: number | undefined): string =>
   value === undefined ? UNKNOWN : value < 10 && value % 1 > 0 ? value.toFixed(1) : formatCount(value);
 const lasting = (ns: number | undefined): string => (ns === undefined ? UNKNOWN : formatDuration(ns));
 
-export function EngineSteps({ rows }: { rows: readonly EngineRow[] }) {
-  const session = useSession();
+type Props = {
+  readonly rows: readonly EngineRow[];
+  /** Where more is to be seen. */
+  readonly more: { readonly words: string; readonly onClick: () => void };
+};
+
+export function EngineSteps({ rows, more }: Props) {
   const ranks = new Set(rows.map(({ rank }) => rank)).size > 1;
   return (
     <section class="card surface" aria-labelledby="engine-title">
       <header>
         <h2 id="engine-title">Steps of the engine</h2>
         <span class="spacer" />
-        <Button
-          class="link"
-          onClick={() => session.update({ page: "analyses", analysis: { name: "serving", options: {} } }, "push")}
-        >
-          by step and layer
+        <Button class="link" onClick={more.onClick}>
+          {more.words}
         </Button>
       </header>
       <div class="scrolls">
