@@ -74,7 +74,7 @@ void write(const CollectiveFacts& facts, int64_t pending_ns, int64_t ns) {
   const int64_t values[STROBE_ROW_VALUES] = {
       STROBE_THREE(call.collective, call.dtype, call.group),
       STROBE_THREE(call.group_ranks, short_number(call.root), short_number(call.bucket)),
-      STROBE_TWO(call.sequence, call.group_size),
+      STROBE_TWO(call.sequence, call.about),
       call.sent_bytes,
       call.received_bytes,
       pending_ns,

@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 struct strobe_collective {
-  uint32_t collective, dtype, group, group_ranks;  // texts
-  int32_t group_size, sequence, root, bucket;      // or STROBE_NOTHING_32
+  uint32_t collective, dtype, group, group_ranks, about;  // texts; about: see STROBE_ROW_GROUP_COLLECTIVE
+  int32_t sequence, root, bucket;                         // or STROBE_NOTHING_32
   int64_t sent_bytes, received_bytes;
   uint32_t region;    // the function that asks, for the sums of message_totals
   int32_t peer_rank;  // in the job, of a send or receive; or STROBE_NOTHING_32

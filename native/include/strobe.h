@@ -160,7 +160,8 @@ enum strobe_row_kind {
   // (own rank in the communicator, request), ticks from its request to the time of the row
   STROBE_ROW_COLLECTIVE = 2,
   // collective_spans of torch.distributed and NCCL: (collective text, dtype text, group text), (group_ranks text, root,
-  // bucket), (sequence, group_size), sent_bytes, received_bytes, pending_ns
+  // bucket), (sequence, about text), sent_bytes, received_bytes, pending_ns. The about text has numbers with commas:
+  // group_size, group_description text
   STROBE_ROW_GROUP_COLLECTIVE = 3,
   // samples: (location, call_stack text), (state text, cpu), weight, (line, 0), period_ns, cpu_ns
   STROBE_ROW_SAMPLE = 4,

@@ -296,7 +296,7 @@ void of_torch_and_nccl() {
   call(1, 10);
   strobe_collective asked{};
   asked.collective = strobe_text("all_reduce"), asked.group = strobe_text("of torch");
-  asked.group_size = 2, asked.sequence = 5, asked.root = asked.bucket = asked.peer_rank = STROBE_NOTHING_32;
+  asked.about = strobe_text("2"), asked.sequence = 5, asked.root = asked.bucket = asked.peer_rank = STROBE_NOTHING_32;
   asked.sent_bytes = asked.received_bytes = 300;
   asked.region = region("c10d::allreduce_");
   strobe_collective_begin(&asked, 0);

@@ -174,18 +174,19 @@ void about_another() {
 // Of collectives of torch.distributed: three texts or numbers share a value, and each may be nothing or negative.
 void make_group_rows() {
   const uint32_t reduce = strobe_text("all_reduce"), bfloat = strobe_text("bfloat16"), pair = strobe_text("pair"),
-                 ranks = strobe_text("0,3");
+                 ranks = strobe_text("0,3"), one = strobe_text("1,"), nine = strobe_text("9");
+  const uint32_t about = strobe_text(("2," + std::to_string(strobe_text("mesh_tp"))).c_str());
   const int64_t whole[STROBE_ROW_VALUES] = {
-      STROBE_THREE(reduce, bfloat, pair), STROBE_THREE(ranks, 3, 7), STROBE_TWO(-1, 2), 1ll << 40, -5, 123};
+      STROBE_THREE(reduce, bfloat, pair), STROBE_THREE(ranks, 3, 7), STROBE_TWO(-1, about), 1ll << 40, -5, 123};
   const int64_t nothing[STROBE_ROW_VALUES] = {STROBE_THREE(reduce, 0, 0),
                                               STROBE_THREE(0, STROBE_NOTHING_21, STROBE_NOTHING_21),
-                                              STROBE_TWO(STROBE_NOTHING_32, 1),
+                                              STROBE_TWO(STROBE_NOTHING_32, one),
                                               STROBE_NOTHING,
                                               0,
                                               STROBE_NOTHING};
   // The ends of what 21 bits hold.
   const int64_t ends[STROBE_ROW_VALUES] = {
-      STROBE_THREE(reduce, 0, pair), STROBE_THREE(0, (1 << 20) - 1, 1 - (1 << 20)), STROBE_TWO(9, 9), 0, 0, 0};
+      STROBE_THREE(reduce, 0, pair), STROBE_THREE(0, (1 << 20) - 1, 1 - (1 << 20)), STROBE_TWO(9, nine), 0, 0, 0};
   for (const int64_t* values : {whole, nothing, ends}) {
     strobe_enter(regions[3]);
     strobe_row(STROBE_ROW_GROUP_COLLECTIVE, values);
@@ -212,6 +213,7 @@ void check_group_rows(const ProcessFile& file) {
   CHECK(cells("dtype") == "bfloat16 - -" && cells("group") == "pair - pair" && cells("group_ranks") == "0,3 - -");
   CHECK(cells("root") == "3 - 1048575" && cells("bucket") == "7 - -1048575");
   CHECK(cells("sequence") == "-1 - 9" && cells("group_size") == "2 1 9");
+  CHECK(cells("group_description") == "mesh_tp - -");
   CHECK(cells("sent_bytes") == "1099511627776 - 0" && cells("received_bytes") == "-5 0 0");
   CHECK(cells("pending_ns") == "123 - 0");
 }

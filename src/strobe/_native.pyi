@@ -54,7 +54,7 @@ def collective_begin(
     dtype: int,
     group: int,
     group_ranks: int,
-    group_size: int,
+    about: int,
     sequence: int,
     root: int,
     bucket: int,

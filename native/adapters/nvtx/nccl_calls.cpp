@@ -162,7 +162,7 @@ Moved began(Kind kind, const Facts& facts, bool record) {
       STROBE_THREE(strobe_text(name_of(kind)), 0, communicator),
       STROBE_THREE(0, short_number(facts.root.value_or(facts.peer.value_or(-1))), STROBE_NOTHING_21),
       STROBE_TWO(numbered ? in.collectives : STROBE_NOTHING_32,
-                 in.ranks > 0 && in.ranks <= INT32_MAX ? int32_t(in.ranks) : STROBE_NOTHING_32),
+                 in.ranks > 0 && in.ranks <= INT32_MAX ? strobe_text(std::to_string(in.ranks).c_str()) : 0),
       bytes.sent,
       bytes.received,
       STROBE_NOTHING,

@@ -59,7 +59,7 @@ void PendingRows::add(const RowRecord& record, int64_t ns, uint64_t span_row, ui
 static void become_collective(RowRecord& record, int64_t pending_ns) {
   const int64_t values[STROBE_ROW_VALUES] = {0,
                                              STROBE_THREE(0, STROBE_NOTHING_21, STROBE_NOTHING_21),
-                                             STROBE_TWO(STROBE_NOTHING_32, STROBE_NOTHING_32),
+                                             STROBE_TWO(STROBE_NOTHING_32, 0),
                                              STROBE_NOTHING,
                                              STROBE_NOTHING,
                                              pending_ns};

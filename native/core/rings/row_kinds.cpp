@@ -55,8 +55,9 @@ constexpr auto kColumnsOfNeighbors = all(thirds(0, collective, communicator, sou
 }  // namespace collective_row
 namespace group_collective_row {
 using namespace schema::collective_spans;
-constexpr auto kColumns = all(thirds(0, collective, dtype, group), thirds(1, group_ranks, root, bucket),
-                              halves(2, sequence, group_size), whole(3, sent_bytes, received_bytes, pending_ns));
+constexpr auto kColumns =
+    all(thirds(0, collective, dtype, group), thirds(1, group_ranks, root, bucket), halves(2, sequence),
+        in_text(2, group_size, group_description), whole(3, sent_bytes, received_bytes, pending_ns));
 }  // namespace group_collective_row
 namespace sample_row {
 using namespace schema::samples;

@@ -155,14 +155,14 @@ PyObject* collective_begin(PyObject*, PyObject* const* args, Py_ssize_t n) {
   int64_t v[13];
   if (!whole_numbers(args, n, v)) return nullptr;
   const strobe_collective facts{uint32_t(v[0]), uint32_t(v[1]), uint32_t(v[2]),  uint32_t(v[3]),
-                                int32_t(v[4]),  int32_t(v[5]),  int32_t(v[6]),   int32_t(v[7]),
+                                uint32_t(v[4]), int32_t(v[5]),  int32_t(v[6]),   int32_t(v[7]),
                                 v[8],           v[9],           uint32_t(v[10]), int32_t(v[11])};
   strobe_collective_begin(&facts, int(v[12]));
   Py_RETURN_NONE;
 }
 PyMethodDef collective_begin_def = {
     "collective_begin", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(collective_begin)), METH_FASTCALL,
-    "collective_begin(collective, dtype, group, group_ranks, group_size, sequence, root, bucket, sent_bytes, "
+    "collective_begin(collective, dtype, group, group_ranks, about, sequence, root, bucket, sent_bytes, "
     "received_bytes, region, peer_rank, later) -> None"};
 PyObject* collective_end(PyObject*, PyObject*) {
   strobe_collective_end();

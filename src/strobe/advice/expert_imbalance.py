@@ -1,12 +1,15 @@
-"""Rule `rank.experts`: ranks wait in all-to-alls for the one that exchanges most: its experts get most tokens."""
+"""Rule `rank.experts`: ranks wait in all-to-alls for the one whose experts get most tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from strobe.breakdown.gpu_step import MODEL_ERROR, gpu_step
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
+from strobe.ranks.mesh.experts import exchanges
 from strobe.ranks.uneven_exchanges import uneven_exchanges
 from strobe.trace.trace import Trace
 
@@ -21,6 +24,8 @@ def run(trace: Trace) -> Iterator[Finding]:
     clocks of the ranks are known, this time is the rule `rank.waits`, too, and the finding is information.
     """
     gpu = gpu_step(trace)
+    if gpu is None:
+        yield from _on_hosts(trace)
     if gpu is None or not gpu.of_steps:
         return
     step_ns = gpu.per_step(gpu.duration_ns)
@@ -46,6 +51,39 @@ def run(trace: Trace) -> Iterator[Finding]:
                 for at in sorted(each.at.tolist(), key=lambda at: -int(length[at]))[:3]
             ),
         )  # fmt: skip
+
+
+def _on_hosts(trace: Trace) -> Iterator[Finding]:
+    """Yield a finding for each group whose ranks compute unevenly between a dispatch and its combine.
+
+    With even parts each rank computes for the mean of all: what the busiest one of each step computes longer is saved,
+    at most; half of it at least, as tokens are never quite even.
+    """
+    for each in exchanges(trace):
+        own = each.expert_ns[:, each.steady]
+        if not own.size:
+            continue
+        duration, longer = float(each.duration_ns[each.steady].mean()), own.max(axis=0) - own.mean(axis=0)
+        if longer.mean() < LEAST_SHARE * duration:
+            continue
+        share = format_share(float(each.imbalance_by_step.mean()))
+        at = int(np.flatnonzero(each.steady)[longer.argmax()])
+        who = "the rank that computes longest changes from step to step"
+        if each.hot is not None:
+            bytes_ = each.received_bytes[:, each.steady].sum(axis=1)
+            part = format_share(bytes_[each.ranks.index(each.hot)] / max(1, bytes_.sum()))
+            who = f"rank {each.hot} computes longest in most steps, and gets {part} of the bytes"
+        yield Finding(
+            rule="rank.experts",
+            what=f"experts of {len(each.ranks)} ranks compute unevenly between dispatch and combine: {who}; the "
+            f"imbalance is {share} (1 - mean / max), {format_ns(longer.mean())} of a step",
+            do="balance the tokens of experts (a loss for it, a lower capacity factor)"
+            + (", or place other experts on this rank" if each.hot is not None else "")
+            + "; strobe mesh --by expert",
+            gain_low_ns=round(longer.mean() / 2),
+            gain_high_ns=round(longer.mean()),
+            evidence=({"start_ns": int(each.start_ns[at]), "duration_ns": int(each.duration_ns[at])},),
+        )
 
 
 RULE = Rule("rank.experts", "Experts get uneven parts of the tokens", run)

@@ -13,6 +13,7 @@ from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.ranks.call_path_texts import call_path_text
 from strobe.ranks.delays.timelines import BEFORE, Causes
+from strobe.ranks.mesh.pipelines import BUBBLE_SHARE, bubble_share
 from strobe.ranks.step_waits import StepWaits, step_waits
 from strobe.ranks.waits.wait_columns import STATES
 from strobe.steps.thread_spans import main_location
@@ -56,10 +57,11 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     """Yield a finding where ranks wait more than 5 % of their steps for one another, with the cause if it is known.
 
     Share: waits that are longer than twice the error of the clocks, by the steps in which they began, of the steady
-    steps of all ranks. Silent if a needless barrier is the cause, which is a rule of its own.
+    steps of all ranks. Silent if a needless barrier or the bubbles of a pipeline are the cause, which are rules of
+    their own.
     """
     found = step_waits(trace)
-    if found is None or found.barrier is not None:
+    if found is None or found.barrier is not None or bubble_share(trace) > BUBBLE_SHARE:
         return
     if found.share < LEAST_SHARE:
         yield Below(found.share, LEAST_SHARE)

@@ -38,6 +38,7 @@ from strobe.present.verdict import verdict
 from strobe.present.verdict_parts import Verdict
 from strobe.ranks.flight_recorder.in_words import in_words
 from strobe.ranks.flight_recorder.unfinished import unfinished
+from strobe.ranks.mesh.in_words import of_pipelines
 from strobe.ranks.step_waits import step_waits
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual, representativeness, usual_steps
@@ -351,9 +352,11 @@ def _with_failures(trace: Trace, found: Verdict) -> Verdict:
 
 
 def _ranks(trace: Trace) -> Ranks | None:
-    """Return how ranks compare: by collectives, else by their waits, else by the duration of steps."""
+    """Return how ranks compare: stages of a pipeline by its bubbles, others by collectives, waits or durations."""
     if len({each.rank for each in process_rows(trace)} - {None}) < 2 or not find_steps(trace).processes:
         return None
+    if text := of_pipelines(trace):  # stages wait for each other whatever nodes they run on
+        return Ranks(text, "wait")
     if late := rows_of(ask(trace, "stragglers")):
         most = max(late, key=lambda row: row["delay_ns"])
         text = "no rank came later to collectives than clocks may be wrong"

@@ -27,6 +27,8 @@ from strobe.present.verdict_parts import (
     of_what,
     within,
 )
+from strobe.ranks.mesh.in_words import of_pipelines
+from strobe.ranks.mesh.pipelines import bubble_share
 from strobe.ranks.step_waits import step_waits
 from strobe.steps.steps import find_steps
 from strobe.steps.usual_steps import Usual
@@ -120,8 +122,15 @@ def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:
 
 
 def _of_waits(trace: Trace, times: Sequence[HostTime], found: Verdict) -> Verdict:
-    """The verdict of ranks that mostly wait for one another, where no other cause is known; else the one found."""
-    waits = step_waits(trace) if found.kind in ("host-bound", "communication-bound") else None
+    """The verdict of ranks that mostly wait for one another, where no other cause is known; else the one found.
+
+    Stages of a pipeline wait by its schedule: then it is that of its bubbles.
+    """
+    if found.kind not in ("host-bound", "communication-bound"):
+        return found
+    if (bubbles := bubble_share(trace)) >= UNEVEN:
+        return Verdict("communication-bound", f"communication-bound: {of_pipelines(trace)}", bubbles, "high")
+    waits = step_waits(trace)
     if waits is None or waits.share < UNEVEN:
         return found
     text = f"communication-bound: ranks wait {format_share(waits.share)} of their steps for one "

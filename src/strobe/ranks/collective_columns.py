@@ -46,18 +46,20 @@ class Collectives:
 
     texts, sources: among neighbours `sources` is the place of a text in `texts`: the ranks that send to it, as JSON;
     -1 elsewhere or unknown. party, line: numbers in `parties` and `lines`; a line is the kind of collective
-    (`allreduce`) and the name of the group, None if unknown. sequence: number in the group, -1 if unknown. location,
+    (`allreduce`) and the name of the group, None if unknown; members: by line the ranks of the group, () unknown.
+    sequence: number in the group, -1 if unknown. location,
     row: of its span, row -1 where that was folded. start_ns: when the party arrived: the begin of a call or kernel; of
     one that does not block, when it was asked for. call_ns, end_ns: of the call in which it waits for the others, or
     of the kernel; the same where one blocks. call_path: of that call; of a kernel the one without what is around it.
     root: whether the party is the root, 0 or 1, -1 without one or unknown. rank: own one in the group, -1 unknown.
-    size: ranks of the group, -1 unknown. sent_bytes: -1 unknown. part_bytes: what goes from one rank to another, see
-    `_part_bytes`; -1 unknown. collective: the same number for all participants of one, -1 without a partner in the
-    trace. clock_error_ns: possible error of the times of each party against those of the others.
+    size: ranks of the group, -1 unknown. sent_bytes, received_bytes: -1 unknown. part_bytes: what goes from one rank to
+    another, see `_part_bytes`; -1 unknown. collective: the same number for all participants of one, -1 without a
+    partner in the trace. clock_error_ns: possible error of the times of each party against those of the others.
     """
 
     parties: list[Party]
     lines: list[tuple[str, str | None]]
+    members: list[tuple[int, ...]]
     texts: list[str]
     party: Ints
     line: Ints
@@ -72,6 +74,7 @@ class Collectives:
     rank: Ints
     size: Ints
     sent_bytes: Ints
+    received_bytes: Ints
     part_bytes: Ints
     sources: Ints
     collective: Ints

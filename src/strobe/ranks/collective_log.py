@@ -74,6 +74,7 @@ class Executions(Columns):
     rank: Ints
     size: Ints
     sent_bytes: Ints
+    received_bytes: Ints
     part_bytes: Ints
     sources: Ints
 
@@ -123,9 +124,18 @@ def as_collectives(
 ) -> Collectives:
     """Return executions as Collectives; columns as there. `lines`: kind, group, ranks and counted of each line."""
     named = [(texts.texts[kind], texts.text(group)) for kind, group, *_ in lines.keys]
+    members = [ranks_in(texts.text(ranks)) for *_, ranks, _ in lines.keys]
     of_each = {each.name: getattr(found, each.name) for each in fields(Executions)[4:]}
     return Collectives(
-        parties, named, [*texts.texts], party, line, collective=collective, clock_error_ns=clock_error_ns, **of_each
+        parties,
+        named,
+        members,
+        [*texts.texts],
+        party,
+        line,
+        collective=collective,
+        clock_error_ns=clock_error_ns,
+        **of_each,
     )
 
 
@@ -265,7 +275,7 @@ def _found(
     counted = np.where(sequence >= 0, 1, np.where((group < 0) & (communicator >= 0), 2, 0))
     group = np.where(group >= 0, group, communicator)
     where = (calls.location, calls.row, start, calls.call_ns, calls.end_ns, calls.call_path)
-    found = Executions(kind, group, ranks, counted, sequence, *where, is_root, own, size, sent, part, sources)
+    found = Executions(kind, group, ranks, counted, sequence, *where, is_root, own, size, sent, received, part, sources)
     return found.chosen(kind >= 0)
 
 
@@ -287,11 +297,18 @@ def _part_bytes(texts: Texts, kind: Ints, name: Ints, size: Ints, sent: Ints, re
 
 def _place(group_ranks: str | None, rank: int) -> int:
     """Return the place of a rank in the text of a group's ranks, -1 if it is not there."""
+    ranks = ranks_in(group_ranks)
+    return ranks.index(rank) if rank in ranks else -1
+
+
+def ranks_in(text: str | None) -> tuple[int, ...]:
+    """Return the ranks that a text of a group's ranks has, in the order of the group; none if it is not JSON."""
     try:
-        ranks = json.loads(group_ranks or "")
+        found = json.loads(text or "")
     except ValueError:
-        return -1
-    return ranks.index(rank) if isinstance(ranks, list) and rank in ranks else -1
+        return ()
+    whole = isinstance(found, list) and all(isinstance(each, int) for each in found)
+    return tuple(found) if whole else ()
 
 
 def _known_errors(trace: Trace, parties: list[Party]) -> Ints:

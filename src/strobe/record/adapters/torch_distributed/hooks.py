@@ -204,7 +204,7 @@ class _TorchDistributed(Hooks):
                 later = first.is_cpu and numbered and group.has_workers and self._workers
                 if collective:
                     begin(
-                        word, type_text(dtype), group.text, group.ranks_text, group.size,
+                        word, type_text(dtype), group.text, group.ranks_text, group.about,
                         before + 1 - group.left_out if numbered and before >= 0 else NONE,
                         root, bucket, sent, received, region,
                         group.ranks[root] if not numbered and 0 <= root < len(group.ranks) else NONE, later,
@@ -221,7 +221,7 @@ class _TorchDistributed(Hooks):
                     end()
                 if not numbered:
                     group.leave_out(own, before)
-            if message is not None:
+            if message is not None or later:
                 messages.pending(work, message)
             return work
 
@@ -268,6 +268,9 @@ class Group:
             self.ranks = []
         self.text = core.text(str(own.group_name))
         self.ranks_text = core.text(str(list(self.ranks)) if self.ranks else "")
+        # What the program, or a DeviceMesh (`mesh_tp`), made it for. PyTorch before 2.4 has none.
+        description = core.text(str(getattr(own, "group_desc", "")))
+        self.about = core.text(f"{self.size},{description}")
         self.backward, self.next_bucket = -1, 0
         self.left_out = 0  # what PyTorch counts with the collectives, but is not one
         try:

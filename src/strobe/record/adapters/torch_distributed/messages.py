@@ -1,8 +1,9 @@
-"""Messages of gloo (send, recv, isend, irecv): a row of `messages` for each, once the program has waited for it.
+"""What programs wait for of gloo: messages (send, recv, isend, irecv), each with a row of `messages`, and collectives.
 
 PyTorch's dispatcher knows what is asked for, `Work.wait` when it is over. The work that the dispatcher gives and the
 one that the program waits for are one object as long as somebody holds it: until then we do, one a thread. A message
-that is never waited for has no row.
+that is never waited for has no row. The wait itself is a span, also that for a collective, which runs on a thread of
+gloo's: what the thread that asked for it waits is communication that no computation hides.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Messages:
     """The messages that are under way."""
 
     def __init__(self) -> None:
-        self._pending: MutableMapping[Any, Message] = weakref.WeakKeyDictionary()
+        self._pending: MutableMapping[Any, Message | None] = weakref.WeakKeyDictionary()  # None: of a collective
         self._held = _local()
         self._numbers = itertools.count()
         self._work: Any = None
@@ -43,12 +44,19 @@ class Messages:
         # Named like the ranges in which PyTorch runs collectives: what waits there communicates.
         region = core.region("gloo:wait", _TORCH, _POINT_TO_POINT, module="PyTorch")
         pending, original = self._pending, work.wait
+        enter, leave = core.enter, core.leave
 
         @functools.wraps(original)
         def wait(own: Any, *args: Any, **kwargs: Any) -> Any:
-            message = pending.pop(own, None) if pending else None
-            if message is None:
+            if own not in pending:
                 return original(own, *args, **kwargs)
+            message = pending.pop(own)
+            if message is None:
+                enter(region)
+                try:
+                    return original(own, *args, **kwargs)
+                finally:
+                    leave(region)
             core.message_wait_begin(region)
             began = core.ticks()
             try:
@@ -75,10 +83,11 @@ class Messages:
         """Return a message that is asked for now; `peer`: in the group, NOTHING_32 where any may have sent it."""
         return group, direction, peer, tag, size_bytes, next(self._numbers), core.ticks()
 
-    def pending(self, work: Any, message: Message) -> None:
-        """Remember a message by what the dispatcher has given for it."""
+    def pending(self, work: Any, message: Message | None) -> None:
+        """Remember a message, or that it is a collective of gloo, by what the dispatcher has given for it."""
         try:
-            self._held.work = own = self._work.unbox(work)
+            # Collectives return their tensors, too, before the work.
+            self._held.work = own = self._work.unbox(work[-1] if isinstance(work, (tuple, list)) else work)
             self._pending[own] = message
         except Exception as error:  # never into the program
             core.count(f"messages_not_read: {type(error).__name__}", 1)

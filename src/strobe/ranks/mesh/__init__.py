@@ -1,0 +1,1 @@
+"""The mesh of a distributed training: dimensions of groups, stages of pipelines, exchanges of experts."""
