@@ -124,13 +124,14 @@ def _of_batches(usual: Usual, found: Verdict, ranks: int) -> Verdict:
 def _of_waits(trace: Trace, times: Sequence[HostTime], found: Verdict) -> Verdict:
     """The verdict of ranks that mostly wait for one another, where no other cause is known; else the one found.
 
-    Stages of a pipeline wait by its schedule: then it is that of its bubbles.
+    Stages of a pipeline wait by its schedule: then it is that of its bubbles, which are named beside other causes, too.
     """
-    if found.kind not in ("host-bound", "communication-bound"):
-        return found
+    waiting = found.kind in ("host-bound", "communication-bound")
     if (bubbles := bubble_share(trace)) >= UNEVEN:
-        return Verdict("communication-bound", f"communication-bound: {of_pipelines(trace)}", bubbles, "high")
-    waits = step_waits(trace)
+        if waiting:
+            return Verdict("communication-bound", f"communication-bound: {of_pipelines(trace)}", bubbles, "high")
+        return replace(found, text=f"{found.text}; {of_pipelines(trace)}")
+    waits = step_waits(trace) if waiting else None
     if waits is None or waits.share < UNEVEN:
         return found
     text = f"communication-bound: ranks wait {format_share(waits.share)} of their steps for one "
