@@ -15,6 +15,8 @@ from strobe.advice.python_time import run as python_time
 from strobe.breakdown.host_time import host_times
 from strobe.model.plugins import Finding
 from strobe.present.summary import summarise
+from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.steps import choose_steps
 from strobe.sums.samples import RUNNING, WAITING
 from strobe.trace.trace import Trace
 from tests.unit.hand_made import MS, HandMadeProcess, Span, make_trace, span, train_steps
@@ -309,6 +311,23 @@ def test_a_function_of_several_threads_takes_no_share_of_a_step():
     }
     (first, *_) = python_time(make_trace({"main": sampled(WAITS, stack=f"{OWN}\n{LIBRARY}"), **threads}))
     assert re.search(r"itself takes \S+ ms a step, of all threads together", first.what), first.what
+
+
+def test_a_function_that_lasts_beyond_the_usual_steps_has_no_share_of_one() -> None:
+    """`work` begins in the middle of each fourth step, of 1 ms, and lasts all of the next one, an outlier of 40 ms."""
+    parts, now = [], 0
+    for step in range(120):
+        if step % 4 == 2:
+            parts.append(span("tick", now, now + 1000))
+            inside = span("tick", now + MS, now + MS + 1000)
+            parts.append(span("work", now + MS // 2, now + 41 * MS - 1000, inside))
+        elif step % 4 != 3:
+            parts.append(span("tick", now, now + 1000))
+        now += 40 * MS if step % 4 == 3 else MS
+    trace = make_trace({"main": [span("main", 0, now, *parts)]})
+    choose_steps(trace, Asked(at="tick"))
+    found = [each.what for each in python_time(trace) if isinstance(each, Finding)]
+    assert found == ["main itself takes 832.7 us (83 %) of a step"]
 
 
 AUTOGRAD = "_engine_run_backward (/lib/python3.11/site-packages/torch/autograd/graph.py:860)"

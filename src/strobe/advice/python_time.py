@@ -79,6 +79,8 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
         if share[region] < LEAST_SHARE:
             yield Below(float(share[region]), LEAST_SHARE)
             break
+        if alone[region] and share[region] > 1:
+            continue  # its calls begin in usual steps, and last on in others: what it takes of a step is not known
         described, avoided = regions[region], avoidable.get(region)
         if avoided is not None and avoided.call is None:
             continue  # the business of the rule `operators`
