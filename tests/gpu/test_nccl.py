@@ -282,8 +282,8 @@ def test_kernels_of_pytorch_are_its_collectives(library: Path, tmp_path: Path) -
         region = core.region("nccl:all_reduce", 2, 10, module="PyTorch")
         text, none = core.text, core.NOTHING_32
         for number in range(3):
-            core.collective_begin(text("all_reduce"), text("Float"), text("0"), text("[0, 1]"), 2, number + 1, none,
-                                  none, 4000, 4000, region, none, False)
+            core.collective_begin(text("all_reduce"), text("Float"), text("0"), text("[0, 1]"), text("2,"), number + 1,
+                                  none, none, 4000, 4000, region, none, False)
             calls.begin(b"ncclAllReduce", ctypes.c_uint64(7), ctypes.c_size_t(4000), -1)
             gpu.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", ns=80_000)
             calls.end()

@@ -136,3 +136,13 @@ def test_a_run_without_requests_names_the_option(browser: Browser, tmp_path: Pat
         tab = page.get_by_role("button", name="Services")
         expect(tab).to_have_attribute("title", re.compile("record them with: strobe run --trace .requests"))
         expect(tab).to_be_in_viewport()
+
+
+def test_a_program_without_a_service_is_offered_no_page_of_services(browser: Browser, tmp_path: Path) -> None:
+    write(tmp_path / "trace.json", operator("aten::mm", 0, 10))
+    with view(tmp_path / "trace.json") as address, watched_page(browser, address) as page:
+        page.goto(f"{address}#page=steps")
+        pages = page.get_by_role("navigation", name="Pages")
+        expect(pages.get_by_role("button", name="Kernels")).to_have_class("without-data")  # what there is, is known
+        expect(pages.get_by_role("button", name="Services")).to_have_count(0)
+        expect(pages.get_by_role("button", name="Serving")).to_have_count(0)

@@ -15,7 +15,7 @@ MS = 1_000_000
 def request(number: int, latency_ms: int) -> Request:
     """A request that waits for a lock all the time."""
     waits = (Part("lock", "hold (app.py:3)", "", 1, number * MS, latency_ms * MS),)
-    return Request(0, number, "GET /", 200, number * MS, latency_ms * MS, 0, 0, 0, waits)
+    return Request(0, 0, number, "GET /", 200, number * MS, latency_ms * MS, 0, 0, 0, waits)
 
 
 @pytest.mark.parametrize("one_off", [0, 1, 2])

@@ -30,12 +30,13 @@ def three(first, second, third):
 
 unknown = -(1 << 20)
 send, world, reduce, dtype, group = (core.text(t) for t in ("send", "MPI_COMM_WORLD", "all_reduce", "float32", "dp"))
+about = core.text(f"8,{core.text('mesh_dp')}")
 outer, inner = core.region("outer", 5, 3), core.region("inner", 5, 10)
 for step in range(1000):
     core.enter(outer)
     core.enter(inner)
-    named, about = three(reduce, dtype, group), three(0, unknown, step % 5)
-    core.row(3, named, about, two(step, 8), step * 4, step * 8, nothing)
+    named, numbers = three(reduce, dtype, group), three(0, unknown, step % 5)
+    core.row(3, named, numbers, two(step, about), step * 4, step * 8, nothing)
     core.leave(inner)
     core.row(1, two(send, world), two(step % 7, half), two(5, half), 100 + step, 77, nothing)
     core.total(inner, world, step % 7, -1, 1, 100 + step, 0, 10)
@@ -76,6 +77,7 @@ def test_rows_of_spans_belong_to_the_span_that_was_open(trace: strobe.Trace) -> 
     assert {names[spans[row["row"]]["region"]] for row in rows} == {"inner"}
     assert rows[7] | {"sequence": 7, "sent_bytes": 28, "received_bytes": 56, "bucket": 2, "group_size": 8} == rows[7]
     assert (rows[7]["collective"], rows[7]["dtype"], rows[7]["group"]) == ("all_reduce", "float32", "dp")
+    assert rows[7]["group_description"] == "mesh_dp"
     assert rows[7]["root"] is None
     assert rows[7]["group_ranks"] is None
 

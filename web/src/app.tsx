@@ -46,6 +46,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   const missing = ({ analysis }: Page): string =>
     (analysis && known?.status === "ready" && known.value.analyses.find(({ name }) => name === analysis)?.missing) ||
     "";
+  const hasData = (v: Page): boolean => known?.status === "ready" && !missing(v);
+  const shown = offered.filter((v) => v === view || !v.onlyWithData || hasData(v));
 
   const current = useRef<HTMLButtonElement>(null);
   // Where the pages have no room beside each other, they scroll.
@@ -93,7 +95,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
         </h1>
         <TracePicker />
         <nav class="pages flex gap-2" aria-label="Pages">
-          {offered.map((v) => (
+          {shown.map((v) => (
             <Button
               key={v.name}
               {...(v === view && { ref: current })}

@@ -27,7 +27,7 @@ const INSIDE: Readonly<Record<string, readonly string[]>> = {
     "timeline/notes",
   ],
 };
-const MOST_MODULES = 18; // as many as pages have keys
+const MOST_MODULES = 20; // pages fill one folder
 const root = import.meta.dirname;
 
 const sources = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((f) => /\.tsx?$/.test(f));

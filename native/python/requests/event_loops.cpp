@@ -358,7 +358,8 @@ int64_t arrival(PyObject* loop, PyObject* transport) {
   return ns;
 }
 
-bool add_event_loops(PyObject* module) {
+// Once: a type is that of all interpreters, and ready after the first.
+static bool describe() {
   PyTypeObject& t = LoopState_type;
   Py_SET_REFCNT(&t, 1);
   t.tp_name = "strobe._native.LoopState";
@@ -383,7 +384,12 @@ bool add_event_loops(PyObject* module) {
   s.tp_traverse = traverse_step;
   s.tp_repr = repr_step;
   s.tp_members = step_members;
-  return PyType_Ready(&s) == 0 && PyModule_AddType(module, &t) == 0 && PyModule_AddFunctions(module, functions) == 0;
+  return PyType_Ready(&s) == 0;
+}
+
+bool add_event_loops(PyObject* module) {
+  static const bool described = describe();
+  return described && PyModule_AddType(module, &LoopState_type) == 0 && PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace strobe::requests

@@ -399,7 +399,8 @@ void ran(const Open& open, PyObject* task, int64_t began_ns, int64_t ended_ns, i
   not_read();
 }
 
-bool add_requests(PyObject* module) {
+// Once: a type is that of all interpreters, and ready after the first.
+static bool describe() {
   PyTypeObject& t = Request_type;
   Py_SET_REFCNT(&t, 1);
   t.tp_name = "strobe._native.Request";
@@ -413,7 +414,12 @@ bool add_requests(PyObject* module) {
   t.tp_methods = methods;
   t.tp_members = members;
   t.tp_getset = getters;
-  return PyModule_AddType(module, &t) == 0 && PyModule_AddFunctions(module, functions) == 0;
+  return true;
+}
+
+bool add_requests(PyObject* module) {
+  [[maybe_unused]] static const bool described = describe();
+  return PyModule_AddType(module, &Request_type) == 0 && PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace strobe::requests

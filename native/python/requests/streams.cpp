@@ -208,7 +208,8 @@ PyGetSetDef getters[] = {{"own", get_own, nullptr, nullptr, nullptr},
 
 PyTypeObject Connection_type{};
 
-bool add_streams(PyObject* module) {
+// Once: a type is that of all interpreters, and ready after the first.
+static bool describe() {
   PyTypeObject& t = Connection_type;
   Py_SET_REFCNT(&t, 1);
   t.tp_name = "strobe._native.Connection";
@@ -220,7 +221,12 @@ bool add_streams(PyObject* module) {
   t.tp_traverse = traverse;
   t.tp_clear = clear;
   t.tp_getset = getters;
-  return PyModule_AddType(module, &t) == 0 && PyModule_AddFunctions(module, functions) == 0;
+  return true;
+}
+
+bool add_streams(PyObject* module) {
+  [[maybe_unused]] static const bool described = describe();
+  return PyModule_AddType(module, &Connection_type) == 0 && PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace strobe::requests

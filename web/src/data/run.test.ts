@@ -45,6 +45,7 @@ const SIZES = {
   folded_count: 0,
   folded_processes: [],
   sampled: [],
+  flight_recorder: false,
   size_bytes: 0,
   tile_cells: 1,
   lost: [],

@@ -13,6 +13,8 @@ export type View = {
   readonly analysis?: string;
   /** Runs with fewer ranks do not show it among the pages. */
   readonly fewestRanks?: number;
+  /** Whether runs without that analysis do not show it among the pages: it is of a kind of program. */
+  readonly onlyWithData?: true;
   /** What the user chooses on it, which Escape takes back. */
   readonly chosen?: readonly (keyof State)[];
 };

@@ -32,8 +32,10 @@ function RanksPage() {
       {(run) =>
         ranksOf(run).length < FEWEST ? (
           <p class="empty">This run has fewer than two ranks, so that no rank waited for another.</p>
-        ) : (
+        ) : run.meta.flight_recorder ? (
           <Hanging run={run} />
+        ) : (
+          <Ranks run={run} />
         )
       }
     </Await>

@@ -112,4 +112,10 @@ function Services({ run, of, route }: Props) {
   );
 }
 
-export const view: View = { name: NAME, title: "Services", component: ServicesPage, analysis: ANALYSIS };
+export const view: View = {
+  name: NAME,
+  title: "Services",
+  component: ServicesPage,
+  analysis: ANALYSIS,
+  onlyWithData: true,
+};

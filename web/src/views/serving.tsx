@@ -79,4 +79,10 @@ function Layers() {
   );
 }
 
-export const view: View = { name: ANALYSIS, title: "Serving", component: ServingPage, analysis: ANALYSIS };
+export const view: View = {
+  name: ANALYSIS,
+  title: "Serving",
+  component: ServingPage,
+  analysis: ANALYSIS,
+  onlyWithData: true,
+};

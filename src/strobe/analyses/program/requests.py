@@ -20,9 +20,9 @@ ends last. What lasts less than 1 ms is `short`. Of http.server the kinds are `t
 it comes last.
 
 Slow requests are those above the 95th percentile of all, or of the route that is asked for. The sentence is about
-them, if half of them take at least twice as long as the median of all, and what it names is at least a quarter of their
-time. It has a second part about requests that take twice the median of their own route, if something else holds these
-up.
+them, if half of them take at least twice as long as the median of all, and what it names is at least a quarter of
+their time. It has a second part about requests that take twice the median of their own route, if something else holds
+these up.
 """
 
 from strobe.model.columns import RANK, Column, when

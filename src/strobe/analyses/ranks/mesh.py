@@ -23,8 +23,8 @@ all, and messages take no time: for GPipe and 1F1B with p stages and m microbatc
 computation, with v stages of the model on each rank (p - 1) / (v m). imbalance = what that replay lasts longer with
 the computation of each stage as it was. What is left is due to messages and other waits.
 
-By expert: a dispatch is an all-to-all whose successor in the group, the combine, sends back on every rank what the rank
-got. expert = computation between the two. imbalance = 1 - mean / max over the ranks of the group, of expert_ns.
+By expert: a dispatch is an all-to-all whose successor in the group, the combine, sends back on every rank what the
+rank got. expert = computation between the two. imbalance = 1 - mean / max over the ranks of the group, of expert_ns.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when

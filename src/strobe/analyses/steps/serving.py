@@ -17,10 +17,10 @@ several of one class beside each other); kernels of a graph count where the capt
 
 By gap: when nothing of what the steps launched runs on a GPU, and what the host does meanwhile on the thread that
 launches what comes next, until it has launched it. `between`: the last kernel is of the step before. The causes are
-stages of the engine, by its functions and files: scheduler, sampling, detokenising, launch (the model runner, operators
-and calls outside of the others, and the time from a launch to the begin of the work), wait (calls in which the host
-waits for a GPU), other (functions outside of all of these); null where nothing of the host was recorded. Gaps before
-the first step are left out.
+stages of the engine, by its functions and files: scheduler, sampling, detokenising, launch (the model runner,
+operators and calls outside of the others, and the time from a launch to the begin of the work), wait (calls in which
+the host waits for a GPU), other (functions outside of all of these); null where nothing of the host was recorded.
+Gaps before the first step are left out.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when

@@ -13,6 +13,7 @@ import pyarrow as pa
 from strobe.model.schema import LOCATIONS as LOCATION_COLUMNS
 from strobe.model.schema import PROCESSES
 from strobe.present.summary import Summary
+from strobe.ranks.flight_recorder.entries import has_dumps
 
 # Modules are imported for their routes.
 from strobe.server.pictures import gpu_rows, iteration_cells, location_cells, row_rasters  # noqa: F401
@@ -79,6 +80,7 @@ class Meta(TypedDict):
     """What a trace is: its program, its bounds in ns since its zero, and the size of its tiles.
 
     sampled: the threads that have no spans, and are drawn from their samples.
+    flight_recorder: whether it is made of dumps of PyTorch's flight recorder.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Meta(TypedDict):
     folded_count: int
     folded_processes: list[int]
     sampled: list[int]
+    flight_recorder: bool
     size_bytes: int
     tile_cells: int
     lost: list[LostStretch]
@@ -119,6 +122,7 @@ def meta(context: TraceContext) -> Meta:
         "folded_count": info.folded_count,
         "folded_processes": sorted(context.trace.folded),
         "sampled": sorted(context.sampled.locations),
+        "flight_recorder": has_dumps(context.trace),
         "size_bytes": info.size_bytes,
         "tile_cells": TILE_CELLS,
         "lost": [

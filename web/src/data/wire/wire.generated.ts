@@ -91,8 +91,8 @@ const lostStretch = object({ location: number, start_ns: number, end_ns: number,
 export type LostStretch = ReturnType<typeof lostStretch>;
 const meta = object({ name: text, program: text, command: list(text), host: text, python: text, ended: text,
   running: flag, started_unix_ns: number, start_ns: number, end_ns: number, span_count: number, folded_count: number,
-  folded_processes: list(number), sampled: list(number), size_bytes: number, tile_cells: number,
-  lost: list(lostStretch) });
+  folded_processes: list(number), sampled: list(number), flight_recorder: flag, size_bytes: number,
+  tile_cells: number, lost: list(lostStretch) });
 export type Meta = ReturnType<typeof meta>;
 const foldedInside = object({ steps: number, time_ns: number, exact: flag, self_ns: number });
 export type FoldedInside = ReturnType<typeof foldedInside>;

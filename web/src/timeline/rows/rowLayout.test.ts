@@ -55,6 +55,7 @@ const run: Run = {
     folded_count: 0,
     folded_processes: [],
     sampled: [],
+    flight_recorder: false,
     size_bytes: 0,
     tile_cells: 4,
     lost: [],
