@@ -23,10 +23,15 @@ type Fetched = { readonly result: WeakRef<Signal<Loaded<unknown>>>; readonly sta
 /** What was fetched and is still of use to somebody. */
 const fetched = new Set<Fetched>();
 
-function fetchInto(result: Signal<Loaded<unknown>>, start: () => Promise<unknown>): Promise<void> {
+/** `welcome`: whether what has come is wanted still. */
+function fetchInto(
+  result: Signal<Loaded<unknown>>,
+  start: () => Promise<unknown>,
+  welcome: () => boolean = () => true,
+): Promise<void> {
   return start().then(
     (value) => {
-      result.value = { status: "ready", value };
+      if (welcome()) result.value = { status: "ready", value };
     },
     (error: unknown) => {
       // What is there already stays.
@@ -44,11 +49,11 @@ export function load<T>(start: () => Promise<T>): ReadonlySignal<Loaded<T>> {
   return result;
 }
 
-/** Fetches everything anew; what is shown stays until its new value is there. */
-async function fetchAnew(): Promise<void> {
+/** Fetches everything anew; what is shown stays until its new value is there, and during a gesture. */
+async function fetchAnew(busy: ReadonlySignal<boolean>): Promise<void> {
   const again = [...fetched].map(({ result, start }) => {
     const there = result.deref();
-    return there && fetchInto(there, start);
+    return there && fetchInto(there, start, () => !busy.value);
   });
   await Promise.all(again);
 }
@@ -135,7 +140,7 @@ export class Session {
       const { value } = this.run;
       if (value.status === "ready" && !value.value.meta.running) return;
       const seen = this.page.document.visibilityState === "visible";
-      if (value.status === "ready" && seen && !this.busy.value) await fetchAnew();
+      if (value.status === "ready" && seen && !this.busy.value) await fetchAnew(this.busy);
       this.page.setTimeout(look, FOLLOW_MS);
     };
     this.page.setTimeout(look, FOLLOW_MS);

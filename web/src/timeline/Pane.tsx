@@ -16,6 +16,8 @@ import { type Hit, hitTest, rowAt } from "./pointing/hitTest";
 import { type Idle, idleAt } from "./pointing/idleAt";
 import { totalHeight } from "./rows/rowLayout";
 
+const PATIENCE_MS = 1000;
+
 /** Where a pane's pixels lie in time and rows, and what its rows are painted from. */
 export const groundOf = (model: TimelineModel, pane: PaneModel): Ground & CellSource => ({
   window: model.time.shown.value,
@@ -116,6 +118,8 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     const [surface, context] = [canvas.current, contextOf(canvas.current)];
     if (!surface || !context) return undefined;
     const kept = newKept();
+    const begun = performance.now();
+    let whole = false;
     let frame = 0;
     const draw = (): void => {
       frame = 0;
@@ -127,7 +131,10 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
         model.pointer.hit.value = hit;
         model.pointer.idle.value = idle;
       }
-      if (drawn.current && model.version.value === 0 && model.waiting) return; // that one stays until the first tiles come
+      // The picture of a run that grows stays until the next one is whole, unless that takes long or the window moves.
+      const early = !whole && performance.now() < begun + PATIENCE_MS && !model.time.moving.value;
+      if (drawn.current && early && model.waiting) return;
+      whole = true;
       drawn.current = model.version.value > 0;
       const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);

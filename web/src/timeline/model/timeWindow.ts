@@ -35,9 +35,9 @@ export class TimeWindow {
     });
   }
 
-  /** Stops a gesture that has not settled. */
+  /** Ends a gesture that has not settled where it is. */
   close(): void {
-    clearTimeout(this.settle);
+    if (this.live.value) this.commit(this.live.value, "replace");
   }
 
   /** Zooms by a factor around a moment, as part of a gesture. */
