@@ -1,9 +1,11 @@
 // A training that is collected: however it ends, what is in detail and what was folded add up to what the program
 // counted itself, for every region.
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "core/format/span_statistics.h"
 #include "kernels/reading/process_file.h"
@@ -256,6 +258,35 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
   return seen.folded;
 }
 
+// Iterations that begin with their mark: what comes after the last one drives all of it out of the ring.
+void last_iteration(Told* told) {
+  Folder folder;
+  clear(told);
+  start_collecting(folder, UINT32_MAX);
+  {
+    Span all(told, kTrain);
+    for (int step = 0; step < 60; step++) {
+      {
+        Span wait(told, kWait);
+      }
+      operators(told, 50, 0);
+    }
+    for (int i = 0; i < 20'000; i++) {
+      if (i % 500 == 499) usleep(1000);
+      Span after(told, kEval);
+    }
+  }
+  strobe_stop();
+  const auto file = open_process(folder.files(".blocks")[0]);
+  CHECK(file->loops.size() == 1 && file->loops[0].kind == structure::LoopKind::data_wait);
+  std::vector<int64_t> durations;
+  for (const auto& it : file->iterations) durations.push_back(it.duration_ns);
+  CHECK(durations.size() > 20);
+  const int64_t last_ns = durations.back();
+  std::ranges::sort(durations);
+  CHECK(2 * last_ns > durations[durations.size() / 2]);
+}
+
 // As a kill between a write and the note that it was done: records of iterations and readings of metrics are in the
 // file, and still in the snapshot and in the header of the rings.
 size_t write_again(const std::string& blocks) {
@@ -390,6 +421,7 @@ int main() {
   CHECK(orderly(told, 10, 1000, 20, true, 20'000) > 10000);
   CHECK(orderly(told, 0, 1000, 20, true, 20'000) > 10000);  // all steps stay, but for what is short
   orderly(told, 10, 60, 5000, true, 20'000);
+  last_iteration(told);
   many_threads(told, 0);
 #if defined(__SANITIZE_THREAD__)
   fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: killed\n");

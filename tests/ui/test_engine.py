@@ -33,8 +33,8 @@ def serving(browser: Browser, address: str) -> Iterator[Page]:
 def test_the_page_has_classes_and_what_the_host_does_between_steps(serving: Page) -> None:
     row = serving.get_by_role("row").filter(has_text=re.compile("^decode"))
     # Four steps of two requests, 40 us on the GPU.
-    assert row.get_by_role("cell").all_inner_texts()[:4] == ["decode", "4", "2", "2"]
     expect(row).to_contain_text("40.0 µs")
+    assert row.get_by_role("cell").all_inner_texts()[:4] == ["decode", "4", "2", "2"]
     gaps = serving.get_by_role("region", name="Idle in steps: decode")
     expect(gaps).to_contain_text("idle 120 µs a step")
     scheduler = gaps.get_by_role("listitem").filter(has_text="the scheduler")

@@ -98,6 +98,8 @@ void Collector::begin_iteration(const Cut& cut) {
   in_iteration_ = true;
   begun_ = cut;
   kept_part_ = pended_ = false;
+  goes_on_until_ns_ = begun_.ns;
+  goes_on_ = true;
   figures_.begin(cut, main_->builder.settled());
 }
 
@@ -170,7 +172,10 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
   if (!settled) return;
   const size_t n = *settled;
   const int64_t until_ns = n < builder.rows() ? builder.columns().start_ns[n] : INT64_MAX;
-  if (rows.main() && in_iteration_) figures_.scan(builder, n, INT64_MAX);
+  if (rows.main() && in_iteration_) {
+    figures_.scan(builder, n, INT64_MAX);
+    go_on(n, false);
+  }
   if (keeping()) {
     kept_part_ = in_iteration_;
   } else if (rows.main() && in_iteration_) {
@@ -322,26 +327,41 @@ void Collector::finish(int64_t now_ns) {
   }
 }
 
-// The last iteration ends with its mark, or goes on while what runs is known from the others.
 void Collector::end_last_iteration() {
+  const size_t row = go_on(main_->builder.rows(), true);
+  end_iteration({goes_on_until_ns_, goes_on_until_ns_, 0}, row, true);
+  in_iteration_ = false;
+}
+
+// If this is the last iteration, it ends with its mark, or goes on while what runs is known from the others. Returns the
+// first waiting row behind that. `ended`: nothing more will come; else a function that is open may be known.
+size_t Collector::go_on(size_t until, bool ended) {
   const LocationBuilder& builder = main_->builder;
   const RowColumns& columns = builder.columns();
-  int64_t end_ns = std::max(loop_.last_mark_ns(), begun_.fed_ns);
+  int64_t& end_ns = goes_on_until_ns_;
+  if (const int64_t marked_ns = std::max(loop_.last_mark_ns(), begun_.fed_ns); marked_ns > end_ns) {
+    end_ns = marked_ns;
+    goes_on_ = true;
+  }
   size_t row = builder.first_since(end_ns);
-  for (; row < builder.rows(); row++) {
+  for (; row < until && goes_on_; row++) {
     if (columns.start_ns[row] < end_ns) continue;  // inside of what was accepted already
     const uint32_t path = columns.path[row];
-    if (!figures_.is_known(path) || columns.duration_ns[row] == kOpen) break;
-    end_ns = columns.start_ns[row] + columns.duration_ns[row];
+    const bool open = columns.duration_ns[row] == kOpen;
+    if (open && !ended) continue;
+    goes_on_ = !open && figures_.is_known(path);
+    if (!goes_on_) break;
+    const int64_t begin_ns = columns.start_ns[row];
+    end_ns = begin_ns + columns.duration_ns[row];
     if (!cutter_.feeds(path)) continue;
     // Asked again: a new one begins, unless in vain, and something else is done with the end of the data.
     const size_t next = builder.first_since(end_ns);
     if (next < builder.rows() && 2 * figures_.usage(columns.path[next]) < figures_.iterations()) continue;
-    end_ns = columns.start_ns[row];
+    end_ns = begin_ns;
+    goes_on_ = false;
     break;
   }
-  end_iteration({end_ns, end_ns, 0}, row, true);
-  in_iteration_ = false;
+  return row;
 }
 
 std::string Collector::last_chunks() {

@@ -88,6 +88,7 @@ class Collector {
   void begin_iteration(const structure::Cut& cut);
   void end_iteration(const structure::Cut& end, size_t main_rows, bool last);
   void end_last_iteration();
+  size_t go_on(size_t until, bool ended);
   void press_stream(LocationRows& rows, bool nearly);
   std::optional<size_t> rows_to_press(const LocationRows& rows, bool nearly);
   bool keeping() const;  // rows of the current iteration are kept as they come
@@ -124,6 +125,8 @@ class Collector {
   bool kept_part_ = false;  // some of its rows are settled already
   bool pended_ = false;
   int64_t pending_until_ns_ = 0;
+  int64_t goes_on_until_ns_ = 0;
+  bool goes_on_ = true;
 
   std::vector<structure::IterationRecord> iterations_;  // that no chunk holds yet
   structure::CellColumns cells_;                        // of these

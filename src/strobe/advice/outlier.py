@@ -106,16 +106,16 @@ def run(trace: Trace) -> Iterator[Finding]:
     if len(step_ns) >= max(2, usual.count - 2) and step_ns.max() < _EVEN * np.median(step_ns):
         return
     steps = usual.steps
-    names, loops = steps.class_names, steps.loop
-    slow, usual_ones = np.flatnonzero(steps.outlier & steps.steady), steps.steady & ~steps.outlier
+    names = steps.class_names
+    of_loop = steps.steady & (steps.loop == usual.loop)
+    slow, usual_ones = np.flatnonzero(of_loop & steps.outlier), of_loop & ~steps.outlier
     over, own = steps.duration_ns.astype(np.float64), steps.parts_ns.astype(np.float64)
     waiting = steps.cells.waiting_ns.astype(np.float64)
-    alike_as: dict[tuple[int, str], Ints] = {}
-    for loop, class_name in dict.fromkeys(zip(loops[slow].tolist(), names[slow].tolist(), strict=True)):
-        # What is usual in one loop is not in another.
-        of_class = (loops == loop) & (names == class_name)
-        alike_as[loop, class_name] = np.flatnonzero(of_class & usual_ones)
-        if len(alike := alike_as[loop, class_name]):
+    alike_as: dict[str, Ints] = {}
+    for class_name in dict.fromkeys(names[slow].tolist()):
+        of_class = names == class_name
+        alike_as[class_name] = np.flatnonzero(of_class & usual_ones)
+        if len(alike := alike_as[class_name]):
             over[of_class] -= np.median(steps.duration_ns[alike])
             own[of_class] -= np.median(steps.parts_ns[alike], axis=0)
             waiting[of_class] -= np.median(steps.cells.waiting_ns[alike])
@@ -127,8 +127,7 @@ def run(trace: Trace) -> Iterator[Finding]:
             if over[group].sum() >= LEAST_TOTAL_NS:
                 gain = (float(np.minimum(over[group], own[group, part]).sum()), float(over[group].sum()))
                 order = group[np.argsort(-over[group])]
-                classes = dict.fromkeys(zip(loops[group].tolist(), names[group].tolist(), strict=True))
-                alike = np.sort(np.concatenate([alike_as[each] for each in classes]))
+                alike = np.sort(np.concatenate([alike_as[each] for each in dict.fromkeys(names[group].tolist())]))
                 waited = waited_for_core_ns(trace, steps.process, steps.start_ns[group], steps.end_ns[group])
                 by_the_machine = waited >= BY_THE_MACHINE * gain[1]
                 waits = name == "data_wait" and 2 * waiting[group].sum() >= own[group, part].sum()
