@@ -333,8 +333,8 @@ void Collector::end_last_iteration() {
   in_iteration_ = false;
 }
 
-// If this is the last iteration, it ends with its mark, or goes on while what runs is known from the others. Returns the
-// first waiting row behind that. `ended`: nothing more will come; else a function that is open may be known.
+// If this is the last iteration, it ends with its mark, or goes on while what runs is known from the others. Returns
+// the first waiting row behind that. `ended`: nothing more will come; else a function that is open may be known.
 size_t Collector::go_on(size_t until, bool ended) {
   const LocationBuilder& builder = main_->builder;
   const RowColumns& columns = builder.columns();
