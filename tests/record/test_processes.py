@@ -121,6 +121,30 @@ def test_a_child_that_outlives_the_program_is_kept(workshop: Workshop) -> None:
     strobe.open(workshop.trace)
 
 
+def test_what_workers_do_counts_in_the_steps_of_their_parent(workshop: Workshop) -> None:
+    """The workers have loops of their own, with more iterations; a step is a round of the parent."""
+    workshop.write(
+        "program.py",
+        """
+        import multiprocessing, time
+        def work(n):
+            time.sleep(0.001)
+        def round_(pool):
+            pool.map(work, range(8), chunksize=1)
+        if __name__ == "__main__":
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                for _ in range(40):
+                    round_(pool)
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    trace = strobe.open(workshop.trace)
+    rows = {row["name"]: row for row in trace.profile().to_pylist()}
+    assert rows["round_"]["self_per_step_ns"] == pytest.approx(rows["round_"]["avg_ns"])
+    assert rows["work"]["calls"] == pytest.approx(320, abs=16)
+    assert rows["work"]["self_per_step_ns"] == pytest.approx(8 * rows["work"]["avg_ns"], rel=0.05)
+
+
 def test_threads_are_recorded_with_their_names(workshop: Workshop) -> None:
     workshop.write(
         "program.py",

@@ -146,15 +146,20 @@ def test_a_function_whose_own_time_grew_is_named():
     assert "ms longer, in train_step: step 21, 33, 40" in finding.what
 
 
-@pytest.mark.parametrize("role", ["loop", "function"])
-def test_what_a_loop_does_every_so_often_promises_nothing(role):
-    """Every tenth iteration computes an error and prints it: the loop does so on purpose, and what it is is unknown."""
+def every_tenth(role):
+    """80 iterations of 10 ms, of which every tenth takes 40 ms."""
     steps, now = [], 0
     for number in range(80):
         took = (40 if number % 10 == 9 else 10) * MS + 1000 * (number % 7)
         steps.append(span("loop in fit at fit.py:3", now, now + took, role=role))
         now += took + 1000
-    finding = by_rule(make_trace({"main": [span("fit", 0, now, *steps)]}))["outlier"]
+    return span("fit", 0, now, *steps)
+
+
+@pytest.mark.parametrize("role", ["loop", "function"])
+def test_what_a_loop_does_every_so_often_promises_nothing(role):
+    """Every tenth iteration computes an error and prints it: the loop does so on purpose, and what it is is unknown."""
+    finding = by_rule(make_trace({"main": [every_tenth(role)]}))["outlier"]
     assert "every 10th step takes 30.00 ms longer, in loop in fit" in finding.what
     assert (finding.gain_high_ns > 0) == (role == "function")
 
@@ -203,6 +208,13 @@ def test_a_busy_machine_is_no_fault_of_the_program(waited):
     assert (finding.gain_high_ns == 0) == (waited > 0)
     remarks = summarise(make_trace(process)).quality.remarks
     assert any("waited for a core" in each for each in remarks) == (waited > 0)
+
+
+def test_what_keeps_to_a_rhythm_is_not_the_machine():
+    process = HandMadeProcess({"main": [every_tenth("function")]}, metrics=[busy(0.9)])
+    finding = by_rule(make_trace(process))["outlier"]
+    assert "every 10th step" in finding.what
+    assert "waited" not in finding.do
 
 
 def test_two_slow_steps_are_mentioned_without_a_promise():

@@ -129,7 +129,7 @@ def run(trace: Trace) -> Iterator[Finding]:
                 order = group[np.argsort(-over[group])]
                 alike = np.sort(np.concatenate([alike_as[each] for each in dict.fromkeys(names[group].tolist())]))
                 waited = waited_for_core_ns(trace, steps.process, steps.start_ns[group], steps.end_ns[group])
-                by_the_machine = waited >= BY_THE_MACHINE * gain[1]
+                by_the_machine = not spacing and waited >= BY_THE_MACHINE * gain[1]  # it keeps to no rhythm
                 waits = name == "data_wait" and 2 * waiting[group].sum() >= own[group, part].sum()
                 growth = None if by_the_machine or waits else grown_call(trace, steps, order, alike)
                 where = "waiting for data" if waits else _WORDS[name]

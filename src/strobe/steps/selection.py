@@ -20,7 +20,7 @@ from strobe.steps.step_times import step_of_process, step_times
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.tables.column_arrays import interval_at
-from strobe.trace.definition_rows import processes_of_locations
+from strobe.trace.definition_rows import process_rows, processes_of_locations
 from strobe.trace.folded import ALL, NONE, Iterations
 from strobe.trace.trace import Trace
 
@@ -121,7 +121,7 @@ def chosen_numbers(trace: Trace, step: str, step_class: str | None = None) -> di
     low, high = (0, 2**62) if step in ("auto", "all", "steady") else _range_of(step)
     if step == "all" and step_class is None:
         return None
-    processes = sorted(find_steps(trace).processes, key=lambda steps: steps.process)
+    processes = _without_workers(trace)
     if not processes and step == "auto" and step_class is None:
         return None
     if not processes:
@@ -142,6 +142,25 @@ def chosen_numbers(trace: Trace, step: str, step_class: str | None = None) -> di
     if not any(map(len, chosen.values())) and (low, high) != (0, 2**62):
         raise _no_step(step, step_class, processes)
     return chosen
+
+
+def _without_workers(trace: Trace) -> list[ProcessSteps]:
+    """Return the steps of all processes but those without a rank that a process with steps has started.
+
+    Ranks run their steps together; a worker lives in the steps of the process that hands out its work.
+    """
+    rows = {row.process: row for row in process_rows(trace)}
+    of_pid = {(row.host, row.pid): row for row in rows.values()}
+    found = {each.process: each for each in sorted(find_steps(trace).processes, key=lambda steps: steps.process)}
+
+    def is_worker(process: int) -> bool:
+        row = rows[process]
+        parent = of_pid.get((row.host, row.parent_pid))
+        if row.rank is not None or parent is None or parent.started_ns >= row.started_ns:
+            return False
+        return parent.process in found or is_worker(parent.process)
+
+    return [each for process, each in found.items() if not is_worker(process)]
 
 
 def _no_step(step: str, step_class: str | None, processes: Sequence[ProcessSteps]) -> UsageError:
