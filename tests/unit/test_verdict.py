@@ -198,6 +198,17 @@ def test_who_calls_what_communicates_is_named_if_it_is_one(callers):
     assert ("called by" in text) == (len(callers) == 1)
 
 
+def test_who_calls_an_operator_is_a_function_and_no_module():
+    steps = []
+    for number in range(60):
+        begin = number * 10 * MS
+        product = span("aten::addmm", begin + MS, begin + 10 * MS)
+        module = span("nn.Module: Net", begin + MS, begin + 10 * MS, product)
+        steps.append(span("solve", begin, begin + 10 * MS, span("predict", begin + MS, begin + 10 * MS, module)))
+    text = summarise(make_trace({"main": steps})).verdict.text
+    assert "of it in aten::addmm, called by predict (" in text
+
+
 def test_what_another_thread_does_meanwhile_is_told():
     beside = sampled((["python"] * 9 + ["lock"]) * 30, stack="hold (/home/me/model.py:70)", name="hold", part="piece")
     (finding,) = host_waits(make_trace({"main": sampled((["lock"] * 5 + ["python"] * 5) * 30), "helper": beside}))

@@ -91,6 +91,10 @@ def is_own_function(region: Region) -> bool:
     return (region.paradigm, region.role) == ("python", "function") and not of_library
 
 
+def _is_caller(region: Region) -> bool:
+    return is_own_function(region) and not region.name.startswith("nn.Module: ")  # whose place is not known
+
+
 def caller_of(sums: PathStatistics, regions: Sequence[Region], region_of_call: Ints, region: int) -> str:
     """Return the program's own function that calls another one for nearly all of the time of that, with its place.
 
@@ -99,7 +103,7 @@ def caller_of(sums: PathStatistics, regions: Sequence[Region], region_of_call: I
     own_ns = Counter[int]()
     for path in np.flatnonzero((region_of_call == region) & (sums.own_ns > 0)).tolist():
         above = int(sums.parent[path])
-        while above >= 0 and not is_own_function(regions[int(sums.region[above])]):
+        while above >= 0 and not _is_caller(regions[int(sums.region[above])]):
             above = int(sums.parent[above])
         own_ns[int(sums.region[above]) if above >= 0 else -1] += int(sums.own_ns[path])
     (caller, ns), *_ = own_ns.most_common(1) or [(-1, 0)]
