@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 #include "core/spans/location_builder.h"
 #include "kernels/reading/process_file.h"
@@ -123,16 +124,18 @@ void ProcessFile::recover(const std::string& blocks_path, const std::string& rin
   for (auto& [id, location] : locations) location.ends.sort();
 }
 
-// A kill between a write and the note that it was done leaves in memory what is in the file: it must not be there
-// twice.
+// A kill between a write and the note that it was done leaves in memory what is in the file, and two snapshots may hold
+// the same classes: nothing may be there twice.
 std::string ProcessFile::recovered_chunks() const {
   std::string chunks = kept_chunks_;
   std::string_view bytes = recovered_chunks_;
+  std::unordered_set<uint64_t> known = in_file_;
   ChunkHeader header;
   while (bytes.size() >= sizeof header) {
     memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
     const std::string_view chunk = bytes.substr(0, sizeof header + header.payload_bytes);
-    if (!in_file_.contains(content_of(header))) chunks += chunk;
+    const bool may_repeat = header.kind == kSpansChunk || header.kind == kNoteChunk;
+    if (may_repeat || known.insert(content_of(header)).second) chunks += chunk;
     bytes.remove_prefix(chunk.size());
   }
   return chunks;
