@@ -598,33 +598,3 @@ main()
     assert workshop.recorded("program.py").returncode == 0
     with strobe.open(workshop.trace) as trace:
         assert len(trace.steps()) == 60
-
-
-def test_a_last_iteration_that_is_only_a_part_of_one_is_partial(workshop: Workshop) -> None:
-    """`predict` is called by a decorator that is not recorded, so that `write` marks the iterations: the last has no
-    more than that."""
-    workshop.write(
-        "program.py",
-        """
-        import contextlib, time
-
-        @contextlib.contextmanager
-        def quiet():
-            yield
-
-        @quiet()
-        def predict(number):
-            time.sleep(0.01)
-
-        def write(number):
-            time.sleep(0.001)
-
-        for number in range(30):
-            write(predict(number))
-        """,
-    )
-    workshop.recorded("program.py")
-    with strobe.open(workshop.trace) as trace:
-        steps = trace.steps()
-    assert steps.column("class") == ["step"] * 29 + ["partial"]
-    assert min(steps.column("duration_ns")[:29]) > 10_000_000

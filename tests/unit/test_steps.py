@@ -375,17 +375,6 @@ def test_a_step_that_was_cut_off_is_partial() -> None:
     assert not found.steady[10]
 
 
-def test_a_quick_last_iteration_that_makes_all_calls_is_whole() -> None:
-    program = Program()
-    with program.inside("main"):
-        for us in (900,) * 20 + (100,):
-            program.run("load", us=100)
-            program.run("compute", us=us)
-    found = steps_of(program.stream())
-    assert found.classes == ("step",) * 21
-    assert found.steady[20]
-
-
 def test_a_step_whose_beginning_was_not_recorded_is_partial() -> None:
     training = Training()
     training.run(*BACKWARD_NAMES, STEP)

@@ -18,11 +18,7 @@ from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Stream
 from strobe.steps.training_activities import DATA_WAIT, PARTS, REST, work_of
-from strobe.tables.column_arrays import interval_at
 from strobe.trace.folded import ALL, PART
-
-_FEWEST_OTHERS = 3
-_NEARLY_ALL = 0.9
 
 
 def steps_of(
@@ -40,33 +36,11 @@ def steps_of(
         nothing, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
         cells = Cells(np.empty((0, len(PARTS)), dtype=np.int64), {})
         return ProcessSteps(process, nothing, nothing, (), cells, no, no, no, (), False, "none", NO_LOOP)
-    if not asked:
-        pieces[-1] = _with_partial_end(stream, pieces[-1])
     pieces = [pieces[number] for number in main_pieces(pieces, [loop.name for loop in loops])]
     found = joined_steps(process, pieces, classes_of(stream, pieces))
     if len(pieces) == 1:
         return found
     return replace(found, reason=f"{found.reason}; {len(pieces)} loops one after the other")
-
-
-def _with_partial_end(stream: Stream, piece: LoopSteps) -> LoopSteps:
-    """Mark the last step as incomplete where a part of it is missing: it is cut inside of an iteration, or was stopped.
-
-    It takes less than half as long as the others, and lacks a call that nearly all of them make.
-    """
-    last = len(piece) - 1
-    if last < _FEWEST_OTHERS or 2 * piece.duration_ns[last] >= np.median(piece.duration_ns[:last]):
-        return piece
-    step = interval_at(piece.start_ns, piece.start_ns + piece.duration_ns, stream.start_ns)
-    width = len(stream.path_region)
-    calls = np.unique((step * width + stream.call_path)[step >= 0])
-    usual = np.bincount(calls % width, minlength=width) >= _NEARLY_ALL * last
-    made = calls[calls >= last * width] % width
-    if np.count_nonzero(usual[made]) == np.count_nonzero(usual):
-        return piece
-    complete = piece.complete.copy()
-    complete[last] = False
-    return replace(piece, complete=complete)
 
 
 def steps_by_loop(stream: Stream, loops: Sequence[MainLoop], folded: FoldedTime | None = None) -> list[LoopSteps]:
