@@ -51,7 +51,8 @@ class TraceFiles {
   void count(const char* what, uint64_t n);                                        // a line of the quality table
   // The name of the block file with another suffix; empty without one.
   std::string beside(const char* suffix);
-  uint64_t bytes() const { return file_bytes_; }  // of the block file, or of its newest part
+  // Of the block file, or of its newest part.
+  uint64_t bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
   const std::string& blocks_name() const { return blocks_.name; }
 
   // A forked child has no files until its first record. Where it gets none, its parent's header counts that.
@@ -77,7 +78,7 @@ class TraceFiles {
   HeldFile blocks_, rings_, statistics_;
   std::atomic<RingsHeader*> header_{nullptr};
   RingsHeader* parent_header_ = nullptr;
-  uint64_t file_bytes_ = 0;
+  std::atomic<uint64_t> file_bytes_ = 0;  // written under the lock, read by the drainer
   bool in_parts_ = false;
   uint32_t part_ = 0;  // number of the newest one
   LastingChunks lasting_;
