@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import dataclasses
 import re
 from collections import Counter
 from dataclasses import replace
@@ -208,6 +209,23 @@ def test_a_busy_machine_is_no_fault_of_the_program(waited):
     assert (finding.gain_high_ns == 0) == (waited > 0)
     remarks = summarise(make_trace(process)).quality.remarks
     assert any("waited for a core" in each for each in remarks) == (waited > 0)
+
+
+def renamed(each, old, new):
+    """The same span, and what lies in it, with another word in their names."""
+    children = tuple(renamed(child, old, new) for child in each.children)
+    return dataclasses.replace(each, name=each.name.replace(old, new), children=children)
+
+
+def test_slow_steps_are_those_of_the_main_loop():
+    """Three slow steps of a warm-up with an optimizer of its own are none of the 300 of the training after it."""
+    first = slow_steps(forward_ns=64 * MS)
+    assert "outlier" in by_rule(make_trace({"main": first}))
+    end_ns = first[-1].end_ns
+    then = [move(renamed(each, "Optimizer.step#", "Optimizer.step#Other"), end_ns) for each in train_steps(300)]
+    trace = make_trace({"main": [*first, *then]})
+    assert len(set(trace.steps().column("loop"))) == 2
+    assert "outlier" not in by_rule(trace)
 
 
 def test_what_keeps_to_a_rhythm_is_not_the_machine():
