@@ -1,4 +1,5 @@
 #include "structure/detector.h"
+#include "structure/region_names.h"
 
 #include <algorithm>
 #include <cmath>
@@ -73,11 +74,14 @@ uint32_t Detector::authority() const {
   // An update that is under way zeroes gradients each time that it looks at the loss (LBFGS).
   const bool updates =
       std::ranges::any_of(anchors_, [](const NamedAnchor& a) { return a.kind == LoopKind::optimizer; });
+  const bool engine = std::ranges::any_of(
+      anchors_, [](const NamedAnchor& a) { return a.kind == LoopKind::range && !is_profiler_step(a.name); });
   uint32_t best = 0;
   for (uint32_t i = 0; i < anchors_.size(); i++) {
     const NamedAnchor& a = anchors_[i];
     const uint64_t least = a.kind == LoopKind::data_wait && training_ ? kLoaderAlone : kFirstAnchors;
     if (a.times.count < least || (a.kind == LoopKind::zero_grad && updates)) continue;
+    if (engine && is_profiler_step(a.name)) continue;  // what an engine calls a step counts more
     const NamedAnchor* b = best ? &anchors_[best - 1] : nullptr;
     if (!b || a.kind < b->kind || (a.kind == b->kind && is_step_rather(a.kind, b->times, a.times))) best = i + 1;
   }

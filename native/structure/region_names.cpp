@@ -19,11 +19,17 @@ constexpr std::string_view kStepHint = "strobe.step", kProfilerStep = "ProfilerS
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // What serving engines put around each of their steps: vLLM `execute_8192_context_9(...)_generation_37(...)`, SGLang
-// `step[DECODE bs=32]`. The anchor is called by what all of them have in common.
+// `step[DECODE bs=32]`, ATOM `decode[bs=32 tok=32 d=32]`, TensorRT-LLM `[Executor] _forward_step 7: 0 ctx reqs, 32 gen
+// reqs`, xDiT `execute_diffusion_1_1024x1024`. The anchor is called by what all of an engine have in common.
 std::string_view engine_step(std::string_view name) {
+  constexpr std::string_view kForward = "[Executor] _forward_step", kDiffusion = "execute_diffusion_";
+  if (name.starts_with(kForward) && name.ends_with(" gen reqs")) return kForward;
+  if (name.starts_with(kDiffusion)) return kDiffusion;
   const bool execute = name.starts_with("execute_") && name.find("context_") != name.npos;
   if (execute && name.find("_generation_") != name.npos) return "execute_context_generation";
-  return name.starts_with("step[") && name.ends_with(']') ? "step[]" : "";
+  if (!name.ends_with(']')) return "";
+  if (name.starts_with("prefill[bs=") || name.starts_with("decode[bs=")) return "prefill[] decode[]";
+  return name.starts_with("step[") ? "step[]" : "";
 }
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || (c & 0x80);
@@ -99,6 +105,8 @@ LoopKind anchor_of_region(std::string_view name, uint8_t paradigm) {
   if (name.starts_with(kZeroGrad)) return LoopKind::zero_grad;
   return name.starts_with(kDataLoader) ? LoopKind::data_wait : LoopKind::structure;
 }
+
+bool is_profiler_step(std::string_view name) { return name.starts_with(kProfilerStep); }
 
 std::string_view anchor_name(std::string_view name) {
   if (name.starts_with(kProfilerStep)) return kProfilerStep;

@@ -31,6 +31,8 @@ bool is_backward(std::string_view name);
 LoopKind anchor_of_region(std::string_view name, uint8_t paradigm);
 // Steps of a profiler or a serving engine carry their number or their size: they are one anchor.
 std::string_view anchor_name(std::string_view name);
+// The step of PyTorch's profiler. Around the steps of an engine it may hold several.
+bool is_profiler_step(std::string_view name);
 
 // An iteration of a loop that calls nothing recorded (python/loops).
 bool is_iteration(std::string_view name, uint8_t paradigm);

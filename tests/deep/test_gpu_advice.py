@@ -432,3 +432,36 @@ def test_ranks_that_wait_for_the_experts_with_most_tokens_gain_the_mean_wait(tmp
         assert (low, high) == pytest.approx((10 * 0.85, (20 + 10 / 3) * 1.15), rel=0.01)
         assert "rank 0 exchanges 50 %" in found["rank.experts"].what
         assert found["rank.experts"].informative == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("Memcpy DtoD (Device -> Device)", "gpu.launch"), ("Memcpy DtoH (Device -> Pinned)", "gpu.launch"),
+     ("Memcpy HtoD (Pinned -> Device)", "gpu.copies"), ("Memcpy DtoH (Device -> Pageable)", "gpu.sync")],
+)  # fmt: skip
+def test_the_host_waits_for_copies_of_pageable_memory_only(tmp_path, name, rule):
+    # CUDA Driver API, "API synchronization behavior". The call takes 90 us, in which the GPU has nothing to do.
+    def body(t):
+        yield from computing(t, t + 80 * MS)
+        for at in range(t + 110 * MS, t + 119 * MS, 100):
+            number = next(_numbers)
+            yield call(at, 90, "cudaMemcpyAsync", correlation=number)
+            yield operator("aten::copy_", at - 1, 93)
+            yield copy(name, at + 60, 10, correlation=number, bytes=1_000_000)
+
+    found = all_advice(tmp_path, body)
+    assert {"gpu.launch", "gpu.copies", "gpu.sync"} & set(found) == {rule}
+
+
+def test_an_operator_that_is_slow_to_launch_is_no_other_work(tmp_path):
+    # Between kernels 0.4 ms pass in the operator that launches the next one.
+    def body(t):
+        for at in range(t, t + STEP - MS, MS):
+            number = next(_numbers)
+            yield operator("aten::addmm", at + 500, 400)
+            yield call(at + 890, 5, correlation=number)
+            yield kernel("gemm", at + 900, 600, correlation=number)
+
+    found = all_advice(tmp_path, body)
+    assert "gpu.launch" in found
+    assert "gpu.host" not in found

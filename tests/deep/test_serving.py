@@ -6,7 +6,7 @@ import pytest
 
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
-from tests.deep.kineto import Event, call, copy, event, kernel, operator, profile
+from tests.deep.kineto import Event, call, copy, event, kernel, operator, profile, step
 
 PREFILL = "execute_64_context_2(sq64sk80sqsq2048sqsk2560)_generation_0(sq0sk0sqsq0sqsk0)"
 DECODE = "execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk82sqsq2sqsk82)"
@@ -183,3 +183,30 @@ def test_a_copy_of_tokens_between_two_steps_does_not_end_the_time_between_them(t
     last = 30_000 / 4  # from the last kernel to the copy behind it: no kernel follows
     assert sum(row["idle_ns"] for row in rows if row["where"] == "between") == 3 * 155_000 / 4
     assert sum(row["idle_ns"] for row in rows if row["where"] == "inside") == last
+
+
+def test_marks_of_an_engine_count_more_than_those_of_the_profiler(tmp_path: Path) -> None:
+    # Two steps of the profiler, each around two of the engine.
+    events = [step(number, 400 * number, 390) for number in range(2)]
+    for number in range(4):
+        name, at = f"decode[bs={3 + number}/8 tok={3 + number} d={3 + number}]", 200 * number
+        events += [mark(name, at + 5, 180), *launched(number + 1, at + 20, "gemm", at + 30, 40)]
+    rows = profile(tmp_path, *events).ask("serving", by="step").to_pylist()
+    assert [(row["class"], row["requests"], row["gpu_ns"]) for row in rows] == [
+        ("decode", each, 40_000) for each in (3, 4, 5, 6)
+    ]
+
+
+def test_images_are_steps_without_tokens(tmp_path: Path) -> None:
+    events = [mark("execute_diffusion_2_512x512", 0, 900), step(3, 0, 950), *launched(1, 10, "gemm", 20, 600)]
+    (row,) = profile(tmp_path, *events).ask("serving").to_pylist()
+    assert (row["class"], row["requests"], row["tokens"], row["gpu_ns"]) == ("diffusion", 2, None, 600_000)
+
+
+def test_a_lone_step_waits_for_its_first_kernel(tmp_path: Path) -> None:
+    # The host prepares the input for 600 us of 1 ms; then kernels run for 250.
+    events = [step(6, 0, 1000), function("preprocess.py(3): normalize", 5, 590), operator("aten::mm", 600, 20)]
+    events += launched(1, 605, "gemm", 610, 250)
+    summary = summarise(profile(tmp_path, *events))
+    assert summary.verdict.kind == "host-bound"
+    assert "the GPU is idle 75 % of the time" in summary.verdict.text

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.breakdown.gpu_problems import gpu_problems
 from strobe.breakdown.gpu_step import Advice
-from strobe.model.engine_steps import DECODE, engine_step
+from strobe.model.engine_steps import DECODE, MIXED, PREFILL, engine_step
 from strobe.model.plugins import Below, Finding, Rule
 from strobe.model.units import format_ns
 from strobe.trace.trace import Trace
@@ -53,6 +53,8 @@ def run(trace: Trace) -> Iterator[Finding | Below]:
     if DECODE in marks and not any("GraphLaunch" in name for name in step.names):
         do = "let the engine launch decode steps as CUDA graphs: vLLM without enforce_eager, SGLang without "
         do += "--disable-cuda-graph"
+    elif marks & {PREFILL, MIXED} and any(name.startswith("execute_") for name in step.names):
+        do = "if enforce_eager is set, unset it: vLLM then compiles the model, and needs fewer launches"
     what = (
         f"{step.device.name} idles {step.text(lost)} until the host has launched the next kernel, {step.often(count)}; "
         f"kernels take {format_ns(typical)} (median of {step.often(int(kernels.sum()))})"

@@ -292,7 +292,7 @@ def _windows(steps: ProcessSteps | None, last_ns: int) -> tuple[Ints, Ints]:
 
 def _gaps(trace: Trace, device: Device, work: Work, call: Calls, path: Ints) -> tuple[Gaps, Ints, Ints]:
     """Return gaps for which the host was late; where the bursts between them end, and how long it waited in each."""
-    waiting = _Waiting(trace, np.unique(call.location[call.row >= 0]).tolist())
+    waiting = _Waiting(trace, np.unique(call.location[call.row >= 0]).tolist(), _of_copies_beside(trace, work, call))
     key = _key(work.location, work.row)
     in_order = np.argsort(key)
     parts = [Gaps.joined(())]
@@ -321,27 +321,45 @@ def _gaps(trace: Trace, device: Device, work: Work, call: Calls, path: Ints) -> 
     return found, found.start_ns, waiting.waited_ns(begin_ns, found.start_ns)
 
 
+def _of_copies_beside(trace: Trace, work: Work, call: Calls) -> Ints:
+    """Return the keys of calls that copy and never wait for the copy: inside of a device, or from or to pinned memory.
+
+    CUDA Driver API, API synchronization behavior. HIP's names do not have whether memory is pinned.
+    """
+    inside = regions_where(trace, lambda r: r.role == "copy" and parts_of_name(r.name)[0] == "DtoD")
+    pinned = regions_where(trace, lambda r: r.role == "copy" and "Pinned" in parts_of_name(r.name))
+    is_async = np.append(regions_where(trace, lambda r: "Async" in r.name), False)
+    beside = (inside[work.region] | (pinned[work.region] & is_async[call.region])) & (call.row >= 0)
+    return np.unique(_key(call.location, call.row)[beside])
+
+
 def _key(location: npt.NDArray[np.integer], row: Ints) -> Ints:
     return (location.astype(np.int64) << 40) + row
 
 
 class _Waiting:
-    """Calls in which launching threads wait for the GPU, or allocate its memory; one inside another does not count."""
+    """Calls in which launching threads wait for the GPU, or allocate its memory; one inside another does not count.
 
-    def __init__(self, trace: Trace, threads: list[int]) -> None:
+    `beside`: keys of calls that do not, in order; where one is blocked nevertheless, the queue of launches is full.
+    """
+
+    def __init__(self, trace: Trace, threads: list[int], beside: Ints) -> None:
         calls = regions_where(trace, lambda r: r.paradigm in GPU_PARADIGMS and r.role in ("function", "sync", "wait"))
         waits = regions_where(trace, lambda r: r.role in ("sync", "wait") or WAITS.match(r.name) is not None) & calls
         allocates = regions_where(trace, lambda r: _ALLOCATES.match(r.name) is not None) & calls
         self._trace, self._allocates = trace, np.append(allocates, False)
-        self._known = np.append(waits | allocates, False)
+        known = waits | allocates
         self._spans: dict[int, Ints] = {}
         for thread in threads:
-            parts = [np.zeros((4, 0), dtype=np.int64)]
+            parts = [np.zeros((5, 0), dtype=np.int64)]
             for spans in trace.span_batches(thread):
                 region, length = spans["region"], spans["duration_ns"]
-                chosen = self._known[region] | (calls[region] & (length >= _BLOCKED_NS))
+                own = known[region]
+                at = np.flatnonzero(own)
+                own[at] = place_of(_key(np.full(len(at), thread), spans["row"][at].astype(np.int64)), beside) < 0
+                chosen = own | (calls[region] & (length >= _BLOCKED_NS))
                 start = spans["start_ns"][chosen]
-                columns = start, start + length[chosen], region[chosen], spans["call_path"][chosen]
+                columns = start, start + length[chosen], region[chosen], spans["call_path"][chosen], own[chosen]
                 parts.append(np.stack([each.astype(np.int64) for each in columns]))
             found = np.concatenate(parts, axis=1)
             found = found[:, np.argsort(found[0], kind="stable")]
@@ -367,16 +385,16 @@ class _Waiting:
         thread = call.location[ended_by]
         for own in np.unique(thread).tolist():
             at = np.flatnonzero(thread == own)
-            start_of, end_of, region_of, path_of = self._spans.get(own, np.zeros((4, 0), dtype=np.int64))
+            start_of, end_of, region_of, path_of, waits = self._spans.get(own, np.zeros((5, 0), dtype=np.int64))
             if not len(start_of):
                 continue
             # The call that the thread is in when the gap begins, or that has just returned; else one that began in it.
             last = np.searchsorted(start_of, begin[at], side="right") - 1
-            there = (last >= 0) & (end_of[last] >= begin[at] - _RETURN_NS) & self._known[region_of[last]]
+            there = (last >= 0) & (end_of[last] >= begin[at] - _RETURN_NS) & (waits[last] > 0)
             there &= end_of[last] <= call.start_ns[ended_by[at]]
             following = np.minimum(last + 1, len(start_of) - 1)
             inside = ~there & (start_of[following] >= begin[at]) & (end_of[following] <= end[at])
-            inside &= self._known[region_of[following]]
+            inside &= waits[following] > 0
             chosen = np.where(there, last, following)
             call_ns = (end_of - start_of)[chosen]
             known = (there | inside) & (call_ns >= _OF_GAP * lost[at])
@@ -393,11 +411,13 @@ class _Waiting:
         """Give the longest gaps the region that takes most of them: then they are of the cause `host`, or `allocation`.
 
         A gap is one of launches if what was recorded takes half of it, but nothing of that half of it by itself: these
-        are the costs of Python and of the framework, however slow.
+        are the costs of Python and of the framework, however slow. So is the operator that launches what comes next,
+        and code that Inductor generated: it does nothing but launch.
         """
         trace, regions = self._trace, region_rows(self._trace)
         is_call = regions_where(trace, lambda r: r.paradigm in GPU_PARADIGMS) & ~self._allocates[:-1]
         is_step = regions_where(trace, lambda r: r.name.startswith(PROFILER_STEP))
+        generated = regions_where(trace, lambda r: "/torchinductor_" in (r.file or ""))
         host, sync = CAUSES.index("host"), CAUSES.index("sync")
         looked_at = (found.lost_ns >= LAUNCH_GAP_NS) & np.isin(found.cause, (host, sync))
         for at in np.argsort(-found.lost_ns * looked_at, kind="stable")[
@@ -418,7 +438,9 @@ class _Waiting:
                 most, found.cause[at] = int((time_ns * self._allocates[:-1]).argmax()), CAUSES.index("allocation")
             elif found.cause[at] == sync and not mostly:
                 continue
-            elif 2 * own.sum() >= found.lost_ns[at] and not mostly:
+            elif 2 * own.sum() >= found.lost_ns[at] and (
+                not mostly or most == call.operator_region[found.ended_by[at]] or generated[most]
+            ):
                 found.cause[at] = CAUSES.index("launch")
                 continue
             else:

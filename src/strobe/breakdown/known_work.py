@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+# Functions that look up, launch and run what is compiled already, of TorchDynamo, Inductor and Triton.
+_RUNS = r"(?!.*(torchinductor_|_inductor/(runtime|output_code)|_dynamo/eval_frame|cache lookup))"
 _DO = (
     (
         re.compile(r"^(<built-in (function|method) collect.*|(Python )?gc)$|garbage", re.I),
@@ -17,8 +19,8 @@ _DO = (
     ),
     (
         re.compile(
-            r"^torch\.compile(:|$)|compile_inner|_compile_fx|dynamo|inductor|"
-            r"Module(Load|GetFunction)|triton.*(compile|jit)",
+            rf"^torch\.compile(:|$)|compile_inner|_compile_fx|^{_RUNS}.*(dynamo|inductor)|"
+            r"Module(Load|GetFunction)|triton.*compile",
             re.I,
         ),
         "code is compiled again: find why with strobe compile, or TORCH_LOGS=recompiles,graph_breaks; "

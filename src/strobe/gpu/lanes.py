@@ -3,6 +3,9 @@
 The lane of a step begins with the first activity that was launched since the step began, and ends with the first one
 that was launched since the next step began: native/structure/gpu_lanes.h has the whole rule. While the program runs the
 recorder adds them up; of steps without a record the same code does it here, from spans.
+
+The lane of a step that no other one precedes or follows lasts at least as long as the step: what the GPU waits for
+before its first activity would else be in no lane. In a row of steps it is in the lane of the step before.
 """
 
 from __future__ import annotations
@@ -53,18 +56,24 @@ def lanes(trace: Trace, device: Device, steps: ProcessSteps) -> Lanes:
     seen = steps.kept & ~of_records
     seen &= np.append(apart | there[1:], True) & np.append(True, apart | there[:-1])
     if seen.any():
-        found = _of_spans(trace, device, steps, np.flatnonzero(of_records), start_ns)
+        marks = steps.start_ns[of_records], start_ns[of_records]
+        found = _of_spans(trace, device, steps, *marks)
+        alone = seen & np.append(apart, True) & np.append(True, apart) & found[:, 1:].any(axis=1)
+        if alone.any():  # that launch something
+            bounds = np.concatenate((steps.start_ns[alone], steps.end_ns[alone] - 1))
+            order = np.argsort(marks_at := np.concatenate((marks[1], bounds)), kind="stable")
+            found = _of_spans(trace, device, steps, np.concatenate((marks[0], bounds))[order], marks_at[order])
         start_ns[seen], set_ns[seen] = found[seen, 0], found[seen, 1:]
     return Lanes(start_ns, set_ns, of_records | seen)
 
 
-def _of_spans(trace: Trace, device: Device, steps: ProcessSteps, recorded: Ints, start_ns: Ints) -> Ints:
+def _of_spans(trace: Trace, device: Device, steps: ProcessSteps, launched: Ints, at: Ints) -> Ints:
     """Return start and times of the lanes by the spans that are there: an array (steps, 1 + MASKS).
 
-    Of steps in `recorded` it is known when their lanes start; the one before ends there.
+    Lanes begin, end or last, too, as if something of no length had been `launched` then and had begun `at` that time.
     """
     found = core.LanesOfGpu(steps.start_ns, steps.end_ns)
-    marks = steps.start_ns[recorded], start_ns[recorded]
+    marks = launched, at
     for work, who in launches(trace, device):
         called = np.where(who.call.row >= 0, who.call.start_ns, work.start_ns)
         here = marks[1] <= work.start_ns[-1] if len(work) else np.zeros(len(marks[1]), dtype=bool)

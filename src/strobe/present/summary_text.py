@@ -77,11 +77,13 @@ def _step(step: StepSummary, width: int) -> list[str]:
     lines = [head if len(head) <= width else _cut(f"{of}  {format_ns(step.median_ns)}   ({spread})", width)]
     if step.kept_count < step.count:
         lines.append(_cut(_kept(step), width))
+    parts = [part for part in step.parts if part.duration_ns]
     # Without operators a step has no parts: the table of functions below shows more.
-    if len([part for part in step.parts if part.duration_ns]) < 2:
+    if len(parts) < 2:
         return lines
     lines.append(f"  mean of {format_number_of(step.steady_count, 'steady step')}: {format_ns(step.mean_ns)}")
-    for part in step.parts:
+    trains = any(part.name in ("backward", "optimizer") for part in parts)
+    for part in step.parts if trains else parts:
         name, drawn = _PART_WORDS.get(part.name, part.name), bar(part.share, _BAR)
         lines.append(f"  {name:<11}  {drawn:<{_BAR}} {format_ns(part.duration_ns):>10}  {format_share(part.share):>6}")
     return lines

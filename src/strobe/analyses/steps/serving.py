@@ -1,10 +1,10 @@
 """What the steps of a serving engine compute and how fast: prefill and decode, tokens, batch, work of attention.
 
-Sum the steps that an engine marks (vLLM, SGLang) by what their marks hold: requests and tokens of each, and where the
-mark has them the lengths of the contexts. Steps are those of `strobe steps`; the class is what the mark names: prefill
-computes prompts, decode a token of each request, mixed both; speculative verifies several guessed tokens of a request,
-draft makes such guesses, idle computes none. A step lasts until the next one begins, as everywhere: what is launched
-between two marks (sampling, copies) belongs to the first.
+Sum the steps that an engine marks (vLLM, SGLang, ATOM, TensorRT-LLM, xDiT) by what their marks hold: requests and
+tokens of each, and where the mark has them the lengths of the contexts. Steps are those of `strobe steps`; the class
+is what the mark names: prefill computes prompts, decode a token of each request, mixed both; speculative verifies
+several guessed tokens of a request, draft makes such guesses, idle computes none. A step lasts until the next one
+begins, as everywhere: what is launched between two marks (sampling, copies) belongs to the first.
 
 The GPU time of a step is that in which anything runs that the step launched, whenever it runs: engines launch ahead,
 and a step may end on the host long before its kernels begin. Several GPUs of a process add up. Attention, matrix
@@ -17,10 +17,10 @@ several of one class beside each other); kernels of a graph count where the capt
 
 By gap: when nothing of what the steps launched runs on a GPU, and what the host does meanwhile on the thread that
 launches what comes next, until it has launched it. `between`: the last kernel is of the step before. The causes are
-stages of the engine, by its functions and files: scheduler, sampling, detokenising, launch (the model runner,
-operators and calls outside of the others, and the time from a launch to the begin of the work), wait (calls in which
-the host waits for a GPU), other (functions outside of all of these); null where nothing of the host was recorded.
-Gaps before the first step are left out.
+stages of the engine, by its functions and files: scheduler, sampling, tokenising, detokenising, launch (the model
+runner, operators and calls outside of the others, and the time from a launch to the begin of the work), wait (calls in
+which the host waits for a GPU), other (functions outside of all of these); null where nothing of the host was
+recorded. Gaps before the first step are left out.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when
@@ -45,7 +45,7 @@ ANALYSIS = Analysis(
         RANK,
         Column("process", "uint32", "", "process that runs the steps", extra=True),
         *when(STEP, Column("start_ns", "int64", "ns", "begin of the step", extra=True), by="step"),
-        Column("class", "string", "", "prefill, decode, mixed, speculative, draft, idle, or the mark's own word"),
+        Column("class", "string", "", "what it computes: prefill, decode, diffusion ..., or the mark's own word"),
         *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("class", "layer", "gap")),
         *when(Column("layer", "string", "", "the module"), by="layer"),
         *when(

@@ -10,6 +10,7 @@ import { gapsByClass, gapWords } from "./engineWords";
 const GROUPS: Readonly<Record<string, Group>> = {
   scheduler: "host",
   sampling: "compute",
+  tokenising: "data",
   detokenising: "data",
   launch: "copy",
   wait: "sync",

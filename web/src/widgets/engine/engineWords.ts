@@ -6,6 +6,7 @@ import type { EngineGap } from "../../data/engine";
 const CAUSES: Readonly<Record<string, string>> = {
   scheduler: "the scheduler",
   sampling: "sampling",
+  tokenising: "tokenising",
   detokenising: "detokenising",
   launch: "until the next launch",
   wait: "the host waits for the GPU",
