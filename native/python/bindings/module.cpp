@@ -314,7 +314,8 @@ NB_MODULE(_native, m) {
         nb::arg("calls"), nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("ns"));
   m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
   using namespace strobe::requests;
-  if (!add_requests(m.ptr()) || !add_event_loops(m.ptr()) || !add_streams(m.ptr())) throw nb::python_error();
+  const bool requests = add_requests(m.ptr()) && add_event_loops(m.ptr()) && add_streams(m.ptr());
+  if (!requests || !add_awaits(m.ptr())) throw nb::python_error();
   m.def("ticks", &strobe_ticks);
   m.def("message_wait_begin", &strobe_message_wait_begin);
   m.def("message_wait_end", &strobe_message_wait_end);

@@ -105,4 +105,7 @@ int64_t arrival(PyObject* loop, PyObject* transport);  // of the data that the p
 // --- streams.cpp
 bool add_streams(PyObject* module);
 
+// --- awaits.cpp
+bool add_awaits(PyObject* module);
+
 }  // namespace strobe::requests

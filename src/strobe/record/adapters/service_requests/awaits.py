@@ -7,9 +7,11 @@ import os
 import re
 import sysconfig
 
+from strobe.native import core
+
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from types import CodeType, FrameType
+    from types import CodeType
     from typing import Any
 
 
@@ -59,20 +61,23 @@ _PATTERNS = tuple(
 _STEPS_OF_GENERATORS = ("async_generator_asend", "async_generator_athrow", "anext_awaitable")
 _OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__)))) + os.sep
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
-_known: dict[CodeType, tuple[int, bool]] = {}  # number of the rule that code fits, and whether it is the program's
+# By the identity of code (its hash takes as long as all the rest): the rule that it fits, whether it is the program's,
+# and the code itself, which has to live as long.
+_known: dict[int, tuple[int, bool, CodeType]] = {}
+_places: dict[tuple[int, int], str] = {}  # by the identity of code, and line
 
 
 def wait_of(task: Any) -> Wait:
     """Return what a suspended task waits for."""
-    frames = _frames(task.get_coro())
-    rule, at = len(_RULES), None
-    for frame in frames:
-        of_code, own = _known.get(frame.f_code) or _look(frame.f_code)
-        rule = min(rule, of_code)
-        if own or at is None:
-            at = frame
+    rule, code, line = core.requests_awaited(task.get_coro(), _known, _look, _generator_of)
     kind = _RULES[rule][0] if rule < len(_RULES) else _kind_of_future(getattr(task, "_fut_waiter", None))
-    return Wait(kind, place_of_code(at.f_code, at.f_lineno) if at is not None else "")
+    if code is None:
+        return Wait(kind, "")
+    key = id(code), line
+    place = _places.get(key)
+    if place is None:
+        place = _places[key] = place_of_code(code, line)
+    return Wait(kind, place)
 
 
 def place_of_code(code: CodeType, line: int | None = None) -> str:
@@ -91,30 +96,20 @@ def qualified_name(function: object) -> str:
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
 
 
-def _frames(coroutine: Any) -> list[FrameType]:
-    frames: list[FrameType] = []
-    while coroutine is not None and len(frames) < 200:
-        if type(coroutine).__name__ in _STEPS_OF_GENERATORS:  # they have no attribute for their generator
-            coroutine = next((each for each in gc.get_referents(coroutine) if hasattr(each, "ag_frame")), None)
-        frame = next(
-            (found for name in ("cr_frame", "gi_frame", "ag_frame") if (found := getattr(coroutine, name, None))), None
-        )
-        if frame is not None:
-            frames.append(frame)
-        coroutine = next(
-            (found for name in ("cr_await", "gi_yieldfrom", "ag_await") if (found := getattr(coroutine, name, None))),
-            None,
-        )
-    return frames
+def _generator_of(step: Any) -> object:
+    """Return the asynchronous generator that a step is of, which has no attribute for it; None for all else."""
+    if type(step).__name__ in _STEPS_OF_GENERATORS:
+        return next((each for each in gc.get_referents(step) if hasattr(each, "ag_frame")), None)
+    return None
 
 
-def _look(code: CodeType) -> tuple[int, bool]:
+def _look(code: CodeType) -> tuple[int, bool, CodeType]:
     file, function = code.co_filename, code.co_qualname
     rule = next(
         (at for at, (_, of, named) in enumerate(_PATTERNS) if of.match(file) and named.match(function)), len(_RULES)
     )
     library = "site-packages" in file or "dist-packages" in file or file.startswith((*_STANDARD, _OWN, "<"))
-    known = _known[code] = rule, not library
+    known = _known[id(code)] = rule, not library, code
     return known
 
 
