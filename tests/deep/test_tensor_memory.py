@@ -209,3 +209,21 @@ def test_a_snapshot_without_blocks_says_what_is_needed(tmp_path):
     trace = Allocator(1 << 30).dump(tmp_path / "t.pickle")
     assert isinstance(trace, strobe.Trace)
     assert "_dump_snapshot" in trace.memory_owners().note
+
+
+def test_the_verdict_of_a_snapshot_is_about_memory_and_knows_the_state_of_the_last_step(tmp_path):
+    """A step of the optimizer that makes 6 MB of state and 1 MB of scratch ends the file."""
+    gpu = Allocator(1 << 34)
+    gpu.annotate("Optimizer.step#Adam.step", "START")
+    for _ in range(2):
+        gpu.alloc(3 * MB, STEP)
+    gpu.free(gpu.alloc(MB, STEP))
+    gpu.annotate("Optimizer.step#Adam.step", "END")
+    trace = gpu.dump(tmp_path / "t.pickle")
+    found = owners(trace, by="category", at="end")
+    assert {row["category"]: row["allocated_bytes"] for row in found.values()} == {"optimizer state": 6 * MB}
+    summary = summarise(trace)
+    assert summary.verdict.kind == "memory"
+    assert "at its peak GPU 0 has 7.34 MB allocated" in summary.verdict.text  # 7 * 1 048 576 bytes
+    assert "86 % optimizer state" in summary.verdict.text
+    assert not summary.hot

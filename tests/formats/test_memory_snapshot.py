@@ -210,3 +210,51 @@ def test_plain_values_are_as_they_were_written() -> None:
     value = {"a": [1, -5, 2**40, 2**62, 1.5, None, True, False, "é" * 300, (1, 2), ()], "b": {"c": [[]] * 3}}
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         assert plain_values(pickle.dumps(value, protocol=protocol)) == value
+
+
+def test_of_cpp_frames_operators_and_backward_passes_are_kept(tmp_path: Path) -> None:
+    def stack(*names: str) -> list[dict[str, object]]:
+        return [
+            {"name": name, "filename": "model.py" if name == "attention" else "??", "line": 7 * (name == "attention")}
+            for name in reversed(names)
+        ]
+
+    machinery = ("torch::unwind::unwind()", "torch::CapturedTraceback::gather(bool, bool, bool)")
+    forward = stack(
+        *(
+            "_start",
+            "Py_RunMain",
+            "attention",
+            "_PyEval_EvalFrameDefault",
+            "torch::autograd::THPVariable_matmul(_object*)",
+        ),
+        *("at::_ops::bmm::call(at::Tensor const&)", "at::_ops::bmm::redispatch(c10::DispatchKeySet)"),
+        *("c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(unsigned long)", *machinery[::-1]),
+    )
+    backward = stack(
+        *("clone", "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&)"),
+        *(
+            "torch::autograd::generated::BmmBackward0::apply(std::vector<at::Tensor>&&)",
+            "at::_ops::mm::call(at::Tensor)",
+        ),
+    )
+    native = stack("_start", "main", "draw()", "c10::cuda::CUDACachingAllocator::raw_alloc(unsigned long)", *machinery)
+    events = [
+        event("alloc", 1, A, 512, forward),
+        event("alloc", 2, B, 512, backward),
+        event("alloc", 3, C, 512, native),
+    ]
+    trace = dump(tmp_path / "t.pickle", {"segments": [], "device_traces": [events]})
+    query = "select call_path, parent, name from call_paths join regions using (region)"
+    paths = {path: (parent, name) for path, parent, name in trace.sql(query).rows()}
+
+    def whole(path: int) -> list[str]:
+        parent, name = paths[path]
+        return [*(whole(parent) if parent in paths else []), name]
+
+    leaves = set(paths) - {parent for parent, _ in paths.values()}
+    assert {tuple(whole(path)) for path in leaves} >= {
+        ("attention", "at::_ops::bmm"),
+        ("torch::autograd::Engine::thread_main", "BmmBackward0", "at::_ops::mm"),
+        ("main", "draw()"),
+    }

@@ -14,7 +14,7 @@ from strobe.gpu.block_lifetimes import NEVER, in_use
 from strobe.gpu.memory import Curve
 from strobe.gpu.memory_blocks import MemoryBlocks, PoolBlocks, memory_blocks
 from strobe.steps.thread_spans import innermost
-from strobe.tables.column_arrays import Bools, Ints
+from strobe.tables.column_arrays import Bools, Ints, interval_at
 from strobe.trace.definition_rows import Region, location_rows, path_tree, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
@@ -158,6 +158,9 @@ def _ends(trace: Trace, blocks: MemoryBlocks, phase: Ints) -> tuple[Ints, Ints]:
     rows = np.flatnonzero(~timed & ~blocks.earlier)
     if len(rows):
         call_end[rows], phase_end[rows] = _ends_of_stacks(trace, blocks.chosen(rows), phase[rows])
+        # The last call of an optimizer ends with its annotation, whatever follows.
+        last = rows[(phase_end[rows] == NEVER) & (phase[rows] == _OPTIMIZER)]
+        phase_end[last] = _annotated_end(trace, blocks.begin_ns[last])
     return call_end, phase_end
 
 
@@ -196,6 +199,19 @@ def _ends_of_stacks(trace: Trace, blocks: MemoryBlocks, phase: Ints) -> tuple[In
     latest = np.where(last, np.arange(len(phase)), len(phase))
     latest = np.minimum.accumulate(latest[::-1])[::-1]
     return call_end, np.where(phase == _BACKWARD, blocks.begin_ns[latest], phase_end)
+
+
+def _annotated_end(trace: Trace, begin_ns: Ints) -> Ints:
+    """Return when the optimizer's range ends in which each moment lies, NEVER outside of all of them."""
+    phases, found = _phase_of_regions(trace), np.full(len(begin_ns), NEVER)
+    for number, each in enumerate(location_rows(trace)):
+        if each.span_count and len(begin_ns):
+            spans = trace.span_arrays(number)
+            own = np.flatnonzero(phases[spans["region"]] == _OPTIMIZER)
+            start, length = spans["start_ns"][own], spans["duration_ns"][own]
+            at = interval_at(start, start + length, begin_ns)
+            found = np.where(at >= 0, np.append(start + length, NEVER)[at], found)
+    return found
 
 
 def _next_other(begin_ns: Ints, value: Ints) -> Ints:

@@ -32,6 +32,7 @@ from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
 from strobe.present.engine import EngineRow, engine_rows
 from strobe.present.gpus import Gpu, gpus
+from strobe.present.memory_verdict import memory_verdict
 from strobe.present.run_facts import Fact, run_facts
 from strobe.present.step_lanes import Lane, step_lanes
 from strobe.present.verdict import verdict
@@ -321,6 +322,8 @@ def summarise(trace: Trace) -> Summary:
 def _verdict(trace: Trace, usual: Usual | None, on_gpus: tuple[Gpu, ...], hot: tuple[Hot, ...]) -> Verdict:
     if dumped := in_words(trace):
         return Verdict("unfinished" if unfinished(trace) else "finished", dumped)
+    if about_memory := memory_verdict(trace):
+        return about_memory
     if trace.span_count + trace.folded_count or any(
         len(trace.side_table(name)) for name in ("samples", "sample_totals")
     ):
@@ -416,6 +419,8 @@ def _classes(usual: Usual) -> tuple[StepClass, ...]:
 
 def _hot(trace: Trace, tables: Mapping[str, Table]) -> tuple[str, tuple[Hot, ...]]:
     """Return the operators, or functions if there are none, with the most self time; sampled ones with CPU time."""
+    if trace.span_count and weight_unit(trace) is not None:  # times of annotations beside bytes of functions
+        return "functions", ()
     for kind, analysis in (("operators", "operators"), ("functions", "profile")):
         if rows := [row for row in rows_of(tables[analysis].head(5)) if row["self_ns"] is not None]:
             return kind, tuple(

@@ -59,8 +59,8 @@ class Verdict:
     or thread works longer), compute-bound, python-bound, gc-bound, gil-bound, lock-bound, io-bound, sleeping, waiting,
     starved, serial-bound (outside of OpenMP's parallel regions), overhead-bound (start and end of many short regions),
     child-bound (waits for child processes), host-bound (what it does is not known), unfinished or finished (dumps of
-    PyTorch's flight recorder with and without operations that are not complete), no-steps, or empty. share: of the time
-    of the steps, 0 to 1. confidence: high, medium or low, "" where nothing is claimed.
+    PyTorch's flight recorder with and without operations that are not complete), memory (a snapshot of it), no-steps,
+    or empty. share: of the time of the steps, 0 to 1. confidence: high, medium or low, "" where nothing is claimed.
     """
 
     kind: str

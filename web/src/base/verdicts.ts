@@ -16,6 +16,7 @@ export const VERDICTS: Readonly<Record<string, string>> = {
   sleeping: "sleeps",
   waiting: "waits",
   starved: "starved of cores",
+  memory: "memory snapshot",
   "no-steps": "no steps",
   empty: "nothing recorded",
 };

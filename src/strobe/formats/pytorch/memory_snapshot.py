@@ -5,12 +5,15 @@ backwards from the segments, which are the state at the end. Memory counts as fr
 PyTorch's statistics; it is active until the allocator may use it again. Each block is a row of `memory_blocks`. By call
 stack: bytes allocated, bytes at the end, and bytes at the peak, which are the weight of the profile. Without events,
 there are bytes at the end only. Sizes are those that were asked for, if the file has them. Annotations that begin and
-end are spans. Files without times have their events a microsecond apart. Not kept: streams, and pools.
+end are spans. Files without times have their events a microsecond apart. Of frames in C++, which
+are most of a stack that has them, the operators (`at::_ops::bmm`) and nodes of backward passes are kept; of stacks with
+nothing else, all but the allocator's and the interpreter's. Not kept: streams, and pools.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeGuard
@@ -40,6 +43,19 @@ _KINDS = {
     "segment_unmap": allocator.RELEASE,
 }
 _WEIGHTS = ("allocated", "at the end", "at the peak")
+# Names of C++ functions: operators, nodes of backward passes, and what torch/cuda/_memory_viz.py leaves out, too.
+_NATIVE = (
+    re.compile(r"(at::_ops::\w+)::(?:call|redispatch)\("),
+    re.compile(r"torch::autograd::(?:generated::)?(\w*Backward\d*|AccumulateGrad)::apply\("),
+    # What categories of memory are known by (strobe.gpu.memory_categories).
+    re.compile(
+        r"(torch::autograd::(?:Engine::(?:thread_main|evaluate_function)|THPVariable_(?:to|cuda)|dispatch_to))\b"
+    ),
+    re.compile(r"([\w:]*(?:CUDABlasHandle|[cC]ublas\w*Workspace\w*|ChosenWorkspaceSize))\b"),
+)
+_MACHINERY = re.compile(
+    r"torch::unwind::|torch::CapturedTraceback::|.*gather_with_cpp|.*CUDACachingAllocator|_start$|__libc_|_?Py[A-Z_]"
+)
 _BEFORE = Function("<allocated before the recording>")
 _NO_STACK = Function("<no call stack>")
 
@@ -108,19 +124,38 @@ class _Stacks:
         if not isinstance(frames, list):
             return self.named(_NO_STACK)
         if id(frames) not in self._known:
-            path = ROOT
-            for frame in reversed(list(self.records(frames))):
-                name, file, line = (frame.get(key) for key in ("name", "filename", "line"))
-                where = file if isinstance(file, str) and file != "??" else ""
-                path = self._process.path(
-                    path, self._process.region(Function(str(name), where, line if _is_size(line) else 0))
-                )
+            path, before = ROOT, None
+            for function in _shown([_function(each) for each in reversed(list(self.records(frames)))]):
+                if function != before or not _is_native(function):  # an operator is called, and dispatched again
+                    path = self._process.path(path, self._process.region(function))
+                before = function
             self._known[id(frames)] = self.named(_NO_STACK) if path == ROOT else path
         return self._known[id(frames)]
 
     def named(self, function: Function) -> int:
         """Return the call path of memory whose frames are not in the file."""
         return self._process.path(ROOT, self._process.region(function))
+
+
+def _function(frame: _Record) -> Function:
+    name, file, line = (frame.get(key) for key in ("name", "filename", "line"))
+    where = file if isinstance(file, str) and file != "??" else ""
+    return Function(str(name), where, line if _is_size(line) else 0)
+
+
+def _is_native(function: Function) -> bool:
+    return not (".py" in function.file or function.file.startswith("<"))
+
+
+def _shown(stack: Sequence[Function]) -> list[Function]:
+    """Return the functions of a stack that mean something to the user."""
+    shown = list[Function]()
+    for each in stack:
+        if not _is_native(each):
+            shown.append(each)
+        elif known := next((found for pattern in _NATIVE if (found := pattern.match(each.name))), None):
+            shown.append(Function(known[1]))
+    return shown or [each for each in stack if not _MACHINERY.match(each.name)] or list(stack)
 
 
 def _blocks(segment: _Record, stacks: _Stacks) -> tuple[dict[int, Held], int]:
