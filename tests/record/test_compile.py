@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 import strobe
+from tests.deep.test_behind_rows import behind, served
 from tests.record.workshop import Workshop
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -63,6 +64,7 @@ def test_recompiles_and_graph_breaks_are_those_that_torch_logs_counts(workshop: 
     with strobe.open(workshop.trace) as trace:
         events = trace.ask("compile", by="event").to_pylist()
         functions = {row["function"]: row for row in trace.ask("compile", by="function").to_pylist()}
+        compilations, info_ns = trace.ask("compile", by="compilation").to_pylist(), trace.info.duration_ns
         phases = {row["phase"]: row for row in trace.ask("compile", by="phase").to_pylist()}
     found = Counter(row["function"] for row in events if row["event"] == "recompile")
     assert found == recompiled == {"by_shape": 3, "by_int": 2, "by_global": 1, "limit": 8}
@@ -83,6 +85,17 @@ def test_recompiles_and_graph_breaks_are_those_that_torch_logs_counts(workshop: 
     assert functions["no_break"]["place"].endswith("program.py:5")
     (over,) = (row for row in events if row["event"] == "compile" and row["reason"])
     assert (over["compile_id"].endswith("/8"), over["reason"]) == (True, "Dynamo recompile limit exceeded")
+    # Each compilation has its own causes: of by_int, the guards that TORCH_LOGS prints; of two_breaks, lines of breaks.
+    assert Counter(row["function"] for row in compilations if row["again"]) == recompiled
+    again = [row["causes"] for row in compilations if row["function"] == "by_shape" and row["again"]]
+    assert len(again) == 3
+    assert all("size mismatch at index 0" in each for each in again)
+    of_breaks = [row["causes"] for row in compilations if row["function"] == "two_breaks"]
+    assert sorted(int(each) for causes in of_breaks for each in re.findall(r":(\d+)\)", causes)) == sorted(breaks)
+    assert not any(row["causes"] for row in compilations if row["function"] == "no_break")
+    assert sum(row["run_share"] for row in compilations) * info_ns == pytest.approx(
+        sum(row["compile_ns"] for row in functions.values())
+    )
     compile_ns = sum(row["compile_ns"] for row in functions.values())
     assert sum(row["self_ns"] for row in phases.values()) == pytest.approx(compile_ns, rel=0.1)
 
@@ -116,6 +129,14 @@ def test_every_kernel_of_inductor_is_a_span_with_the_lines_that_it_works_for(wor
         kernels = answer.to_pylist()
         lines = {row["source_line"].rpartition(":")[2]: row for row in trace.ask("compile", by="line").to_pylist()}
         spans = trace.sql("select count(*) as n from spans where name like 'cpp_fused%'").to_arrow().to_pylist()
+        page = served(trace)
+        cells = [{name: row[name] or "" for name in ("kernel", "region", "graph", "file", "line")} for row in kernels]
+        spans_behind = [behind(page, **each)[0] for each in cells]
+        of_lines = [behind(page, source_line=row["source_line"])[0] for row in lines.values()]
+        compilations = trace.ask("compile", by="compilation").to_pylist()
+    assert sorted(row["backward"] for row in compilations) == [False, True]  # one graph forward, one backward
+    assert spans_behind == [row["calls"] for row in kernels]
+    assert of_lines == [row["calls"] for row in lines.values()]
     assert answer.note.startswith("100 %")
     assert {row["reason"] for row in kernels} == {""}
     assert all(row["calls"] == 3 for row in kernels)  # forward and backward graph, each run three times

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from strobe import registry
 from strobe.advice.outlier import ordinal, rhythm
 from strobe.advice.rank import BESIDE, findings, judged
+from strobe.breakdown.known_work import what_to_do
 from strobe.model.kinds import CORES, OPERATOR_THREADS
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
@@ -576,6 +577,11 @@ def test_a_function_that_was_compiled_eight_times_is_information_and_one_that_wa
     assert "compiled" not in calling("Torch-Compiled Region: 0/0")
 
 
+def test_a_file_of_generated_code_is_not_a_sign_of_compiling():
+    assert "compiled again" in what_to_do(["compile_fx", "/site-packages/torch/_inductor/compile_fx.py"])
+    assert what_to_do(["call", "/tmp/torchinductor_root/ov/cov463.py"]) == ""
+
+
 def compiling(compile_ms):
     """75 steps, of which five compile `work` again for another size; each event is noted in the span of a compilation.
 
@@ -601,6 +607,10 @@ def test_code_that_is_compiled_again_in_the_loop_gains_the_time_of_that():
     assert finding.gain_high_ns == pytest.approx(300 * MS / 75 * BESIDE, rel=1e-3)
     assert [each["text"] for each in finding.evidence] == ["0/1", "0/2", "0/3"]
     assert loop_ns > 300 * MS
+    rows = trace.ask("compile", by="compilation").to_pylist()
+    assert [(row["compile_id"], row["step"], row["again"]) for row in rows] == [
+        (f"0/{number}", step, True) for number, step in enumerate((20, 30, 40, 50, 60), 1)
+    ]
 
 
 def test_the_summary_states_the_time_of_compiling_from_five_percent_of_the_run_on():

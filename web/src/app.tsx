@@ -104,7 +104,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
               aria-current={v === view ? "page" : undefined}
               onClick={() => session.update({ page: v.name }, "push")}
             >
-              {v.title} <kbd>{v.key.replace("Shift + ", "⇧")}</kbd>
+              {v.title} {v.key && <kbd>{v.key.replace("Shift + ", "⇧")}</kbd>}
             </Button>
           ))}
         </nav>

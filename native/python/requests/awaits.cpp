@@ -82,7 +82,8 @@ PyObject* awaited_by(PyObject*, PyObject* args) {
   PyObject* found = nullptr;
   if (!PyErr_Occurred() && !shown) found = Py_BuildValue("(lOi)", least, Py_None, 0);
   if (!PyErr_Occurred() && shown)
-    found = Py_BuildValue("(lNl)", least, PyObject_GetAttr(shown, names_of_shown->code), line_of(shown, *names_of_shown));
+    found =
+        Py_BuildValue("(lNl)", least, PyObject_GetAttr(shown, names_of_shown->code), line_of(shown, *names_of_shown));
   Py_XDECREF(shown);
   return found;
 }

@@ -258,7 +258,7 @@ class Analyses:
     def compile(
         self,
         *,
-        by: Literal["function", "event", "kernel", "line", "phase"] = "function",
+        by: Literal["function", "compilation", "event", "kernel", "line", "phase"] = "function",
     ) -> Table:
         """What does torch.compile compile, how often and why, and which lines do its kernels work for?
 
@@ -266,12 +266,14 @@ class Analyses:
         to several: what follows a break is a frame of its own, and counts as the function that breaks off.
         `recompiles` and `graph_breaks` are those that TORCH_LOGS=recompiles,graph_breaks prints; a function
         that reaches the limit of recompiles is counted once more than it is compiled. `cause` is the most
-        frequent one.
+        frequent one. A compilation is one of a frame, or of a backward graph: that has the number of its
+        frame's compilation, and its guards.
 
         Of kernels, `source_lines` are those of the program's own files, or of its libraries, that the nodes
         of the graph come from, without PyTorch's. A kernel that fuses several lines counts for each of
         them: rows by line do not add up. Code that comes from Inductor's cache has no lines; `reason` is
-        why they are not known.
+        why they are not known. `size_bytes` is known of kernels of Triton in profiles with shapes: a tensor
+        counts once for each call that gets it, whether it is read, written or both.
 
         Profiles of PyTorch have compiled regions and kernels, and no graph breaks: there a frame is a
         function, its graphs are those that were called, and recompiles those before the last of them. The
@@ -283,12 +285,16 @@ class Analyses:
             by: What a row is of.
 
         Columns:
-            rank (int64): rank of the process, null if it has none [by=function or event]
-            process (uint32): process that compiled [by=function or event]
+            rank (int64): rank of the process, null if it has none [by=function or compilation or event]
+            process (uint32): process that compiled [by=function or compilation or event]
             event (string): compile, recompile, graph_break [by=event]
             time_ns (int64, ns): when it began [by=event]
-            compile_id (string): PyTorch's number: frame/compilation [by=event]
-            function (string): function that is compiled [by=function or event]
+            start_ns (int64, ns): when it began [by=compilation]
+            step (int64): step that its middle lies in, null outside of every step [by=compilation]
+            compile_id (string): PyTorch's number: frame/compilation [by=compilation or event]
+            function (string): function that is compiled [by=function or compilation or event]
+            again (bool): whether its frame had been compiled before [by=compilation]
+            backward (bool): whether it is of a backward graph [by=compilation]
             kernel (string): kernel, or operator that the generated code calls [by=kernel]
             operators (string): ATen operators that it does the work of [by=kernel]
             source_lines (string): lines of the program that it works for [by=kernel]
@@ -302,10 +308,14 @@ class Analyses:
             calls (int64): calls [by=function or kernel or line or phase]
             total_ns (int64, ns): time of these calls [by=function or kernel or line]
             self_ns (int64, ns): time of it without phases inside it [by=phase]
-            duration_ns (int64, ns): of a compilation [by=event]
+            share (float64): of the time of all kernels of compiled code [by=kernel or line]
+            size_bytes (int64, bytes): of the tensors that its calls get; null: unknown [by=kernel]
+            duration_ns (int64, ns): of a compilation [by=compilation or event]
+            run_share (float64): duration as a part of the run [by=compilation]
+            causes (string): guards that failed, graph breaks, why it made no graph [by=compilation]
             cause (string): most frequent cause of recompiles or graph breaks [by=function]
             reason (string): guard that failed, cause of a break, why not compiled [by=event]
-            place (string): FILE:LINE of the function, or of the break [by=function or event]
+            place (string): FILE:LINE of the function, or of the break [by=function or compilation or event]
             region (string): compiled region that calls it: frame/compilation [by=kernel]
             graph (string): hash of its fx graph, as the profile has it [by=kernel]
             file (string): file of the generated code [by=kernel]
@@ -314,7 +324,7 @@ class Analyses:
             reason (string): why its source lines are not known [by=kernel]
 
         Needs:
-            PyTorch operators: strobe run --trace +torch
+            code that torch.compile made
 
         Raises:
             UsageError: where an option has no such choice.

@@ -138,6 +138,7 @@ RECORDED_WITH = {
     "lines": ("source lines", "--lines FUNCTION"),
     "io": ("I/O of files", "--trace +io"),
     "requests": ("requests of uvicorn, aiohttp.web, asyncio.start_server or http.server", "--trace +requests"),
+    "compiled": ("code that torch.compile made", ""),
     "engine": ("marks of a serving engine, as vLLM and SGLang write for PyTorch's profiler (`step[DECODE bs=8]`)", ""),
 }
 

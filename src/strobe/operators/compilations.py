@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from strobe.model.compiled_code import COMPILATION, COMPILED_REGION, PHASE
 from strobe.sums.path_statistics import PathStatistics
 from strobe.trace.definition_rows import processes_of_locations, region_rows
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace
-
-_REGION = re.compile(r"^Torch-Compiled Region: ((?:!\d+/)?\d+)/(\d+)")
-# A phase of a compilation: as strobe records it, and in profiles (torch/_dynamo/utils.py).
-_PHASE = re.compile(r"^torch\.compile: (.+)$|^(.+) \(dynamo_timed\)$")
-_WHOLE = "torch.compile"
 
 
 class Event(NamedTuple):
@@ -136,6 +133,27 @@ def cause(event: Event) -> str:
     return f"{reason} ({event.place})" if event.event == "graph_break" and event.place else reason
 
 
+def causes_of_compilations(trace: Trace) -> Iterator[tuple[Event, bool, list[str]]]:
+    """Yield each compilation, whether it is of a backward graph, and why.
+
+    That is the guards that failed, graph breaks in its frame, why it made no graph. A backward graph has the number of
+    its frame's compilation, which comes first: its guards, too, and not its breaks.
+    """
+    process_of = processes_of_locations(trace)
+    noted: dict[tuple[int, str, str], list[str]] = {}
+    events = compilation_events(trace)
+    frames: set[tuple[int, str]] = set()
+    for each in events:
+        if each.event != "compile":
+            noted.setdefault((process_of[each.location], each.compile_id, each.event), []).append(cause(each))
+    for each in events:
+        if each.event == "compile":
+            of = (process_of[each.location], each.compile_id)
+            breaks = [f"graph break: {text}" for text in noted.pop((*of, "graph_break"), [])]
+            yield each, of in frames, [*noted.get((*of, "recompile"), []), *breaks, *filter(None, [each.reason])]
+            frames.add(of)
+
+
 def _add_calls(
     trace: Trace, sums: PathStatistics, frames: dict[tuple[int, str], CompiledFunction], recorded: bool
 ) -> None:
@@ -143,7 +161,7 @@ def _add_calls(
     seen: dict[str, set[str]] = {}
     regions = region_rows(trace)
     for path in np.flatnonzero(sums.calls > 0).tolist():
-        found = _REGION.match(regions[int(sums.region[path])].name)
+        found = COMPILED_REGION.match(regions[int(sums.region[path])].name)
         if not found:
             continue
         of = next((each for (_, frame), each in frames.items() if frame == found[1]), None)
@@ -162,8 +180,8 @@ def phase_of_path(trace: Trace, sums: PathStatistics) -> list[str]:
     regions = region_rows(trace)
     of_region = []
     for each in regions:
-        found = _PHASE.match(each.name)
-        of_region.append((found[1] or found[2]) if found else _WHOLE if each.name == _WHOLE else "")
+        found = PHASE.match(each.name)
+        of_region.append((found[1] or found[2]) if found else COMPILATION if each.name == COMPILATION else "")
     phases: list[str] = []
     for parent, region in zip(sums.parent.tolist(), sums.region.tolist(), strict=True):
         phases.append(of_region[region] or (phases[parent] if parent >= 0 else ""))

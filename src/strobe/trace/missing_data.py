@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from strobe.model.compiled_code import shows_compiled_code
 from strobe.model.engine_steps import engine_step
 from strobe.model.kinds import RECORDED_WITH
 from strobe.trace.definitions import RegionRow
@@ -31,6 +32,9 @@ def _is_there(need: str, readers: Sequence[ProcessReader], regions: Sequence[Reg
         return any(reader.tables().get(_TABLES[need]) for reader in readers)
     if need == "engine":
         return any(engine_step(row[1]) is not None for row in regions)
+    if need == "compiled":
+        noted = any(reader.tables().get(name) for reader in readers for name in ("compilations", "compiled_kernels"))
+        return noted or any(shows_compiled_code(row[1]) for row in regions)
     if need == "spans":
         return executions > 0
     # PyTorch's ranges come through ITT and NVTX; its operators are known by their role.

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from strobe.errors import UsageError
 from strobe.gpu.devices import Device, devices
 from strobe.gpu.launches import launches
+from strobe.operators.compiled_kernels import CompiledKernel, compiled_kernels, spans_of
 from strobe.operators.labels import Labels, labels_by
 from strobe.server.routing.endpoints import MB, parameter, route
 from strobe.server.spans.span_tables import LOCATED_COLUMNS, Rows, joined_spans, located_spans, longest_rows
@@ -31,7 +32,12 @@ _ATTRIBUTES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 # Cells of rows about operators, by the key of such rows; the last is a cell that no other rows have.
 _OPERATORS = {"shape": ("name", "shapes"), "module": ("module",), "line": ("line", "function"), "type": ("type",)}
-CELLS = frozenset({"name", "process", "device", "stream", "operator", *_ATTRIBUTES, *sum(_OPERATORS.values(), ())})
+# Cells of rows about kernels of compiled code; those of the first kind have all of them, those of the second one.
+_KERNEL, _SOURCE_LINE = ("kernel", "region", "graph", "file"), "source_line"
+CELLS = frozenset(
+    {"name", "process", "device", "stream", "operator", *_ATTRIBUTES, *sum(_OPERATORS.values(), ())}
+    | {*_KERNEL, _SOURCE_LINE}
+)
 
 
 @route(
@@ -47,23 +53,27 @@ def behind(context: TraceContext, after_ns: int, **given: str | None) -> pa.Tabl
 
     Cells: the whole name; of operators type, name and shapes, module, or line and function, too; process and device
     (a number, empty where it has none) of the GPU that they ran on, else they ran on the host; stream; operator that
-    launched them; grid, block, collective, dtype. An empty cell is one that is null. The metadata has the number
-    of all spans and their total time.
+    launched them; grid, block, collective, dtype. Of compiled code kernel, region, graph, file and line, or
+    source_line. An empty cell is one that is null. The metadata has the number of all spans and their total time.
     """
     cells = {name: text for name, text in given.items() if text is not None}
-    labels = _labels(context, cells)
+    compiled = _compiled(context, cells)
+    labels = None if compiled is not None else _labels(context, cells)
     wanted = np.array([name == cells.get("name") for name in context.names.names], dtype=bool)
     device = _device(context, cells)
     launched = _launched(context, device, cells["operator"]) if device and "operator" in cells else None
     parts, count, total_ns = list[pa.Table](), 0, 0
     for location, row in enumerate(location_rows(context.trace)):
         # A range on the host may have a shadow on a stream, which is not a call of its own.
-        at_home = location in device.locations if device else row.kind != "stream"
+        at_home = location in device.locations if device else row.kind != "stream" or compiled is not None
         if not row.span_count or not at_home or cells.get("stream", row.name) != row.name:
             continue
         arrays = context.whole_location(location)
-        chosen = wanted[arrays["region"]] if labels is None else _labelled(arrays, location, labels, cells)
-        rows = np.flatnonzero(chosen)
+        if compiled is not None:
+            rows = np.flatnonzero(np.isin(arrays["row"], compiled.get(location, ())))
+        else:
+            chosen = wanted[arrays["region"]] if labels is None else _labelled(arrays, location, labels, cells)
+            rows = np.flatnonzero(chosen)
         rows = rows[_with_attributes(context, location, arrays["row"][rows], cells)]
         if launched is not None:
             rows = rows[np.isin(arrays["row"][rows], launched.get(location, []), assume_unique=True)]
@@ -111,6 +121,20 @@ def _labelled(arrays: SpanArrays, location: int, labels_and_key: tuple[Labels, s
     fits = np.array([[cell or "" for cell in each] == wanted for each in labels.cells] or [False], dtype=bool)
     found: Bools = labels.is_operator[arrays["region"]] & (label >= 0) & fits[label]
     return found
+
+
+def _compiled(context: TraceContext, cells: Mapping[str, str]) -> dict[int, Ints] | None:
+    """Return the rows of the kernels of compiled code that the row is about, by location; None for other rows."""
+    if "kernel" not in cells and _SOURCE_LINE not in cells:
+        return None
+
+    def is_wanted(kernel: CompiledKernel) -> bool:
+        if _SOURCE_LINE in cells:
+            return cells[_SOURCE_LINE] in kernel.source_lines
+        line = str(kernel.line or "")
+        return line == cells.get("line", "") and all(getattr(kernel, each) == cells.get(each, "") for each in _KERNEL)
+
+    return spans_of(context.trace, [each for each in compiled_kernels(context.trace) if is_wanted(each)])
 
 
 def _device(context: TraceContext, cells: Mapping[str, str]) -> Device | None:

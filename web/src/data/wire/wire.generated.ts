@@ -351,9 +351,10 @@ export const ABOUTS = {
 /** Parameters of every route. */
 export type Routes = {
   behind: { readonly block?: string; readonly collective?: string; readonly device?: string; readonly dtype?: string;
-  readonly function?: string; readonly grid?: string; readonly line?: string; readonly module?: string;
-  readonly name?: string; readonly operator?: string; readonly process?: string; readonly shapes?: string;
-  readonly stream?: string; readonly type?: string; readonly after_ns?: number };
+  readonly file?: string; readonly function?: string; readonly graph?: string; readonly grid?: string;
+  readonly kernel?: string; readonly line?: string; readonly module?: string; readonly name?: string;
+  readonly operator?: string; readonly process?: string; readonly region?: string; readonly shapes?: string;
+  readonly source_line?: string; readonly stream?: string; readonly type?: string; readonly after_ns?: number };
   catalogue: Record<never, never>;
   cells: { readonly locations: string | number; readonly level: number; readonly tile: number };
   comparison: { readonly other: string; readonly ranks?: string };

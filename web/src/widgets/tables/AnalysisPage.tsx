@@ -9,6 +9,7 @@ import { load, useSession } from "../../data/session";
 import { fetchBehind } from "../../data/spanHits";
 import { type AnalysisTable, columnOf, fetchAnalysis, fileAddress } from "../../data/tables/analysisTable";
 import { isStepped, overSteps } from "../../data/tables/overSteps";
+import type { Parameters } from "../../data/wire/api";
 import { Button, WithCode } from "../controls";
 import { type BarPart, PartBar } from "../figures";
 import { AwaitWithRun } from "../Loading";
@@ -27,6 +28,8 @@ type Props = {
   /** Name of the analysis and of the page. */
   readonly name: string;
   readonly label: string;
+  /** What its rows are of until the user chooses; by default what they are of elsewhere. */
+  readonly first?: string;
   /** Columns whose cells name the spans behind a row. */
   readonly cells: readonly string[];
   /** Columns that this page shows though tables elsewhere rarely do. */
@@ -37,19 +40,25 @@ type Props = {
 
 export function AnalysisPage(props: Props) {
   const session = useSession();
-  const { name } = props;
-  const [{ by }] = useTableView(name);
+  const { name, first = "" } = props;
+  const [view] = useTableView(name);
+  const by = view.by || first;
   const table = useMemo(() => load(() => fetchAnalysis(session.api, name, by ? { by } : {})), [session, name, by]);
   return (
     <AwaitWithRun of={table.value} what="Computing">
-      {(run, value) => <Page {...props} run={run} table={value} />}
+      {(run, value) => <Page {...props} run={run} table={value} options={by ? { by } : {}} />}
     </AwaitWithRun>
   );
 }
 
-type PageProps = Props & { readonly run: Run; readonly table: AnalysisTable };
+type PageProps = Props & {
+  readonly run: Run;
+  readonly table: AnalysisTable;
+  /** Those that the table was asked with. */
+  readonly options: Parameters;
+};
 
-function Page({ run, table, above, ...page }: PageProps) {
+function Page({ run, table, options, above, ...page }: PageProps) {
   const session = useSession();
   const { name } = page;
   // A row that only its type and its GPU describe is of many names.
@@ -82,14 +91,14 @@ function Page({ run, table, above, ...page }: PageProps) {
     [session, name, typed],
   )?.value;
   const shares = types?.status === "ready" ? typeShares(types.value) : [];
+  const pictures = above?.(run, table);
   // Nothing divides, searches or keeps what is not there, but the way back from such a division stays.
-  if (!table.rows && !view.by)
+  if (!table.rows && !view.by && !pictures)
     return (
       <p class="empty">
         <WithCode text={asSentence(table.note)} />
       </p>
     );
-  const options = view.by ? { by: view.by } : {};
   return (
     <TablePage
       {...page}
@@ -97,7 +106,7 @@ function Page({ run, table, above, ...page }: PageProps) {
       bars={bars}
       toolsLabel="What the table shows"
       none={asSentence(table.note)}
-      above={above?.(run, table)}
+      above={pictures}
       tools={
         <>
           {by && <span class="weak">by</span>}

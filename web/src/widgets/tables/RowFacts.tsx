@@ -35,7 +35,9 @@ export function RowFacts({ run, table, row, cells, inside, onClose }: Props) {
   return (
     <section class="row-facts rows gap-12" aria-labelledby="row-title">
       <header>
-        <h2 id="row-title">{title}</h2>
+        <h2 id="row-title" title={title}>
+          {title}
+        </h2>
         <Close onClick={onClose} />
       </header>
       {name && name !== title && (
@@ -61,7 +63,7 @@ export function titlesOf(table: AnalysisTable, row: number): { title: string; na
     return found ? cellText(found, row) : "";
   };
   const first = table.columns.find((column) => column.kind === "text");
-  const [name, type] = [text("name"), columnOf(table, "name") ? "" : text("type")];
+  const [name, type] = [text("name") || text("kernel"), columnOf(table, "name") ? "" : text("type")];
   return { title: text("kernel") || name || type || (first && cellText(first, row)) || "none", name, type };
 }
 

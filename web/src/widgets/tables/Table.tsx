@@ -73,9 +73,12 @@ export function Table({ label, table, columns, order, view, chosen, onView, onCh
 const widthOf = (column: Column): number => {
   if (column.kind === "flag") return Math.max(64, 8 * column.title.length);
   if (column.kind === "number") return hasBar(column) ? 128 : Math.max(74, 7.2 * column.title.length + 24);
-  return isName(column) ? 260 : column.name === "shapes" ? 190 : Math.max(128, 8 * column.title.length + 24);
+  return isName(column) ? 260 : isLong(column) ? 190 : Math.max(128, 8 * column.title.length + 24);
 };
-const isName = (column: Column): boolean => ["name", "kernel", "type", "line", "module"].includes(column.name);
+const isName = (column: Column): boolean =>
+  ["name", "kernel", "type", "line", "source_line", "module"].includes(column.name);
+const isLong = (column: Column): boolean =>
+  ["shapes", "operators", "source_lines", "cause", "causes", "reason"].includes(column.name);
 
 function Heading({ column, view, onView }: { column: Column; view: TableView; onView: (view: TableView) => void }) {
   const mine = view.sort === column.name;
@@ -103,7 +106,11 @@ function Cell({ table, column, row, most }: { table: AnalysisTable; column: Colu
   const text = cellText(column, row);
   if (column.kind !== "number") {
     const whole = column.name === "kernel" ? columnOf(table, "name") : undefined;
-    return <td title={whole ? cellText(whole, row) : text}>{isName(column) ? <CutName text={text} /> : text}</td>;
+    return (
+      <td title={whole ? cellText(whole, row) : text}>
+        {isName(column) || isLong(column) ? <CutName text={text} /> : text}
+      </td>
+    );
   }
   const value = column.values[row] ?? Number.NaN;
   const bar = hasBar(column) && value > 0 && most > 0;

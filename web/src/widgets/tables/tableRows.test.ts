@@ -79,6 +79,12 @@ describe("the columns", () => {
   const names = (all: boolean, also: string[] = []): string[] => shownColumns(table, all, also).map(({ name }) => name);
   test("leave out what is rarely wanted, and places that are all the same", () =>
     expect(names(false)).toEqual(["rank", "name", "type", "avg_ns", "share"]));
+  test("leave out those without a single value", () => {
+    const [full, empty, none] = [texts("name", ["add"]), texts("reason", [""]), numbers("size_bytes", [NONE])];
+    const shown = (all: boolean): string[] => shownColumns(tableOf(full, empty, none), all).map(({ name }) => name);
+    expect(shown(false)).toEqual(["name"]);
+    expect(shown(true)).toEqual(["name", "reason", "size_bytes"]);
+  });
   test("come back when they are asked for", () => {
     expect(names(false, ["sent_bytes"])).toContain("sent_bytes");
     expect(names(true)).toHaveLength(7);

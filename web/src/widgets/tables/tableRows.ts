@@ -27,12 +27,16 @@ export function cellText(column: Column, row: number): string {
   return column.whole || Math.abs(value) >= 1000 ? formatCount(value) : `${Number(value.toPrecision(4))}`;
 }
 
-/** The columns that are shown: not those that are the same in every row, nor, unless asked for, those that are rarely wanted. */
+/** The columns that are shown: unless asked for, not those that are rarely wanted, nor those in which nothing differs, or is. */
 export function shownColumns(table: AnalysisTable, all: boolean, also: readonly string[] = []): Column[] {
   if (all) return [...table.columns];
   const alike = (column: Column): boolean =>
     PLACES.has(column.name) && new Set(column.kind === "number" ? column.values : []).size < 2;
-  return table.columns.filter((column) => (!column.extra || also.includes(column.name)) && !alike(column));
+  const empty = ({ kind, values }: Column): boolean =>
+    kind !== "flag" && table.rows > 0 && [...values].every(isMissing);
+  return table.columns.filter(
+    (column) => (!column.extra || also.includes(column.name)) && !alike(column) && !empty(column),
+  );
 }
 
 const keyColumns = (table: AnalysisTable): readonly Column[] =>
