@@ -15,7 +15,9 @@ namespace strobe::requests {
 
 namespace {
 
-constexpr int64_t kWaitedNs = 200000;   // a look for events that lasts longer had none at first
+constexpr int64_t kWaitedNs = 200000;  // a look for events that lasts longer had none at first
+// After a callback that held the loop up, a look may last because the thread had to wait for the GIL or a core.
+constexpr int64_t kSettledNs = 20000000;
 constexpr unsigned kNewConnection = 5;  // looks from the one that accepts a connection to the one that has its data
 
 // What is replaced, and where the fields of asyncio.Handle are.
@@ -52,7 +54,8 @@ PyObject* task_of(PyObject* callback) {
 }
 
 void note_look(LoopState* state, int64_t now_ns) {
-  state->polls[state->polled++ % kPolls] = {now_ns, now_ns - state->ended_ns >= kWaitedNs};
+  const bool waited = now_ns - state->ended_ns >= kWaitedNs && now_ns - state->held_ns >= kSettledNs;
+  state->polls[state->polled++ % kPolls] = {now_ns, waited};
   state->ended_ns = now_ns;
 }
 
@@ -93,6 +96,7 @@ PyObject* watched(PyObject* handle, PyObject* loop, PyObject* context, PyObject*
   const int64_t ended_ns = state->ended_ns = monotonic_ns();
   if (result) {
     const int64_t collected = collected_ns - collected_before;
+    if (ended_ns - began_ns >= adapter.tick_ns) state->held_ns = ended_ns;
     if (ended_ns - began_ns >= kLongNs) {
       Py_XDECREF(PyObject_CallMethod(reinterpret_cast<PyObject*>(state), "ran_long", "OLLLn", handle,
                                      static_cast<long long>(began_ns), static_cast<long long>(ended_ns),
@@ -263,11 +267,12 @@ PyObject* watch_looks(PyObject*, PyObject* type) {
 PyObject* watch_steps(PyObject*, PyObject* type) { return in_place_of(type, "call_soon", &call_soon, &give_def); }
 
 PyObject* arrival_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n != 2) {
-    PyErr_SetString(PyExc_TypeError, "arrival(loop, transport)");
+  const int looks = n == 3 ? int(PyLong_AsLong(args[2])) : 0;
+  if (looks < 1) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "arrival(loop, transport, looks)");
     return nullptr;
   }
-  const int64_t ns = arrival(args[0], args[1]);
+  const int64_t ns = arrival(args[0], args[1], looks);
   return ns == -1 && PyErr_Occurred() ? nullptr : PyLong_FromLongLong(ns);
 }
 
@@ -317,14 +322,16 @@ PyObject* looked_ns(PyObject* self, void*) {
   return PyLong_FromLongLong(state->polled ? poll_of(state, 0).ns : 0);
 }
 
-PyObject* may_be_there_since(PyObject* self, PyObject* is_new) {
+PyObject* may_be_there_since(PyObject* self, PyObject* looks) {
   const LoopState* state = reinterpret_cast<LoopState*>(self);
-  return PyLong_FromLongLong(state->polled ? since(state, is_new == Py_True ? kNewConnection : 1) : 0);
+  const long back = PyLong_AsLong(looks);
+  if (back == -1 && PyErr_Occurred()) return nullptr;
+  return PyLong_FromLongLong(state->polled ? since(state, back > 0 ? unsigned(back) : kNewConnection) : 0);
 }
 
 PyMethodDef state_methods[] = {
     {"since", may_be_there_since, METH_O,
-     "since(new) -> ns: when data that the loop reads now may have come at the earliest, on a new connection or not"},
+     "since(looks) -> ns: when data that was found so many looks ago may have come at the earliest; 0: on a new one"},
     {}};
 PyMemberDef state_members[] = {{"ready", T_OBJECT, offsetof(LoopState, ready), READONLY, nullptr}, {}};
 PyGetSetDef state_getters[] = {{"looked_ns", looked_ns, nullptr, nullptr, nullptr}, {}};
@@ -345,12 +352,12 @@ LoopState* state_of(PyObject* loop) {
   return reinterpret_cast<LoopState*>(state);
 }
 
-int64_t arrival(PyObject* loop, PyObject* transport) {
+int64_t arrival(PyObject* loop, PyObject* transport, int looks) {
   LoopState* const state = state_of(loop);
   if (!state) return -1;
   int64_t ns = state->polled ? poll_of(state, 0).ns : 0;
   if (!ns || ns - since(state, kNewConnection) >= adapter.tick_ns) {
-    PyObject* exact = PyObject_CallFunctionObjArgs(adapter.arrived, transport, state, nullptr);
+    PyObject* exact = PyObject_CallFunction(adapter.arrived, "OOi", transport, state, looks);
     ns = exact ? PyLong_AsLongLong(exact) : -1;
     Py_XDECREF(exact);
   }

@@ -372,7 +372,8 @@ void wakes(const Open& open, PyObject* handle, PyObject* task, int64_t now_ns) {
   }
   const int64_t since = task ? suspended_since(r, task) : 0;
   if (since && now_ns - since >= kLongNs && has_room(r)) {
-    PyObject* wait = PyObject_CallOneArg(adapter.wait_of, task);
+    PyObject* wait = PyObject_CallFunction(adapter.wait_of, "OLL", task, static_cast<long long>(since),
+                                           static_cast<long long>(now_ns));
     if (wait) add_piece(r, task, since, now_ns, wait);
     Py_XDECREF(wait);
   }

@@ -17,6 +17,7 @@ struct LoopState {
   PyObject_HEAD PyObject* loop;
   PyObject* ready;   // its queue of callbacks that can run, or NULL
   int64_t ended_ns;  // its last callback, or its last look for events
+  int64_t held_ns;   // the end of its last callback that lasted a tick of the kernel and more
   int running;       // callbacks within each other
   uint64_t polled;   // how often it has looked for events: 0 where that is not seen
   struct Poll {
@@ -51,10 +52,10 @@ struct Connection {
 struct Adapter {
   PyObject* request;   // the subclass of Request
   PyObject* current;   // ContextVar: a request, or a connection
-  PyObject* wait_of;   // (task) -> what it waits for
+  PyObject* wait_of;   // (task, begin, end in ns) -> what it waits for
   PyObject* states;    // dictionary: loops, and the state of each
   PyObject* state_of;  // (loop) -> LoopState, made anew
-  PyObject* arrived;   // (transport, state) -> when the data came that a busy loop reads only now, ns
+  PyObject* arrived;   // (transport, state, looks) -> when the data came that a busy loop has read only now, ns
   PyObject* timer;     // asyncio.TimerHandle
   PyObject* tasks;     // types of tasks
   long long tick_ns;   // how exact `arrived` is
@@ -99,8 +100,9 @@ void ran(const Open& open, PyObject* task, int64_t began_ns, int64_t ended_ns, i
 
 // --- event_loops.cpp
 bool add_event_loops(PyObject* module);
-LoopState* state_of(PyObject* loop);                   // nullptr: an exception is set
-int64_t arrival(PyObject* loop, PyObject* transport);  // of the data that the present callback reads; -1: an exception
+LoopState* state_of(PyObject* loop);  // nullptr: an exception is set
+// When the data came that was found `looks` looks for events ago: 1 is the present one. -1: an exception is set.
+int64_t arrival(PyObject* loop, PyObject* transport, int looks);
 
 // --- streams.cpp
 bool add_streams(PyObject* module);

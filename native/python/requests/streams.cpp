@@ -55,7 +55,7 @@ unsigned status_of(PyObject* data) {
 void request_comes(Connection* c, PyObject* protocol, PyObject* data) {
   PyObject* loop = STROBE_ATTRIBUTE(protocol, "_loop");
   PyObject* transport = loop ? STROBE_ATTRIBUTE(protocol, "_transport") : nullptr;
-  const int64_t arrived_ns = transport ? arrival(loop, transport) : -1;
+  const int64_t arrived_ns = transport ? arrival(loop, transport, 1) : -1;
   Request* r = arrived_ns != -1 ? new_request(server, loop, arrived_ns) : nullptr;
   if (r) {
     PyObject* route = may_be_http(data) ? PyObject_CallOneArg(route_of, data) : nullptr;
@@ -99,19 +99,33 @@ PyMethodDef received_def = {"data_received", method(received), METH_FASTCALL | M
 PyObject* written(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   PyObject* result = call_with(write, self, args, n, names);
   if (!result) return nullptr;
-  const Open open(nullptr);
-  if (Connection* c = open.connection(); c && c->own) {
+  // A handler may write to other services, too.
+  PyObject* protocol = STROBE_ATTRIBUTE(self, "_protocol");
+  if (Connection* c = protocol ? connection_of(protocol) : nullptr; c && c->own) {
     if (const unsigned status = c->wrote_ns || !n ? 0 : status_of(args[0])) c->own->status = status;
     c->wrote_ns = monotonic_ns();
   }
+  Py_XDECREF(protocol);
+  not_read();
   return result;
 }
 PyMethodDef written_def = {"write", method(written), METH_FASTCALL | METH_KEYWORDS, nullptr};
 
+// Whether a reader is the connection's own, not that of another service which its handler asks.
+bool reads(const Connection* c, PyObject* reader) {
+  PyObject* protocol = PyObject_CallNoArgs(c->protocol);
+  PyObject* own = protocol && protocol != Py_None ? STROBE_ATTRIBUTE(protocol, "_stream_reader") : nullptr;
+  const bool is = own == reader;
+  Py_XDECREF(own);
+  Py_XDECREF(protocol);
+  return is;
+}
+
 PyObject* waits(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   {
     const Open open(nullptr);
-    if (Connection* c = open.connection(); c && c->own && c->wrote_ns) c->own->ended_ns = c->wrote_ns;
+    if (Connection* c = open.connection(); c && c->own && c->wrote_ns && reads(c, self)) c->own->ended_ns = c->wrote_ns;
+    not_read();
   }
   return call_with(wait_for_data, self, args, n, names);
 }

@@ -1913,10 +1913,11 @@ class Analyses:
         sleep, lock, semaphore, condition, event, queue, thread (its job runs in an executor), thread pool
         (its job waits for a thread), connection pool, outgoing call, socket, client (the body, or a client
         that reads slowly), task (another task, where not known better), process, other (a future, nobody
-        knows whose). Where a request waits for tasks of its own, it is what the one of them does that ends
-        last. What lasts less than 1 ms is `short`. Of http.server the kinds are `thread`, its functions by
-        name, and `core`: its thread was ready to run, but the machine had no core for it. How long is
-        known, not when: on the timeline it comes last.
+        knows whose). The cause of a wait for a lock or semaphore of asyncio is who releases it. Where a
+        request waits for tasks of its own, it is what the one of them does that ends last. What lasts less
+        than 1 ms is `short`. Of http.server the kinds are `thread`, its functions by name, and `core`: its
+        thread was ready to run, but the machine had no core for it. How long is known, not when: on the
+        timeline it comes last.
 
         Slow requests are those above the 95th percentile of all, or of the route that is asked for. The
         sentence is about them, if half of them take at least twice as long as the median of all, and what

@@ -168,7 +168,7 @@ def _pieces(functions: Functions, request: Request, part: Part, most_ns: int) ->
     begin, end = part.start_ns, part.start_ns + part.duration_ns
     if part.kind in _ON_LOOP:
         function = functions.longest(request.process, part.thread_id, begin, end, most_ns)
-        cause = request.route if part.kind == "running" else part.cause
+        cause = (part.cause or request.route) if part.kind == "running" else part.cause
         return [((part.kind, function, cause), part.duration_ns)]
     if part.kind == "thread" and not part.code:
         # Waits for a core are somewhere in it, not only at its end: each function has its share of them.

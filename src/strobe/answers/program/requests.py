@@ -18,6 +18,7 @@ _PERCENTILES = {"median_ns": 50, "p90_ns": 90, "p95_ns": 95, "p99_ns": 99}
 _SLOWER = 2  # than the median: what slow requests must be for a sentence about them
 _MAIN = 0.25  # of the time of the slow requests
 _FEW, _RARE = 5, 0.02  # requests that are slower than usual: fewer are not worth a word
+_COLLECTOR = "garbage collector"  # as a cause
 _MANY = 5  # waits of one kind one after the other
 
 
@@ -164,6 +165,8 @@ def _does(spent: Spent) -> str:
     where = f" in {spent.function}" if spent.function else ""
     many = spent.waits / len(spent.requests)
     often = f", {many:.0f} times one after the other" if many >= _MANY else ""
+    if spent.kind in ("running", "loop", "start") and spent.cause == _COLLECTOR:
+        return f"passes while the garbage collector runs on the event loop{where}"
     if spent.kind in ("loop", "start"):
         ran = " of ".join(filter(None, (spent.function, spent.cause)))
         return f"passes while the event loop runs {ran or 'others'}"
@@ -175,7 +178,8 @@ def _does(spent: Spent) -> str:
         return "is waited for a core, while the machine runs other threads"
     if spent.kind == "thread":
         return f"passes in a thread{where}"
-    return f"is waited for {_AWAITED[spent.kind]}{where}{often}"
+    until = f", until {spent.cause} releases it" if spent.cause and spent.kind in ("lock", "semaphore") else ""
+    return f"is waited for {_AWAITED[spent.kind]}{where}{often}{until}"
 
 
 _AWAITED = {

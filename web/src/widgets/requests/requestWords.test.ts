@@ -24,6 +24,12 @@ test("words name who ran, who waited, and who was in the way", () => {
   expect(partWords(part("running", 1, "dump (a.py:3)", "GET /all"))).toBe(
     "its own code runs on the event loop: dump (a.py:3)",
   );
+  expect(partWords(part("running", 1, "visit (a.py:3)", "garbage collector"))).toBe(
+    "the garbage collector runs on the event loop in visit (a.py:3)",
+  );
+  expect(partWords(part("lock", 1, "get (a.py:1)", "GET /all"))).toBe(
+    "waits for a lock in get (a.py:1), until GET /all releases it",
+  );
   expect(partWords(part("a new kind", 1))).toBe("a new kind");
 });
 

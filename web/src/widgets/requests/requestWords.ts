@@ -32,8 +32,11 @@ export function partWords({ kind, function: name, cause }: What): string {
     const ran = [name, cause].filter(Boolean).join(" of ") || "others";
     return `the event loop runs ${ran}${kind === "start" ? " before its code begins" : ""}`;
   }
+  if (kind === "running" && cause === "garbage collector")
+    return `the garbage collector runs on the event loop${name ? ` in ${name}` : ""}`;
   const [words] = WAITS[kind] ?? [kind];
   const where = name ? (kind === "running" || kind === "thread" ? `: ${name}` : ` in ${name}`) : "";
+  if (cause && (kind === "lock" || kind === "semaphore")) return `${words}${where}, until ${cause} releases it`;
   return `${words}${where}${cause && kind !== "running" ? `, behind ${cause}` : ""}`;
 }
 

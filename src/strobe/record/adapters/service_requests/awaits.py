@@ -11,7 +11,7 @@ from strobe.native import core
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from types import CodeType
+    from types import CodeType, FrameType
     from typing import Any
 
 
@@ -101,6 +101,23 @@ def _generator_of(step: Any) -> object:
     if type(step).__name__ in _STEPS_OF_GENERATORS:
         return next((each for each in gc.get_referents(step) if hasattr(each, "ag_frame")), None)
     return None
+
+
+def frames_of(coroutine: Any) -> list[FrameType]:
+    """Return the frames of a suspended coroutine and of those that it awaits, outermost first."""
+    frames: list[FrameType] = []
+    while coroutine is not None and len(frames) < 200:
+        coroutine = _generator_of(coroutine) or coroutine
+        frame = next(
+            (found for name in ("cr_frame", "gi_frame", "ag_frame") if (found := getattr(coroutine, name, None))), None
+        )
+        if frame is not None:
+            frames.append(frame)
+        coroutine = next(
+            (found for name in ("cr_await", "gi_yieldfrom", "ag_await") if (found := getattr(coroutine, name, None))),
+            None,
+        )
+    return frames
 
 
 def _look(code: CodeType) -> tuple[int, bool, CodeType]:

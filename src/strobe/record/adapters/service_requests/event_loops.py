@@ -16,7 +16,7 @@ from time import monotonic_ns
 
 from strobe.native import core
 from strobe.record.adapter import Replacements
-from strobe.record.adapters.service_requests.awaits import place_of_code, qualified_name, wait_of
+from strobe.record.adapters.service_requests.awaits import place_of_code, qualified_name
 from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from strobe.record.adapters.service_requests.request import Request
 
 LONG_NS = 1_000_000  # what is shorter is in sums only
+COLLECTOR = "garbage collector"  # the cause of what it takes more than half of
 _MOST_LONG = 256
 _COARSE = 6  # CLOCK_MONOTONIC_COARSE, which moves with the ticks of the kernel
 TICK_NS = int(time.clock_getres(_COARSE) * 1e9)  # by which the kernel counts the age of data
@@ -46,7 +47,7 @@ class LoopState(core.LoopState):
 
     def ran_long(self, handle: Any, began_ns: int, ended_ns: int, collected_ns: int, waiting: int) -> None:
         """Note a long callback, during all of which the first `waiting` callbacks that are ready waited."""
-        whose = "garbage collector" if 2 * collected_ns > ended_ns - began_ns else _whose(handle)
+        whose = COLLECTOR if 2 * collected_ns > ended_ns - began_ns else _whose(handle)
         self.long.append((began_ns, ended_ns, whose))
         for ready in islice(self.ready, waiting):
             request = ready._context.get(current)
@@ -88,10 +89,11 @@ def start(replaced: Replacements) -> None:
     """Watch every callback of every loop of asyncio, steps of tasks in those of uvloop, and collections of garbage."""
     from asyncio import events, selector_events, tasks
 
+    from strobe.record.adapters.service_requests.locks import wait_for
     from strobe.record.adapters.service_requests.request import Request
 
     kinds = tuple({tasks.Task, getattr(tasks, "_PyTask", tasks.Task)})
-    core.requests_setup(Request, current, wait_of, _states, _state_of, _arrived_ns, events.TimerHandle, kinds, TICK_NS)
+    core.requests_setup(Request, current, wait_for, _states, _state_of, _arrived_ns, events.TimerHandle, kinds, TICK_NS)
     loop = selector_events.BaseSelectorEventLoop
     replaced.put(loop, "_process_events", core.requests_watch_looks(loop))
     replaced.put(events.Handle, "_run", core.requests_watch_handles(events.Handle))
@@ -123,8 +125,11 @@ def age_of_data(sock: Any) -> tuple[int, bool]:
     return age_ms * 1_000_000, not sent
 
 
-def _arrived_ns(transport: Any, state: LoopState) -> int:
-    """Return when the data came that a loop reads which was busy before; as late as can be where that is not known."""
+def _arrived_ns(transport: Any, state: LoopState, looks: int) -> int:
+    """Return when the data came that a loop read which was busy before; as late as can be where that is not known.
+
+    It was found so many looks for events ago, on a new connection more.
+    """
     now = state.looked_ns or monotonic_ns()
     sock = transport.get_extra_info("socket") if transport is not None else None
     if sock is None:
@@ -137,8 +142,10 @@ def _arrived_ns(transport: Any, state: LoopState) -> int:
         age_ns, new = age_of_data(sock)
     except (OSError, AttributeError, struct.error):  # not TCP
         return now
-    since = state.since(new) if state.looked_ns else began
-    return now if now - since < TICK_NS else max(since, min(now, monotonic_ns() - age_ns))
+    since = state.since(0 if new else looks) if state.looked_ns else began
+    # A look that waited for the data has it at once: what is younger than a tick may be that.
+    arrived = monotonic_ns() - age_ns
+    return now if now - max(since, arrived) < TICK_NS else max(since, arrived)
 
 
 def not_read(error: Exception) -> None:

@@ -42,8 +42,9 @@ class _ServiceRequests(Hooks):
     def stop(self) -> None:
         self._replaced.undo()
         if self._loops:
-            from strobe.record.adapters.service_requests import event_loops
+            from strobe.record.adapters.service_requests import event_loops, locks
 
+            locks.stop()
             event_loops.stop()
         self._on = self._loops = False
 
@@ -68,10 +69,11 @@ class _ServiceRequests(Hooks):
 
     def _watch_loops(self) -> None:
         if self._on and not self._loops:
-            from strobe.record.adapters.service_requests import event_loops, thread_pools
+            from strobe.record.adapters.service_requests import event_loops, locks, thread_pools
 
             self._loops = True
             event_loops.start(self._replaced)
+            locks.start(self._replaced)
             thread_pools.start(self._replaced)
             after_import("asyncio.streams", partial(self._server_imported, "watch_streams"))
 

@@ -7,7 +7,7 @@ the one of them does that ends last.
 from __future__ import annotations
 
 from strobe.native import core
-from strobe.record.adapters.service_requests.event_loops import LONG_NS, LoopState
+from strobe.record.adapters.service_requests.event_loops import COLLECTOR, LONG_NS, LoopState
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class Request(core.Request):
     def _split(self, begin: int, end: int, wait: Wait | None, state: LoopState) -> list[Part]:
         """Return the parts of a piece: the wait, and the time when it was over but the loop ran others."""
         if wait is None:
-            return [(begin, end, "running", "", "")]
+            collects = state.causes(begin, end) == COLLECTOR
+            return [(begin, end, "running", "", COLLECTOR if collects else "")]
         # Of several tasks it is not known which one could go on: only what comes right before its end is its own.
         since = begin if self.tasks == 1 else end - _NEAR_NS
         ready = [(max(at, begin), min(until, end)) for at, until in self.ready if until > since]

@@ -48,13 +48,13 @@ def route_of_path(method: str, path: str) -> str:
     return f"{method} {'/'.join(word if not word or _WORD.fullmatch(word) else '{}' for word in words)}"
 
 
-def _arrives(server: int, transport: Any) -> Request:
-    """Return a request whose data the present callback of the event loop has received."""
+def _arrives(server: int, transport: Any, looks: int) -> Request:
+    """Return a request whose data the event loop found so many looks for events ago; 1 is the present one."""
     from asyncio import get_running_loop
 
     watch_loops()
     loop = get_running_loop()
-    return Request(server, watched_state(loop), core.requests_arrival(loop, transport))
+    return Request(server, watched_state(loop), core.requests_arrival(loop, transport, looks))
 
 
 # --- ASGI
@@ -91,7 +91,7 @@ def watch_uvicorn(module: ModuleType, replaced: Replacements) -> None:
 
     def run_asgi(self: Any, app: Any) -> Any:
         try:
-            request = _arrives(server, self.transport)
+            request = _arrives(server, self.transport, 1)
             request.route = partial(_route_of_scope, self.scope)
         except Exception as error:  # never into the program
             not_read(error)
@@ -131,7 +131,7 @@ def watch_aiohttp(module: ModuleType, replaced: Replacements) -> None:
 
     def _handle_request(self: Any, request: Any, start_time: Any, request_handler: Any) -> Any:
         try:
-            ours = _arrives(server, self.transport)
+            ours = _arrives(server, self.transport, 2)  # what reads the data wakes the task that is here
             ours.route = partial(_route_of_resource, request)
         except Exception as error:  # never into the program
             not_read(error)
