@@ -27,6 +27,12 @@ def test_a_few_that_stand_out_among_slow_ones_are_no_reason(one_off: int) -> Non
     assert verdict(trace, requests, slow_requests(requests)) == ""
 
 
+def test_fast_requests_that_a_tick_of_the_scheduler_makes_slow_are_no_reason() -> None:
+    """Half of the requests take 1 ms, and 5 % three times as long: 2 ms may be any other program's."""
+    requests = [request(number, latency) for number, latency in enumerate([1] * 95 + [3] * 5)]
+    assert verdict(cast(Trace, None), requests, slow_requests(requests)) == ""
+
+
 def test_what_strobe_runs_in_a_service_counts_as_its_caller() -> None:
     served = ("main (/srv/app.py:3)", "write (/usr/lib/python3.13/asyncio/streams.py:300)")
     ours = "sending (/opt/strobe/record/adapters/service_requests/servers.py:80)"

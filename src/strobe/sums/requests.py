@@ -103,13 +103,15 @@ def slow_requests(requests: Sequence[Request]) -> list[Request]:
     return [each for each in requests if each.latency_ns > limit]
 
 
-def unusual_requests(requests: Sequence[Request], times: float) -> list[Request]:
-    """Return those that take at least `times` the median of their route."""
+def unusual_requests(requests: Sequence[Request], times: float, least_ns: int) -> list[Request]:
+    """Return those that take at least `times` the median of their route, and `least_ns` more."""
     routes: dict[str, list[Request]] = defaultdict(list)
     for each in requests:
         routes[each.route].append(each)
     usual = {route: median_ns(own) for route, own in routes.items()}
-    return [each for each in requests if each.latency_ns >= times * usual[each.route]]
+    return [
+        each for each in requests if each.latency_ns >= max(times * usual[each.route], usual[each.route] + least_ns)
+    ]
 
 
 def median_ns(requests: Sequence[Request]) -> float:

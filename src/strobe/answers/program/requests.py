@@ -15,7 +15,9 @@ from strobe.trace.definition_rows import ranks_of
 from strobe.trace.trace import Trace
 
 _PERCENTILES = {"median_ns": 50, "p90_ns": 90, "p95_ns": 95, "p99_ns": 99}
-_SLOWER = 2  # than the median: what slow requests must be for a sentence about them
+# Than the median: what slow requests must be for a sentence about them. Less than a tick of the kernel's scheduler is
+# the machine's.
+_SLOWER, _LEAST_NS = 2, 4_000_000
 _MAIN = 0.25  # of the time of the slow requests
 _FEW, _RARE = 5, 0.02  # requests that are slower than usual: fewer are not worth a word
 _COLLECTOR = "garbage collector"  # as a cause
@@ -131,14 +133,14 @@ def verdict(trace: Trace, requests: Sequence[Request], slow: Sequence[Request]) 
     the sentence if something else holds them up.
     """
     usual_ns = median_ns(requests)
-    if slow and median_ns(slow) < _SLOWER * usual_ns:
+    if slow and median_ns(slow) < max(_SLOWER * usual_ns, usual_ns + _LEAST_NS):
         slow = []
     parts, first = list[str](), dict[str, float]()
     if slow and (first := _main(trace, slow)):
         least = format_ns(min(each.latency_ns for each in slow))
         who = f"the {len(slow)} slow requests ({least} and more, median of all {format_ns(usual_ns)})"
         parts.append(_sentence(who, first))
-    unusual = unusual_requests(requests, _SLOWER)
+    unusual = unusual_requests(requests, _SLOWER, _LEAST_NS)
     if len(unusual) >= max(_FEW, _RARE * len(requests)):
         second = _main(trace, unusual)
         if second and next(iter(second)) not in first:
