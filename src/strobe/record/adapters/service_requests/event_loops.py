@@ -78,11 +78,13 @@ def _state_of(loop: Any) -> LoopState:
 
 def watched_state(loop: Any) -> LoopState | None:
     """Return what is known of a loop whose callbacks are watched."""
-    from asyncio import BaseEventLoop
+    state = _states.get(loop)
+    if state is None:
+        from asyncio import BaseEventLoop
 
-    if isinstance(loop, (BaseEventLoop, *_without_looks)):
-        return _states.get(loop) or _state_of(loop)
-    return None
+        if isinstance(loop, (BaseEventLoop, *_without_looks)):
+            state = _state_of(loop)
+    return state
 
 
 def start(replaced: Replacements) -> None:
